@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_CLOCK_H
+#define RUNTIME_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Deadlines are absolute milliseconds of the monotonic clock. */
+#define NO_DEADLINE INT64_MAX
+
+static inline int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* timeout_ms < 0: for ever. */
+static inline int64_t deadline_after(int64_t timeout_ms)
+{
+    return timeout_ms < 0 ? NO_DEADLINE : clock_ms() + timeout_ms;
+}
+
+/* What is left of it, at most `most` milliseconds, never negative: fits poll(). */
+static inline int time_left_ms(int64_t deadline, int most)
+{
+    const int64_t left = deadline == NO_DEADLINE ? most : deadline - clock_ms();
+
+    return left < 0 ? 0 : left > most ? most : (int)left;
+}
+
+#endif

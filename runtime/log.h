@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_LOG_H
+#define RUNTIME_LOG_H
+
+/* CT_LOG=error|warn|info|debug; unset: nothing.  ctrun sets its own default. */
+enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+/* Who speaks ("ctrun", "rank 3"; empty: "ct"), and how much when CT_LOG is unset. */
+void log_setup(const char *who, enum log_level unless_set);
+
+/* One line on stderr in one write: "who: text".  A newline is added. */
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
