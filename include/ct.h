@@ -18,8 +18,8 @@
  *    overlap is CT_ERR_INVALID.
  *  - Where only the root uses a buffer, the others may pass NULL for it.
  *  - A call refused with CT_ERR_INVALID or CT_ERR_NOT_MEMBER changed nothing.
- *    After CT_ERR_TIMEOUT, CT_ERR_PEER or CT_ERR_MISMATCH the group is broken:
- *    each later call returns the same status and sentence.
+ *    After any other failure of a collective the group is broken: each later
+ *    call on it returns the same status and says what broke it.
  *  - Threads: different groups in parallel; one call at a time per group.
  *  - The library prints nothing (CT_LOG=warn makes it talk on stderr), never
  *    calls exit() or abort(), and starts no thread before one is needed. */

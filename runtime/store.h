@@ -56,6 +56,9 @@ struct ct_store {
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
 int store_client_fd(ct_store *store);
+int store_client_socket(const ct_store *store); /* without looking through prefixes */
+/* ADD "init/" 1, the one key without a "/": a PyTorch rank 0 counts its clients by it. */
+ct_status store_client_announce(ct_store *store);
 
 /* The server on an event loop of the caller's (ctrun's own loop, or that of
  * store_host).  Takes over listen_fd, a TCP or unix listener; on a unix one only
@@ -64,8 +67,9 @@ struct store_server;
 ct_status store_server_create(struct event_base *base, int listen_fd, struct store_server **server);
 void store_server_clear(
     struct store_server *server); /* an empty table: nothing of an older round is left */
-int store_server_clients(const struct store_server *server); /* connected now */
-void store_server_destroy(struct store_server *server);      /* NULL is fine */
+int store_server_clients(const struct store_server *server);                   /* connected now */
+int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
+void store_server_destroy(struct store_server *server);                        /* NULL is fine */
 
 /* The server on a thread of its own, for a rank that hosts the store. */
 struct store_host;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broadcast.c - ct_broadcast and its algorithms. */
+#include "collectives/operations.h"
+
+extern const struct algorithm broadcast_shm, broadcast_binomial;
+
+const struct algorithm *const broadcast_algorithms[] = { &broadcast_shm, &broadcast_binomial,
+                                                         NULL };
+
+ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,
+                       ct_work **work)
+{
+    const struct request_of_call request = {
+        .group = group,
+        .operation = OPERATION_BROADCAST,
+        .dtype = dtype,
+        .op = NONE,
+        .root = root,
+        .count = count,
+        .recv = { .base = buf, .count = count, .blocks = 1 },
+    };
+
+    return call_run(&request, work);
+}

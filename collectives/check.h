@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLECTIVES_CHECK_H
+#define COLLECTIVES_CHECK_H
+
+#include "collectives/call.h"
+
+/* Resolves request->group and refuses whatever ct.h says is refused, with a
+ * sentence; nothing was changed then. */
+ct_status check_call(struct request_of_call *request);
+
+#endif

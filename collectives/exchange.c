@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exchange.c - messages within a call: on the group's channel, under the call's
+ * signature and deadline. */
+#include "collectives/exchange.h"
+
+#include <stdlib.h>
+
+#include "runtime/clock.h"
+
+static void start_send(struct call *c, struct request *request, int to, struct span out)
+{
+    request_send(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[to], 0,
+                 out.data, out.bytes, &c->signature);
+}
+
+static void start_recv(struct call *c, struct request *request, int from, struct span in)
+{
+    request_recv(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[from], 0,
+                 in.data, in.bytes, &c->signature);
+}
+
+static ct_status wait_for(struct call *c, struct request *request)
+{
+    const int peer = request->peer;
+    char name[160];
+    const ct_status status = request_wait(c->group->mesh, request, c->deadline, &c->group->broken);
+
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s did not come",
+                       mesh_peer_name(c->group->mesh, peer, name, sizeof name));
+    return status;
+}
+
+ct_status send_to(struct call *c, int to, struct span out)
+{
+    struct request request;
+
+    start_send(c, &request, to, out);
+    return wait_for(c, &request);
+}
+
+ct_status recv_from(struct call *c, int from, struct span in)
+{
+    struct request request;
+
+    start_recv(c, &request, from, in);
+    return wait_for(c, &request);
+}
+
+ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
+{
+    struct request coming, going;
+    ct_status status;
+
+    start_recv(c, &coming, from, in);
+    start_send(c, &going, to, out);
+    status = wait_for(c, &coming);
+    if (status != CT_OK) {
+        request_cancel(c->group->mesh, &going);
+        return status;
+    }
+    return wait_for(c, &going);
+}
+
+ct_status batch_begin(struct batch *batch, struct call *c, int size)
+{
+    *batch = (struct batch){ .call = c, .size = size };
+    batch->requests = malloc(sizeof *batch->requests * (size_t)(size > 0 ? size : 1));
+    return batch->requests ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d messages", size);
+}
+
+void batch_send(struct batch *batch, int to, struct span out)
+{
+    start_send(batch->call, &batch->requests[batch->used++], to, out);
+}
+
+void batch_recv(struct batch *batch, int from, struct span in)
+{
+    start_recv(batch->call, &batch->requests[batch->used++], from, in);
+}
+
+ct_status batch_wait(struct batch *batch)
+{
+    ct_status status = CT_OK;
+    int i = 0;
+
+    while (i < batch->used && status == CT_OK)
+        status = wait_for(batch->call, &batch->requests[i++]);
+    for (; i < batch->used; i++)
+        request_cancel(batch->call->group->mesh, &batch->requests[i]);
+    free(batch->requests);
+    return status;
+}
+
+struct span part_of(const struct call *c, void *data, size_t count, int i)
+{
+    const size_t p = (size_t)c->group->size, r = (size_t)i;
+    const size_t share = count / p, rest = count % p;
+    const size_t start = r * share + (r < rest ? r : rest);
+
+    return span_of((char *)data + start * c->element, (share + (r < rest)) * c->element);
+}

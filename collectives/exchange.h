@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exchange.h - the verbs of algorithms that send messages.  Ranks are the group's. */
+#ifndef COLLECTIVES_EXCHANGE_H
+#define COLLECTIVES_EXCHANGE_H
+
+#include "collectives/call.h"
+#include "runtime/message.h"
+
+ct_status send_to(struct call *c, int to, struct span out);
+ct_status recv_from(struct call *c, int from, struct span in);
+/* Both at once, so that a ring can't stand still. */
+ct_status exchange(struct call *c, int to, struct span out, int from, struct span in);
+
+/* Many at once: begun, then added to, then waited for, which also frees it. */
+struct batch {
+    struct call *call;
+    struct request *requests;
+    int used, size;
+};
+
+ct_status batch_begin(struct batch *batch, struct call *c, int size);
+void batch_send(struct batch *batch, int to, struct span out);
+void batch_recv(struct batch *batch, int from, struct span in);
+ct_status batch_wait(struct batch *batch);
+
+/* Part i of p nearly equal ones of `count` elements at data. */
+struct span part_of(const struct call *c, void *data, size_t count, int i);
+
+static inline struct span span_of(const void *data, size_t bytes)
+{
+    return (struct span){ (char *)(uintptr_t)data, bytes };
+}
+
+static inline void copy_span(struct span to, const void *from)
+{
+    if (to.bytes > 0 && to.data != from)
+        memcpy(to.data, from, to.bytes);
+}
+
+#endif

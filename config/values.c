@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values.c - text of options into numbers.
+ *
+ * The grammars are torchrun's, down to Python's int(); where a sentence of
+ * torchrun is known to be searched for in logs, its words are kept. */
+#include "config/values.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int wrong(struct why *why, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    return -1;
+}
+
+int value_int(const char *text, int *value)
+{
+    long long sum = 0;
+    int negative;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    negative = *text == '-';
+    if (*text == '-' || *text == '+')
+        text++;
+    if (!isdigit((unsigned char)*text))
+        return -1;
+    while (isdigit((unsigned char)*text)) {
+        sum = sum * 10 + (*text++ - '0');
+        if (sum > INT_MAX)
+            return -1;
+        if (*text == '_' && isdigit((unsigned char)text[1]))
+            text++;
+    }
+    while (isspace((unsigned char)*text))
+        text++;
+    if (*text)
+        return -1;
+    *value = (int)(negative ? -sum : sum);
+    return 0;
+}
+
+static int parse_int(const char *text, int *value, struct why *why)
+{
+    return value_int(text, value) < 0 ? wrong(why, "invalid int value: '%s'", text) : 0;
+}
+
+int parse_switch(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (value_int(text, &value) < 0)
+        return wrong(why, "invalid literal '%s' for a switch: 1 is on, 0 is off", text);
+    *(int *)field = value != 0;
+    return 0;
+}
+
+int parse_text(const char *text, void *field, struct why *why)
+{
+    (void)why;
+    *(const char **)field = text;
+    return 0;
+}
+
+int parse_seconds(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (parse_int(text, &value, why) < 0)
+        return -1;
+    if (value < 0)
+        return wrong(why, "%d must be non-negative: it is a number of seconds", value);
+    *(int *)field = value;
+    return 0;
+}
+
+int parse_restarts(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (parse_int(text, &value, why) < 0)
+        return -1;
+    if (value < 0)
+        return wrong(why, "max_restarts must be >= 0, not %d", value);
+    *(int *)field = value;
+    return 0;
+}
+
+int parse_node_rank(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (parse_int(text, &value, why) < 0)
+        return -1;
+    if (value != 0)
+        return wrong(why, "there is no node %d: the job has one node, whose rank is 0", value);
+    *(int *)field = value;
+    return 0;
+}
+
+int parse_port(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (parse_int(text, &value, why) < 0)
+        return -1;
+    if (value < 0 || value > 65535)
+        return wrong(why, "the port %d is not between 0 and 65535", value);
+    *(int *)field = value;
+    return 0;
+}
+
+/* "N" or "MIN:MAX"; the field is MAX.  This version starts one node. */
+int parse_nnodes(const char *text, void *field, struct why *why)
+{
+    char low[32];
+    const char *colon = strchr(text, ':');
+    int min, max;
+
+    snprintf(low, sizeof low, "%.*s", colon ? (int)(colon - text) : 31, text);
+    if (value_int(low, &min) < 0 || value_int(colon ? colon + 1 : text, &max) < 0)
+        return wrong(why, "'%s' is not in \"MIN:MAX\" format, nor a number of nodes", text);
+    if (min < 1 || max < min)
+        return wrong(why, "min_nodes=%d, max_nodes=%d: it must be 1 <= min_nodes <= max_nodes", min,
+                     max);
+    if (max > 1)
+        return wrong(why,
+                     "this ctrun starts one node; several nodes (%s) come with its next versions",
+                     text);
+    *(int *)field = max;
+    return 0;
+}
+
+int parse_nproc(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = {
+        [NPROC_AUTO] = "auto", [NPROC_CPU] = "cpu", [NPROC_GPU] = "gpu"
+    };
+    struct nproc value = { NPROC_NUMBER, 0 };
+
+    for (int kind = NPROC_AUTO; kind <= NPROC_GPU; kind++)
+        if (!strcmp(text, words[kind])) {
+            value.kind = kind;
+            *(struct nproc *)field = value;
+            return 0;
+        }
+    if (value_int(text, &value.number) < 0)
+        return wrong(
+            why, "Unsupported nproc_per_node value: %s (a number from 1, or auto, cpu, gpu)", text);
+    if (value.number < 1)
+        return wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
+                     value.number);
+    *(struct nproc *)field = value;
+    return 0;
+}
+
+int signal_number(const char *name)
+{
+    if (strncmp(name, "SIG", 3) != 0)
+        return 0;
+    for (int number = 1; number < NSIG; number++) {
+        const char *known = sigabbrev_np(number);
+
+        if (known && !strcmp(known, name + 3))
+            return number;
+    }
+    return 0;
+}
+
+int parse_signals(const char *text, void *field, struct why *why)
+{
+    struct signals value = { .unknown = "" };
+
+    sigemptyset(&value.set);
+    while (*text) {
+        char name[sizeof value.unknown];
+        size_t length = strcspn(text, ","), start = 0, end = length;
+        int number;
+
+        while (start < end && isspace((unsigned char)text[start]))
+            start++;
+        while (end > start && isspace((unsigned char)text[end - 1]))
+            end--;
+        snprintf(name, sizeof name, "%.*s", (int)(end - start), text + start);
+        number = signal_number(name);
+        if (number == SIGKILL || number == SIGSTOP)
+            return wrong(why, "Invalid argument: %s cannot be handled by any program", name);
+        if (number)
+            sigaddset(&value.set, number);
+        else if (!*value.unknown)
+            memcpy(value.unknown, name, sizeof name);
+        text += length + (text[length] == ',');
+    }
+    *(struct signals *)field = value;
+    return 0;
+}

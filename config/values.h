@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values.h - the grammars of option values.  A parser turns text into one field
+ * of struct options, or says in `why` what the text should have been. */
+#ifndef CONFIG_VALUES_H
+#define CONFIG_VALUES_H
+
+#include <signal.h>
+#include <stddef.h>
+
+struct why {
+    char text[256];
+};
+
+/* Returns 0 and writes *field, or -1 and writes *why. */
+typedef int value_parser(const char *text, void *field, struct why *why);
+
+/* --nproc-per-node: a number, or a word that the launcher counts on its machine. */
+struct nproc {
+    enum { NPROC_NUMBER, NPROC_AUTO, NPROC_CPU, NPROC_GPU } kind;
+    int number; /* of NPROC_NUMBER */
+};
+
+/* --signals-to-handle.  `unknown` is the first name that is no signal ("" if
+ * none): torchrun warns and goes on, and so do we. */
+struct signals {
+    sigset_t set;
+    char unknown[32];
+};
+
+value_parser parse_switch;  /* int: 0 is off, any other integer on */
+value_parser parse_text;    /* const char *: the text itself */
+value_parser parse_seconds; /* int >= 0 */
+value_parser parse_restarts;
+value_parser parse_node_rank;
+value_parser parse_port; /* int, 0 to 65535; 0 is "any free one" */
+value_parser parse_nnodes;
+value_parser parse_nproc;
+value_parser parse_signals;
+
+/* Python's int(): spaces around, a sign, single underscores between digits. */
+int value_int(const char *text, int *value);
+
+/* "SIGTERM" and the like; 0 for anything else. */
+int signal_number(const char *name);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - what a run would be, and why; nothing is run. */
+#include "launcher/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/program.h"
+#include "launcher/rendezvous.h"
+#include "launcher/worker_env.h"
+
+static void line(const char *name, const char *value, const char *source, const char *why)
+{
+    printf("%-20s %-24s %-22s %s\n", name, value, source, why);
+}
+
+static void explain_options(const struct options *options, int size, const char *why_size)
+{
+    char source[300], value[256];
+
+    for (int i = 0; i < OPTIONS; i++) {
+        const struct option_row *row = option_row(i);
+        const char *text = options->settings[i].text;
+
+        if (i == OPTION_EXPLAIN || !row->parse)
+            continue;
+        setting_source(options, i, source, sizeof source);
+        snprintf(value, sizeof value, "%s", text ? text : "-");
+        if (!row->value)
+            snprintf(value, sizeof value, "%s",
+                     *(const int *)((const char *)options + row->field) ? "on" : "off");
+        if (i == OPTION_NPROC_PER_NODE && *why_size)
+            snprintf(value, sizeof value, "%s = %d", text, size);
+        line(row->name, value, source,
+             i == OPTION_NPROC_PER_NODE && *why_size ? why_size : row->help);
+    }
+}
+
+static void explain_variables(const struct options *options, int size)
+{
+    char source[300];
+
+    if (worker_env_sets_omp(options, size))
+        line("OMP_NUM_THREADS", "1", "torchrun's rule", "several workers, and you did not set it");
+    for (int i = 0; i < options->file.count; i++) {
+        const struct jobfile_entry *entry = &options->file.entries[i];
+        char name[64];
+
+        if (!strcmp(entry->section, "ctrun"))
+            continue;
+        worker_env_name(entry, name, sizeof name);
+        snprintf(source, sizeof source, "%s:%d", options->file.path, entry->line);
+        if (getenv(name) && *getenv(name))
+            line(name, getenv(name), "environment", "stronger than job.ini");
+        else
+            line(name, entry->value, source, "given to the workers");
+    }
+}
+
+int explain(const struct options *options, int size, const char *why_size)
+{
+    struct program program;
+    struct rendezvous meet;
+    const char *why;
+    char place[300];
+    int code;
+
+    line("option", "value", "from", "why");
+    explain_options(options, size, why_size);
+    explain_variables(options, size);
+    rendezvous_plan(&meet, options, &why);
+    snprintf(place, sizeof place, meet.port ? "%s:%d" : "%s:any free port", meet.address,
+             meet.port);
+    line("store", place, "ctrun hosts it", why);
+    if (options->file.path)
+        line("job file", options->file.path,
+             options->settings[OPTION_JOB].text ? "asked for" : "found here", "");
+    fflush(stdout);
+    if ((code = program_find(&program, options)) != 0)
+        return code;
+    printf("%-20s %s", "executes", program.path);
+    for (int i = 0; program.leading[i]; i++)
+        if (i > 0)
+            printf(" %s", program.leading[i]);
+    for (int i = program.leading[0] ? 0 : 1; program.words[i]; i++)
+        printf(" %s", program.words[i]);
+    printf("\n");
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LAUNCHER_EXPLAIN_H
+#define LAUNCHER_EXPLAIN_H
+
+#include "config/options.h"
+
+/* --explain: each value, where it came from and what follows, on stdout.
+ * Returns the exit code. */
+int explain(const struct options *options, int size, const char *why_size);
+
+#endif

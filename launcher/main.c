@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - ctrun: words into options, options into a job, the job into an exit code. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "config/options.h"
+#include "launcher/explain.h"
+#include "launcher/job.h"
+#include "launcher/nproc.h"
+#include "launcher/worker_env.h"
+#include "runtime/error.h"
+#include "runtime/log.h"
+
+/* Started with 0, 1 or 2 closed, a socket of ours would become a worker's stdin. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int run(const struct options *options)
+{
+    char why[256];
+    int size;
+
+    if (!options->explain)
+        job_block_signals(options);
+    size = nproc_count(&options->nproc, why, sizeof why);
+    if (size == 0) {
+        log_line(LOG_ERROR, "--nproc-per-node=gpu: %s", why);
+        return 1;
+    }
+    if (options->explain)
+        return explain(options, size, why);
+    if (*options->signals.unknown)
+        log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
+                 options->signals.unknown);
+    if (worker_env_sets_omp(options, size))
+        log_line(LOG_WARN, "Setting OMP_NUM_THREADS=1 for each worker (set it yourself to change)");
+    return job_run(options, size);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    char error[1024];
+    int code = 2;
+
+    (void)argc;
+    fill_standard_descriptors();
+    log_setup("ctrun", LOG_WARN);
+    switch (options_read(&options, argv, error, sizeof error)) {
+    case OPTIONS_RUN:
+        code = run(&options);
+        break;
+    case OPTIONS_SHOW_HELP:
+        options_help(stdout);
+        code = 0;
+        break;
+    case OPTIONS_SHOW_VERSION:
+        printf("ctrun %s\n", CT_VERSION);
+        code = 0;
+        break;
+    case OPTIONS_WRONG:
+        log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+        break;
+    }
+    options_free(&options);
+    return code;
+}

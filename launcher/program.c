@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - from the words after the options to something that exec takes.
+ *
+ *   *.py, -m            $PYTHON_EXEC, else python, else python3; with -u
+ *   a/b                 that file: executed if it is executable, else python
+ *   b                   along PATH, then in the working directory
+ *   --no-python         executed, whatever it is
+ *
+ * All looking happens here, once, so that a misspelt name is one sentence and
+ * not one death per worker. */
+#include "launcher/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/log.h"
+
+/* 0 when it can be executed, else the errno that says why not. */
+static int executable(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return errno;
+    if (S_ISDIR(status.st_mode))
+        return EISDIR;
+    return access(path, X_OK) < 0 ? errno : 0;
+}
+
+/* As the shell: the first executable file of that name; EACCES when there are
+ * only others. */
+static int search_path(const char *name, char *found, size_t size)
+{
+    const char *path = getenv("PATH");
+    int cause = ENOENT;
+
+    for (const char *at = path && *path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
+        const char *colon = strchrnul(at, ':');
+        int here;
+
+        if (colon == at)
+            snprintf(found, size, "./%s", name);
+        else
+            snprintf(found, size, "%.*s/%s", (int)(colon - at), at, name);
+        here = executable(found);
+        if (here == 0)
+            return 0;
+        if (here == EACCES)
+            cause = EACCES;
+        at = *colon ? colon + 1 : NULL;
+    }
+    return cause;
+}
+
+static int find_python(struct program *program, int module)
+{
+    const char *chosen = getenv("PYTHON_EXEC");
+    const char *names[] = { "python", "python3" };
+    const int first = chosen && *chosen ? -1 : 0;
+
+    for (int i = first; i < (first < 0 ? 0 : 2); i++) {
+        const char *name = i < 0 ? chosen : names[i];
+        int cause;
+
+        program->leading[0] = name;
+        program->leading[1] = "-u";
+        program->leading[2] = module ? "-m" : NULL;
+        program->rewritten_from = 0;
+        if (strchr(name, '/')) {
+            snprintf(program->path, sizeof program->path, "%s", name);
+            cause = executable(name);
+        } else
+            cause = search_path(name, program->path, sizeof program->path);
+        if (cause == 0)
+            return 0;
+        if (i < 0) {
+            log_line(LOG_ERROR, "PYTHON_EXEC=%s: %s", chosen, strerror(cause));
+            return cause == ENOENT ? 127 : 126;
+        }
+    }
+    log_line(LOG_ERROR,
+             "%s needs Python, and there is neither python nor python3 on PATH=%s; set PYTHON_EXEC",
+             program->words[0], getenv("PATH") ? getenv("PATH") : "");
+    return 127;
+}
+
+static int refuse(const char *name, int cause)
+{
+    if (cause == ENOENT && !strchr(name, '/'))
+        log_line(LOG_ERROR,
+                 "cannot run %s: No such file or directory: not on PATH=%s, nor in the "
+                 "working directory",
+                 name, getenv("PATH") ? getenv("PATH") : "");
+    else
+        log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause),
+                 cause == EACCES ? ": it is not executable (chmod +x)" : "");
+    return cause == ENOENT || cause == ENOTDIR ? 127 : 126;
+}
+
+static int python_file(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 3 && !strcmp(name + length - 3, ".py");
+}
+
+int program_find(struct program *program, const struct options *options)
+{
+    const char *name = options->program[0];
+    int cause = ENOENT;
+
+    program->words = options->program;
+    program->leading[0] = NULL;
+    program->rewritten_from = 1;
+    if (options->module)
+        return find_python(program, 1);
+    if (!options->no_python && python_file(name)) {
+        /* With $PYTHON_EXEC the file may be one that only that interpreter sees
+         * (of a container, say): it is left to complain. */
+        if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC"))
+            return refuse(name, errno);
+        return find_python(program, 0);
+    }
+    if (!strchr(name, '/'))
+        cause = search_path(name, program->path, sizeof program->path);
+    if (cause != 0 && (strchr(name, '/') || (!options->no_python && access(name, F_OK) == 0))) {
+        snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./", name);
+        cause = executable(program->path);
+        if (cause == EACCES && !options->no_python)
+            return find_python(program, 0);
+    }
+    return cause ? refuse(name, cause) : 0;
+}
+
+static int in_identifier(char c)
+{
+    return c == '_' || isalnum((unsigned char)c);
+}
+
+/* Length of a macro at text ("$..."), and what stands for it; 0: none. */
+static size_t macro(const char *text, const char *local_rank, const char **stands)
+{
+    static const char bare[] = "$local_rank", braced[] = "${local_rank}";
+
+    *stands = local_rank;
+    if (!strncmp(text, braced, sizeof braced - 1))
+        return sizeof braced - 1;
+    /* An identifier goes on as far as it can: $local_ranks is another one. */
+    if (!strncmp(text, bare, sizeof bare - 1) && !in_identifier(text[sizeof bare - 1]))
+        return sizeof bare - 1;
+    *stands = "$";
+    return text[1] == '$' ? 2 : 0;
+}
+
+size_t program_rewrite(const char *text, const char *local_rank, char *to)
+{
+    size_t length = 0;
+
+    while (*text) {
+        const char *stands;
+        const size_t skip = *text == '$' ? macro(text, local_rank, &stands) : 0;
+        const size_t put = skip ? strlen(stands) : 1;
+
+        if (to)
+            memcpy(to + length, skip ? stands : text, put);
+        length += put;
+        text += skip ? skip : 1;
+    }
+    if (to)
+        to[length] = '\0';
+    return length;
+}
+
+char **program_argv(const struct program *program, int local_rank)
+{
+    char rank[16], *text, **argv;
+    size_t count = 0, bytes = 0;
+    int i;
+
+    snprintf(rank, sizeof rank, "%d", local_rank);
+    for (i = 0; program->leading[i]; i++)
+        count++;
+    for (i = 0; program->words[i]; i++, count++)
+        bytes += program_rewrite(program->words[i], rank, NULL) + strlen(program->words[i]) + 1;
+    if (!(argv = malloc((count + 1) * sizeof *argv + bytes)))
+        return NULL;
+    text = (char *)(argv + count + 1);
+    count = 0;
+    for (i = 0; program->leading[i]; i++)
+        argv[count++] = (char *)(uintptr_t)program->leading[i];
+    for (i = 0; program->words[i]; i++) {
+        argv[count++] = i < program->rewritten_from ? program->words[i] : text;
+        if (i >= program->rewritten_from)
+            text += program_rewrite(program->words[i], rank, text) + 1;
+    }
+    argv[count] = NULL;
+    return argv;
+}

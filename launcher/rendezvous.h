@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.h - where the workers of a job meet: the store that ctrun hosts. */
+#ifndef LAUNCHER_RENDEZVOUS_H
+#define LAUNCHER_RENDEZVOUS_H
+
+#include "config/options.h"
+#include "runtime/store.h"
+
+struct rendezvous {
+    char address[256]; /* MASTER_ADDR */
+    int port;          /* MASTER_PORT; true from here on, the socket is ours */
+    char run_id[256];
+    char generation[17]; /* CT_GENERATION: new each round */
+    int listener;        /* until the server takes it over; -1 */
+    struct store_server *server;
+};
+
+/* Decides address and name, and opens the socket.  0, or the exit code and the
+ * sentence is said.  rendezvous_close() is owed in both cases. */
+int rendezvous_open(struct rendezvous *meet, const struct options *options);
+int rendezvous_serve(struct rendezvous *meet, struct event_base *base);
+
+/* An empty table and a new generation: nothing of an older round can be read. */
+void rendezvous_new_round(struct rendezvous *meet);
+
+/* Has this rank's libct begun its init in this generation? */
+int rendezvous_arrived(const struct rendezvous *meet, int rank);
+
+void rendezvous_close(struct rendezvous *meet);
+
+/* Where it would be, without opening anything; for --explain too. */
+void rendezvous_plan(struct rendezvous *meet, const struct options *options, const char **why);
+
+#endif

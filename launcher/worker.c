@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - start, signal, notice the end, leave nothing. */
+#include "launcher/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/spawn.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+void worker_setup(struct worker *worker, int rank)
+{
+    *worker = (struct worker){ .rank = rank, .local_rank = rank };
+    worker->out.fd = worker->err.fd = -1;
+}
+
+/* A shared terminal is written by ctrun; anything else by the worker itself. */
+static int open_streams(struct worker *worker, struct terminal *terminal, int *out, int *err)
+{
+    *out = *err = -1;
+    if (!terminal)
+        return 0;
+    if (isatty(STDOUT_FILENO)
+        && stream_open(&worker->out, terminal, worker->rank, STDOUT_FILENO, out) < 0)
+        return -1;
+    if (isatty(STDERR_FILENO)
+        && stream_open(&worker->err, terminal, worker->rank, STDERR_FILENO, err) < 0)
+        return -1;
+    return 0;
+}
+
+static int refuse(const struct worker *worker, const struct program *program, int execed)
+{
+    const int cause = errno;
+
+    if (!execed) {
+        log_line(LOG_ERROR, "cannot start rank %d: %s%s", worker->rank, strerror(cause),
+                 cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
+                 : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
+                                   : "");
+        return 1;
+    }
+    log_line(LOG_ERROR, "cannot run %s: %s%s", program->path, strerror(cause),
+             cause == ENOEXEC  ? ": it is no program for this machine; a script needs a first "
+                                 "line such as #!/bin/sh"
+             : cause == ENOENT ? ": the interpreter that it names is missing"
+                               : "");
+    return cause == ENOENT ? 127 : 126;
+}
+
+int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
+                 const sigset_t *ignored, struct terminal *terminal, const struct guard *guard)
+{
+    struct spawn_args args = { .path = program->path, .out = -1, .err = -1, .ignored = ignored };
+    char **argv = program_argv(program, worker->local_rank);
+    char **envp = worker_env_of(env, worker->local_rank);
+    int execed = 0, code = 0;
+
+    args.argv = argv;
+    args.envp = envp;
+    worker->pid = 0;
+    worker->asked = worker->first_failed = 0;
+    errno = ENOMEM;
+    if (argv && envp && open_streams(worker, terminal, &args.out, &args.err) == 0)
+        worker->pid = spawn(&args, &execed);
+    if (worker->pid > 0) {
+        worker->group = worker->pid;
+        worker->running = 1;
+        guard_add(guard, worker->pid);
+    } else {
+        code = refuse(worker, program, execed);
+        worker->pid = 0;
+    }
+    if (args.out >= 0)
+        close(args.out);
+    if (args.err >= 0)
+        close(args.err);
+    free(argv);
+    free(envp);
+    return code;
+}
+
+void worker_signal(struct worker *worker, int number)
+{
+    if (!worker->running)
+        return;
+    if (number != SIGCONT && number != SIGWINCH && number != SIGUSR1 && number != SIGUSR2)
+        worker->asked = number;
+    kill(-worker->group, number);
+}
+
+int worker_check(struct worker *worker)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    if (!worker->running || waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0
+        || info.si_pid == 0)
+        return 0;
+    worker->running = 0;
+    worker->how = info.si_code;
+    worker->code = info.si_status;
+    return 1;
+}
+
+void worker_clear(struct worker *worker, const struct guard *guard)
+{
+    const pid_t group = worker->group;
+
+    worker->group = 0;
+    if (group > 0) {
+        const int64_t deadline = clock_ms() + 200;
+
+        kill(-group, SIGKILL);
+        guard_remove(guard, group);
+        while (waitpid(group, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        /* Somebody else's children now: gone in a moment, but not at once. */
+        while (kill(-group, 0) == 0 && clock_ms() < deadline)
+            usleep(500);
+    }
+    stream_close(&worker->out);
+    stream_close(&worker->err);
+}
+
+void worker_free(struct worker *worker)
+{
+    stream_free(&worker->out);
+    stream_free(&worker->err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.h - one process that ctrun started, and what became of it. */
+#ifndef LAUNCHER_WORKER_H
+#define LAUNCHER_WORKER_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "launcher/guard.h"
+#include "launcher/output.h"
+#include "launcher/program.h"
+#include "launcher/worker_env.h"
+
+struct worker {
+    int rank, local_rank;
+    pid_t pid;   /* 0: not started */
+    pid_t group; /* the same, while we hold it; 0: cleared */
+    int running;
+    int how,
+        code;  /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
+    int asked; /* the last signal that ctrun sent it; 0: none */
+    int first_failed; /* the culprit */
+    struct stream out, err;
+};
+
+void worker_setup(struct worker *worker, int rank);
+
+/* 0, or ctrun's exit code and the sentence is said; then nothing of it is left. */
+int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
+                 const sigset_t *ignored, struct terminal *terminal, const struct guard *guard);
+
+/* To its whole process group, while it runs. */
+void worker_signal(struct worker *worker, int number);
+
+/* 1: it has just ended.  It stays a zombie until worker_clear(), so that its pid,
+ * the name of its group, can't come to mean somebody else's. */
+int worker_check(struct worker *worker);
+
+static inline int worker_failed(const struct worker *worker)
+{
+    return worker->pid > 0 && !worker->running && (worker->how != CLD_EXITED || worker->code != 0);
+}
+
+static inline int worker_exit_code(const struct worker *worker)
+{
+    return worker->how == CLD_EXITED ? worker->code : 128 + worker->code;
+}
+
+/* After its end: kills what it left behind in its group, shows its last output. */
+void worker_clear(struct worker *worker, const struct guard *guard);
+void worker_free(struct worker *worker);
+
+#endif

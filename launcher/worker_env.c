@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_env.c - builds the environment in two steps: what all workers share,
+ * once; then per worker a copy of the pointers and the few that differ. */
+#include "launcher/worker_env.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that we set over what is inherited; the first ones differ by worker. */
+static const char *const ours[] = {
+    "RANK",
+    "LOCAL_RANK",
+    "ROLE_RANK",
+    "TORCHELASTIC_ERROR_FILE",
+#define PER_WORKER 4
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "ROLE_NAME",
+    "ROLE_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_MAX_RESTARTS",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_SIGNALS_TO_HANDLE",
+    "CT_GENERATION",
+};
+#define OURS (int)(sizeof ours / sizeof *ours)
+
+static const char *named(const char *entry, const char *name)
+{
+    const size_t length = strlen(name);
+
+    return !strncmp(entry, name, length) && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+static int is_ours(const char *entry)
+{
+    for (int i = 0; i < OURS; i++)
+        if (named(entry, ours[i]))
+            return 1;
+    return 0;
+}
+
+static int put(struct worker_env *env, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* entries was made large enough for all of ours and the file's. */
+static int put(struct worker_env *env, const char *format, ...)
+{
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vasprintf(&env->entries[env->count], format, args);
+    va_end(args);
+    if (length < 0) {
+        env->entries[env->count] = NULL;
+        return -1;
+    }
+    env->entries[++env->count] = NULL;
+    return 0;
+}
+
+/* "all-reduce" of [collectives] is CT_ALL_REDUCE. */
+void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size)
+{
+    const int collective = !strcmp(entry->section, "collectives");
+
+    snprintf(name, size, "%s%s", collective ? "CT_" : "", entry->key);
+    for (char *c = name; collective && *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+static int put_file(struct worker_env *env, const struct jobfile *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct jobfile_entry *entry = &file->entries[i];
+        char name[64];
+        const char *there;
+
+        if (!strcmp(entry->section, "ctrun"))
+            continue;
+        worker_env_name(entry, name, sizeof name);
+        there = getenv(name);
+        if (there && *there) /* the environment is stronger than the file */
+            continue;
+        for (int j = 0; j < env->inherited; j++)
+            if (named(env->entries[j], name)) /* there, but empty: it is unset */
+                env->entries[j] = env->entries[--env->inherited], env->count--;
+        env->entries[env->count] = NULL;
+        if (put(env, "%s=%s", name, entry->value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int worker_env_sets_omp(const struct options *options, int size)
+{
+    const char *there = getenv("OMP_NUM_THREADS");
+
+    for (int i = 0; i < options->file.count; i++)
+        if (!strcmp(options->file.entries[i].section, "env")
+            && !strcmp(options->file.entries[i].key, "OMP_NUM_THREADS"))
+            return 0;
+    return size > 1 && !(there && *there);
+}
+
+static int put_ours(struct worker_env *env, const struct options *options)
+{
+    const struct round *round = env->round;
+    const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
+
+    if (worker_env_sets_omp(options, round->size) && put(env, "OMP_NUM_THREADS=1") < 0)
+        return -1;
+    if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
+        return -1;
+    if (put(env, "WORLD_SIZE=%d", round->size) < 0
+        || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0 || put(env, "GROUP_RANK=0") < 0
+        || put(env, "GROUP_WORLD_SIZE=1") < 0 || put(env, "ROLE_NAME=%s", options->role) < 0
+        || put(env, "ROLE_WORLD_SIZE=%d", round->size) < 0
+        || put(env, "MASTER_ADDR=%s", round->address) < 0
+        || put(env, "MASTER_PORT=%d", round->port) < 0
+        || put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id) < 0
+        || put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts) < 0
+        || put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts) < 0
+        || put(env, "TORCHELASTIC_USE_AGENT_STORE=True") < 0
+        || put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
+               options->settings[OPTION_SIGNALS_TO_HANDLE].text)
+               < 0
+        || put(env, "CT_GENERATION=%s", round->generation) < 0)
+        return -1;
+    return 0;
+}
+
+int worker_env_create(struct worker_env *env, const struct options *options,
+                      const struct round *round)
+{
+    int room = OURS + 3 + options->file.count;
+
+    for (char **entry = environ; *entry; entry++)
+        room++;
+    *env = (struct worker_env){ .round = round };
+    if (!(env->entries = calloc((size_t)room, sizeof *env->entries)))
+        return -1;
+    for (char **entry = environ; *entry; entry++)
+        if (!is_ours(*entry))
+            env->entries[env->inherited++] = *entry;
+    env->count = env->inherited;
+    if (put_file(env, &options->file) < 0 || put_ours(env, options) < 0) {
+        worker_env_destroy(env);
+        return -1;
+    }
+    return 0;
+}
+
+void worker_env_destroy(struct worker_env *env)
+{
+    for (int i = env->inherited; i < env->count; i++)
+        free(env->entries[i]);
+    free(env->entries);
+    *env = (struct worker_env){ 0 };
+}
+
+char **worker_env_of(const struct worker_env *env, int local_rank)
+{
+    char path[256], text[256 + 128];
+    const size_t pointers = ((size_t)env->count + PER_WORKER + 1) * sizeof(char *);
+    int used, count = env->count;
+    char **entries, *at;
+
+    error_files_path(env->round->error_files, env->round->restarts, local_rank, path, sizeof path);
+    used = snprintf(text, sizeof text,
+                    "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", local_rank,
+                    0, local_rank, 0, local_rank, 0, path)
+           + 1;
+    if (!(entries = malloc(pointers + (size_t)used)))
+        return NULL;
+    memcpy(entries, env->entries, (size_t)count * sizeof *entries);
+    at = memcpy((char *)entries + pointers, text, (size_t)used);
+    for (int i = 0; i < PER_WORKER; i++, at += strlen(at) + 1)
+        entries[count++] = at;
+    entries[count] = NULL;
+    return entries;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_env.h - the environment that workers find: torchrun's, and CT_GENERATION. */
+#ifndef LAUNCHER_WORKER_ENV_H
+#define LAUNCHER_WORKER_ENV_H
+
+#include "config/options.h"
+#include "launcher/error_files.h"
+
+/* What is the same for all workers of one round. */
+struct round {
+    int size;
+    int restarts; /* so far */
+    const char *address;
+    int port;
+    const char *run_id, *generation;
+    const struct error_files *error_files;
+};
+
+struct worker_env {
+    char **entries; /* of all workers; NULL-ended */
+    int count, inherited;
+    const struct round *round;
+};
+
+/* Once per round: ctrun's own environment, job.ini's [env] and [collectives]
+ * where that says nothing, then our variables over both.  -1: out of memory. */
+int worker_env_create(struct worker_env *env, const struct options *options,
+                      const struct round *round);
+void worker_env_destroy(struct worker_env *env);
+
+/* One worker's, in one block for free(); it points into env.  NULL: out of memory. */
+char **worker_env_of(const struct worker_env *env, int local_rank);
+
+/* The variable that a line of [env] or [collectives] sets. */
+void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size);
+
+/* torchrun's rule: several workers, and the user said nothing. */
+int worker_env_sets_omp(const struct options *options, int size);
+
+#endif

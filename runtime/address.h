@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_ADDRESS_H
+#define RUNTIME_ADDRESS_H
+
+#include "runtime/error.h"
+
+/* The literal address at which peers reach this rank: the one it reached the
+ * store from; without a socket to a store, loopback when all ranks are on this
+ * host, else the first interface that is up and not loopback. */
+ct_status own_address(ct_store *store, int one_host, char *address, size_t size);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flat.c - rounds over shared slots.
+ *
+ * Each rank has two lines, used by even and odd rounds.  A line is written only
+ * by its owner: the signature of the call, a small payload, and last the number
+ * of the round.  Numbers are 64 bits and only grow, so nothing is ever reset
+ * and a late reader can't mistake an old round for a new one.
+ *
+ * Round n may overwrite the line of round n-2 when all ranks are in round n-1,
+ * for then nobody reads n-2 any more; the same holds for the two slots.  Every
+ * wait compares signatures, so a rank that makes another call is found by
+ * whoever waits for it first, at the latest in its next call.
+ *
+ * Cost of a round: one line written, p-1 lines read. */
+#include "runtime/flat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/message.h"
+
+enum { ALIVE, LEFT, BROKEN };
+
+struct line {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t round;
+    struct signature signature;
+    unsigned char payload[FLAT_INLINE_BYTES];
+};
+
+struct member {
+    struct line lines[2];
+    _Alignas(CACHE_PAIR) _Atomic int state;
+};
+
+struct flat {
+    struct mesh *mesh;
+    int rank, size;
+    int *locals; /* [size] ranks in the node */
+    int *ranks;  /* [size] in the mesh */
+    struct member *members;
+    unsigned char *slots; /* [size][2] */
+    size_t offset;        /* of the area, for its maker to take back */
+    uint64_t round;       /* this rank is in */
+    uint64_t all_in;      /* everybody was seen in it */
+    int turn;             /* slot in use */
+    int inlined;          /* this turn's payload lies in the lines */
+    struct signature signature;
+    int64_t deadline;
+    const _Atomic int *broken;
+};
+
+/* ---- Making it ----------------------------------------------------------- */
+
+static size_t members_bytes(int count)
+{
+    return ((size_t)count * sizeof(struct member) + 4095) / 4096 * 4096;
+}
+
+static size_t area_bytes(int count)
+{
+    return members_bytes(count) + (size_t)count * 2 * FLAT_SLOT_BYTES;
+}
+
+static int all_left(void *memory, size_t bytes)
+{
+    const struct member *members = memory;
+    const size_t per_member = sizeof *members + 2 * FLAT_SLOT_BYTES;
+    const int count = (int)(bytes / per_member);
+
+    for (int i = 0; i < count; i++)
+        if (atomic_load(&members[i].state) == ALIVE)
+            return 0;
+    return 1;
+}
+
+/* The maker's message: where the area starts in the node's memory; SIZE_MAX: nowhere. */
+static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadline)
+{
+    const struct signature signature = { .seq = 1, .op = -1, .root = -1 };
+    uint64_t offset = SIZE_MAX;
+    struct request request;
+    ct_status status = CT_OK;
+
+    if (f->rank > 0) {
+        request_recv(f->mesh, &request, channel, f->ranks[0], 0, &offset, sizeof offset,
+                     &signature);
+        status = request_wait(f->mesh, &request, deadline, NULL);
+        f->offset = offset;
+        return status;
+    }
+    f->offset = offset = node_area_alloc(&f->mesh->node, area_bytes(f->size));
+    if (offset != SIZE_MAX)
+        memset(f->mesh->node.base + offset, 0, members_bytes(f->size));
+    for (int i = 1; i < f->size && status == CT_OK; i++) {
+        request_send(f->mesh, &request, channel, f->ranks[i], 0, &offset, sizeof offset,
+                     &signature);
+        status = request_wait(f->mesh, &request, deadline, NULL);
+    }
+    return status;
+}
+
+static void flat_free(struct flat *f)
+{
+    free(f->locals);
+    free(f->ranks);
+    free(f);
+}
+
+ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
+                      int64_t deadline, struct flat **flat)
+{
+    struct flat *f = calloc(1, sizeof *f);
+    ct_status status;
+
+    if (!f || !(f->locals = calloc((size_t)count, sizeof *f->locals))
+        || !(f->ranks = calloc((size_t)count, sizeof *f->ranks))) {
+        if (f)
+            flat_free(f);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", count);
+    }
+    f->mesh = mesh;
+    f->rank = rank;
+    f->size = count;
+    for (int i = 0; i < count; i++) {
+        f->ranks[i] = members[i];
+        f->locals[i] = mesh->peers[members[i]].local;
+    }
+    status = agree_on_area(f, channel, deadline);
+    if (status != CT_OK || f->offset == SIZE_MAX) {
+        flat_free(f);
+        return status;
+    }
+    f->members = (struct member *)(void *)(mesh->node.base + f->offset);
+    f->slots = mesh->node.base + f->offset + members_bytes(count);
+    *flat = f;
+    return CT_OK;
+}
+
+static void ring_all(const struct flat *f)
+{
+    for (int i = 0; i < f->size; i++)
+        node_ring_bell(&f->mesh->node, f->locals[i]);
+}
+
+void flat_break(struct flat *f)
+{
+    atomic_store(&f->members[f->rank].state, BROKEN);
+    ring_all(f);
+}
+
+void flat_destroy(struct flat *f)
+{
+    if (!f)
+        return;
+    atomic_store(&f->members[f->rank].state, LEFT);
+    ring_all(f);
+    if (f->rank == 0)
+        node_area_retire(&f->mesh->node, f->offset, all_left);
+    flat_free(f);
+}
+
+/* ---- Rounds -------------------------------------------------------------- */
+
+void flat_call(struct flat *f, const struct signature *signature, int64_t deadline,
+               const _Atomic int *broken)
+{
+    f->signature = *signature;
+    f->deadline = deadline;
+    f->broken = broken;
+}
+
+static ct_status mismatch(int rank, const struct signature *mine, const struct signature *theirs)
+{
+    char here[96], there[96];
+
+    signature_describe(mine, here, sizeof here);
+    signature_describe(theirs, there, sizeof there);
+    return ct_fail(CT_ERR_MISMATCH, "rank %d makes another call: %s there, %s here", rank, there,
+                   here);
+}
+
+static ct_status look_at_peer(const struct flat *f, int rank)
+{
+    const int state = atomic_load(&f->members[rank].state);
+    char name[160];
+
+    mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name);
+    if (state == LEFT)
+        return ct_fail(CT_ERR_PEER, "%s destroyed the group without making this call", name);
+    if (state == BROKEN)
+        return ct_fail(CT_ERR_PEER, "on %s the group is broken (it was aborted, or a call failed)",
+                       name);
+    if (node_peer_gone(&f->mesh->node, f->locals[rank]))
+        return ct_fail(CT_ERR_PEER, "%s is gone: its process ended", name);
+    return CT_OK;
+}
+
+/* The slow part of a wait: rank is not in the round yet. */
+static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, uint64_t round)
+{
+    enum wait_turn turn = WAIT_AGAIN;
+    ct_status status = CT_OK;
+    struct wait wait;
+    char name[160];
+
+    wait_begin(&wait, &f->mesh->waiter, f->deadline);
+    while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
+        if (f->broken && atomic_load_explicit(f->broken, memory_order_relaxed))
+            status = ct_fail(CT_ERR_ABORTED, "the group was aborted");
+        else if (turn == WAIT_OVER)
+            status = ct_fail(CT_ERR_TIMEOUT, "%s did not come",
+                             mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
+        else if ((turn == WAIT_LOOK
+                  || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
+                 && atomic_load_explicit(&line->round, memory_order_acquire) < round)
+            status = look_at_peer(f, rank);
+        if (status == CT_OK && turn != WAIT_OVER)
+            turn = wait_turn(&wait);
+    }
+    wait_end(&wait);
+    return status;
+}
+
+/* Rank is in `round`, the current one or the one before, and in the same call as we were then. */
+static ct_status wait_for(struct flat *f, int rank, uint64_t round)
+{
+    const struct line *line = &f->members[rank].lines[round % 2];
+    const struct line *own = &f->members[f->rank].lines[round % 2];
+    ct_status status;
+
+    if (atomic_load_explicit(&line->round, memory_order_acquire) < round) {
+        status = wait_slowly(f, rank, line, round);
+        if (status != CT_OK)
+            return status;
+    }
+    if (!signature_equal(&line->signature, &own->signature))
+        return mismatch(rank, &own->signature, &line->signature);
+    return CT_OK;
+}
+
+static ct_status wait_all_for(struct flat *f, uint64_t round)
+{
+    ct_status status = CT_OK;
+
+    if (f->all_in >= round)
+        return CT_OK;
+    for (int i = 1; i < f->size && status == CT_OK; i++)
+        status = wait_for(f, (f->rank + i) % f->size, round);
+    if (status == CT_OK)
+        f->all_in = round;
+    return status;
+}
+
+/* With everybody in the last round, nobody reads the line of the round before
+ * it nor the slot of the turn before the last: both are ours to write. */
+ct_status flat_turn(struct flat *f, size_t bytes)
+{
+    f->turn ^= 1;
+    f->inlined = bytes <= FLAT_INLINE_BYTES;
+    return wait_all_for(f, f->round);
+}
+
+static unsigned char *slot(const struct flat *f, int rank)
+{
+    return f->slots + ((size_t)rank * 2 + (size_t)f->turn) * FLAT_SLOT_BYTES;
+}
+
+void *flat_own(const struct flat *f)
+{
+    return f->inlined ? f->members[f->rank].lines[(f->round + 1) % 2].payload : slot(f, f->rank);
+}
+
+const void *flat_slot(const struct flat *f, int rank)
+{
+    return f->inlined ? f->members[rank].lines[f->round % 2].payload : slot(f, rank);
+}
+
+ct_status flat_arrive(struct flat *f)
+{
+    struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
+    const ct_status status = wait_all_for(f, f->round);
+
+    if (status != CT_OK)
+        return status;
+    f->round++;
+    line->signature = f->signature;
+    atomic_store_explicit(&line->round, f->round, memory_order_release);
+    for (int i = 1; i < f->size; i++)
+        node_ring_bell(&f->mesh->node, f->locals[(f->rank + i) % f->size]);
+    return CT_OK;
+}
+
+ct_status flat_wait(struct flat *f, int rank)
+{
+    return wait_for(f, rank, f->round);
+}
+
+ct_status flat_wait_all(struct flat *f)
+{
+    return wait_all_for(f, f->round);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flat.h - a group on one host in shared memory: every rank sees every rank's slot.
+ *
+ * A call is a number of rounds, the same on all ranks.  In a round each rank
+ * arrives once, and may wait for others to have arrived.  What a rank puts into
+ * its slot before it arrives, those who waited for it may read:
+ *
+ *     flat_turn(f, bytes);             a fresh slot, free of readers
+ *     memcpy(flat_own(f), ...);
+ *     flat_arrive(f);                  round n, for all to see
+ *     flat_wait_all(f);                everybody is in round n
+ *     ... flat_slot(f, i) ...          until the next flat_turn but one
+ *
+ * Two slots alternate, so arriving in the next turn is what frees the one
+ * before: no barrier at the end of a call.  A payload of up to 64 bytes lies in
+ * the line that carries the round's number, one cache miss for both. */
+#ifndef RUNTIME_FLAT_H
+#define RUNTIME_FLAT_H
+
+#include "runtime/mesh.h"
+#include "runtime/signature.h"
+
+#define FLAT_SLOT_BYTES ((size_t)256 << 10)
+#define FLAT_INLINE_BYTES 64
+
+struct flat;
+
+/* members: ranks in the mesh, all on this host.  The first makes the area and
+ * tells the others over channel.  *flat stays NULL, on all, when there is no
+ * room for it. */
+ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
+                      int64_t deadline, struct flat **flat);
+void flat_destroy(struct flat *flat); /* NULL is fine; says to the others that this rank left */
+void flat_break(struct flat *flat);   /* the others shall not wait for this rank any more */
+
+/* Before the first round of a call. */
+void flat_call(struct flat *flat, const struct signature *signature, int64_t deadline,
+               const _Atomic int *broken);
+
+/* Takes the next slot for at most `bytes` per rank (the same number on all). */
+ct_status flat_turn(struct flat *flat, size_t bytes);
+void *flat_own(const struct flat *flat);
+const void *flat_slot(const struct flat *flat, int rank);
+
+ct_status flat_arrive(struct flat *flat);
+ct_status flat_wait(struct flat *flat, int rank);
+ct_status flat_wait_all(struct flat *flat);
+
+#endif

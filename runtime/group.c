@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c - making, asking and ending groups.
+ *
+ * A group's id is derived, not agreed on: a hash of its parent's id, of how
+ * many groups the parent made before, and of its members.  Members therefore
+ * have the same one without a message, and messages for a group can't be taken
+ * for another's.  new_group.c decides who is in; here it becomes a handle. */
+#include "runtime/group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/default_group.h"
+#include "runtime/new_group.h"
+#include "runtime/queue.h"
+#include "runtime/messages.h"
+
+/* ---- Asking -------------------------------------------------------------- */
+
+ct_status group_resolve(ct_group *group, ct_group **resolved)
+{
+    *resolved = group ? group : default_group();
+    return *resolved ? CT_OK
+                     : ct_fail(CT_ERR_INVALID, "there is no default group: call "
+                                               "ct_init_process_group() first");
+}
+
+ct_status group_resolve_member(ct_group *group, ct_group **resolved)
+{
+    const ct_status status = group_resolve(group, resolved);
+
+    if (status == CT_OK && !(*resolved)->member)
+        return ct_fail(CT_ERR_NOT_MEMBER, "this rank is not a member of group %s",
+                       (*resolved)->name);
+    return status;
+}
+
+int ct_rank(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->rank : -1;
+}
+
+int ct_size(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->size : -1;
+}
+
+const char *ct_backend(const ct_group *group)
+{
+    return group || default_group() ? "cpu" : "";
+}
+
+int ct_group_rank(const ct_group *group, int global)
+{
+    const ct_group *g = group ? group : default_group();
+
+    for (int i = 0; g && i < g->size; i++)
+        if (g->ranks[i] == global)
+            return i;
+    return -1;
+}
+
+int ct_global_rank(const ct_group *group, int rank)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g && rank >= 0 && rank < g->size ? g->ranks[rank] : -1;
+}
+
+const int *ct_group_ranks(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->ranks : NULL;
+}
+
+ct_status ct_set_timeout(ct_group *group, int timeout_ms)
+{
+    ct_group *g;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_set_timeout: %d ms; it must be positive", timeout_ms);
+    g->timeout_ms = timeout_ms;
+    return CT_OK;
+}
+
+/* ---- Broken -------------------------------------------------------------- */
+
+ct_status group_break(ct_group *group, ct_status status)
+{
+    pthread_mutex_lock(&group->broken_lock);
+    if (atomic_load(&group->broken) == CT_OK) {
+        snprintf(group->broken_why, sizeof group->broken_why, "%s", ct_last_error());
+        atomic_store(&group->broken, (int)status);
+    }
+    pthread_mutex_unlock(&group->broken_lock);
+    if (group->flat)
+        flat_break(group->flat);
+    return status;
+}
+
+ct_status group_check(ct_group *group)
+{
+    const ct_status status = (ct_status)atomic_load(&group->broken);
+    char why[512];
+
+    if (status == CT_OK)
+        return CT_OK;
+    pthread_mutex_lock(&group->broken_lock);
+    memcpy(why, group->broken_why, sizeof why);
+    pthread_mutex_unlock(&group->broken_lock);
+    return ct_fail(status, "group %s is broken since: %s", group->name, why);
+}
+
+ct_status ct_abort(ct_group *group)
+{
+    ct_group *g;
+    const ct_status status = group_resolve_member(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
+    group_break(g, CT_ERR_ABORTED);
+    bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
+    return CT_OK;
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+/* The written order of reductions: node by node, rank by rank. */
+static ct_status set_order(ct_group *g)
+{
+    int filled = 0, nodes = 0;
+
+    g->fold_rank = calloc((size_t)g->size, sizeof *g->fold_rank);
+    g->node_end = calloc((size_t)g->size, sizeof *g->node_end);
+    if (!g->fold_rank || !g->node_end)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
+    for (int i = 0; i < g->size; i++) {
+        const int node = g->mesh->peers[g->ranks[i]].node;
+        int seen = 0;
+
+        for (int j = 0; j < i && !seen; j++)
+            seen = g->mesh->peers[g->ranks[j]].node == node;
+        if (seen)
+            continue;
+        for (int j = i; j < g->size; j++)
+            if (g->mesh->peers[g->ranks[j]].node == node)
+                g->fold_rank[filled++] = j;
+        g->node_end[nodes++] = filled;
+    }
+    g->order = (struct fold){ .sources = g->size, .nodes = nodes, .node_end = g->node_end };
+    return CT_OK;
+}
+
+static void group_free(ct_group *group)
+{
+    if (group->children) {
+        pthread_mutex_destroy(group->children);
+        free(group->children);
+    }
+    while (group->births) {
+        struct list_births *next = group->births->next;
+
+        free(group->births);
+        group->births = next;
+    }
+    pthread_mutex_destroy(&group->broken_lock);
+    free(group->fold_rank);
+    free(group->node_end);
+    free(group->ranks);
+    free(group);
+}
+
+static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
+{
+    ct_group *g = calloc(1, sizeof *g);
+
+    if (!g)
+        return NULL;
+    pthread_mutex_init(&g->broken_lock, NULL);
+    g->mesh = mesh;
+    g->size = size;
+    g->rank = -1;
+    g->ranks = calloc((size_t)size + 1, sizeof *g->ranks);
+    if (!g->ranks) {
+        group_free(g);
+        return NULL;
+    }
+    for (int i = 0; i < size; i++) {
+        g->ranks[i] = ranks ? ranks[i] : i;
+        if (g->ranks[i] == mesh->rank)
+            g->rank = i;
+    }
+    g->member = g->rank >= 0;
+    return g;
+}
+
+static int on_this_host(const ct_group *g)
+{
+    int here = g->size > 1 && g->mesh->node.base != NULL;
+
+    for (int i = 0; i < g->size && here; i++)
+        here = g->mesh->peers[g->ranks[i]].local >= 0;
+    return here;
+}
+
+static ct_status set_up_member(ct_group *g)
+{
+    ct_status status = set_order(g);
+
+    for (int i = 0; i < OPERATION_COUNT; i++)
+        g->algorithm[i] = -1;
+    if (status == CT_OK)
+        status = algorithms_from_environment(g);
+    if (status == CT_OK && on_this_host(g))
+        status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
+                             deadline_after(g->timeout_ms), &g->flat);
+    return status;
+}
+
+ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms, ct_group **group)
+{
+    ct_group *g = group_alloc(mesh, NULL, mesh->size);
+    ct_status status;
+
+    if (!g || !(g->children = malloc(sizeof *g->children))) {
+        if (g)
+            group_free(g);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", mesh->size);
+    }
+    pthread_mutex_init(g->children, NULL);
+    g->root = g;
+    g->id = 1;
+    g->timeout_ms = timeout_ms;
+    snprintf(g->name, sizeof g->name, "%s", name);
+    status = set_up_member(g);
+    if (status != CT_OK) {
+        group_free(g);
+        return status;
+    }
+    *group = g;
+    return CT_OK;
+}
+
+ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group)
+{
+    ct_group *g = group_alloc(parent->mesh, plan->ranks, plan->size);
+    ct_status status = CT_OK;
+
+    if (!g)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", plan->size);
+    g->root = parent->root;
+    g->id = plan->id;
+    g->timeout_ms = plan->timeout_ms;
+    snprintf(g->name, sizeof g->name, "%s", plan->name);
+    if (g->member)
+        status = set_up_member(g);
+    if (status != CT_OK) {
+        group_free(g);
+        return ct_fail_in(status, "making group %s: ", plan->name);
+    }
+    pthread_mutex_lock(g->root->children);
+    g->next = g->root->next;
+    g->root->next = g;
+    pthread_mutex_unlock(g->root->children);
+    *group = g;
+    return CT_OK;
+}
+
+/* ---- Ending -------------------------------------------------------------- */
+
+static void unlink_from_root(ct_group *group)
+{
+    pthread_mutex_lock(group->root->children);
+    for (ct_group **link = &group->root->next; *link; link = &(*link)->next)
+        if (*link == group) {
+            *link = group->next;
+            break;
+        }
+    pthread_mutex_unlock(group->root->children);
+}
+
+void group_destroy(ct_group *group)
+{
+    struct mesh *mesh = group->mesh;
+
+    if (group->root == group) {
+        while (group->next)
+            group_destroy(group->next);
+    } else {
+        unlink_from_root(group);
+    }
+    queue_destroy(group->queue);
+    flat_destroy(group->flat);
+    if (group->member) {
+        messages_forget(mesh, group_channel(group, 0));
+        messages_forget(mesh, group_channel(group, 1));
+    }
+    if (group->root == group)
+        mesh_destroy(mesh);
+    group_free(group);
+}

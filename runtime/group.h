@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.h - ranks that make calls together.
+ *
+ * A root group (the world, or one of ct_create_group) owns a mesh; the groups
+ * made from it share that mesh and live no longer than it does. */
+#ifndef RUNTIME_GROUP_H
+#define RUNTIME_GROUP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/combine.h"
+#include "runtime/flat.h"
+#include "runtime/mesh.h"
+#include "runtime/signature.h"
+
+struct queue; /* queue.c */
+
+/* How many groups were made of one list with local_sync; new_group.c */
+struct list_births {
+    struct list_births *next;
+    uint64_t list, count;
+};
+
+struct ct_group {
+    struct mesh *mesh;
+    struct ct_group *root;
+    struct ct_group *next;     /* root: its groups; others: the next of them */
+    pthread_mutex_t *children; /* root: over next */
+    uint64_t id;
+    uint64_t born; /* groups made from this one, for their ids */
+    struct list_births *births;
+    char name[64];
+    int member;     /* 0: the handle of a rank that is not in it */
+    int rank, size; /* rank -1: not a member */
+    int *ranks;     /* [size] in the mesh */
+    int timeout_ms;
+    uint64_t seq;                   /* collective calls started */
+    struct flat *flat;              /* NULL: not all on this host, or no memory shared */
+    struct fold order;              /* how its reductions fold: nodes and node_end */
+    int *node_end;                  /* [order.nodes] */
+    int *fold_rank;                 /* [size] the group rank that is folded i-th */
+    int algorithm[OPERATION_COUNT]; /* row the user named; -1: the first that fits */
+    struct queue *queue;            /* of asynchronous calls; NULL: none yet */
+    _Atomic int broken;             /* a ct_status, set once; CT_OK: sound */
+    pthread_mutex_t broken_lock;
+    char broken_why[512];
+};
+
+/* channel of the group's messages */
+static inline uint64_t group_channel(const ct_group *group, int point_to_point)
+{
+    return group->id * 2 + (uint64_t)point_to_point;
+}
+
+/* The group itself, or the default one for NULL; fails without one, and for a non-member. */
+ct_status group_resolve(ct_group *group, ct_group **resolved);
+ct_status group_resolve_member(ct_group *group, ct_group **resolved);
+
+ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms, ct_group **group);
+void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
+
+/* Breaks the group with the current sentence, unless it is broken already; gives status back. */
+ct_status group_break(ct_group *group, ct_status status);
+ct_status group_check(ct_group *group); /* CT_OK, or what broke it */
+
+/* CT_<OPERATION>=name, looked up in the algorithms of each operation; collectives/call.c. */
+ct_status algorithms_from_environment(ct_group *group);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - the default group: identity -> rendezvous -> mesh -> group. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/default_group.h"
+#include "runtime/group.h"
+#include "runtime/log.h"
+#include "runtime/rendezvous.h"
+
+#define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
+
+/* The one global: which group CT_WORLD means. */
+static struct {
+    pthread_mutex_t lock; /* over init and destroy */
+    ct_group *_Atomic group;
+    struct rendezvous rendezvous;
+    int local_rank;
+    int number; /* inits so far */
+} world = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+ct_group *default_group(void)
+{
+    return atomic_load_explicit(&world.group, memory_order_acquire);
+}
+
+int ct_is_initialized(void)
+{
+    return default_group() != NULL;
+}
+
+ct_store *ct_store_default(void)
+{
+    return default_group() ? world.rendezvous.store : NULL;
+}
+
+int ct_local_rank(void)
+{
+    struct identity who;
+
+    if (default_group())
+        return world.local_rank;
+    return identity_read(NULL, &who) == CT_OK ? who.local_rank : 0;
+}
+
+static ct_status check_options(const ct_init_options *options)
+{
+    static const char *const later[] = { "cuda", "nccl", "mpi" };
+
+    if (!options)
+        return CT_OK;
+    if (options->size != sizeof *options)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_init_options.size is %zu; start from "
+                       "CT_INIT_OPTIONS_INIT",
+                       options->size);
+    if (options->timeout_ms != -1 && options->timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_init_options.timeout_ms is %d; it must be positive",
+                       options->timeout_ms);
+    if (!options->backend || !strcmp(options->backend, "cpu") || !strcmp(options->backend, "gloo"))
+        return CT_OK;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strcmp(options->backend, later[i]))
+            return ct_fail(CT_ERR_UNSUPPORTED, "backend \"%s\" is not built in; there is \"cpu\"",
+                           options->backend);
+    return ct_fail(CT_ERR_INVALID, "backend \"%s\" is unknown; there is \"cpu\"", options->backend);
+}
+
+static ct_status timeout_of(const ct_init_options *options, int *timeout_ms)
+{
+    const char *text = getenv("CT_TIMEOUT_MS");
+    char *end;
+    long value;
+
+    *timeout_ms = DEFAULT_TIMEOUT_MS;
+    if (options && options->timeout_ms > 0) {
+        *timeout_ms = options->timeout_ms;
+    } else if (text && *text) {
+        value = strtol(text, &end, 10);
+        if (*end || value <= 0 || value > INT32_MAX)
+            return ct_fail(CT_ERR_INVALID,
+                           "CT_TIMEOUT_MS=%s: it must be a number of milliseconds "
+                           "from 1 to %d",
+                           text, INT32_MAX);
+        *timeout_ms = (int)value;
+    }
+    return CT_OK;
+}
+
+/* One try; a store that goes away under it (a rank 0 that is just leaving an
+ * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
+static ct_status try_once(const struct identity *who, const ct_init_options *options,
+                          int timeout_ms, int64_t deadline, ct_group **group)
+{
+    struct mesh *mesh = NULL;
+    ct_status status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
+
+    if (status != CT_OK)
+        return status;
+    status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
+    if (status == CT_OK)
+        status = group_create_root(mesh, "world", timeout_ms, group);
+    if (status != CT_OK) {
+        mesh_destroy(mesh);
+        rendezvous_close(&world.rendezvous, 0);
+    }
+    return status;
+}
+
+static ct_status init_locked(const ct_init_options *options)
+{
+    struct identity who;
+    char speaker[24];
+    int timeout_ms;
+    int64_t deadline;
+    ct_group *group = NULL;
+    ct_status status;
+
+    if (default_group())
+        return ct_fail(CT_ERR_INVALID, "there is a default group already; call "
+                                       "ct_destroy_process_group(CT_WORLD) first");
+    status = check_options(options);
+    if (status == CT_OK)
+        status = timeout_of(options, &timeout_ms);
+    if (status == CT_OK)
+        status = identity_read(options, &who);
+    if (status != CT_OK)
+        return status;
+    snprintf(speaker, sizeof speaker, "rank %d", who.rank);
+    log_setup(speaker, LOG_NONE);
+    deadline = deadline_after(timeout_ms);
+    do
+        status = try_once(&who, options, timeout_ms, deadline, &group);
+    while (status == CT_ERR_PEER && who.rank > 0 && clock_ms() < deadline);
+    if (status != CT_OK)
+        return status;
+    world.number++;
+    world.local_rank = who.local_rank;
+    atomic_store_explicit(&world.group, group, memory_order_release);
+    return CT_OK;
+}
+
+ct_status ct_init_process_group(const ct_init_options *options)
+{
+    ct_status status;
+
+    pthread_mutex_lock(&world.lock);
+    status = init_locked(options);
+    pthread_mutex_unlock(&world.lock);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_init_process_group: ");
+}
+
+ct_status ct_destroy_process_group(ct_group *group)
+{
+    ct_group *g;
+    int64_t deadline;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (g != default_group()) {
+        group_destroy(g);
+        return CT_OK;
+    }
+    pthread_mutex_lock(&world.lock);
+    deadline = deadline_after(g->timeout_ms);
+    atomic_store(&world.group, NULL);
+    group_destroy(g);
+    rendezvous_close(&world.rendezvous, deadline);
+    pthread_mutex_unlock(&world.lock);
+    return CT_OK;
+}
+
+/* ---- Groups beside the default one ---------------------------------------- */
+
+static ct_status check_create(const ct_store *store, int rank, int size,
+                              const ct_group_options *options, ct_group **group)
+{
+    if (!store || !group)
+        return ct_fail(CT_ERR_INVALID, "ct_create_group: the store or the place for the group is "
+                                       "NULL");
+    if (size < 1 || rank < 0 || rank >= size)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_create_group: rank %d of %d; it must be from 0 to the "
+                       "size less one",
+                       rank, size);
+    if (options && options->size != sizeof *options)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_group_options.size is %zu; start from "
+                       "CT_GROUP_OPTIONS_INIT",
+                       options->size);
+    if (options && options->parent)
+        return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
+    return CT_OK;
+}
+
+ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_options *options,
+                          ct_group **group)
+{
+    const char *name = options && options->name ? options->name : "created";
+    int timeout_ms = DEFAULT_TIMEOUT_MS;
+    struct mesh *mesh;
+    ct_status status = check_create(store, rank, size, options, group);
+
+    if (status == CT_OK)
+        status = timeout_of(NULL, &timeout_ms);
+    if (status != CT_OK)
+        return status;
+    if (options && options->timeout_ms > 0)
+        timeout_ms = options->timeout_ms;
+    status = mesh_create(store, rank, size, deadline_after(timeout_ms), &mesh);
+    if (status == CT_OK) {
+        status = group_create_root(mesh, name, timeout_ms, group);
+        if (status != CT_OK)
+            mesh_destroy(mesh);
+    }
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_create_group: ");
+}

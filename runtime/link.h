@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.h - a channel of bytes to one peer.
+ *
+ * A link never blocks: it takes or gives what it can now.  What the bytes mean
+ * is message.h's business.  A new kind is one file and one row in builtins.c. */
+#ifndef RUNTIME_LINK_H
+#define RUNTIME_LINK_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "runtime/error.h"
+
+struct mesh;
+struct link;
+
+struct link_ops {
+    const char *name; /* for CT_LINK and messages */
+    int (*can_reach)(const struct mesh *mesh, int peer);
+    ct_status (*open)(struct mesh *mesh, int peer, int64_t deadline, struct link **link);
+    /* Bytes taken, at least one; 0: full for now; -1: broken, the sentence says why. */
+    ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
+    /* Bytes given; 0: none for now; -1: the peer closed it, or it broke. */
+    ssize_t (*read)(struct link *link, void *data, size_t bytes);
+    void (*close)(struct link *link);
+};
+
+struct link {
+    const struct link_ops *ops;
+    int fd; /* for epoll; -1: rings the doorbell instead */
+};
+
+extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; builtins.c */
+
+/* The link over a connection that a peer opened (its hello already read). */
+struct link *link_tcp_accepted(int fd);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* meeting.c - an all-gather over the store, for ranks that have no other way yet. */
+#include "runtime/meeting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+#define KEY_BYTES 64
+#define WARN_AFTER_MS 5000
+
+struct meeting {
+    ct_store *store;
+    int size;
+    char (*text)[KEY_BYTES];
+    const char **keys;
+    void **values;
+    size_t *sizes;
+};
+
+static void meeting_done(struct meeting *m)
+{
+    for (int i = 0; m->values && i < m->size; i++)
+        free(m->values[i]);
+    free(m->text);
+    free(m->keys);
+    free(m->values);
+    free(m->sizes);
+}
+
+static ct_status meeting_setup(struct meeting *m, ct_store *store, const char *what, int size)
+{
+    *m = (struct meeting){ .store = store, .size = size };
+    m->text = calloc((size_t)size, sizeof *m->text);
+    m->keys = calloc((size_t)size, sizeof *m->keys);
+    m->values = calloc((size_t)size, sizeof *m->values);
+    m->sizes = calloc((size_t)size, sizeof *m->sizes);
+    if (!m->text || !m->keys || !m->values || !m->sizes)
+        return ct_fail(CT_ERR_NOMEM, "no memory to meet %d ranks", size);
+    for (int i = 0; i < size; i++) {
+        snprintf(m->text[i], KEY_BYTES, "%s/%d", what, i);
+        m->keys[i] = m->text[i];
+    }
+    return CT_OK;
+}
+
+/* "2, 5-7" */
+static ct_status who_is_missing(struct meeting *m, char *text, size_t size)
+{
+    size_t used = 0;
+    int first = -1;
+
+    text[0] = 0;
+    for (int i = 0; i <= m->size; i++) {
+        int present = 1;
+
+        if (i < m->size) {
+            const ct_status status = ct_store_check(m->store, &m->keys[i], 1, &present);
+
+            if (status != CT_OK)
+                return status;
+        }
+        if (!present && first < 0)
+            first = i;
+        if (present && first >= 0 && used < size) {
+            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", first);
+            if (i - 1 > first && used < size)
+                used += (size_t)snprintf(text + used, size - used, "-%d", i - 1);
+            first = -1;
+        }
+    }
+    return CT_OK;
+}
+
+static ct_status wait_for_all(struct meeting *m, int64_t deadline)
+{
+    const int64_t start = clock_ms();
+    char missing[256];
+    ct_status status;
+
+    status = ct_store_wait(m->store, m->keys, m->size, time_left_ms(deadline, WARN_AFTER_MS));
+    if (status != CT_ERR_TIMEOUT)
+        return status;
+    if (clock_ms() < deadline) {
+        status = who_is_missing(m, missing, sizeof missing);
+        if (status != CT_OK)
+            return status;
+        if (missing[0])
+            log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", m->size,
+                     (int)((clock_ms() - start) / 1000), missing);
+        status = ct_store_wait(m->store, m->keys, m->size, time_left_ms(deadline, INT32_MAX));
+        if (status != CT_ERR_TIMEOUT)
+            return status;
+    }
+    status = who_is_missing(m, missing, sizeof missing);
+    if (status != CT_OK)
+        return status;
+    return ct_fail(CT_ERR_TIMEOUT,
+                   "after %lld ms, of %d ranks these did not come: rank %s "
+                   "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
+                   (long long)(clock_ms() - start), m->size, missing[0] ? missing : "none");
+}
+
+ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,
+               size_t bytes, void *all, int64_t deadline)
+{
+    struct meeting m;
+    ct_status status = meeting_setup(&m, store, what, size);
+
+    if (status == CT_OK)
+        status = ct_store_set(store, m.keys[rank], mine, bytes);
+    if (status == CT_OK)
+        status = wait_for_all(&m, deadline);
+    if (status == CT_OK)
+        status = ct_store_multi_get(store, m.keys, size, time_left_ms(deadline, INT32_MAX),
+                                    m.values, m.sizes);
+    for (int i = 0; i < size && status == CT_OK; i++) {
+        if (m.sizes[i] != bytes)
+            status = ct_fail(CT_ERR_MISMATCH,
+                             "rank %d speaks another version of libct (%zu bytes where %zu were "
+                             "expected)",
+                             i, m.sizes[i], bytes);
+        else
+            memcpy((char *)all + (size_t)i * bytes, m.values[i], bytes);
+    }
+    meeting_done(&m);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mesh.h - one rank's ways to all its peers.
+ *
+ * A mesh is made once, by init or ct_create_group(), from a store; every group
+ * made from that one shares it: same memory, same sockets.  It knows who lives
+ * where; what is sent over it is message.h's business. */
+#ifndef RUNTIME_MESH_H
+#define RUNTIME_MESH_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "runtime/error.h"
+#include "runtime/link.h"
+#include "runtime/node.h"
+#include "runtime/wait.h"
+
+struct messages; /* message.c */
+
+struct peer {
+    int local;        /* its rank in our node; -1: elsewhere, or no memory is shared */
+    int node;         /* its host's number, by first appearance: for the order of reductions */
+    int pid;          /* as it sees itself */
+    char host[64];    /* its host's name, for messages */
+    char address[64]; /* where it listens; "" without sockets */
+    int port;
+};
+
+struct mesh {
+    int rank, size;
+    int nodes;
+    struct peer *peers; /* [size] */
+    struct node node;   /* size 1 and base NULL where no memory is shared */
+    struct waiter waiter;
+    struct doorbell own_bell; /* used when no memory is shared */
+    const char *only_link;    /* CT_LINK; NULL: the best */
+    int listener;             /* -1: no peer needs a socket */
+    unsigned char token[16];  /* opens our listener; made by rank 0, known through the store */
+    struct messages *messages;
+};
+
+/* Meets the other `size - 1` ranks at the store, by the deadline; CT_ERR_TIMEOUT
+ * names the missing.  The store is not used afterwards. */
+ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh);
+void mesh_destroy(struct mesh *mesh); /* NULL is fine */
+
+/* "rank 3 (pid 4310 on node-b)" */
+const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t size);
+
+#endif

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.c - matching sends to receives.
+ *
+ *   small:  sender  EAGER + payload  ->  posted receive, or kept as unexpected
+ *   large:  sender  OFFER            ->  posted receive, or kept
+ *           receiver ACCEPT          ->  sender writes DATA + payload
+ *   another call:   receiver REFUSE  ->  both ends fail and name both calls
+ *
+ * progress.c moves the bytes and calls message_arrived() and message_landed().
+ * Everything here runs under messages->lock. */
+#include "runtime/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+
+/* ---- Lists --------------------------------------------------------------- */
+
+void list_add(struct request **list, struct request *request)
+{
+    struct request *last = *list;
+
+    request->list = list;
+    request->next = NULL;
+    if (!last) {
+        request->previous = request; /* the first's previous is the last */
+        *list = request;
+        return;
+    }
+    request->previous = last->previous;
+    last->previous->next = request;
+    last->previous = request;
+}
+
+void list_remove(struct request *request)
+{
+    struct request **list = request->list;
+
+    if (!list)
+        return;
+    if (request->next)
+        request->next->previous = request->previous;
+    else
+        (*list)->previous = request->previous;
+    if (*list == request)
+        *list = request->next;
+    else
+        request->previous->next = request->next;
+    request->list = NULL;
+}
+
+struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send)
+{
+    for (struct request *r = mesh->messages->active; r; r = r->next)
+        if (r->id == id && r->peer == peer && r->is_send == is_send)
+            return r;
+    return NULL;
+}
+
+static int matches(const struct request *receive, uint64_t channel, int from, int tag)
+{
+    return receive->channel == channel && receive->tag == tag
+           && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
+}
+
+static struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from)
+{
+    for (struct request *r = mesh->messages->posted; r; r = r->next)
+        if (matches(r, frame->channel, from, frame->tag)) {
+            list_remove(r);
+            r->peer = from;
+            return r;
+        }
+    return NULL;
+}
+
+int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
+{
+    int found = 0;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
+        found = matches(r, channel, from, tag);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return found;
+}
+
+/* ---- Ends ---------------------------------------------------------------- */
+
+void request_finish(struct mesh *mesh, struct request *request, ct_status status,
+                    const char *reason)
+{
+    struct messages *m = mesh->messages;
+
+    list_remove(request);
+    if (!request->is_send)
+        for (struct stream *stream = m->streams; stream; stream = stream->next)
+            if (stream->request == request) {
+                stream->request = NULL;
+                stream->into = NULL; /* what is still to come goes nowhere */
+            }
+    m->background -= request->background;
+    request->background = 0;
+    request->status = status;
+    snprintf(request->reason, sizeof request->reason, "%s", reason);
+    atomic_store(&request->done, 1);
+    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd);
+}
+
+/* Of a large message that the other side knows nothing bad of yet. */
+static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id, uint64_t answer,
+                 const struct signature *signature)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out) {
+        peer_broken(mesh, peer, "no memory to answer it");
+        return;
+    }
+    out->frame = (struct frame){ .magic = FRAME_MAGIC,
+                                 .kind = (uint16_t)kind,
+                                 .id = id,
+                                 .answer = answer,
+                                 .signature = *signature };
+    send_out(mesh, peer, out);
+}
+
+static void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
+                            const struct signature *theirs)
+{
+    char mine[96], other[96], reason[240];
+
+    signature_describe(&request->signature, mine, sizeof mine);
+    signature_describe(theirs, other, sizeof other);
+    if (signature_equal(&request->signature, theirs))
+        snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
+                 mine);
+    else
+        snprintf(reason, sizeof reason, "rank %d makes another call: %s there, %s here", peer,
+                 other, mine);
+    request_finish(mesh, request, CT_ERR_MISMATCH, reason);
+}
+
+/* Both sides make the same call?  An offer's sender is told if not. */
+static int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
+{
+    if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
+        return 1;
+    if (frame->kind == FRAME_OFFER && from != mesh->rank)
+        tell(mesh, from, FRAME_REFUSE, frame->id, 0, &receive->signature);
+    finish_mismatch(mesh, receive, from, &frame->signature);
+    return 0;
+}
+
+void peer_gone(struct mesh *mesh, int peer, const char *why)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[peer];
+    char reason[240], name[160];
+
+    if (!wire->gone) {
+        wire->gone = 1;
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    }
+    snprintf(reason, sizeof reason, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name),
+             wire->why);
+    for (struct request *r = m->posted, *next; r; r = next) {
+        next = r->next;
+        if (r->peer == peer)
+            request_finish(mesh, r, CT_ERR_PEER, reason);
+    }
+    for (struct request *r = m->active, *next; r; r = next) {
+        next = r->next;
+        if (r->peer == peer && !r->is_send)
+            request_finish(mesh, r, CT_ERR_PEER, reason);
+    }
+}
+
+void peer_broken(struct mesh *mesh, int peer, const char *why)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[peer];
+    char reason[240], name[160];
+
+    if (!wire->broken) {
+        wire->broken = 1;
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    }
+    snprintf(reason, sizeof reason, "%s can't be reached: %s",
+             mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
+    while (wire->first) {
+        struct outgoing *out = wire->first;
+
+        wire->first = out->next;
+        if (out->request)
+            request_finish(mesh, out->request, CT_ERR_PEER, reason);
+        else
+            free(out);
+    }
+    for (struct request *r = m->active, *next; r; r = next) {
+        next = r->next;
+        if (r->peer == peer && r->is_send)
+            request_finish(mesh, r, CT_ERR_PEER, reason);
+    }
+}
+
+/* ---- Arrivals ------------------------------------------------------------ */
+
+static void keep(struct mesh *mesh, struct unexpected *message)
+{
+    message->next = NULL;
+    *mesh->messages->unexpected_end = message;
+    mesh->messages->unexpected_end = &message->next;
+}
+
+static void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame,
+                         int from)
+{
+    receive->peer = from;
+    list_add(&mesh->messages->active, receive);
+    tell(mesh, from, FRAME_ACCEPT, frame->id, receive->id, &receive->signature);
+}
+
+static void arrived_eager(struct mesh *mesh, struct stream *stream)
+{
+    const struct frame *frame = &stream->head.frame;
+    struct request *receive = take_posted(mesh, frame, stream->peer);
+
+    stream->left = frame->bytes <= EAGER_BYTES ? frame->bytes : 0;
+    if (receive) {
+        if (agrees(mesh, receive, frame, stream->peer)) {
+            list_add(&mesh->messages->active, receive);
+            stream->request = receive;
+            stream->into = receive->data;
+        }
+        return;
+    }
+    stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
+    if (!stream->unexpected)
+        return; /* the bytes go nowhere and the receive runs into its deadline */
+    *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
+    stream->into = stream->unexpected->data;
+}
+
+static void arrived_offer(struct mesh *mesh, struct stream *stream)
+{
+    const struct frame *frame = &stream->head.frame;
+    struct request *receive = take_posted(mesh, frame, stream->peer);
+    struct unexpected *message;
+
+    if (receive) {
+        if (agrees(mesh, receive, frame, stream->peer))
+            accept_offer(mesh, receive, frame, stream->peer);
+        return;
+    }
+    message = malloc(sizeof *message);
+    if (!message)
+        return;
+    *message = (struct unexpected){ .frame = *frame, .from = stream->peer };
+    keep(mesh, message);
+}
+
+static void arrived_accept(struct mesh *mesh, const struct frame *frame, int from)
+{
+    struct request *send = request_by_id(mesh, frame->id, from, 1);
+
+    if (!send)
+        return; /* cancelled meanwhile */
+    send->out.frame.kind = FRAME_DATA;
+    send->out.frame.id = frame->answer;
+    send->out.payload = send->data;
+    send->out.bytes = send->bytes;
+    send->out.written = 0;
+    send_out(mesh, from, &send->out);
+}
+
+void message_arrived(struct mesh *mesh, struct stream *stream)
+{
+    const struct frame *frame = &stream->head.frame;
+    struct request *request;
+
+    stream->into = NULL;
+    stream->request = NULL;
+    stream->unexpected = NULL;
+    switch (frame->kind) {
+    case FRAME_EAGER:
+        arrived_eager(mesh, stream);
+        break;
+    case FRAME_OFFER:
+        arrived_offer(mesh, stream);
+        break;
+    case FRAME_ACCEPT:
+        arrived_accept(mesh, frame, stream->peer);
+        break;
+    case FRAME_DATA:
+        stream->left = frame->bytes;
+        request = request_by_id(mesh, frame->id, stream->peer, 0);
+        if (request && request->bytes == frame->bytes) {
+            stream->request = request;
+            stream->into = request->data;
+        }
+        break;
+    case FRAME_REFUSE:
+        request = request_by_id(mesh, frame->id, stream->peer, 1);
+        if (request)
+            finish_mismatch(mesh, request, stream->peer, &frame->signature);
+        break;
+    default:
+        break; /* a later version's: nothing of ours depends on it */
+    }
+}
+
+void message_landed(struct mesh *mesh, struct stream *stream)
+{
+    struct request *request = stream->request;
+    struct unexpected *message = stream->unexpected;
+
+    stream->request = NULL;
+    stream->unexpected = NULL;
+    stream->into = NULL;
+    if (request) {
+        request_finish(mesh, request, CT_OK, "");
+    } else if (message) {
+        struct request *late = take_posted(mesh, &message->frame, message->from);
+
+        if (!late) {
+            keep(mesh, message);
+            return;
+        }
+        if (agrees(mesh, late, &message->frame, message->from)) {
+            if (late->bytes > 0)
+                memcpy(late->data, message->data, late->bytes);
+            request_finish(mesh, late, CT_OK, "");
+        }
+        free(message);
+    }
+}
+
+/* ---- Requests ------------------------------------------------------------ */
+
+static void request_setup(struct mesh *mesh, struct request *request, uint64_t channel, int peer,
+                          int tag, void *data, size_t bytes, const struct signature *signature)
+{
+    memset(request, 0, sizeof *request);
+    request->id = ++mesh->messages->next_id;
+    request->channel = channel;
+    request->peer = peer;
+    request->tag = tag;
+    request->data = data;
+    request->bytes = bytes;
+    request->signature = *signature;
+}
+
+/* A send to ourselves meets its receive here, or waits among the unexpected. */
+static void send_to_self(struct mesh *mesh, struct request *send)
+{
+    struct request *receive = take_posted(mesh, &send->out.frame, mesh->rank);
+    struct unexpected *message;
+
+    if (receive) {
+        if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
+            finish_mismatch(mesh, send, mesh->rank, &receive->signature);
+            return;
+        }
+        if (send->bytes > 0)
+            memcpy(receive->data, send->data, send->bytes);
+        request_finish(mesh, receive, CT_OK, "");
+        request_finish(mesh, send, CT_OK, "");
+        return;
+    }
+    message = malloc(sizeof *message);
+    if (!message) {
+        request_finish(mesh, send, CT_ERR_NOMEM, "no memory for a message to itself");
+        return;
+    }
+    *message = (struct unexpected){ .frame = send->out.frame, .from = mesh->rank, .sender = send };
+    keep(mesh, message);
+}
+
+void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
+                  const void *data, size_t bytes, const struct signature *signature)
+{
+    const int eager = bytes <= EAGER_BYTES;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    request_setup(mesh, request, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
+    request->is_send = 1;
+    request->out.request = request;
+    request->out.payload = data;
+    request->out.bytes = eager ? bytes : 0;
+    request->out.frame = (struct frame){ .magic = FRAME_MAGIC,
+                                         .kind = eager ? FRAME_EAGER : FRAME_OFFER,
+                                         .channel = channel,
+                                         .tag = tag,
+                                         .bytes = bytes,
+                                         .id = request->id,
+                                         .signature = *signature };
+    list_add(&mesh->messages->active, request);
+    if (to == mesh->rank)
+        send_to_self(mesh, request);
+    else
+        send_out(mesh, to, &request->out);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+static struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
+{
+    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
+        struct unexpected *message = *link;
+
+        if (matches(receive, message->frame.channel, message->from, message->frame.tag)) {
+            *link = message->next;
+            if (!*link)
+                m->unexpected_end = link;
+            return message;
+        }
+    }
+    return NULL;
+}
+
+static void receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
+{
+    struct request *sender = message->sender;
+
+    receive->peer = message->from;
+    if (!agrees(mesh, receive, &message->frame, message->from)) {
+        if (sender)
+            finish_mismatch(mesh, sender, mesh->rank, &receive->signature);
+        return;
+    }
+    if (sender) {
+        if (receive->bytes > 0)
+            memcpy(receive->data, sender->data, receive->bytes);
+        request_finish(mesh, sender, CT_OK, "");
+        request_finish(mesh, receive, CT_OK, "");
+    } else if (message->frame.kind == FRAME_OFFER) {
+        accept_offer(mesh, receive, &message->frame, message->from);
+    } else {
+        if (receive->bytes > 0)
+            memcpy(receive->data, message->data, receive->bytes);
+        request_finish(mesh, receive, CT_OK, "");
+    }
+}
+
+void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
+                  void *data, size_t bytes, const struct signature *signature)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected *message;
+
+    pthread_mutex_lock(&m->lock);
+    request_setup(mesh, request, channel, from, tag, data, bytes, signature);
+    message = take_unexpected(m, request);
+    if (message) {
+        receive_kept(mesh, request, message);
+        free(message);
+    } else {
+        list_add(&m->posted, request);
+        if (from != CT_ANY_SOURCE && m->wires[from].gone)
+            peer_gone(mesh, from, m->wires[from].why);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void request_in_background(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    if (!atomic_load(&request->done)) {
+        request->background = 1;
+        m->background++;
+        background_needed(mesh);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void forget_sender(struct messages *m, const struct request *send)
+{
+    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
+        struct unexpected *message = *link;
+
+        if (message->sender != send)
+            continue;
+        *link = message->next;
+        if (!*link)
+            m->unexpected_end = link;
+        free(message);
+        return;
+    }
+}
+
+/* A send that has begun to be written can't be taken back: the peer would read
+ * what follows as its rest.  Nothing can be sent to that peer any more. */
+static void cancel_locked(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire;
+
+    if (atomic_load(&request->done))
+        return;
+    if (request->is_send && request->peer == mesh->rank) {
+        forget_sender(m, request);
+    } else if (request->is_send) {
+        wire = &m->wires[request->peer];
+        for (struct outgoing **link = &wire->first, *last = NULL; *link;
+             last = *link, link = &(*link)->next) {
+            if (*link != &request->out)
+                continue;
+            if (request->out.written > 0) {
+                peer_broken(mesh, request->peer, "a send to it was given up half way");
+                return;
+            }
+            *link = request->out.next;
+            if (!*link)
+                wire->last = last;
+            break;
+        }
+    }
+    request_finish(mesh, request, CT_ERR_ABORTED, "cancelled");
+}
+
+void request_cancel(struct mesh *mesh, struct request *request)
+{
+    pthread_mutex_lock(&mesh->messages->lock);
+    cancel_locked(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+int request_test(struct mesh *mesh, struct request *request)
+{
+    if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
+        progress(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+    return atomic_load(&request->done);
+}
+
+/* A sleep passed without a sign of life from the one we wait for. */
+static void look_at_peer(struct mesh *mesh, const struct request *request)
+{
+    const int peer = request->peer;
+    const int local = peer >= 0 && peer != mesh->rank ? mesh->peers[peer].local : -1;
+
+    if (local < 0 || !mesh->node.base || !node_peer_gone(&mesh->node, local))
+        return;
+    pthread_mutex_lock(&mesh->messages->lock);
+    progress(mesh); /* what it wrote before it ended is still there */
+    if (!atomic_load(&request->done)) {
+        peer_broken(mesh, peer, "its process ended");
+        peer_gone(mesh, peer, "its process ended");
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
+                       const _Atomic int *broken)
+{
+    struct messages *m = mesh->messages;
+    struct wait wait;
+    enum wait_turn turn = WAIT_AGAIN;
+    ct_status status;
+
+    atomic_fetch_add(&m->waiting, 1);
+    wait_begin(&wait, &mesh->waiter, deadline);
+    while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
+        turn = wait_turn(&wait);
+        if (turn == WAIT_LOOK)
+            look_at_peer(mesh, request);
+    }
+    wait_end(&wait);
+    pthread_mutex_lock(&m->lock);
+    cancel_locked(mesh, request);
+    if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
+        background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
+    status = request->status;
+    if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
+        return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
+    return status == CT_OK ? CT_OK : ct_fail(status, "%s", request->reason);
+}
+
+/* ---- Life ---------------------------------------------------------------- */
+
+void messages_forget(struct mesh *mesh, uint64_t channel)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct unexpected **link = &m->unexpected; *link;) {
+        struct unexpected *message = *link;
+
+        if (message->frame.channel != channel || message->sender) {
+            link = &message->next;
+            continue;
+        }
+        *link = message->next;
+        free(message);
+    }
+    m->unexpected_end = &m->unexpected;
+    while (*m->unexpected_end)
+        m->unexpected_end = &(*m->unexpected_end)->next;
+    pthread_mutex_unlock(&m->lock);
+}
+
+ct_status messages_create(struct mesh *mesh)
+{
+    struct messages *m = calloc(1, sizeof *m);
+
+    if (!m || !(m->wires = calloc((size_t)mesh->size, sizeof *m->wires))) {
+        free(m);
+        return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->needed, NULL);
+    m->unexpected_end = &m->unexpected;
+    mesh->messages = m;
+    return progress_setup(mesh);
+}
+
+void messages_destroy(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    if (!m)
+        return;
+    background_stop(mesh);
+    for (int peer = 0; peer < mesh->size; peer++)
+        if (m->wires[peer].first)
+            peer_broken(mesh, peer, "the group was destroyed");
+    progress_done(mesh);
+    while (m->unexpected) {
+        struct unexpected *next = m->unexpected->next;
+
+        free(m->unexpected);
+        m->unexpected = next;
+    }
+    pthread_cond_destroy(&m->needed);
+    pthread_mutex_destroy(&m->lock);
+    free(m->wires);
+    free(m);
+    mesh->messages = NULL;
+}

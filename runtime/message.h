@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.h - messages between two ranks of a mesh, matched as MPI matches them.
+ *
+ * A message is matched to the first posted receive with its channel, sender
+ * and tag.  Up to EAGER_BYTES it is sent at once and kept by the receiver until
+ * it is asked for; a larger one is offered first and sent when the receive is
+ * posted, straight into its buffer.  Whoever waits makes everything move. */
+#ifndef RUNTIME_MESSAGE_H
+#define RUNTIME_MESSAGE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "runtime/mesh.h"
+#include "runtime/signature.h"
+
+#define EAGER_BYTES (32u << 10)
+
+enum frame_kind {
+    FRAME_EAGER = 1, /* header, payload */
+    FRAME_OFFER,     /* "I have so many bytes for you" */
+    FRAME_ACCEPT,    /* "send them" */
+    FRAME_DATA,      /* header, payload of an accepted offer */
+    FRAME_REFUSE     /* "I make another call than you"; its signature says which */
+};
+
+struct frame {
+    uint32_t magic;
+    uint16_t kind;
+    uint16_t reserved;
+    uint64_t channel; /* one per group and purpose */
+    int32_t tag;
+    uint32_t reserved2;
+    uint64_t bytes; /* of the whole message */
+    uint64_t id; /* offer: the sender's request; accept, refuse: the same; data: the receiver's */
+    uint64_t answer; /* accept: the receiver's request */
+    struct signature signature;
+};
+
+struct request;
+
+/* What waits to be written to a peer. */
+struct outgoing {
+    struct outgoing *next;
+    struct frame frame;
+    const void *payload;
+    size_t bytes, written;   /* payload's; of frame and payload together */
+    struct request *request; /* NULL: nobody's, freed when written */
+};
+
+/* One send or receive, the caller's memory; in use until done is set. */
+struct request {
+    struct request *next, *previous; /* in one of the lists of struct messages */
+    struct request **list;           /* which; NULL: in none */
+    uint64_t id, channel;
+    int peer; /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
+    int tag;
+    void *data;
+    size_t bytes;
+    struct signature signature;
+    struct outgoing out; /* of a send */
+    int is_send;
+    int background; /* counted in messages->background: the thread moves it if nobody waits */
+    ct_status status;
+    char reason[240];
+    _Atomic int done; /* set last */
+};
+
+/* The bytes stay the caller's until the request is done.  Failures show up in
+ * request_wait().  With background, somebody need not wait for it to move. */
+void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
+                  const void *data, size_t bytes, const struct signature *signature);
+void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
+                  void *data, size_t bytes, const struct signature *signature);
+void request_in_background(struct mesh *mesh, struct request *request);
+
+/* Waits; *broken (may be NULL) set by another thread ends the wait with
+ * CT_ERR_ABORTED.  On a failure the request is cancelled and its buffer free. */
+ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
+                       const _Atomic int *broken);
+int request_test(struct mesh *mesh, struct request *request);
+void request_cancel(struct mesh *mesh, struct request *request);
+
+/* Is a receive from ourselves posted that a send to ourselves would match? */
+int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
+
+/* Forgets what came for a group that is no more. */
+void messages_forget(struct mesh *mesh, uint64_t channel);
+
+ct_status messages_create(struct mesh *mesh);
+void messages_destroy(struct mesh *mesh);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messages.h - what message.c (matching) and progress.c (moving bytes) share. */
+#ifndef RUNTIME_MESSAGES_H
+#define RUNTIME_MESSAGES_H
+
+#include "runtime/hello.h"
+#include "runtime/message.h"
+
+#define FRAME_MAGIC 0x74636672u
+#define STRANGERS 64 /* connections without a hello yet */
+
+/* A message nobody asked for yet: its bytes, or the offer of them. */
+struct unexpected {
+    struct unexpected *next;
+    struct frame frame;
+    int from;
+    size_t got;
+    struct request *sender; /* a send to ourselves, waiting to be received */
+    unsigned char data[];
+};
+
+/* Bytes from one peer: a frame, then its payload, again and again. */
+struct stream {
+    struct stream *next;
+    struct link *link;
+    int peer; /* -1: a connection that has not said hello */
+    union {
+        struct frame frame;
+        struct hello hello;
+    } head;
+    size_t head_got;
+    size_t left;                   /* of the payload */
+    unsigned char *into;           /* where it goes; NULL: nowhere */
+    struct request *request;       /* whose it is, or */
+    struct unexpected *unexpected; /* where it is kept */
+    int closed;
+};
+
+/* What there is of one peer beside struct peer. */
+struct wire {
+    struct link *out; /* NULL: nothing was sent yet */
+    struct outgoing *first, *last;
+    int streams; /* open ones it may talk to us on */
+    int spoke;   /* it had one */
+    int gone;    /* nothing will come from it any more */
+    int broken;  /* nothing can be sent to it any more */
+    int blocked; /* waiting for its socket to take more */
+    char why[160];
+};
+
+struct messages {
+    pthread_mutex_t lock; /* over all of this */
+    struct wire *wires;   /* [mesh->size] */
+    struct stream *streams;
+    struct request *posted; /* receives without a message, oldest first */
+    struct request *active; /* receives being filled, sends not yet gone */
+    struct unexpected *unexpected, **unexpected_end;
+    uint64_t next_id;
+    int strangers;
+    /* The thread that moves background requests while nobody waits. */
+    pthread_t thread;
+    int has_thread, stop;
+    int background;      /* requests */
+    _Atomic int waiting; /* threads in request_wait() */
+    pthread_cond_t needed;
+};
+
+/* message.c, under the lock */
+void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
+void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
+void request_finish(struct mesh *mesh, struct request *request, ct_status status,
+                    const char *reason);
+void list_add(struct request **list, struct request *request);
+void list_remove(struct request *request);
+struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send);
+void peer_gone(struct mesh *mesh, int peer, const char *why);   /* receives from it fail */
+void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it fail */
+
+/* progress.c, under the lock */
+void send_out(struct mesh *mesh, int peer, struct outgoing *out);
+void progress(struct mesh *mesh);
+ct_status progress_setup(struct mesh *mesh); /* streams of the ranks we share memory with */
+void progress_done(struct mesh *mesh);
+
+/* background.c */
+void background_needed(struct mesh *mesh);
+void background_stop(struct mesh *mesh);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_NEW_GROUP_H
+#define RUNTIME_NEW_GROUP_H
+
+#include "runtime/group.h"
+
+/* Who shall be in a group; made by new_group.c, carried out by group.c. */
+struct group_plan {
+    const int *ranks; /* in the mesh */
+    int size;
+    uint64_t id;
+    int timeout_ms;
+    const char *name;
+};
+
+ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group);
+
+#endif

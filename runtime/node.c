@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c - sharing memory with the ranks of the same host.
+ *
+ * Each rank opens a door (an unnamed-to-the-file-system unix socket) and an
+ * eventfd.  The leader accepts one connection per follower, checks the uid the
+ * kernel reports, takes the follower's eventfd, and when all are there sends
+ * everybody the memfd and all eventfds.  A follower maps it and says so; only
+ * when all could does the leader say "go".  One failure, and the whole node
+ * uses sockets: a map that worked decides, not a variable. */
+#include "runtime/node.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/socket.h"
+
+#define ARENA_BYTES ((size_t)256 << 20) /* of address space; memory is taken when touched */
+#define FDS_PER_MESSAGE 128             /* the kernel's limit is 253 */
+
+struct hello {
+    int32_t local_rank;
+    int32_t can_share;
+};
+
+ct_status node_door_open(struct node_door *door)
+{
+    door->listener = -1;
+    door->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (door->event_fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "eventfd: %s", strerror(errno));
+    if (socket_listen_unix(NULL, &door->listener) != CT_OK
+        || socket_unix_name(door->listener, door->name, sizeof door->name) != CT_OK) {
+        node_door_close(door);
+        return CT_ERR_SYSTEM;
+    }
+    return CT_OK;
+}
+
+void node_door_close(struct node_door *door)
+{
+    if (door->listener >= 0)
+        close(door->listener);
+    if (door->event_fd >= 0)
+        close(door->event_fd);
+    door->listener = door->event_fd = -1;
+}
+
+/* ---- Descriptors over a unix socket ------------------------------------ */
+
+static ct_status send_fds(int socket, const int *fds, int count)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
+    } control = { 0 };
+    char note = 'f';
+    struct iovec iov = { &note, 1 };
+    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes };
+    struct cmsghdr *header;
+    ssize_t sent;
+
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
+    header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+    memcpy(CMSG_DATA(header), fds, sizeof(int) * (size_t)count);
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == 1 ? CT_OK
+                     : ct_fail(CT_ERR_SYSTEM, "passing descriptors on: %s", strerror(errno));
+}
+
+static ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
+    } control;
+    char note;
+    struct iovec iov = { &note, 1 };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof control.bytes };
+    struct pollfd ready = { .fd = socket, .events = POLLIN };
+    struct cmsghdr *header;
+    int polled;
+
+    do
+        polled = poll(&ready, 1, time_left_ms(deadline, 60000));
+    while ((polled < 0 && errno == EINTR) || (polled == 0 && clock_ms() < deadline));
+    if (polled == 0)
+        return ct_fail(CT_ERR_TIMEOUT, "a rank of this host did not pass its descriptors in time");
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+        return ct_fail(CT_ERR_PEER, "a rank of this host left while memory was being shared");
+    header = CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_type != SCM_RIGHTS
+        || header->cmsg_len != CMSG_LEN(sizeof(int) * (size_t)count))
+        return ct_fail(CT_ERR_SYSTEM, "a rank of this host passed no descriptors "
+                                      "(is the limit of open files too low?)");
+    memcpy(fds, CMSG_DATA(header), sizeof(int) * (size_t)count);
+    return CT_OK;
+}
+
+static ct_status send_all_fds(int socket, const int *fds, int count)
+{
+    ct_status status = CT_OK;
+
+    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
+        status =
+            send_fds(socket, fds + at, count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE);
+    return status;
+}
+
+static ct_status recv_all_fds(int socket, int *fds, int count, int64_t deadline)
+{
+    ct_status status = CT_OK;
+
+    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
+        status = recv_fds(socket, fds + at,
+                          count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE, deadline);
+    return status;
+}
+
+/* ---- The memory --------------------------------------------------------- */
+
+static size_t bells_bytes(const struct node *node)
+{
+    return (sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096 * 4096;
+}
+
+static size_t arenas_offset(const struct node *node)
+{
+    const size_t pairs = (size_t)node->size * (size_t)node->size;
+
+    return (bells_bytes(node) + pairs * sizeof(struct ring) + 4095) / 4096 * 4096;
+}
+
+static int map_memory(struct node *node, int fd)
+{
+    void *base;
+
+    node->bytes = arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    base = mmap(NULL, node->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED)
+        return -1;
+    node->base = base;
+    node->bells = base;
+    return 0;
+}
+
+static int make_memory(struct node *node)
+{
+    const size_t bytes = arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    const int fd = memfd_create("ct", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || map_memory(node, fd) < 0) {
+        log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",
+                 strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+struct ring *node_ring(const struct node *node, int from, int to)
+{
+    const size_t index = (size_t)from * (size_t)node->size + (size_t)to;
+
+    return (struct ring *)(void *)(node->base + bells_bytes(node) + index * sizeof(struct ring));
+}
+
+void node_ring_bell(const struct node *node, int local_rank)
+{
+    bell_ring(&node->bells[local_rank], node->event_fds[local_rank]);
+}
+
+int node_peer_gone(const struct node *node, int local_rank)
+{
+    struct pollfd ended = { .events = POLLIN };
+    int gone;
+
+    if (node->pids[local_rank] <= 0 || node->pids[local_rank] == getpid())
+        return 0;
+    ended.fd = (int)syscall(SYS_pidfd_open, node->pids[local_rank], 0);
+    if (ended.fd < 0)
+        return errno == ESRCH;
+    gone = poll(&ended, 1, 0) > 0; /* a zombie's is readable */
+    close(ended.fd);
+    return gone;
+}
+
+/* ---- Joining ------------------------------------------------------------- */
+
+/* All ranks learn the same verdict: each says whether it could, the leader whether all could. */
+static ct_status lead(struct node *node, struct node_door *door, int *sockets, int64_t deadline,
+                      int *shared)
+{
+    int fd = make_memory(node);
+    struct hello hello = { 0, fd >= 0 }, follower;
+    uid_t uid;
+    ct_status status = CT_OK;
+
+    for (int i = 1; i < node->size && status == CT_OK; i++) {
+        int socket;
+
+        status = socket_accept(door->listener, deadline, &socket);
+        if (status != CT_OK)
+            break;
+        status = socket_peer(socket, NULL, &uid);
+        if (status == CT_OK && uid != geteuid()) {
+            close(socket);
+            i--; /* a stranger: as if it had never come */
+            continue;
+        }
+        if (status == CT_OK)
+            status = socket_read_all(socket, &follower, sizeof follower, deadline);
+        if (status != CT_OK || follower.local_rank < 1 || follower.local_rank >= node->size
+            || sockets[follower.local_rank] >= 0) {
+            close(socket);
+            return status != CT_OK ? status
+                                   : ct_fail(CT_ERR_MISMATCH, "two ranks of this host say that "
+                                                              "they are the same one");
+        }
+        sockets[follower.local_rank] = socket;
+        status = recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline);
+    }
+    for (int i = 1; i < node->size && status == CT_OK; i++) {
+        status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
+        if (status == CT_OK && fd >= 0)
+            status = send_fds(sockets[i], &fd, 1);
+        if (status == CT_OK)
+            status = send_all_fds(sockets[i], node->event_fds, node->size);
+    }
+    for (int i = 1; i < node->size && status == CT_OK; i++) {
+        status = socket_read_all(sockets[i], &follower, sizeof follower, deadline);
+        hello.can_share &= follower.can_share;
+    }
+    for (int i = 1; i < node->size && status == CT_OK; i++)
+        status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
+    *shared = hello.can_share;
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static ct_status follow(struct node *node, const char *leader_name, int *sockets, int64_t deadline,
+                        int *shared)
+{
+    struct hello me = { node->rank, 0 }, leader;
+    uid_t uid;
+    int fd = -1, own = node->event_fds[node->rank];
+    ct_status status = socket_connect_unix(leader_name, deadline, &sockets[0]);
+
+    if (status == CT_OK)
+        status = socket_peer(sockets[0], NULL, &uid);
+    if (status == CT_OK && uid != geteuid())
+        return ct_fail(CT_ERR_INVALID, "uid %u listens where rank %d of this job should",
+                       (unsigned)uid, node->ranks[0]);
+    if (status == CT_OK)
+        status = socket_write_all(sockets[0], &me, sizeof me, deadline);
+    if (status == CT_OK)
+        status = send_fds(sockets[0], &own, 1);
+    if (status == CT_OK)
+        status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
+    if (status == CT_OK && leader.can_share)
+        status = recv_fds(sockets[0], &fd, 1, deadline);
+    if (status == CT_OK) {
+        node->event_fds[node->rank] = -1; /* replaced by the copy that comes back */
+        close(own);
+        status = recv_all_fds(sockets[0], node->event_fds, node->size, deadline);
+    }
+    if (status == CT_OK) {
+        me.can_share = fd >= 0 && map_memory(node, fd) == 0;
+        status = socket_write_all(sockets[0], &me, sizeof me, deadline);
+    }
+    if (status == CT_OK)
+        status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
+    if (fd >= 0)
+        close(fd);
+    *shared = status == CT_OK && leader.can_share;
+    return status;
+}
+
+ct_status node_join(struct node *node, struct node_door *door, const char *leader_name,
+                    int64_t deadline, int *shared)
+{
+    int *sockets = malloc(sizeof *sockets * (size_t)node->size);
+    ct_status status;
+
+    *shared = 0;
+    if (!sockets)
+        return ct_fail(CT_ERR_NOMEM, "no memory to join the ranks of this host");
+    for (int i = 0; i < node->size; i++)
+        sockets[i] = -1;
+    node->event_fds[node->rank] = door->event_fd;
+    door->event_fd = -1;
+    status = node->rank == 0 ? lead(node, door, sockets, deadline, shared)
+                             : follow(node, leader_name, sockets, deadline, shared);
+    for (int i = 0; i < node->size; i++)
+        if (sockets[i] >= 0)
+            close(sockets[i]);
+    free(sockets);
+    node_door_close(door);
+    if (status != CT_OK)
+        return ct_fail_in(status, "sharing memory on this host: ");
+    if (!*shared && node->base) {
+        munmap(node->base, node->bytes);
+        node->base = NULL;
+    }
+    return CT_OK;
+}
+
+/* ---- Areas --------------------------------------------------------------- */
+
+struct area {
+    struct area *next; /* ascending offsets */
+    size_t offset, bytes;
+    int (*done)(void *memory, size_t bytes); /* NULL: in use */
+};
+
+static void take_back(struct node *node)
+{
+    for (struct area **link = &node->areas; *link;) {
+        struct area *area = *link;
+
+        if (area->done && area->done(node->base + area->offset, area->bytes)) {
+            *link = area->next;
+            free(area);
+        } else {
+            link = &area->next;
+        }
+    }
+}
+
+size_t node_area_alloc(struct node *node, size_t bytes)
+{
+    const size_t start = arenas_offset(node) + (size_t)node->rank * ARENA_BYTES;
+    size_t at = start;
+    struct area *area = malloc(sizeof *area), **link;
+
+    bytes = (bytes + 4095) / 4096 * 4096;
+    pthread_mutex_lock(&node->lock);
+    take_back(node);
+    for (link = &node->areas; *link && (*link)->offset - at < bytes; link = &(*link)->next)
+        at = (*link)->offset + (*link)->bytes;
+    if (!area || at + bytes > start + ARENA_BYTES) {
+        free(area);
+        at = SIZE_MAX;
+    } else {
+        *area = (struct area){ *link, at, bytes, NULL };
+        *link = area;
+    }
+    pthread_mutex_unlock(&node->lock);
+    return at;
+}
+
+void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes))
+{
+    pthread_mutex_lock(&node->lock);
+    for (struct area *area = node->areas; area; area = area->next)
+        if (area->offset == offset)
+            area->done = done;
+    take_back(node);
+    pthread_mutex_unlock(&node->lock);
+}
+
+void node_leave(struct node *node)
+{
+    while (node->areas) {
+        struct area *next = node->areas->next;
+
+        free(node->areas);
+        node->areas = next;
+    }
+    if (node->base)
+        munmap(node->base, node->bytes);
+    for (int i = 0; node->event_fds && i < node->size; i++)
+        if (node->event_fds[i] >= 0)
+            close(node->event_fds[i]);
+    free(node->event_fds);
+    free(node->pids);
+    free(node->ranks);
+    pthread_mutex_destroy(&node->lock);
+    memset(node, 0, sizeof *node);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.h - the ranks of one host and the memory they share.
+ *
+ * The first of them makes one memfd, sparse, and hands it to the others over
+ * an abstract unix socket, together with everybody's eventfd.  Nothing has a
+ * name in /dev/shm, so nothing can leak or collide or be too small there.
+ * What lies in it, for L ranks:
+ *
+ *     doorbells[L]             wait.h
+ *     rings[L][L]              link_shm.c: the bytes from rank i to rank j
+ *     arenas[L]                areas of the groups whose first rank here is i
+ */
+#ifndef RUNTIME_NODE_H
+#define RUNTIME_NODE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "runtime/error.h"
+#include "runtime/wait.h"
+
+#define RING_BYTES (64u << 10) /* a power of two */
+
+struct ring {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t written; /* by the sender; bytes ever */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t read;    /* by the receiver */
+    _Alignas(CACHE_PAIR) unsigned char data[RING_BYTES];
+};
+
+struct area; /* a piece of the own arena */
+
+struct node {
+    int rank, size;      /* among the ranks of this host */
+    int *ranks;          /* [size] their ranks in the mesh, ascending */
+    pid_t *pids;         /* [size] 0: not to be seen from here */
+    int *event_fds;      /* [size] */
+    unsigned char *base; /* NULL: alone, or memory can't be shared */
+    size_t bytes;
+    struct doorbell *bells; /* [size] */
+    struct area *areas;     /* of the own arena, in use or waiting for their last reader */
+    pthread_mutex_t lock;   /* over areas */
+};
+
+/* Before the others are known: the socket to hand out or take the memory, and the own eventfd. */
+struct node_door {
+    int listener;
+    int event_fd;
+    char name[64]; /* of the listener, to be told to the others */
+};
+
+ct_status node_door_open(struct node_door *door);
+void node_door_close(struct node_door *door);
+
+/* leader_name: the door of ranks[0].  Takes over door's descriptors.  When memory
+ * can't be shared, every rank of the node gets *shared == 0 and CT_OK. */
+ct_status node_join(struct node *node, struct node_door *door, const char *leader_name,
+                    int64_t deadline, int *shared);
+void node_leave(struct node *node);
+
+struct ring *node_ring(const struct node *node, int from, int to);
+void node_ring_bell(const struct node *node, int local_rank);
+
+/* 1 if that rank's process is seen to be gone. */
+int node_peer_gone(const struct node *node, int local_rank);
+
+/* A piece of the own arena, its old content in it; SIZE_MAX: none left.  It is taken back when
+ * `done` says that no rank looks at it any more, asked at the next allocation. */
+size_t node_area_alloc(struct node *node, size_t bytes);
+void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes));
+
+#endif

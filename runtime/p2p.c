@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* p2p.c - ct_send, ct_recv and their asynchronous forms: arguments checked, then message.c. */
+#include <stdlib.h>
+
+#include "runtime/clock.h"
+#include "runtime/work.h"
+
+struct transfer {
+    ct_group *group;
+    const char *verb;
+    struct signature signature;
+    size_t bytes;
+    int peer; /* in the mesh */
+    int tag;
+};
+
+static ct_status check(struct transfer *t, ct_group *group, const void *buf, size_t count,
+                       ct_dtype dtype, int peer, int tag, int is_send)
+{
+    const size_t element = ct_dtype_size(dtype);
+    ct_status status = group_resolve_member(group, &t->group);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "%s: ", t->verb);
+    if (element == 0)
+        return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", t->verb, (int)dtype);
+    if (count > PTRDIFF_MAX / element)
+        return ct_fail(CT_ERR_INVALID, "%s: %zu elements of %s are more than memory can hold",
+                       t->verb, count, dtype_name(dtype));
+    if (!buf && count > 0)
+        return ct_fail(CT_ERR_INVALID, "%s: the buffer is NULL but the count is %zu", t->verb,
+                       count);
+    if (tag < 0)
+        return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more", t->verb, tag);
+    if (!(peer == CT_ANY_SOURCE && !is_send) && (peer < 0 || peer >= t->group->size))
+        return ct_fail(CT_ERR_INVALID, "%s: rank %d is not in 0..%d, the ranks of group %s",
+                       t->verb, peer, t->group->size - 1, t->group->name);
+    t->signature = (struct signature){
+        .count = count, .operation = OPERATION_SEND, .dtype = (uint8_t)dtype, .op = -1, .root = -1
+    };
+    t->bytes = count * element;
+    t->peer = peer == CT_ANY_SOURCE ? CT_ANY_SOURCE : t->group->ranks[peer];
+    t->tag = tag;
+    return group_check(t->group);
+}
+
+static void start(const struct transfer *t, struct request *request, void *buf, int is_send)
+{
+    const uint64_t channel = group_channel(t->group, 1);
+
+    if (is_send)
+        request_send(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
+                     &t->signature);
+    else
+        request_recv(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
+                     &t->signature);
+}
+
+static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from)
+{
+    struct ct_group *g = t->group;
+    struct request request;
+    ct_status status;
+
+    start(t, &request, buf, is_send);
+    status = request_wait(g->mesh, &request, deadline_after(g->timeout_ms), &g->broken);
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(status,
+                       "%s of %llu %s, rank %d, tag %d on group %s: nothing happened in "
+                       "%d ms (the group's timeout)",
+                       t->verb, (unsigned long long)t->signature.count,
+                       dtype_name((ct_dtype)t->signature.dtype),
+                       t->peer < 0 ? t->peer : ct_group_rank(g, t->peer), t->tag, g->name,
+                       g->timeout_ms);
+    if (status != CT_OK)
+        return ct_fail_in(status, "%s on group %s: ", t->verb, g->name);
+    if (from)
+        *from = ct_group_rank(g, request.peer);
+    return CT_OK;
+}
+
+static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, ct_work **work)
+{
+    struct request *request = malloc(sizeof *request);
+    ct_work *w = malloc(sizeof *w);
+
+    if (!request || !w) {
+        free(request);
+        free(w);
+        return ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
+    }
+    *w = (ct_work){
+        .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
+    };
+    start(t, request, buf, is_send);
+    request_in_background(t->group->mesh, request);
+    *work = w;
+    return CT_OK;
+}
+
+ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst, int tag)
+{
+    struct transfer t = { .verb = "send" };
+    const ct_status status = check(&t, group, buf, count, dtype, dst, tag, 1);
+
+    if (status != CT_OK)
+        return status;
+    if (t.peer == t.group->mesh->rank
+        && !request_is_posted(t.group->mesh, group_channel(t.group, 1), t.peer, tag))
+        return ct_fail(CT_ERR_INVALID,
+                       "send: to itself, rank %d first needs a ct_irecv with tag "
+                       "%d, or nobody could ever receive it",
+                       dst, tag);
+    return blocking(&t, (void *)(uintptr_t)buf, 1, NULL);
+}
+
+ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
+                  int *from)
+{
+    struct transfer t = { .verb = "recv" };
+    const ct_status status = check(&t, group, buf, count, dtype, src, tag, 0);
+
+    return status == CT_OK ? blocking(&t, buf, 0, from) : status;
+}
+
+ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst, int tag,
+                   ct_work **work)
+{
+    struct transfer t = { .verb = "isend" };
+    ct_status status;
+
+    if (!work)
+        return ct_fail(CT_ERR_INVALID, "isend: no place for the work was given");
+    *work = NULL;
+    status = check(&t, group, buf, count, dtype, dst, tag, 1);
+    return status == CT_OK ? asynchronous(&t, (void *)(uintptr_t)buf, 1, work) : status;
+}
+
+ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
+                   ct_work **work)
+{
+    struct transfer t = { .verb = "irecv" };
+    ct_status status;
+
+    if (!work)
+        return ct_fail(CT_ERR_INVALID, "irecv: no place for the work was given");
+    *work = NULL;
+    status = check(&t, group, buf, count, dtype, src, tag, 0);
+    return status == CT_OK ? asynchronous(&t, buf, 0, work) : status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.h - from "who am I" to a store at which exactly the ranks of this init meet. */
+#ifndef RUNTIME_RENDEZVOUS_H
+#define RUNTIME_RENDEZVOUS_H
+
+#include "runtime/identity.h"
+#include "runtime/store.h"
+
+struct rendezvous {
+    ct_store *base;          /* as connected; NULL: the caller's */
+    ct_store *store;         /* under the prefix of this round and init */
+    struct store_host *host; /* this rank serves it */
+};
+
+/* number: how often this process initialised before, equal on all ranks. */
+ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
+                          const ct_init_options *options, int number, int64_t deadline);
+/* A host serves until all others have gone, or the deadline. */
+void rendezvous_close(struct rendezvous *r, int64_t deadline);
+
+#endif

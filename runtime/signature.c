@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signature.c - a call in words. */
+#include "runtime/signature.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/combine.h"
+
+static const char *const names[] = {
+#define OPERATION_NAME(name, text) [OPERATION_##name] = text,
+    OPERATIONS(OPERATION_NAME)
+#undef OPERATION_NAME
+};
+
+const char *operation_name(int operation)
+{
+    return operation >= 0 && operation < OPERATION_COUNT ? names[operation] : "?";
+}
+
+static void append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + used, size - used, format, args);
+    va_end(args);
+}
+
+void signature_describe(const struct signature *s, char *text, size_t size)
+{
+    snprintf(text, size, "%s #%llu", operation_name(s->operation), (unsigned long long)s->seq);
+    if (s->operation == OPERATION_BARRIER)
+        return;
+    append(text, size, " (%llu %s", (unsigned long long)s->count, dtype_name((ct_dtype)s->dtype));
+    if (s->op >= 0)
+        append(text, size, ", %s", op_name(s->op));
+    if (s->root >= 0)
+        append(text, size, ", root %d", s->root);
+    append(text, size, ")");
+}

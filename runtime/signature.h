@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signature.h - what one call is, in 32 bytes: the part all ranks must agree on.
+ * It travels with the first bytes of a call on every path, so that a rank that
+ * makes another call is found out before data is overwritten. */
+#ifndef RUNTIME_SIGNATURE_H
+#define RUNTIME_SIGNATURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm. */
+#define OPERATIONS(X)                       \
+    X(SEND, "send")                         \
+    X(BROADCAST, "broadcast")               \
+    X(REDUCE, "reduce")                     \
+    X(ALL_REDUCE, "all_reduce")             \
+    X(REDUCE_SCATTER, "reduce_scatter")     \
+    X(REDUCE_SCATTER_V, "reduce_scatter_v") \
+    X(GATHER, "gather")                     \
+    X(GATHER_V, "gather_v")                 \
+    X(ALL_GATHER, "all_gather")             \
+    X(ALL_GATHER_V, "all_gather_v")         \
+    X(SCATTER, "scatter")                   \
+    X(SCATTER_V, "scatter_v")               \
+    X(ALL_TO_ALL, "all_to_all")             \
+    X(ALL_TO_ALL_V, "all_to_all_v")         \
+    X(BARRIER, "barrier")
+
+enum operation {
+#define OPERATION_ENUM(name, text) OPERATION_##name,
+    OPERATIONS(OPERATION_ENUM)
+#undef OPERATION_ENUM
+        OPERATION_COUNT
+};
+
+struct signature {
+    uint64_t seq;   /* number of the call in its group, from 1 */
+    uint64_t count; /* elements, per rank where the operation has blocks */
+    uint8_t operation;
+    uint8_t dtype;
+    int16_t op;         /* -1: none */
+    int32_t root;       /* -1: none */
+    uint32_t algorithm; /* the row chosen, so that ranks told differently find out */
+    uint32_t counts;    /* a hash of the per-rank counts that all ranks give; 0: none */
+};
+
+static inline int signature_equal(const struct signature *a, const struct signature *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+const char *operation_name(int operation);
+
+/* "all_reduce #12 (4 f32, sum)" */
+void signature_describe(const struct signature *signature, char *text, size_t size);
+
+#endif

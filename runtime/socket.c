@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* socket.c - listening, connecting and moving whole blocks, each by a deadline. */
+#include "runtime/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+
+#define BACKLOG 4096
+#define FIRST_PAUSE_MS 10
+#define LONGEST_PAUSE_MS 500
+
+static void set_nodelay(int fd)
+{
+    const int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void sleep_ms(int ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+    nanosleep(&time, NULL);
+}
+
+/* ---- Names ---------------------------------------------------------------- */
+
+/* Literals, the usual case, without the resolver. */
+static int resolve(const char *host, int port, struct addrinfo **list)
+{
+    char bare[256], service[8];
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST };
+    const size_t length = strlen(host);
+    int error;
+
+    if (host[0] == '[' && length > 2 && host[length - 1] == ']')
+        snprintf(bare, sizeof bare, "%.*s", (int)length - 2, host + 1);
+    else
+        snprintf(bare, sizeof bare, "%s", host);
+    snprintf(service, sizeof service, "%d", port);
+    error = getaddrinfo(bare, service, &hints, list);
+    if (error == EAI_NONAME) {
+        hints.ai_flags = AI_NUMERICSERV;
+        error = getaddrinfo(bare, service, &hints, list);
+    }
+    return error;
+}
+
+/* ---- Listening ------------------------------------------------------------ */
+
+static ct_status listen_failed(const char *host, int port, int error)
+{
+    char owner[96] = "";
+
+    if (error == EADDRINUSE) {
+        socket_port_owner(port, owner, sizeof owner);
+        ct_fail(CT_ERR_SYSTEM, "port %d on %s is in use%s%s; stop it or choose another port", port,
+                host ? host : "this host", *owner ? " by " : "", owner);
+    } else {
+        ct_fail(CT_ERR_SYSTEM, "can't listen on port %d of %s: %s", port,
+                host ? host : "all interfaces", strerror(error));
+    }
+    errno = error;
+    return CT_ERR_SYSTEM;
+}
+
+static int listen_on(const struct sockaddr *address, socklen_t length)
+{
+    const int on = 1, off = 0;
+    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, address, length) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static ct_status listen_everywhere(int port, int *fd)
+{
+    const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+    const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+
+    *fd = listen_on((const struct sockaddr *)&v6, sizeof v6);
+    if (*fd < 0 && errno != EADDRINUSE)
+        *fd = listen_on((const struct sockaddr *)&v4, sizeof v4);
+    return *fd >= 0 ? CT_OK : listen_failed(NULL, port, errno);
+}
+
+ct_status socket_listen(const char *host, int port, int *fd)
+{
+    struct addrinfo *list;
+    int error;
+
+    if (!host)
+        return listen_everywhere(port, fd);
+    error = resolve(host, port, &list);
+    if (error)
+        return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
+                       gai_strerror(error));
+    *fd = -1;
+    error = 0;
+    for (const struct addrinfo *a = list; a && *fd < 0; a = a->ai_next) {
+        *fd = listen_on(a->ai_addr, a->ai_addrlen);
+        if (*fd < 0 && error != EADDRINUSE)
+            error = errno;
+    }
+    freeaddrinfo(list);
+    return *fd >= 0 ? CT_OK : listen_failed(host, port, error);
+}
+
+int socket_port(int fd)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t length = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        return -1;
+    if (address.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return address.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&address)->sin_port) : -1;
+}
+
+/* ---- Connecting ----------------------------------------------------------- */
+
+/* 0, or -1 with errno; never longer than the deadline. */
+static int connect_one(const struct sockaddr *address, socklen_t length, int64_t deadline,
+                       int *connected)
+{
+    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd ready = { .fd = fd, .events = POLLOUT };
+    socklen_t size = sizeof(int);
+    int error = 0, polled;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, address, length) < 0)
+        error = errno;
+    if (error == EINPROGRESS) {
+        do
+            polled = poll(&ready, 1, time_left_ms(deadline, 60000));
+        while ((polled < 0 && errno == EINTR) || (polled == 0 && clock_ms() < deadline));
+        error = ETIMEDOUT;
+        if (polled > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+            error = errno;
+    }
+    if (error) {
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    if (address->sa_family != AF_UNIX)
+        set_nodelay(fd);
+    *connected = fd;
+    return 0;
+}
+
+ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
+{
+    const int64_t start = clock_ms();
+    char cause[128] = "";
+
+    for (int pause = FIRST_PAUSE_MS;;
+         pause = 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS) {
+        struct addrinfo *list = NULL;
+        const int error = resolve(host, port, &list);
+        int failed = 1;
+
+        for (const struct addrinfo *a = list; !error && a && failed; a = a->ai_next) {
+            failed = connect_one(a->ai_addr, a->ai_addrlen, deadline, fd);
+            if (failed)
+                snprintf(cause, sizeof cause, "%s", strerror(errno));
+        }
+        if (list)
+            freeaddrinfo(list);
+        if (!failed)
+            return CT_OK;
+        if (error == EAI_NONAME)
+            return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
+                           gai_strerror(error));
+        if (error)
+            snprintf(cause, sizeof cause, "%s", gai_strerror(error));
+        if (clock_ms() + pause >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT, "no connection to port %d of %s in %lld ms: %s", port,
+                           host, (long long)(clock_ms() - start), cause);
+        sleep_ms(pause);
+    }
+}
+
+/* ---- Unix sockets --------------------------------------------------------- */
+
+/* The abstract name space: a 0 byte, then the name. */
+static socklen_t unix_address(const char *name, struct sockaddr_un *address)
+{
+    const size_t length = name ? strlen(name) : 0;
+
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (length == 0)
+        return sizeof(sa_family_t);
+    memcpy(address->sun_path + 1, name,
+           length < sizeof address->sun_path - 1 ? length : sizeof address->sun_path - 1);
+    return (socklen_t)(sizeof(sa_family_t) + 1 + length);
+}
+
+ct_status socket_listen_unix(const char *name, int *fd)
+{
+    struct sockaddr_un address;
+    const socklen_t length = unix_address(name, &address);
+
+    if (name && strlen(name) > sizeof address.sun_path - 1)
+        return ct_fail(CT_ERR_INVALID, "the socket name \"%s\" is too long", name);
+    *fd = listen_on((struct sockaddr *)&address, length);
+    return *fd >= 0 ? CT_OK
+                    : ct_fail(CT_ERR_SYSTEM, "can't listen on unix socket @%s: %s",
+                              name ? name : "", strerror(errno));
+}
+
+ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd)
+{
+    struct sockaddr_un address;
+    const socklen_t length = unix_address(name, &address);
+    int pause = FIRST_PAUSE_MS;
+
+    while (connect_one((struct sockaddr *)&address, length, deadline, fd) < 0) {
+        if (clock_ms() + pause >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT, "no connection to unix socket @%s: %s", name,
+                           strerror(errno));
+        sleep_ms(pause);
+        pause = 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS;
+    }
+    return CT_OK;
+}
+
+ct_status socket_unix_name(int fd, char *name, size_t size)
+{
+    struct sockaddr_un address = { 0 };
+    socklen_t length = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0
+        || length <= sizeof(sa_family_t) + 1)
+        return ct_fail(CT_ERR_SYSTEM, "a unix socket without a name: %s", strerror(errno));
+    snprintf(name, size, "%.*s", (int)(length - sizeof(sa_family_t) - 1), address.sun_path + 1);
+    return CT_OK;
+}
+
+ct_status socket_peer(int fd, pid_t *pid, uid_t *uid)
+{
+    struct ucred who;
+    socklen_t length = sizeof who;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "who is at the other end of a unix socket: %s",
+                       strerror(errno));
+    if (pid)
+        *pid = who.pid;
+    if (uid)
+        *uid = who.uid;
+    return CT_OK;
+}
+
+/* ---- Moving bytes --------------------------------------------------------- */
+
+/* 1: ready; 0: the deadline passed. */
+static int wait_ready(int fd, short events, int64_t deadline)
+{
+    struct pollfd ready = { .fd = fd, .events = events };
+
+    for (;;) {
+        const int polled = poll(&ready, 1, time_left_ms(deadline, 60000));
+
+        if (polled > 0)
+            return 1;
+        if (polled < 0 && errno != EINTR)
+            return 1; /* the read or write that follows says what it is */
+        if (polled == 0 && clock_ms() >= deadline)
+            return 0;
+    }
+}
+
+ct_status socket_accept(int listener, int64_t deadline, int *fd)
+{
+    while (deadline == 0 || wait_ready(listener, POLLIN, deadline)) {
+        *fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (*fd >= 0) {
+            set_nodelay(*fd);
+            return CT_OK;
+        }
+        if (errno == EAGAIN && deadline == 0)
+            return CT_ERR_TIMEOUT;
+        if (errno != EINTR && errno != EAGAIN && errno != ECONNABORTED) {
+            const int error = errno;
+
+            ct_fail(CT_ERR_SYSTEM, "accept: %s", strerror(error));
+            errno = error;
+            return CT_ERR_SYSTEM;
+        }
+    }
+    return ct_fail(CT_ERR_TIMEOUT, "nobody connected in time");
+}
+
+ct_status socket_write_all(int fd, const void *data, size_t bytes, int64_t deadline)
+{
+    const char *at = data;
+
+    while (bytes > 0) {
+        const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            at += n;
+            bytes -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            if (!wait_ready(fd, POLLOUT, deadline))
+                return ct_fail(CT_ERR_TIMEOUT, "the other side does not read");
+        } else if (errno != EINTR) {
+            return ct_fail(CT_ERR_PEER, "the connection broke: %s", strerror(errno));
+        }
+    }
+    return CT_OK;
+}
+
+ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline)
+{
+    char *at = data;
+
+    while (bytes > 0) {
+        const ssize_t n = recv(fd, at, bytes, MSG_DONTWAIT);
+
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        } else if (n == 0) {
+            return ct_fail(CT_ERR_PEER, "the other side closed the connection");
+        } else if (errno == EAGAIN) {
+            if (!wait_ready(fd, POLLIN, deadline))
+                return ct_fail(CT_ERR_TIMEOUT, "the other side does not answer");
+        } else if (errno != EINTR) {
+            return ct_fail(CT_ERR_PEER, "the connection broke: %s", strerror(errno));
+        }
+    }
+    return CT_OK;
+}
+
+ct_status socket_local_address(int fd, char *host, size_t size)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t length = sizeof address;
+    const struct sockaddr_in *v4 = (const void *)&address;
+    const struct sockaddr_in6 *v6 = (const void *)&address;
+
+    host[0] = 0;
+    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "getsockname: %s", strerror(errno));
+    if (address.ss_family == AF_INET)
+        inet_ntop(AF_INET, &v4->sin_addr, host, (socklen_t)size);
+    else if (address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, (socklen_t)size);
+    else if (address.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, (socklen_t)size);
+    return host[0] ? CT_OK : ct_fail(CT_ERR_SYSTEM, "not a TCP socket");
+}

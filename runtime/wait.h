@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait.h - how a rank waits for its peers: spin, then yield, then sleep.
+ *
+ * Every rank owns one doorbell, in memory that its node's ranks share.  Who
+ * changes something that a rank may be waiting for rings that rank's bell;
+ * ringing costs two loads while nobody sleeps.  A wait is written as
+ *
+ *     struct wait w;
+ *     wait_begin(&w, waiter, deadline);
+ *     while (!ready() && (turn = wait_turn(&w)) != WAIT_OVER)
+ *         ...
+ *     wait_end(&w);
+ *
+ * The condition is tested between any two turns, so it needs no lock: a turn
+ * announces the sleep, the caller tests once more, and only the next turn
+ * sleeps, on the bell as it was before that test. */
+#ifndef RUNTIME_WAIT_H
+#define RUNTIME_WAIT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CACHE_PAIR 128 /* the prefetcher takes two lines of 64 bytes: one writer per pair */
+
+struct doorbell {
+    _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex; counts rings */
+    _Atomic uint32_t sleepers;                  /* threads of the owner asleep on word */
+    _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
+};
+
+/* One rank's way of waiting; its threads share it. */
+struct waiter {
+    struct doorbell *bell;
+    int event_fd;        /* wakes the thread that sleeps in epoll_wait() */
+    int epoll_fd;        /* holds event_fd and the sockets */
+    _Atomic int sockets; /* are there any?  then somebody has to sleep in epoll_wait() */
+    _Atomic int poller;  /* a thread has that duty */
+    int spins, yields;   /* before sleeping */
+};
+
+enum wait_turn {
+    WAIT_AGAIN,
+    WAIT_LOOK, /* a whole sleep passed without a ring: look whether the peer still lives */
+    WAIT_OVER  /* the deadline passed */
+};
+
+struct wait {
+    struct waiter *waiter;
+    int64_t deadline;
+    int turns;
+    uint32_t heard; /* the bell's word before the caller's last test */
+    int asleep;     /* announced as a sleeper */
+    int polls;      /* announced as the poller */
+};
+
+/* ranks: how many run on this host; decides how long spinning can pay. */
+void waiter_setup(struct waiter *waiter, int ranks);
+
+void bell_ring(struct doorbell *bell, int event_fd);
+
+void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
+enum wait_turn wait_turn(struct wait *wait);
+void wait_end(struct wait *wait);
+
+#if defined(__SANITIZE_THREAD__)
+#define CT_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CT_THREAD_SANITIZER 1
+#endif
+#endif
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

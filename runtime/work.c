@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - waiting for calls in flight. */
+#include "runtime/work.h"
+
+#include <stdlib.h>
+
+#include "runtime/clock.h"
+
+static void work_free(ct_work *work)
+{
+    work->release(work->owner);
+    free(work);
+}
+
+static int is_done(ct_work *work)
+{
+    return work->task ? queue_test(work->group->queue, work->task)
+                      : request_test(work->group->mesh, work->request);
+}
+
+static int sender_of(const ct_work *work)
+{
+    return ct_group_rank(work->group, work->request->peer);
+}
+
+/* A message's time runs while somebody waits for it: it may lie for hours before. */
+static ct_status finish_message(ct_work *work, int *from)
+{
+    ct_group *g = work->group;
+    const ct_status status =
+        request_wait(g->mesh, work->request, deadline_after(g->timeout_ms), &g->broken);
+
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(status,
+                       "%s, rank %d, tag %d on group %s: nothing happened in %d ms (the "
+                       "group's timeout)",
+                       work->verb, work->request->peer < 0 ? work->request->peer : sender_of(work),
+                       work->request->tag, g->name, g->timeout_ms);
+    if (status != CT_OK)
+        return ct_fail_in(status, "%s on group %s: ", work->verb, g->name);
+    if (from)
+        *from = sender_of(work);
+    return CT_OK;
+}
+
+static ct_status finish(ct_work *work, int *from)
+{
+    return work->task ? queue_wait(work->group->queue, work->task, NO_DEADLINE)
+                      : finish_message(work, from);
+}
+
+ct_status ct_wait_from(ct_work *work, int *from)
+{
+    ct_status status;
+
+    if (!work)
+        return CT_OK;
+    status = finish(work, from);
+    work_free(work);
+    return status;
+}
+
+ct_status ct_wait(ct_work *work)
+{
+    return ct_wait_from(work, NULL);
+}
+
+/* Polls: a message has no condition to sleep on that would leave it pending. */
+static int done_by(ct_work *work, int64_t deadline)
+{
+    struct wait wait;
+    enum wait_turn turn = WAIT_AGAIN;
+    int done;
+
+    wait_begin(&wait, &work->group->mesh->waiter, deadline);
+    while (!(done = is_done(work)) && turn != WAIT_OVER)
+        turn = wait_turn(&wait);
+    wait_end(&wait);
+    return done;
+}
+
+ct_status ct_wait_for(ct_work *work, int timeout_ms)
+{
+    int64_t deadline;
+
+    if (!work)
+        return CT_OK;
+    deadline = deadline_after(timeout_ms);
+    if (work->task) {
+        const ct_status status = queue_wait(work->group->queue, work->task, deadline);
+
+        if (status == CT_ERR_TIMEOUT && !queue_test(work->group->queue, work->task))
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "ct_wait_for: not done after %d ms; the work is still "
+                           "owed a ct_wait()",
+                           timeout_ms);
+    } else if (!done_by(work, deadline)) {
+        return ct_fail(CT_ERR_TIMEOUT,
+                       "ct_wait_for: %s not done after %d ms; the work is still "
+                       "owed a ct_wait()",
+                       work->verb, timeout_ms);
+    }
+    return ct_wait(work);
+}
+
+ct_status ct_test(ct_work *work, int *done)
+{
+    if (!done)
+        return ct_fail(CT_ERR_INVALID, "ct_test: no place for the answer was given");
+    *done = !work || is_done(work);
+    return CT_OK;
+}

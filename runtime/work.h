@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.h - what ct_wait() waits for: a queued collective, or a message. */
+#ifndef RUNTIME_WORK_H
+#define RUNTIME_WORK_H
+
+#include "runtime/group.h"
+#include "runtime/message.h"
+#include "runtime/queue.h"
+
+struct ct_work {
+    ct_group *group;
+    struct task *task;       /* of a collective, in `owner`; NULL: */
+    struct request *request; /* of point-to-point, in `owner` */
+    const char *verb;        /* "isend" */
+    void *owner;             /* freed with the work by */
+    void (*release)(void *owner);
+};
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_values.c - each collective gives the values ct.h promises: every world
+ * size, both links, processes and threads, counts 0, 1, odd and larger than any
+ * internal buffer, a root that moves. */
+#include "tests/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t small_counts[] = { 0, 1, 7, 1025 };
+static const size_t large_counts[] = { (3u << 20) / 4 + 7 };
+
+struct counts {
+    const size_t *values;
+    int n;
+};
+static struct counts small = { small_counts, 4 }, large = { large_counts, 1 };
+
+/* What rank r gives at i: different for neighbours, small enough for sums. */
+static int32_t given(int r, size_t i)
+{
+    return (r + 1) * (int32_t)(i % 1000 + 1);
+}
+
+static int32_t *fill(int r, size_t count)
+{
+    int32_t *a = malloc((count + 1) * sizeof *a);
+
+    for (size_t i = 0; i < count; i++)
+        a[i] = given(r, i);
+    return a;
+}
+
+static int32_t *blank(size_t count)
+{
+    int32_t *a = malloc((count + 1) * sizeof *a);
+
+    memset(a, 0x5a, (count + 1) * sizeof *a);
+    return a;
+}
+
+/* Every a[i] is factor * (i % 1000 + 1). */
+static int holds(const int32_t *a, size_t count, int32_t factor)
+{
+    for (size_t i = 0; i < count; i++)
+        if (a[i] != factor * (int32_t)(i % 1000 + 1))
+            return 0;
+    return 1;
+}
+
+static int is_blank(const int32_t *a, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (a[i] != 0x5a5a5a5a)
+            return 0;
+    return 1;
+}
+
+/* Rank r gives r+1 times a row: the sum is p(p+1)/2 times the row. */
+static void reductions(ct_group *group, size_t n)
+{
+    const int p = ct_size(group), me = ct_rank(group), root = (int)(n % (size_t)p);
+    const int32_t sum = p * (p + 1) / 2;
+    int32_t *send = fill(me, n), *recv = blank(n);
+
+    EXPECT_OK(ct_all_reduce(group, send, recv, n, CT_I32, CT_SUM, NULL));
+    EXPECT(holds(recv, n, sum));
+    EXPECT(holds(send, n, me + 1));
+    memset(recv, 0x5a, n * sizeof *recv);
+    EXPECT_OK(ct_reduce(group, send, recv, n, CT_I32, CT_SUM, root, NULL));
+    EXPECT(me == root ? holds(recv, n, sum) : is_blank(recv, n));
+    EXPECT(holds(send, n, me + 1));
+    EXPECT_OK(ct_reduce(group, send, me == root ? send : NULL, n, CT_I32, CT_MAX, root, NULL));
+    EXPECT(holds(send, n, me == root ? p : me + 1));
+    EXPECT_OK(ct_all_reduce(group, send, send, n, CT_I32, CT_MIN, NULL));
+    EXPECT(p == 1 || holds(send, n, root == 0 ? 2 : 1));
+    free(send);
+    free(recv);
+}
+
+/* Block b of rank r starts at given(r, b * n): its owner gets the sum of all. */
+static void scattered_sums(ct_group *group, size_t n)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    int32_t *send = fill(me, (size_t)p * n), *recv = blank(n), *own = send + (size_t)me * n;
+    int right = 1;
+
+    EXPECT_OK(ct_reduce_scatter(group, send, recv, n, CT_I32, CT_SUM, NULL));
+    EXPECT(holds(send, (size_t)p * n, me + 1));
+    EXPECT_OK(ct_reduce_scatter(group, send, own, n, CT_I32, CT_SUM, NULL));
+    for (size_t i = 0; i < n; i++) {
+        const int32_t sum = p * (p + 1) / 2 * given(0, (size_t)me * n + i);
+
+        right &= recv[i] == sum && own[i] == sum;
+    }
+    EXPECT(right);
+    free(send);
+    free(recv);
+}
+
+/* Rank r gives r+1 times a row; block r of what is gathered is that. */
+static void gathers(ct_group *group, size_t n)
+{
+    const int p = ct_size(group), me = ct_rank(group), root = p - 1;
+    int32_t *send = fill(me, n), *recv = blank((size_t)p * n);
+    const size_t whole = (size_t)p * n, bytes = n * sizeof *send;
+
+    EXPECT_OK(ct_all_gather(group, send, recv, n, CT_I32, NULL));
+    for (int r = 0; r < p; r++)
+        EXPECT(holds(recv + (size_t)r * n, n, r + 1));
+    memset(recv, 0x5a, whole * sizeof *recv);
+    memcpy(recv + (size_t)me * n, send, bytes);
+    EXPECT_OK(ct_all_gather(group, recv + (size_t)me * n, recv, n, CT_I32, NULL));
+    for (int r = 0; r < p; r++)
+        EXPECT(holds(recv + (size_t)r * n, n, r + 1));
+    memset(recv, 0x5a, whole * sizeof *recv);
+    EXPECT_OK(ct_gather(group, send, me == root ? recv : NULL, n, CT_I32, root, NULL));
+    for (int r = 0; r < p; r++)
+        EXPECT(me != root ? is_blank(recv, whole) : holds(recv + (size_t)r * n, n, r + 1));
+    free(send);
+    free(recv);
+}
+
+static void from_the_root(ct_group *group, size_t n)
+{
+    const int p = ct_size(group), me = ct_rank(group), root = p / 2;
+    int32_t *buf = me == root ? fill(root, n) : blank(n);
+    int32_t *send = me == root ? malloc(((size_t)p * n + 1) * sizeof *send) : NULL;
+
+    EXPECT_OK(ct_broadcast(group, buf, n, CT_I32, root, NULL));
+    EXPECT(holds(buf, n, root + 1));
+    for (size_t i = 0; send && i < (size_t)p * n; i++)
+        send[i] = given((int)(i / n), i % n);
+    EXPECT_OK(ct_scatter(group, send, buf, n, CT_I32, root, NULL));
+    EXPECT(holds(buf, n, me + 1));
+    free(send);
+    free(buf);
+}
+
+/* Block j of rank i is p * i + j + 1 times a row, so rank j gets block i of that. */
+static void everyone_to_everyone(ct_group *group, size_t n)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    int32_t *send = blank((size_t)p * n), *recv = blank((size_t)p * n);
+
+    for (size_t i = 0; i < (size_t)p * n; i++)
+        send[i] = given(p * me + (int)(i / n), i % n);
+    EXPECT_OK(ct_all_to_all(group, send, recv, n, CT_I32, NULL));
+    EXPECT_OK(ct_all_to_all(group, send, send, n, CT_I32, NULL));
+    for (int r = 0; r < p; r++)
+        EXPECT(holds(recv + (size_t)r * n, n, p * r + me + 1)
+               && holds(send + (size_t)r * n, n, p * r + me + 1));
+    free(send);
+    free(recv);
+}
+
+static void all_operations(ct_group *group, void *arg)
+{
+    const struct counts *counts = arg;
+
+    for (int c = 0; c < counts->n; c++) {
+        reductions(group, counts->values[c]);
+        scattered_sums(group, counts->values[c]);
+        gathers(group, counts->values[c]);
+        from_the_root(group, counts->values[c]);
+        everyone_to_everyone(group, counts->values[c]);
+        EXPECT_OK(ct_barrier(group, NULL));
+    }
+}
+
+static void every_collective_is_right_at_every_world_size(void **state)
+{
+    (void)state;
+    run_sizes(all_operations, &small);
+}
+
+static void every_collective_is_right_beyond_the_internal_buffers(void **state)
+{
+    (void)state;
+    run_ranks(2, all_operations, &large);
+    run_ranks(3, all_operations, &large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_collective_is_right_at_every_world_size),
+        cmocka_unit_test(every_collective_is_right_beyond_the_internal_buffers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

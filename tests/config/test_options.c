@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_options.c - words into options: argparse's habits, sources, sentences. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/options.h"
+
+static struct options options;
+static char sample[4096]; /* config/ctrun.ini */
+static char error[1024];
+
+/* The words of one command line, split at blanks. */
+static enum outcome read_line(const char *line)
+{
+    static char text[512], *argv[32];
+    int argc = 0;
+
+    options_free(&options);
+    snprintf(text, sizeof text, "ctrun %s", line);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return options_read(&options, argv, error, sizeof error);
+}
+
+static void accepts(const char *line)
+{
+    if (read_line(line) != OPTIONS_RUN)
+        fail_msg("%s: %s", line, error);
+}
+
+static void refuses(const char *line, const char *words)
+{
+    assert_int_equal(read_line(line), OPTIONS_WRONG);
+    if (!strstr(error, words))
+        fail_msg("%s: '%s' does not say '%s'", line, error, words);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void both_spellings_and_both_ways_to_give_a_value(void **state)
+{
+    (void)state;
+    accepts("--nproc-per-node=3 x");
+    assert_int_equal(options.nproc.number, 3);
+    accepts("--nproc_per_node 4 x");
+    assert_int_equal(options.nproc.number, 4);
+    accepts("--grace=5 x");
+    assert_int_equal(options.shutdown_timeout, 5);
+    refuses("--nproc_per-node 2 x", "unrecognized arguments: --nproc_per-node");
+}
+
+static void an_unambiguous_prefix_is_enough(void **state)
+{
+    (void)state;
+    accepts("--max-re=3 x");
+    assert_int_equal(options.max_restarts, 3);
+    refuses("--nproc 2 x",
+            "ambiguous option: --nproc could match --nproc-per-node --nproc_per_node");
+}
+
+static void the_last_one_wins(void **state)
+{
+    (void)state;
+    accepts("--nproc-per-node 3 --nproc_per_node 2 x");
+    assert_int_equal(options.nproc.number, 2);
+}
+
+static void all_after_the_program_is_the_programs(void **state)
+{
+    (void)state;
+    accepts("--no-python echo --help --nproc-per-node 5");
+    assert_string_equal(options.program[0], "echo");
+    assert_string_equal(options.program[1], "--help");
+    assert_int_equal(options.nproc.number, 1);
+}
+
+static void one_pair_of_dashes_beside_the_program_is_dropped(void **state)
+{
+    (void)state;
+    accepts("echo -- a -- b");
+    assert_string_equal(options.program[1], "a");
+    assert_string_equal(options.program[2], "--");
+    assert_string_equal(options.program[3], "b");
+    assert_null(options.program[4]);
+    accepts("-- echo -- a");
+    assert_string_equal(options.program[1], "--");
+}
+
+static void integers_are_pythons(void **state)
+{
+    int value = 0;
+
+    (void)state;
+    assert_int_equal(value_int(" 0_2 ", &value), 0);
+    assert_int_equal(value, 2);
+    assert_int_equal(value_int("-7", &value), 0);
+    assert_int_equal(value, -7);
+    assert_int_equal(value_int("2.0", &value), -1);
+    assert_int_equal(value_int("0x2", &value), -1);
+    assert_int_equal(value_int("1__0", &value), -1);
+    assert_int_equal(value_int("99999999999", &value), -1);
+    assert_int_equal(value_int("", &value), -1);
+}
+
+static void wrong_values_are_sentences(void **state)
+{
+    (void)state;
+    refuses("--nproc-per-node foo x", "Unsupported nproc_per_node value: foo");
+    refuses("--nproc-per-node 0 x", "0 workers make no job");
+    refuses("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
+    refuses("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
+    refuses("--nnodes 0 x", "min_nodes=0");
+    refuses("--nnodes 2 x", "several nodes");
+    refuses("--max-restarts=-1 x", "max_restarts must be >= 0");
+    refuses("--max-restarts -1 x", "max_restarts must be >= 0");
+    refuses("--max-restarts x x", "invalid int value: 'x'");
+    refuses("--master-port 70000 x", "70000 is not between 0 and 65535");
+    refuses("--shutdown-timeout=-1 x", "must be non-negative");
+    refuses("--signals-to-handle SIGKILL x", "Invalid argument");
+    refuses("--node-rank 1 x", "no node 1");
+    refuses("-m --no-python x", "'--no-python' flag");
+    refuses("--foo x", "unrecognized arguments: --foo");
+    refuses("-q x", "unrecognized arguments: -q");
+    refuses("--nproc-per-node", "expected one argument");
+    refuses("--standalone=1 x", "ignored explicit argument '1'");
+    refuses("", "required: training_script");
+}
+
+static void help_has_its_way_behind_an_unknown_option(void **state)
+{
+    (void)state;
+    assert_int_equal(read_line("--foo --help"), OPTIONS_SHOW_HELP);
+    assert_int_equal(read_line("-mh"), OPTIONS_SHOW_HELP);
+    assert_int_equal(read_line("--version"), OPTIONS_SHOW_VERSION);
+}
+
+static void command_line_beats_environment_beats_file_beats_default(void **state)
+{
+    char source[64];
+
+    (void)state;
+    write_file("job.ini", "[ctrun]\nnproc_per_node = 2\n");
+    accepts("x");
+    assert_int_equal(options.nproc.number, 2);
+    setting_source(&options, OPTION_NPROC_PER_NODE, source, sizeof source);
+    assert_string_equal(source, "job.ini:2");
+    setenv("PET_NPROC_PER_NODE", "3", 1);
+    accepts("x");
+    assert_int_equal(options.nproc.number, 3);
+    setting_source(&options, OPTION_NPROC_PER_NODE, source, sizeof source);
+    assert_string_equal(source, "PET_NPROC_PER_NODE");
+    accepts("--nproc-per-node=4 x");
+    assert_int_equal(options.nproc.number, 4);
+    setenv("PET_NPROC_PER_NODE", "", 1); /* empty is unset */
+    accepts("x");
+    assert_int_equal(options.nproc.number, 2);
+    unsetenv("PET_NPROC_PER_NODE");
+    unlink("job.ini");
+    accepts("x");
+    assert_int_equal(options.nproc.number, 1);
+}
+
+static void a_switch_in_the_environment_is_an_integer(void **state)
+{
+    (void)state;
+    setenv("PET_NO_PYTHON", "1", 1);
+    accepts("x");
+    assert_int_equal(options.no_python, 1);
+    setenv("PET_NO_PYTHON", "true", 1);
+    refuses("x", "PET_NO_PYTHON: invalid literal");
+    unsetenv("PET_NO_PYTHON");
+}
+
+static void what_is_wrong_in_a_job_file_is_found_by_its_line(void **state)
+{
+    char longer[400];
+
+    (void)state;
+    write_file("bad.ini", "[ctrun]\n\nnporc = 2\n");
+    refuses("--job=bad.ini x", "bad.ini:3: unknown key 'nporc' in [ctrun]");
+    write_file("bad.ini", "[ctrum]\nnnodes = 1\n");
+    refuses("--job bad.ini x", "bad.ini:2: unknown section [ctrum]");
+    write_file("bad.ini", "[ctrun]\nnnodes = x\n");
+    refuses("--job bad.ini x", "bad.ini:2: nnodes: 'x' is not in");
+    write_file("bad.ini", "[ctrun]\nnnodes\n");
+    refuses("--job bad.ini x", "bad.ini:2: neither [section] nor key = value");
+    write_file("bad.ini", "[ctrun]\njob = other.ini\n");
+    refuses("--job bad.ini x", "unknown key 'job'");
+    snprintf(longer, sizeof longer, "[env]\nA = %0300d\n", 0);
+    write_file("bad.ini", longer);
+    refuses("--job bad.ini x", "bad.ini:2: the line is longer");
+    unlink("bad.ini");
+    refuses("--job bad.ini x", "bad.ini: cannot be read: No such file");
+    refuses("--job / x", "/: cannot be read: Is a directory");
+}
+
+/* The sample names every option that a job file may have, and no other. */
+static void the_sample_job_file_shows_each_option(void **state)
+{
+    char line[256], copy[8192] = "";
+    FILE *file = fopen(sample, "r");
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) /* a setting that is commented out: ";key = value" */
+        strcat(copy, line[0] == ';' && line[1] != ' ' && line[1] != '\n' ? line + 1 : line);
+    fclose(file);
+    write_file("sample.ini", copy);
+    accepts("--job=sample.ini x");
+    for (int i = 0; i < OPTIONS; i++)
+        if (!option_row(i)->command_line_only && options.settings[i].from != FROM_FILE)
+            fail_msg("config/ctrun.ini lacks %s", option_row(i)->name);
+    unlink("sample.ini");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_spellings_and_both_ways_to_give_a_value),
+        cmocka_unit_test(an_unambiguous_prefix_is_enough),
+        cmocka_unit_test(the_last_one_wins),
+        cmocka_unit_test(all_after_the_program_is_the_programs),
+        cmocka_unit_test(one_pair_of_dashes_beside_the_program_is_dropped),
+        cmocka_unit_test(integers_are_pythons),
+        cmocka_unit_test(wrong_values_are_sentences),
+        cmocka_unit_test(help_has_its_way_behind_an_unknown_option),
+        cmocka_unit_test(command_line_beats_environment_beats_file_beats_default),
+        cmocka_unit_test(a_switch_in_the_environment_is_an_integer),
+        cmocka_unit_test(what_is_wrong_in_a_job_file_is_found_by_its_line),
+        cmocka_unit_test(the_sample_job_file_shows_each_option),
+    };
+    char folder[] = "/tmp/test_options_XXXXXX";
+    int failed;
+
+    for (int i = 0; i < OPTIONS; i++)
+        for (int v = 0; v < 2 && option_row(i)->variables[v]; v++)
+            unsetenv(option_row(i)->variables[v]);
+    /* __FILE__ is tests/config/test_options.c, as the compiler was given it. */
+    if (!realpath(__FILE__, sample) || !strstr(sample, "/tests/"))
+        return 1;
+    strcpy(strstr(sample, "/tests/config/"), "/config/ctrun.ini");
+    if (!mkdtemp(folder) || chdir(folder) < 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    options_free(&options);
+    return failed + (rmdir(folder) < 0);
+}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# What workers find: torchrun's variables, their arguments as written.
+. "$(dirname "$0")/lib.sh"
+
+run --nproc-per-node=2 --role=tr sh -c 'echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE'
+expect "ranks and sizes" is "$(sorted "$out")" $'0 0 2 2 0 1 tr 0 2\n1 1 2 2 0 1 tr 1 2'
+expect "the OMP line comes with several workers" has "$err" "Setting OMP_NUM_THREADS"
+
+run sh -c 'echo $MASTER_ADDR $TORCHELASTIC_USE_AGENT_STORE $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS $TORCH_NCCL_ASYNC_ERROR_HANDLING $TORCHELASTIC_SIGNALS_TO_HANDLE; echo omp=$OMP_NUM_THREADS'
+expect "one worker" is "$out" $'127.0.0.1 True 0 0 1 SIGTERM,SIGINT,SIGHUP,SIGQUIT\nomp='
+expect "nothing on stderr" is "$err" ""
+
+run sh -c 'echo $MASTER_PORT $CT_GENERATION $TORCHELASTIC_RUN_ID'
+expect "port, generation and a UUID4" matches "$out" '^[0-9]+ [0-9a-f]{16} [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-'
+first=$out
+run sh -c 'echo $MASTER_PORT $CT_GENERATION $TORCHELASTIC_RUN_ID'
+expect "the next run has another generation" [ "${first#* }" != "${out#* }" ]
+
+run sh -c 'echo "{}" >$TORCHELASTIC_ERROR_FILE && echo $TORCHELASTIC_ERROR_FILE'
+expect "the error file can be written" matches "$out" '/attempt_0/0/error.json$'
+expect "nothing is left in TMPDIR" is "$(ls "$TMPDIR")" ""
+
+RANK=9 WORLD_SIZE=9 FOO=bar OMP_NUM_THREADS=7 run --nproc-per-node=2 sh -c 'echo $RANK $WORLD_SIZE $FOO $OMP_NUM_THREADS'
+expect "inherited, but for what is ours" is "$(sorted "$out")" $'0 2 bar 7\n1 2 bar 7'
+expect "no OMP line when it is set" lacks "$err" OMP
+
+run echo --help --nproc-per-node 5 'a  b' '*' ''
+expect "arguments untouched" is "$out" '--help --nproc-per-node 5 a  b * '
+run --nproc-per-node=2 echo '${local_rank}' '$local_rank' '$$x' '${rank}'
+expect "but for torchrun's macros" is "$(sorted "$out")" $'0 0 $x ${rank}\n1 1 $x ${rank}'
+
+run --master-port=0 --rdzv-id X sh -c 'echo $TORCHELASTIC_RUN_ID'
+expect "rdzv-id is for a named port" lacks "$out" X
+run sh -c 'test $(ps -o sid= -p $PPID) != $(cut -d" " -f6 /proc/self/stat) && echo new'
+expect "a session of its own" is "$out" new
+run bash -c 'exec 2>/dev/null; echo $(ls /proc/self/fd)' 7</dev/null
+expect "only 0, 1 and 2 are inherited (3 is ls's)" is "$out" "0 1 2 3"
+finish

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is executed, and what is said when it can't be.
+. "$(dirname "$0")/lib.sh"
+
+run nosuchprogram
+expect "misspelt: 127" is "$code" 127
+expect "says which" has "$err" "cannot run nosuchprogram: No such file or directory"
+expect "in one line" is "$(wc -l <<<"$err")" 1
+run --nproc-per-node=4 ./missing.py
+expect "a missing script: 127, once" is "$code $(grep -c missing.py <<<"$err")" "127 1"
+echo hello >text
+run --no-python ./text
+expect "not executable: 126" is "$code" 126
+expect "says so" has "$err" "it is not executable"
+run .
+expect "a folder: 126" is "$code" 126
+echo 'echo no shebang' >script && chmod +x script
+run --nproc-per-node=2 ./script
+expect "no #! line: 126" is "$code" 126
+expect "names the cure" has "$err" "#!/bin/sh"
+printf '#!/bin/sh\necho "here $1"\n' >tool && chmod +x tool
+run tool x
+expect "a name without slash is found in the working directory too" is "$out" "here x"
+PYTHON_EXEC=echo run foo.py a
+expect "a .py file by PYTHON_EXEC, with -u" is "$out" "-u foo.py a"
+PYTHON_EXEC=echo run -m foo a
+expect "a module" is "$out" "-u -m foo a"
+PYTHON_EXEC=./nope run foo.py
+expect "PYTHON_EXEC that is not there" is "$code" 127
+
+if command -v python >/dev/null || command -v python3 >/dev/null; then
+    echo 'import os, sys; print(os.environ["RANK"], sys.argv[1:])' >prog.py
+    run --nproc-per-node=2 prog.py --x
+    expect "python runs it" is "$(sorted "$out")" $'0 [\'--x\']\n1 [\'--x\']'
+    run -m prog y
+    expect "and a module of this folder" is "$out" "0 ['y']"
+fi
+finish

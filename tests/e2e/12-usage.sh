@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bad usage is a sentence and exit code 2; job.ini; --explain.
+. "$(dirname "$0")/lib.sh"
+
+refused() {
+    local words=$1
+    shift
+    run "$@"
+    expect "$* is refused" is "$code" 2
+    expect "  saying: $words" has "$err" "$words"
+}
+
+refused "required: training_script"
+refused "unrecognized arguments: --foo" --foo true
+refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
+refused "0 workers make no job" --nproc-per-node=0 true
+refused "several nodes" --nnodes=2 true
+refused "cannot be read: No such file" --job=nowhere.ini true
+run --help
+expect "help on stdout" matches "$code $out" '^0 usage: ctrun'
+expect "each option in it" has "$out" "--shutdown-timeout, --grace=SECONDS"
+run --version
+expect "version" matches "$code $out" '^0 ctrun [0-9]'
+CUDA_VISIBLE_DEVICES= run --nproc-per-node=gpu true
+expect "no GPU: 1" is "$code" 1
+expect "  and a sentence" has "$err" "Cuda is not available"
+
+printf '[ctrun]\nnproc-per-node = 2\n[env]\nA = file\nB = file\n[collectives]\nall_reduce = ring\n' >job.ini
+A=env run sh -c 'echo $WORLD_SIZE $A $B $CT_ALL_REDUCE'
+expect "./job.ini is read; the environment is stronger" is "$out" $'2 env file ring\n2 env file ring'
+PET_NPROC_PER_NODE=3 run sh -c 'echo $WORLD_SIZE'
+expect "PET_ is stronger than job.ini" is "$out" $'3\n3\n3'
+PET_NPROC_PER_NODE=3 run --nproc-per-node=1 sh -c 'echo $WORLD_SIZE'
+expect "the command line is stronger than all" is "$out" 1
+PET_NODE_RANK=0 run --explain --role=r sh
+expect "explain: from the file" matches "$out" 'nproc-per-node +2 +job.ini:2'
+expect "explain: from the environment" matches "$out" 'node-rank +0 +PET_NODE_RANK'
+expect "explain: from the command line" matches "$out" 'role +r +--role'
+expect "explain: a default" matches "$out" 'max-restarts +0 +default'
+run --explain touch ran
+expect "explain runs nothing" [ ! -e ran ]
+printf '[ctrun]\n\nnporc = 2\n' >job.ini
+refused "job.ini:3: unknown key 'nporc'" true
+run --job=/dev/null echo ok
+expect "--job=/dev/null passes by ./job.ini" is "$out" ok
+rm job.ini
+
+# A port in use, by a ctrun: the other one is named.
+"$CTRUN" --nproc-per-node=1 sh -c 'echo $MASTER_PORT >port; sleep 20' 2>/dev/null &
+holder=$!
+within 5 lines_in 1 port
+run --master-port "$(cat port)" true
+expect "a port in use is refused" is "$code" 1
+expect "  naming who has it" has "$err" "$holder"
+kill $holder
+wait $holder
+finish

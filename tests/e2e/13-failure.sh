@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# The first failure: its exit code, its rank, its cause; the others are stopped.
+. "$(dirname "$0")/lib.sh"
+
+run --nproc-per-node=4 sh -c 'test $RANK = 1 && exit 7; exec sleep 20'
+expect "exit 7 is 7" is "$code" 7
+expect "names rank and cause" matches "$err" 'rank 1 \(pid [0-9]+, local rank 1\) exited with code 7, first of all; ranks 0,2-3 stopped by ctrun'
+run --nproc-per-node=2 sh -c 'test $RANK = 1 && kill -SEGV $$$$; exec sleep 20'
+expect "SIGSEGV is 139" is "$code" 139
+expect "names it" matches "$err" 'rank 1 .* died of SIGSEGV'
+run sh -c 'exit 3'
+expect "one worker" is "$code" 3
+run --nproc-per-node=2 sh -c 'test $RANK = 1 && exit 0; sleep 0.3; echo late'
+expect "an early exit 0 stops nobody" is "$code $out" "0 late"
+
+run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'test $RANK = 1 && { sleep 0.3; exit 9; }; trap "" TERM; while :; do sleep 0.1; done'
+expect "a worker that ignores SIGTERM is killed after the grace" is "$code" 9
+expect "and the report says so" has "$err" "rank 0 did not obey"
+
+run --max-restarts 2 sh -c 'echo a$TORCHELASTIC_RESTART_COUNT $CT_GENERATION; test $TORCHELASTIC_RESTART_COUNT = 2'
+expect "restarts until success" is "$code $(cut -c1-2 <<<"$out" | tr '\n' ' ')" "0 a0 a1 a2 "
+expect "each in a generation of its own" is "$(cut -d' ' -f2 <<<"$out" | sort -u | wc -l)" 3
+run --max-restarts 1 sh -c 'exit 3'
+expect "restarts used up" is "$code" 3
+
+# A leader that ended leaves a child: it goes with the job.
+run --nproc-per-node=2 sh -c 'sleep 1000 & echo $! >>pids'
+expect "success with children left" is "$code" 0
+for pid in $(cat pids); do expect "child $pid is gone" eval "! alive $pid"; done
+expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
+finish

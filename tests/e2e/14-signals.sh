@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Signals to ctrun, and its death by kill -9.
+. "$(dirname "$0")/lib.sh"
+
+# begin WORDS...: ctrun in the background, its workers write to the file "log".
+begin() {
+    rm -f log pids
+    "$CTRUN" --nproc-per-node=2 "$@" >out 2>err </dev/null &
+    ctrun=$!
+}
+
+for name in TERM INT HUP QUIT; do
+    begin sh -c "trap 'echo $name >>log; exit 0' $name; echo >>pids; while :; do sleep 0.05; done"
+    within 10 lines_in 2 pids
+    kill -$name $ctrun
+    wait $ctrun
+    code=$? err=$(cat err)
+    expect "SIG$name is forwarded as it is; 128 + signal" is "$code $(cat log)" "$((128 + $(kill -l $name))) $name"$'\n'"$name"
+done
+
+begin sh -c 'trap "echo usr1 >>log" USR1; trap "exit 0" TERM; echo >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 2 pids
+kill -USR1 $ctrun
+expect "SIGUSR1 is forwarded" within 10 lines_in 2 log
+expect "and the job goes on" alive $ctrun
+kill -TERM $ctrun
+wait $ctrun
+
+begin --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 2 pids
+start=$(now_ms)
+kill -TERM $ctrun
+wait $ctrun
+code=$? took=$(($(now_ms) - start))
+expect "grace, then SIGKILL" [ $took -ge 900 -a $took -lt 5000 ]
+for pid in $(cat pids); do expect "worker is gone" eval "! alive $pid"; done
+
+begin --shutdown-timeout=60 sh -c 'trap "" INT; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 2 pids
+start=$(now_ms)
+for i in 1 2 3; do
+    kill -INT $ctrun
+    sleep 0.2
+done
+wait $ctrun
+code=$? took=$(($(now_ms) - start))
+expect "the third Ctrl-C kills" [ $code = 130 -a $took -lt 5000 ]
+
+# kill -9: neither a worker nor a worker's child is left.
+begin bash -c 'sleep 1000 & echo $! >>pids; echo $$$$ >>pids; wait; true'
+within 10 lines_in 4 pids
+guard=$(pgrep -P $ctrun -x ct-guard)
+kill -KILL $ctrun
+wait $ctrun 2>/dev/null
+sleep 0.1
+for pid in $(cat pids) $guard; do expect "process $pid is gone 100 ms after kill -9" eval "! alive $pid"; done
+expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
+
+# The guard holds no descriptor of ours: the reader of a pipe sees its end.
+out=$("$CTRUN" --nproc-per-node=1 sh -c 'kill -KILL $PPID; sleep 1000')
+expect "a pipe ends with ctrun" true
+finish

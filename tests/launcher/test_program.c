@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_program.c - what is executed, with which words, in which environment. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+
+#include "launcher/error_files.c"
+#include "launcher/program.c"
+#include "launcher/report.c"
+#include "launcher/worker_env.c"
+
+/* Only reports of workers on a terminal have last words. */
+const char *stream_last_lines(struct stream *stream, int most)
+{
+    (void)stream;
+    (void)most;
+    return "";
+}
+
+static void rewrites_to(const char *text, const char *expected)
+{
+    char to[128];
+
+    assert_int_equal(program_rewrite(text, "3", NULL), strlen(expected));
+    program_rewrite(text, "3", to);
+    assert_string_equal(to, expected);
+}
+
+static void local_rank_and_double_dollar_are_replaced(void **state)
+{
+    (void)state;
+    rewrites_to("$local_rank", "3");
+    rewrites_to("gpu${local_rank}x", "gpu3x");
+    rewrites_to("$$x", "$x");
+    rewrites_to("$$local_rank", "$local_rank");
+    rewrites_to("$local_ranks", "$local_ranks");
+    rewrites_to("${rank} $HOME $", "${rank} $HOME $");
+    rewrites_to("", "");
+}
+
+static struct program found;
+
+static int find(int no_python, int module, char *name)
+{
+    static char *words[] = { NULL, "a$$", NULL };
+    struct options options = { .no_python = no_python, .module = module, .program = words };
+
+    words[0] = name;
+    return program_find(&found, &options);
+}
+
+static void programs_are_executed_and_python_files_interpreted(void **state)
+{
+    char **argv;
+
+    (void)state;
+    assert_int_equal(find(0, 0, "/bin/sh"), 0);
+    assert_string_equal(found.path, "/bin/sh");
+    assert_int_equal(find(0, 0, "sh"), 0);
+    assert_non_null(strchr(found.path, '/'));
+    setenv("PYTHON_EXEC", "/bin/echo", 1);
+    assert_int_equal(find(0, 0, "x.py"), 0);
+    argv = program_argv(&found, 0);
+    assert_string_equal(found.path, "/bin/echo");
+    assert_string_equal(argv[1], "-u");
+    assert_string_equal(argv[2], "x.py");
+    assert_string_equal(argv[3], "a$");
+    assert_null(argv[4]);
+    free(argv);
+    assert_int_equal(find(0, 1, "mod"), 0);
+    argv = program_argv(&found, 0);
+    assert_string_equal(argv[2], "-m");
+    assert_string_equal(argv[3], "mod");
+    free(argv);
+    unsetenv("PYTHON_EXEC");
+}
+
+static void missing_is_127_and_not_executable_126(void **state)
+{
+    (void)state;
+    assert_int_equal(find(0, 0, "no-such-program"), 127);
+    assert_int_equal(find(0, 0, "./no/such"), 127);
+    assert_int_equal(find(0, 0, "nosuch.py"), 127);
+    assert_int_equal(find(1, 0, "/etc/passwd"), 126);
+    assert_int_equal(find(0, 0, "/etc"), 126);
+}
+
+static const char *value(char **entries, const char *name)
+{
+    const char *found_value = NULL;
+
+    for (; *entries; entries++)
+        if (named(*entries, name)) {
+            assert_null(found_value); /* not twice */
+            found_value = named(*entries, name);
+        }
+    return found_value ? found_value : "(unset)";
+}
+
+static void the_environment_is_torchruns(void **state)
+{
+    struct jobfile_entry lines[] = { { "env", "FROM_FILE", "1", 2 },
+                                     { "env", "FROM_BOTH", "file", 3 },
+                                     { "collectives", "all-reduce", "ring", 5 } };
+    struct options options = { .role = "tr", .max_restarts = 2, .file = { NULL, lines, 3 } };
+    const struct error_files files = { "/t", 2, 1 };
+    const struct round round = { 2, 1, "127.0.0.1", 999, "id", "beef", &files };
+    struct worker_env env;
+    char **entries;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    setenv("RANK", "9", 1);
+    setenv("FROM_BOTH", "environment", 1);
+    setenv("FROM_FILE", "", 1);
+    unsetenv("OMP_NUM_THREADS");
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    entries = worker_env_of(&env, 1);
+    assert_string_equal(value(entries, "RANK"), "1");
+    assert_string_equal(value(entries, "LOCAL_RANK"), "1");
+    assert_string_equal(value(entries, "ROLE_RANK"), "1");
+    assert_string_equal(value(entries, "WORLD_SIZE"), "2");
+    assert_string_equal(value(entries, "ROLE_NAME"), "tr");
+    assert_string_equal(value(entries, "MASTER_PORT"), "999");
+    assert_string_equal(value(entries, "TORCHELASTIC_RESTART_COUNT"), "1");
+    assert_string_equal(value(entries, "TORCHELASTIC_MAX_RESTARTS"), "2");
+    assert_string_equal(value(entries, "TORCHELASTIC_USE_AGENT_STORE"), "True");
+    assert_string_equal(value(entries, "TORCHELASTIC_ERROR_FILE"), "/t/attempt_1/1/error.json");
+    assert_string_equal(value(entries, "OMP_NUM_THREADS"), "1");
+    assert_string_equal(value(entries, "CT_GENERATION"), "beef");
+    assert_string_equal(value(entries, "FROM_FILE"), "1");
+    assert_string_equal(value(entries, "FROM_BOTH"), "environment");
+    assert_string_equal(value(entries, "CT_ALL_REDUCE"), "ring");
+    free(entries);
+    worker_env_destroy(&env);
+}
+
+static int odd_or_large(const struct worker *worker)
+{
+    return worker->rank % 2 == 1 || worker->rank > 4;
+}
+
+static void sets_of_ranks_are_short(void **state)
+{
+    struct worker workers[8];
+    char text[64];
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        workers[i] = (struct worker){ .rank = i };
+    report_ranks(workers, 8, odd_or_large, text, sizeof text);
+    assert_string_equal(text, "1,3,5-7");
+}
+
+static void causes_are_named(void **state)
+{
+    struct worker worker = { .how = CLD_EXITED, .code = 7 };
+    char text[64];
+
+    (void)state;
+    report_cause(&worker, text, sizeof text);
+    assert_string_equal(text, "exited with code 7");
+    worker = (struct worker){ .how = CLD_DUMPED, .code = SIGSEGV };
+    report_cause(&worker, text, sizeof text);
+    assert_string_equal(text, "died of SIGSEGV (core dumped)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(local_rank_and_double_dollar_are_replaced),
+        cmocka_unit_test(programs_are_executed_and_python_files_interpreted),
+        cmocka_unit_test(missing_is_127_and_not_executable_126),
+        cmocka_unit_test(the_environment_is_torchruns),
+        cmocka_unit_test(sets_of_ranks_are_short),
+        cmocka_unit_test(causes_are_named),
+    };
+
+    unsetenv("PYTHON_EXEC");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
