@@ -14,7 +14,7 @@ struct error_files {
     int attempts; /* there may be */
 };
 
-/* A private folder under $TMPDIR.  Where there can be none, the job runs without. */
+/* A private folder.  Where there can be none, the job runs without. */
 void error_files_create(struct error_files *files, int workers, int restarts);
 void error_files_attempt(const struct error_files *files, int attempt);
 /* "": none */

@@ -23,6 +23,7 @@
 #include "launcher/arrivals.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
+#include "launcher/signals.h"
 #include "launcher/worker.h"
 #include "runtime/log.h"
 
@@ -264,7 +265,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         if (number == SIGCHLD)
             reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1) {
-            if (!job->signal && !job->culprit)
+            if (job->state != STOPPING) /* later ones only hurry */
                 job->signal = number;
             job_event(job, SIGNALLED);
         } else
@@ -279,48 +280,11 @@ static void grace_over(evutil_socket_t fd, short what, void *arg)
     job_event(arg, GRACE_OVER);
 }
 
-static sigset_t handled(const struct options *options)
-{
-    static const int forwarded[] = { SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
-    sigset_t set = options->signals.set;
-    struct sigaction action;
-
-    /* nohup means it. */
-    if (sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-        sigdelset(&set, SIGHUP);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaddset(&set, forwarded[i]);
-    sigaddset(&set, SIGCHLD);
-    return set;
-}
-
-void job_block_signals(const struct options *options)
-{
-    sigset_t set = handled(options);
-
-    sigaddset(&set, SIGPIPE); /* a reader that left is an error code, not a death */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would take exit codes from us */
-}
-
-/* What our parent ignored, workers do not, but for nohup's SIGHUP. */
-static void find_ignored(sigset_t *ignored)
-{
-    sigemptyset(ignored);
-    for (int number = 1; number < 32; number++) {
-        struct sigaction action;
-
-        if (number != SIGHUP && sigaction(number, NULL, &action) == 0
-            && action.sa_handler == SIG_IGN)
-            sigaddset(ignored, number);
-    }
-}
-
 /* ---- The whole --------------------------------------------------------- */
 
 static int setup_loop(struct job *job)
 {
-    const sigset_t set = handled(job->options);
+    const sigset_t set = signals_watched(job->options);
     struct event_config *config = event_config_new();
 
     if (config) {
@@ -353,7 +317,7 @@ static int setup(struct job *job)
     }
     for (int i = 0; i < job->size; i++)
         worker_setup(&job->workers[i], i);
-    find_ignored(&job->ignored);
+    signals_ignored(&job->ignored);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = rendezvous_open(&job->meet, job->options)) != 0 || (code = setup_loop(job)) != 0
         || (code = rendezvous_serve(&job->meet, job->base)) != 0)

@@ -8,6 +8,7 @@
 #include "launcher/explain.h"
 #include "launcher/job.h"
 #include "launcher/nproc.h"
+#include "launcher/signals.h"
 #include "launcher/worker_env.h"
 #include "runtime/error.h"
 #include "runtime/log.h"
@@ -30,7 +31,7 @@ static int run(const struct options *options)
     int size;
 
     if (!options->explain)
-        job_block_signals(options);
+        signals_block(options);
     size = nproc_count(&options->nproc, why, sizeof why);
     if (size == 0) {
         log_line(LOG_ERROR, "--nproc-per-node=gpu: %s", why);
@@ -42,7 +43,9 @@ static int run(const struct options *options)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
     if (worker_env_sets_omp(options, size))
-        log_line(LOG_WARN, "Setting OMP_NUM_THREADS=1 for each worker (set it yourself to change)");
+        log_line(LOG_WARN,
+                 "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
+                 "yourself to change that");
     return job_run(options, size);
 }
 

@@ -23,6 +23,8 @@ void terminal_setup(struct terminal *terminal, struct event_base *base)
     const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
 
     *terminal = (struct terminal){ .base = base };
+    terminal->shared[STDOUT_FILENO] = isatty(STDOUT_FILENO);
+    terminal->shared[STDERR_FILENO] = isatty(STDERR_FILENO);
     terminal->colours = !(no_colour && *no_colour) && kind && strcmp(kind, "dumb") != 0;
 }
 

@@ -10,6 +10,7 @@
 /* What the streams of all workers share. */
 struct terminal {
     struct event_base *base;
+    int shared[3]; /* are descriptors 1 and 2 terminals? */
     int colours;
     int on_bar; /* see lines_feed() */
     struct text out;

@@ -25,10 +25,10 @@ static int open_streams(struct worker *worker, struct terminal *terminal, int *o
     *out = *err = -1;
     if (!terminal)
         return 0;
-    if (isatty(STDOUT_FILENO)
+    if (terminal->shared[STDOUT_FILENO]
         && stream_open(&worker->out, terminal, worker->rank, STDOUT_FILENO, out) < 0)
         return -1;
-    if (isatty(STDERR_FILENO)
+    if (terminal->shared[STDERR_FILENO]
         && stream_open(&worker->err, terminal, worker->rank, STDERR_FILENO, err) < 0)
         return -1;
     return 0;
@@ -65,6 +65,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     args.envp = envp;
     worker->pid = 0;
     worker->asked = worker->first_failed = 0;
+    worker->err.last.used = 0;
     errno = ENOMEM;
     if (argv && envp && open_streams(worker, terminal, &args.out, &args.err) == 0)
         worker->pid = spawn(&args, &execed);
