@@ -22,6 +22,7 @@
 #define BACKLOG 4096
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500
+#define NAME_PATIENCE_MS 10000 /* a name server may be starting; a wrong name stays wrong */
 
 static void set_nodelay(int fd)
 {
@@ -198,7 +199,7 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
             freeaddrinfo(list);
         if (!failed)
             return CT_OK;
-        if (error == EAI_NONAME)
+        if (error && (error != EAI_AGAIN || clock_ms() - start > NAME_PATIENCE_MS))
             return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
                            gai_strerror(error));
         if (error)
