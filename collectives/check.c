@@ -3,6 +3,7 @@
 #include "collectives/check.h"
 
 #include "runtime/premul.h"
+#include "runtime/space.h"
 
 static const char *verb(const struct request_of_call *r)
 {
@@ -50,6 +51,15 @@ static ct_status check_blocks(const struct request_of_call *r, const struct bloc
                            "there",
                            verb(r), side, b->list ? " of a rank" : "", count);
     }
+    return CT_OK;
+}
+
+/* Without a GPU backend the host would touch the buffer and die. */
+static ct_status check_memory(const struct request_of_call *r, const struct blocks *b)
+{
+    for (int i = 0; i < (b->list ? b->blocks : 1); i++)
+        if (b->blocks > 0 && is_device_memory(b->list ? b->list[i] : b->base))
+            return ct_fail(CT_ERR_UNSUPPORTED, "%s: " NO_GPU_BACKEND, verb(r));
     return CT_OK;
 }
 
@@ -143,6 +153,10 @@ ct_status check_call(struct request_of_call *r)
         status = check_blocks(r, &r->send, "send");
     if (status == CT_OK)
         status = check_blocks(r, &r->recv, "recv");
+    if (status == CT_OK)
+        status = check_memory(r, &r->send);
+    if (status == CT_OK)
+        status = check_memory(r, &r->recv);
     if (status == CT_OK)
         status = check_overlap(r);
     return status;

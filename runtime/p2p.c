@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/clock.h"
+#include "runtime/space.h"
 #include "runtime/work.h"
 
 struct transfer {
@@ -30,6 +31,8 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     if (!buf && count > 0)
         return ct_fail(CT_ERR_INVALID, "%s: the buffer is NULL but the count is %zu", t->verb,
                        count);
+    if (is_device_memory(buf))
+        return ct_fail(CT_ERR_UNSUPPORTED, "%s: " NO_GPU_BACKEND, t->verb);
     if (tag < 0)
         return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more", t->verb, tag);
     if (!(peer == CT_ANY_SOURCE && !is_send) && (peer < 0 || peer >= t->group->size))
