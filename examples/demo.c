@@ -297,5 +297,9 @@ int main(void)
     all_to_all();
     even_ranks();
     check(ct_destroy_process_group(CT_WORLD));
+    if (fflush(stdout) != 0) {
+        perror("demo: stdout");
+        return 1;
+    }
     return 0;
 }
