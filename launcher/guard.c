@@ -3,9 +3,10 @@
  *
  * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.
  * The guard is a fork of ctrun in a session of its own, deaf to signals, which
- * holds nothing but the read end of a pipe.  Over it ctrun tells the process
- * groups that begin (positive) and end (negative).  When ctrun dies, however it
- * does, the guard reads EOF and kills the groups that are left. */
+ * holds nothing but one end of a socket.  Over it each worker tells its process
+ * group before its exec (positive), ctrun each that ended (negative); told by
+ * ctrun, a group would be unknown while its program already runs.  When ctrun
+ * dies, however it does, the guard reads EOF and kills the groups that are left. */
 #include "launcher/guard.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,7 +71,7 @@ int guard_start(struct guard *guard, int most, const struct error_files *files)
 
     if (!groups)
         return -1;
-    if (pipe2(ends, O_CLOEXEC) < 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         free(groups);
         return -1;
     }
@@ -88,21 +90,13 @@ int guard_start(struct guard *guard, int most, const struct error_files *files)
     return -1;
 }
 
-/* A guard that somebody killed does not stop the job (SIGPIPE is blocked). */
-static void tell(const struct guard *guard, pid_t message)
-{
-    if (guard->pipe >= 0 && write(guard->pipe, &message, sizeof message) < 0)
-        return;
-}
-
-void guard_add(const struct guard *guard, pid_t group)
-{
-    tell(guard, group);
-}
-
+/* A guard that somebody killed does not stop the job. */
 void guard_remove(const struct guard *guard, pid_t group)
 {
-    tell(guard, -group);
+    const pid_t message = -group;
+
+    if (guard->pipe >= 0)
+        send(guard->pipe, &message, sizeof message, MSG_NOSIGNAL);
 }
 
 void guard_stop(struct guard *guard)

@@ -9,13 +9,13 @@
 
 struct guard {
     pid_t pid; /* 0: none */
-    int pipe;  /* its other end is the guard's; -1 */
+    int pipe;  /* a socket; its other end is the guard's; -1 */
 };
 
 /* Room for `most` groups at a time.  0 or -1 with errno. */
 int guard_start(struct guard *guard, int most, const struct error_files *files);
 
-void guard_add(const struct guard *guard, pid_t group);
+/* Workers announce their groups themselves, by a send() to ->pipe of their pid. */
 void guard_remove(const struct guard *guard, pid_t group);
 
 /* Ends it; the groups it knows are left alone. */

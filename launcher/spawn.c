@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,8 +31,12 @@ static int signals_as_new(const sigset_t *ignored)
 /* Runs in the child. */
 static _Noreturn void child(const struct spawn_args *args, pid_t parent, int report)
 {
+    const pid_t self = getpid();
     int cause;
 
+    /* Before the program can do anything, even kill us: see guard.c. */
+    if (args->guard >= 0)
+        send(args->guard, &self, sizeof self, MSG_NOSIGNAL);
     if (setsid() >= 0                            /* one kill() reaches its whole tree */
         && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 /* it dies if ctrun does */
         && getppid() == parent                   /* and ctrun had not died before that */

@@ -11,6 +11,7 @@ struct spawn_args {
     char *const *argv;
     char *const *envp;
     int out, err;            /* to be descriptors 1 and 2; -1: ours are inherited */
+    int guard;               /* where the child announces its group; -1: nowhere */
     const sigset_t *ignored; /* signals to set back to their defaults */
 };
 

@@ -40,11 +40,11 @@ struct stream {
 struct wire {
     struct link *out; /* NULL: nothing was sent yet */
     struct outgoing *first, *last;
-    int streams; /* open ones it may talk to us on */
-    int spoke;   /* it had one */
-    int gone;    /* nothing will come from it any more */
-    int broken;  /* nothing can be sent to it any more */
-    int blocked; /* waiting for its socket to take more */
+    int streams;      /* open ones it may talk to us on */
+    int64_t ended_ms; /* when the last of them closed; 0: judged, or none did */
+    int gone;         /* nothing will come from it any more */
+    int broken;       /* nothing can be sent to it any more */
+    int blocked;      /* waiting for its socket to take more */
     char why[160];
 };
 
@@ -57,6 +57,7 @@ struct messages {
     struct unexpected *unexpected, **unexpected_end;
     uint64_t next_id;
     int strangers;
+    int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;

@@ -5,6 +5,7 @@
  * blocks, but for opening a connection to a peer that listens.  A stream whose
  * link breaks is closed; the last one of a peer closes the peer. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 #include "runtime/messages.h"
 
 #define CONNECT_MS 30000
+#define CROSSING_MS 100
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
 
 /* ---- Out ----------------------------------------------------------------- */
@@ -41,10 +43,8 @@ static struct stream *stream_open(struct mesh *mesh, struct link *link, int peer
         watch(mesh, stream, 1, EPOLLIN);
         atomic_store(&mesh->waiter.sockets, 1);
     }
-    if (peer >= 0) {
+    if (peer >= 0)
         mesh->messages->wires[peer].streams++;
-        mesh->messages->wires[peer].spoke = 1;
-    }
     return stream;
 }
 
@@ -168,8 +168,27 @@ static void stream_close(struct mesh *mesh, struct stream *stream, const char *w
     wire->streams--;
     if (wire->out == stream->link)
         peer_broken(mesh, stream->peer, why);
-    if (wire->streams == 0)
-        peer_gone(mesh, stream->peer, why);
+    if (wire->streams == 0) {
+        wire->ended_ms = clock_ms();
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+        m->ended++;
+    }
+}
+
+/* Both sides may have opened a connection at the same moment.  The one on which
+ * a peer said its last words may then still lie with the listener when the other
+ * ends, so a peer is gone only when none has come for a while. */
+static void judge_ended(struct mesh *mesh)
+{
+    for (int peer = 0; peer < mesh->size; peer++) {
+        struct wire *wire = &mesh->messages->wires[peer];
+
+        if (wire->ended_ms == 0 || clock_ms() - wire->ended_ms < CROSSING_MS)
+            continue;
+        wire->ended_ms = 0;
+        mesh->messages->ended--;
+        peer_gone(mesh, peer, wire->why);
+    }
 }
 
 /* A connection said who it is.  A wrong token is somebody else's, not an error of the job's. */
@@ -190,8 +209,10 @@ static void greet(struct mesh *mesh, struct stream *stream)
     stream->head_got = 0;
     wire = &mesh->messages->wires[stream->peer];
     wire->streams++;
-    wire->spoke = 1;
     wire->gone = 0;
+    if (wire->ended_ms > 0)
+        mesh->messages->ended--;
+    wire->ended_ms = 0;
     if (!wire->out)
         wire->out = stream->link;
 }
@@ -336,6 +357,8 @@ void progress(struct mesh *mesh)
         closed |= stream->closed;
     if (closed)
         bury_streams(mesh);
+    if (m->ended > 0)
+        judge_ended(mesh);
 }
 
 ct_status progress_setup(struct mesh *mesh)

@@ -57,8 +57,6 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
                                ct_store **store);
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
-/* ADD "init/" 1, the one key without a "/": a PyTorch rank 0 counts its clients by it. */
-ct_status store_client_announce(ct_store *store);
 
 /* The server on an event loop of the caller's (ctrun's own loop, or that of
  * store_host).  Takes over listen_fd, a TCP or unix listener; on a unix one only

@@ -560,15 +560,6 @@ int store_client_socket(const ct_store *store)
     return store->ops == &client_ops ? ((const struct client_store *)store)->fd : -1;
 }
 
-ct_status store_client_announce(ct_store *store)
-{
-    const struct bytes init = { "init/", 5 };
-    int64_t count;
-
-    return store->ops == &client_ops ? add_wire_key((struct client_store *)store, init, 1, &count)
-                                     : CT_OK;
-}
-
 ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms, ct_store **store)
 {
     struct store_host *server = NULL;

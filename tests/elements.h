@@ -182,7 +182,7 @@ static inline uint64_t fold_integers(ct_dtype dtype, ct_op op, const void *const
                                      size_t i)
 {
     const int is_signed = dtype == CT_I8 || dtype == CT_I16 || dtype == CT_I32 || dtype == CT_I64;
-    uint64_t a = element_get_integer(dtype, src[0], i), wrapped;
+    uint64_t a = element_get_integer(dtype, src[0], i);
 
     for (int r = 1; r < p; r++) {
         const uint64_t b = element_get_integer(dtype, src[r], i);
@@ -213,9 +213,9 @@ static inline uint64_t fold_integers(ct_dtype dtype, ct_op op, const void *const
     }
     if (op != CT_AVG)
         return a;
-    element_put_integer(dtype, &wrapped, 0, a);
-    a = element_get_integer(dtype, &wrapped, 0);
-    return is_signed ? (uint64_t)((int64_t)a / p) : a / (uint64_t)p;
+    return is_signed /* the sum is taken in 64 bits */
+               ? (uint64_t)((int64_t)a / p)
+               : a / (uint64_t)p;
 }
 
 static inline float fold_step_float(ct_op op, float a, float b)

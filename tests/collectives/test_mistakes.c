@@ -17,7 +17,7 @@ static void wrong_arguments(ct_group *group, void *arg)
     EXPECT_ERROR(ct_all_reduce(group, a, b, 4, CT_I32, 99, NULL), CT_ERR_INVALID, "op|99");
     EXPECT_ERROR(ct_all_reduce(group, f, g, 2, CT_F32, CT_BXOR, NULL), CT_ERR_INVALID, "bxor|f32");
     EXPECT_ERROR(ct_all_reduce(group, a, b, SIZE_MAX / 2, CT_I32, CT_SUM, NULL), CT_ERR_INVALID,
-                 "count");
+                 "memory");
     EXPECT_ERROR(ct_all_reduce(group, a, a + 1, 4, CT_I32, CT_SUM, NULL), CT_ERR_INVALID,
                  "overlap");
     EXPECT_ERROR(ct_send(group, a, 1, CT_I32, 0, -2), CT_ERR_INVALID, "tag");

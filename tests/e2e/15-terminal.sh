@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # On a terminal lines are whole and prefixed; elsewhere descriptors are inherited.
 . "$(dirname "$0")/lib.sh"
-command -v script >/dev/null || exit 77
+script -qec true /dev/null >/dev/null 2>&1 </dev/null || exit 77 # no script, or no terminals here
 
 # on_terminal COMMAND: what a terminal shows, without colours and carriage returns.
 on_terminal() {

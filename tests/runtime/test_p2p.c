@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_p2p.c - messages between two ranks: which receive gets which, sizes from
+ * nothing to more than any buffer, oneself, anybody, and counts that differ.
+ *
+ * Bodies end with a barrier where a rank would otherwise leave while others
+ * still talk to it. */
+#include "tests/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGE = (3 << 20) + 5 }; /* bytes; beyond eager sends and both rings */
+
+/* Every rank r sends i = 0..9 on tag i%2 to its right; of each tag they come in order. */
+static void in_posted_order(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    const int right = (me + 1) % p, left = (me + p - 1) % p;
+    ct_work *sends[10], *recvs[10];
+    int32_t out[10], in[10];
+
+    (void)arg;
+    for (int i = 0; i < 10; i++) { /* received: tag 1 first, then tag 0 */
+        in[i] = -1;
+        EXPECT_OK(ct_irecv(group, &in[i], 1, CT_I32, left, i < 5, &recvs[i]));
+    }
+    for (int i = 0; i < 10; i++) {
+        out[i] = 100 * me + i;
+        EXPECT_OK(ct_isend(group, &out[i], 1, CT_I32, right, i % 2, &sends[i]));
+    }
+    for (int i = 9; i >= 0; i--) {
+        EXPECT_OK(ct_wait(recvs[i]));
+        EXPECT_OK(ct_wait(sends[i]));
+    }
+    for (int i = 0; i < 10; i++)
+        EXPECT(in[i] == 100 * left + (i < 5 ? 2 * i + 1 : 2 * (i - 5)));
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void receives_match_by_peer_and_tag_in_posted_order(void **state)
+{
+    (void)state;
+    run_ranks(2, in_posted_order, NULL);
+    run_ranks(3, in_posted_order, NULL);
+}
+
+/* Rank 0 sends tags 0..4, small and large; rank 1 receives 4..0, so four wait for it. */
+static void tags_backwards(ct_group *group, void *arg)
+{
+    const size_t n = *(const size_t *)arg;
+    int32_t *block = calloc(5 * n, sizeof *block);
+    ct_work *work[5];
+
+    for (int tag = 0; tag < 5 && ct_rank(group) == 0; tag++) {
+        block[(size_t)tag * n] = block[(size_t)tag * n + n - 1] = 7 + tag;
+        EXPECT_OK(ct_isend(group, block + (size_t)tag * n, n, CT_I32, 1, tag, &work[tag]));
+    }
+    for (int tag = 0; tag < 5 && ct_rank(group) == 0; tag++)
+        EXPECT_OK(ct_wait(work[tag]));
+    for (int tag = 4; tag >= 0 && ct_rank(group) == 1; tag--) {
+        int from = -1;
+
+        EXPECT_OK(ct_recv(group, block, n, CT_I32, 0, tag, &from));
+        EXPECT(from == 0 && block[0] == 7 + tag && block[n - 1] == 7 + tag);
+    }
+    free(block);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_receive_finds_its_tag_among_those_that_came_earlier(void **state)
+{
+    size_t small = 1, large = LARGE / 4;
+
+    (void)state;
+    run_ranks(2, tags_backwards, &small);
+    run_ranks(2, tags_backwards, &large);
+}
+
+/* Ranks 1..p-1 each send r*r on tag 3; rank 0 takes them as they come. */
+static void from_anybody(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    int seen[MAX_RANKS] = { 0 };
+    int32_t value = me * me;
+
+    (void)arg;
+    if (me > 0)
+        EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 3));
+    for (int i = 1; i < p && me == 0; i++) {
+        ct_work *work = NULL;
+        int from = -1;
+
+        if (i % 2) {
+            EXPECT_OK(ct_recv(group, &value, 1, CT_I32, CT_ANY_SOURCE, 3, &from));
+        } else {
+            EXPECT_OK(ct_irecv(group, &value, 1, CT_I32, CT_ANY_SOURCE, 3, &work));
+            EXPECT_OK(ct_wait_from(work, &from));
+        }
+        if (!EXPECT(from > 0 && from < p && value == from * from && !seen[from]))
+            break;
+        seen[from] = 1;
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void any_source_says_who_it_was(void **state)
+{
+    (void)state;
+    run_ranks(2, from_anybody, NULL);
+    run_ranks(5, from_anybody, NULL);
+}
+
+/* Both send 3 MiB before either receives: the byte at i is i + rank. */
+static void large_both_ways(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group), other = 1 - me;
+    uint8_t *out = malloc(LARGE), *in = calloc(1, LARGE);
+    ct_work *sending, *receiving;
+    size_t right = 0;
+
+    (void)arg;
+    for (size_t i = 0; i < LARGE; i++)
+        out[i] = (uint8_t)(i + (size_t)me);
+    for (int round = 0; round < 3; round++) {
+        memset(in, 0xee, LARGE);
+        EXPECT_OK(ct_isend(group, out, LARGE, CT_U8, other, round, &sending));
+        EXPECT_OK(ct_irecv(group, in, LARGE, CT_U8, other, round, &receiving));
+        EXPECT_OK(ct_wait(sending));
+        EXPECT_OK(ct_wait(receiving));
+        right = 0;
+        for (size_t i = 0; i < LARGE; i++)
+            right += in[i] == (uint8_t)(i + (size_t)other);
+        EXPECT(right == LARGE);
+    }
+    free(out);
+    free(in);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void large_messages_go_both_ways_at_once(void **state)
+{
+    (void)state;
+    run_ranks(2, large_both_ways, NULL);
+}
+
+static void to_oneself(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t out[3] = { 1, 2, 3 }, in[3] = { 0 };
+    ct_work *receiving = NULL, *sending = NULL;
+
+    (void)arg;
+    EXPECT_ERROR(ct_send(group, out, 3, CT_I32, me, 5), CT_ERR_INVALID, "send|itself|irecv");
+    EXPECT_OK(ct_irecv(group, in, 3, CT_I32, me, 5, &receiving));
+    EXPECT_OK(ct_send(group, out, 3, CT_I32, me, 5));
+    EXPECT_OK(ct_wait(receiving));
+    EXPECT(memcmp(in, out, sizeof in) == 0);
+    memset(in, 0, sizeof in);
+    EXPECT_OK(ct_isend(group, out, 3, CT_I32, me, 6, &sending));
+    EXPECT_OK(ct_recv(group, in, 3, CT_I32, me, 6, NULL));
+    EXPECT_OK(ct_wait(sending));
+    EXPECT(memcmp(in, out, sizeof in) == 0);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_send_to_oneself_needs_a_posted_receive(void **state)
+{
+    (void)state;
+    run_ranks(1, to_oneself, NULL);
+    run_ranks(2, to_oneself, NULL);
+}
+
+/* Rank 0 sends n elements, rank 1 has room for n+1: who receives is told. */
+static void counts_differ(ct_group *group, void *arg)
+{
+    const size_t n = *(const size_t *)arg;
+    int32_t *block = calloc(n + 1, sizeof *block);
+    ct_status status;
+
+    if (ct_rank(group) == 1) {
+        EXPECT_ERROR(ct_recv(group, block, n + 1, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH,
+                     "recv|rank 0");
+    } else {
+        status = ct_send(group, block, n, CT_I32, 1, 0); /* small ones are gone already */
+        EXPECT(status == CT_ERR_MISMATCH || (status == CT_OK && n < 100));
+    }
+    free(block);
+}
+
+static void another_count_is_a_mismatch(void **state)
+{
+    size_t small = 3, large = LARGE / 4;
+
+    (void)state;
+    run_ranks(2, counts_differ, &small);
+    run_ranks(2, counts_differ, &large);
+}
+
+/* 1000 numbers to the right and back again, each waiting for the one before. */
+static void thousand(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int right = 0;
+
+    (void)arg;
+    for (int32_t i = 0; i < 1000; i++) {
+        int32_t value = me == 0 ? i : -1;
+
+        if (me == 0) {
+            EXPECT_OK(ct_send(group, &value, 1, CT_I32, 1, 0));
+            EXPECT_OK(ct_recv(group, &value, 1, CT_I32, 1, 0, NULL));
+            right += value == 2 * i;
+        } else {
+            EXPECT_OK(ct_recv(group, &value, 1, CT_I32, 0, 0, NULL));
+            right += value == i;
+            value *= 2;
+            EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 0));
+        }
+    }
+    EXPECT(right == 1000);
+    EXPECT_OK(ct_send(group, NULL, 0, CT_F64, 1 - me, 1)); /* nothing, but it is a message */
+    EXPECT_OK(ct_recv(group, NULL, 0, CT_F64, 1 - me, 1, NULL));
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_thousand_small_ones_and_an_empty_one_arrive(void **state)
+{
+    (void)state;
+    run_ranks(2, thousand, NULL);
+}
+
+/* 1000 sent before the first is received: they wait at the other side, in order. */
+static void thousand_unexpected(ct_group *group, void *arg)
+{
+    int right = 0;
+
+    (void)arg;
+    for (int32_t i = 0; i < 1000; i++) {
+        int32_t value = i;
+
+        if (ct_rank(group) == 0)
+            EXPECT_OK(ct_send(group, &value, 1, CT_I32, 1, i % 3));
+    }
+    if (ct_rank(group) == 1)
+        nap(20);
+    for (int tag = 2; tag >= 0 && ct_rank(group) == 1; tag--)
+        for (int32_t i = tag; i < 1000; i += 3) {
+            int32_t value = -1;
+
+            EXPECT_OK(ct_recv(group, &value, 1, CT_I32, 0, tag, NULL));
+            right += value == i;
+        }
+    EXPECT(ct_rank(group) == 0 || right == 1000);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_thousand_wait_in_order_for_their_receives(void **state)
+{
+    (void)state;
+    run_ranks(2, thousand_unexpected, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(receives_match_by_peer_and_tag_in_posted_order),
+        cmocka_unit_test(a_receive_finds_its_tag_among_those_that_came_earlier),
+        cmocka_unit_test(any_source_says_who_it_was),
+        cmocka_unit_test(large_messages_go_both_ways_at_once),
+        cmocka_unit_test(a_send_to_oneself_needs_a_posted_receive),
+        cmocka_unit_test(another_count_is_a_mismatch),
+        cmocka_unit_test(a_thousand_small_ones_and_an_empty_one_arrive),
+        cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
