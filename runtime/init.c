@@ -134,7 +134,7 @@ static ct_status init_locked(const ct_init_options *options)
     deadline = deadline_after(timeout_ms);
     do
         status = try_once(&who, options, timeout_ms, deadline, &group);
-    while (status == CT_ERR_PEER && who.rank > 0 && clock_ms() < deadline);
+    while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline);
     if (status != CT_OK)
         return status;
     world.number++;

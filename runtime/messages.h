@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages.h - what message.c (matching) and progress.c (moving bytes) share. */
+/* messages.h - what message.c (matching), request.c (starting, waiting) and progress.c
+ * (moving bytes) share. */
 #ifndef RUNTIME_MESSAGES_H
 #define RUNTIME_MESSAGES_H
 
@@ -67,6 +68,14 @@ struct messages {
 };
 
 /* message.c, under the lock */
+int matches(const struct request *receive, uint64_t channel, int from, int tag);
+struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
+/* Do both sides make the same call?  If not, both fail. */
+int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
+void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
+                     const struct signature *theirs);
+void keep(struct mesh *mesh, struct unexpected *message);
+void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
 void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,

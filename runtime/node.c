@@ -20,11 +20,9 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/descriptors.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
-
-#define ARENA_BYTES ((size_t)256 << 20) /* of address space; memory is taken when touched */
-#define FDS_PER_MESSAGE 128             /* the kernel's limit is 253 */
 
 struct hello {
     int32_t local_rank;
@@ -54,85 +52,6 @@ void node_door_close(struct node_door *door)
     door->listener = door->event_fd = -1;
 }
 
-/* ---- Descriptors over a unix socket ------------------------------------ */
-
-static ct_status send_fds(int socket, const int *fds, int count)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
-    } control = { 0 };
-    char note = 'f';
-    struct iovec iov = { &note, 1 };
-    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes };
-    struct cmsghdr *header;
-    ssize_t sent;
-
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
-    header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
-    memcpy(CMSG_DATA(header), fds, sizeof(int) * (size_t)count);
-    do
-        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent == 1 ? CT_OK
-                     : ct_fail(CT_ERR_SYSTEM, "passing descriptors on: %s", strerror(errno));
-}
-
-static ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
-    } control;
-    char note;
-    struct iovec iov = { &note, 1 };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof control.bytes };
-    struct pollfd ready = { .fd = socket, .events = POLLIN };
-    struct cmsghdr *header;
-    int polled;
-
-    do
-        polled = poll(&ready, 1, time_left_ms(deadline, 60000));
-    while ((polled < 0 && errno == EINTR) || (polled == 0 && clock_ms() < deadline));
-    if (polled == 0)
-        return ct_fail(CT_ERR_TIMEOUT, "a rank of this host did not pass its descriptors in time");
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
-        return ct_fail(CT_ERR_PEER, "a rank of this host left while memory was being shared");
-    header = CMSG_FIRSTHDR(&message);
-    if (!header || header->cmsg_type != SCM_RIGHTS
-        || header->cmsg_len != CMSG_LEN(sizeof(int) * (size_t)count))
-        return ct_fail(CT_ERR_SYSTEM, "a rank of this host passed no descriptors "
-                                      "(is the limit of open files too low?)");
-    memcpy(fds, CMSG_DATA(header), sizeof(int) * (size_t)count);
-    return CT_OK;
-}
-
-static ct_status send_all_fds(int socket, const int *fds, int count)
-{
-    ct_status status = CT_OK;
-
-    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
-        status =
-            send_fds(socket, fds + at, count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE);
-    return status;
-}
-
-static ct_status recv_all_fds(int socket, int *fds, int count, int64_t deadline)
-{
-    ct_status status = CT_OK;
-
-    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
-        status = recv_fds(socket, fds + at,
-                          count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE, deadline);
-    return status;
-}
-
 /* ---- The memory --------------------------------------------------------- */
 
 static size_t bells_bytes(const struct node *node)
@@ -140,7 +59,7 @@ static size_t bells_bytes(const struct node *node)
     return (sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096 * 4096;
 }
 
-static size_t arenas_offset(const struct node *node)
+size_t node_arenas_offset(const struct node *node)
 {
     const size_t pairs = (size_t)node->size * (size_t)node->size;
 
@@ -151,7 +70,7 @@ static int map_memory(struct node *node, int fd)
 {
     void *base;
 
-    node->bytes = arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    node->bytes = node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
     base = mmap(NULL, node->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         return -1;
@@ -162,7 +81,7 @@ static int map_memory(struct node *node, int fd)
 
 static int make_memory(struct node *node)
 {
-    const size_t bytes = arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    const size_t bytes = node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
     const int fd = memfd_create("ct", MFD_CLOEXEC);
 
     if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || map_memory(node, fd) < 0) {
@@ -323,68 +242,9 @@ ct_status node_join(struct node *node, struct node_door *door, const char *leade
     return CT_OK;
 }
 
-/* ---- Areas --------------------------------------------------------------- */
-
-struct area {
-    struct area *next; /* ascending offsets */
-    size_t offset, bytes;
-    int (*done)(void *memory, size_t bytes); /* NULL: in use */
-};
-
-static void take_back(struct node *node)
-{
-    for (struct area **link = &node->areas; *link;) {
-        struct area *area = *link;
-
-        if (area->done && area->done(node->base + area->offset, area->bytes)) {
-            *link = area->next;
-            free(area);
-        } else {
-            link = &area->next;
-        }
-    }
-}
-
-size_t node_area_alloc(struct node *node, size_t bytes)
-{
-    const size_t start = arenas_offset(node) + (size_t)node->rank * ARENA_BYTES;
-    size_t at = start;
-    struct area *area = malloc(sizeof *area), **link;
-
-    bytes = (bytes + 4095) / 4096 * 4096;
-    pthread_mutex_lock(&node->lock);
-    take_back(node);
-    for (link = &node->areas; *link && (*link)->offset - at < bytes; link = &(*link)->next)
-        at = (*link)->offset + (*link)->bytes;
-    if (!area || at + bytes > start + ARENA_BYTES) {
-        free(area);
-        at = SIZE_MAX;
-    } else {
-        *area = (struct area){ *link, at, bytes, NULL };
-        *link = area;
-    }
-    pthread_mutex_unlock(&node->lock);
-    return at;
-}
-
-void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes))
-{
-    pthread_mutex_lock(&node->lock);
-    for (struct area *area = node->areas; area; area = area->next)
-        if (area->offset == offset)
-            area->done = done;
-    take_back(node);
-    pthread_mutex_unlock(&node->lock);
-}
-
 void node_leave(struct node *node)
 {
-    while (node->areas) {
-        struct area *next = node->areas->next;
-
-        free(node->areas);
-        node->areas = next;
-    }
+    node_areas_free(node);
     if (node->base)
         munmap(node->base, node->bytes);
     for (int i = 0; node->event_fds && i < node->size; i++)

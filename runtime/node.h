@@ -19,7 +19,8 @@
 #include "runtime/error.h"
 #include "runtime/wait.h"
 
-#define RING_BYTES (64u << 10) /* a power of two */
+#define ARENA_BYTES ((size_t)256 << 20) /* of address space; memory is taken when touched */
+#define RING_BYTES (64u << 10)          /* a power of two */
 
 struct ring {
     _Alignas(CACHE_PAIR) _Atomic uint64_t written; /* by the sender; bytes ever */
@@ -67,5 +68,9 @@ int node_peer_gone(const struct node *node, int local_rank);
  * `done` says that no rank looks at it any more, asked at the next allocation. */
 size_t node_area_alloc(struct node *node, size_t bytes);
 void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes));
+
+/* For area.c and node_leave(). */
+size_t node_arenas_offset(const struct node *node);
+void node_areas_free(struct node *node);
 
 #endif

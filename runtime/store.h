@@ -20,7 +20,7 @@ struct bytes {
 /* Keys as the caller gave them, any bytes.  Values given out are malloc'ed, see
  * ct.h.  Each operation may be called from several threads. */
 struct store_ops {
-    const char *kind; /* "tcp", "file", "hash", "prefix" */
+    const char *kind; /* "tcp", "file", "hash" */
     ct_status (*set)(ct_store *store, struct bytes key, struct bytes value);
     ct_status (*get)(ct_store *store, struct bytes key, int64_t deadline, void **value,
                      size_t *bytes);
@@ -44,10 +44,13 @@ struct store_ops {
     void (*close)(ct_store *store);
 };
 
-/* Each kind starts with this. */
+/* Each kind starts with this.  One that ct_store_prefix() made is only this. */
 struct ct_store {
-    const struct store_ops *ops;
-    int timeout_ms; /* the default of the waiting calls; -1: for ever */
+    const struct store_ops *ops; /* NULL in a prefix */
+    int timeout_ms;              /* the default of the waiting calls; -1: for ever */
+    ct_store *base;              /* of a prefix; NULL: the store itself */
+    char *prefix;                /* with its "/", no 0 behind */
+    size_t prefix_size;
 };
 
 /* A TCP or abstract unix (host "@name", port 0) client.  Where the kind of store

@@ -535,7 +535,7 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
 
     if (!c)
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
-    c->store = (struct ct_store){ &client_ops, timeout_ms };
+    c->store = (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms };
     c->fd = -1;
     pthread_mutex_init(&c->lock, NULL);
     if (host[0] == '@') {

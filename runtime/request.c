@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - starting, waiting for and giving up sends and receives. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+
+static void request_setup(struct mesh *mesh, struct request *request, uint64_t channel, int peer,
+                          int tag, void *data, size_t bytes, const struct signature *signature)
+{
+    memset(request, 0, sizeof *request);
+    request->id = ++mesh->messages->next_id;
+    request->channel = channel;
+    request->peer = peer;
+    request->tag = tag;
+    request->data = data;
+    request->bytes = bytes;
+    request->signature = *signature;
+}
+
+/* A send to ourselves meets its receive here, or waits among the unexpected. */
+static void send_to_self(struct mesh *mesh, struct request *send)
+{
+    struct request *receive = take_posted(mesh, &send->out.frame, mesh->rank);
+    struct unexpected *message;
+
+    if (receive) {
+        if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
+            finish_mismatch(mesh, send, mesh->rank, &receive->signature);
+            return;
+        }
+        if (send->bytes > 0)
+            memcpy(receive->data, send->data, send->bytes);
+        request_finish(mesh, receive, CT_OK, "");
+        request_finish(mesh, send, CT_OK, "");
+        return;
+    }
+    message = malloc(sizeof *message);
+    if (!message) {
+        request_finish(mesh, send, CT_ERR_NOMEM, "no memory for a message to itself");
+        return;
+    }
+    *message = (struct unexpected){ .frame = send->out.frame, .from = mesh->rank, .sender = send };
+    keep(mesh, message);
+}
+
+void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
+                  const void *data, size_t bytes, const struct signature *signature)
+{
+    const int eager = bytes <= EAGER_BYTES;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    request_setup(mesh, request, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
+    request->is_send = 1;
+    request->out.request = request;
+    request->out.payload = data;
+    request->out.bytes = eager ? bytes : 0;
+    request->out.frame = (struct frame){ .magic = FRAME_MAGIC,
+                                         .kind = eager ? FRAME_EAGER : FRAME_OFFER,
+                                         .channel = channel,
+                                         .tag = tag,
+                                         .bytes = bytes,
+                                         .id = request->id,
+                                         .signature = *signature };
+    list_add(&mesh->messages->active, request);
+    if (to == mesh->rank)
+        send_to_self(mesh, request);
+    else
+        send_out(mesh, to, &request->out);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+static struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
+{
+    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
+        struct unexpected *message = *link;
+
+        if (matches(receive, message->frame.channel, message->from, message->frame.tag)) {
+            *link = message->next;
+            if (!*link)
+                m->unexpected_end = link;
+            return message;
+        }
+    }
+    return NULL;
+}
+
+static void receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
+{
+    struct request *sender = message->sender;
+
+    receive->peer = message->from;
+    if (!agrees(mesh, receive, &message->frame, message->from)) {
+        if (sender)
+            finish_mismatch(mesh, sender, mesh->rank, &receive->signature);
+        return;
+    }
+    if (sender) {
+        if (receive->bytes > 0)
+            memcpy(receive->data, sender->data, receive->bytes);
+        request_finish(mesh, sender, CT_OK, "");
+        request_finish(mesh, receive, CT_OK, "");
+    } else if (message->frame.kind == FRAME_OFFER) {
+        accept_offer(mesh, receive, &message->frame, message->from);
+    } else {
+        if (receive->bytes > 0)
+            memcpy(receive->data, message->data, receive->bytes);
+        request_finish(mesh, receive, CT_OK, "");
+    }
+}
+
+void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
+                  void *data, size_t bytes, const struct signature *signature)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected *message;
+
+    pthread_mutex_lock(&m->lock);
+    request_setup(mesh, request, channel, from, tag, data, bytes, signature);
+    message = take_unexpected(m, request);
+    if (message) {
+        receive_kept(mesh, request, message);
+        free(message);
+    } else {
+        list_add(&m->posted, request);
+        if (from != CT_ANY_SOURCE && m->wires[from].gone)
+            peer_gone(mesh, from, m->wires[from].why);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void request_in_background(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    if (!atomic_load(&request->done)) {
+        request->background = 1;
+        m->background++;
+        background_needed(mesh);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void forget_sender(struct messages *m, const struct request *send)
+{
+    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
+        struct unexpected *message = *link;
+
+        if (message->sender != send)
+            continue;
+        *link = message->next;
+        if (!*link)
+            m->unexpected_end = link;
+        free(message);
+        return;
+    }
+}
+
+/* A send that has begun to be written can't be taken back: the peer would read
+ * what follows as its rest.  Nothing can be sent to that peer any more. */
+static void cancel_locked(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire;
+
+    if (atomic_load(&request->done))
+        return;
+    if (request->is_send && request->peer == mesh->rank) {
+        forget_sender(m, request);
+    } else if (request->is_send) {
+        wire = &m->wires[request->peer];
+        for (struct outgoing **link = &wire->first, *last = NULL; *link;
+             last = *link, link = &(*link)->next) {
+            if (*link != &request->out)
+                continue;
+            if (request->out.written > 0) {
+                peer_broken(mesh, request->peer, "a send to it was given up half way");
+                return;
+            }
+            *link = request->out.next;
+            if (!*link)
+                wire->last = last;
+            break;
+        }
+    }
+    request_finish(mesh, request, CT_ERR_ABORTED, "cancelled");
+}
+
+void request_cancel(struct mesh *mesh, struct request *request)
+{
+    pthread_mutex_lock(&mesh->messages->lock);
+    cancel_locked(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+int request_test(struct mesh *mesh, struct request *request)
+{
+    if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
+        progress(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+    return atomic_load(&request->done);
+}
+
+/* A sleep passed without a sign of life from the one we wait for. */
+static void look_at_peer(struct mesh *mesh, const struct request *request)
+{
+    const int peer = request->peer;
+    const int local = peer >= 0 && peer != mesh->rank ? mesh->peers[peer].local : -1;
+
+    if (local < 0 || !mesh->node.base || !node_peer_gone(&mesh->node, local))
+        return;
+    pthread_mutex_lock(&mesh->messages->lock);
+    progress(mesh); /* what it wrote before it ended is still there */
+    if (!atomic_load(&request->done)) {
+        peer_broken(mesh, peer, "its process ended");
+        peer_gone(mesh, peer, "its process ended");
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
+                       const _Atomic int *broken)
+{
+    struct messages *m = mesh->messages;
+    struct wait wait;
+    enum wait_turn turn = WAIT_AGAIN;
+    ct_status status;
+
+    atomic_fetch_add(&m->waiting, 1);
+    wait_begin(&wait, &mesh->waiter, deadline);
+    while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
+        turn = wait_turn(&wait);
+        if (turn == WAIT_LOOK)
+            look_at_peer(mesh, request);
+    }
+    wait_end(&wait);
+    pthread_mutex_lock(&m->lock);
+    cancel_locked(mesh, request);
+    if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
+        background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
+    status = request->status;
+    if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
+        return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
+    if (status == CT_ERR_ABORTED)
+        return ct_fail(CT_ERR_ABORTED, "the group was aborted");
+    return status == CT_OK ? CT_OK : ct_fail(status, "%s", request->reason);
+}
+
+int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
+{
+    int found = 0;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
+        found = matches(r, channel, from, tag);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return found;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_failures.c - ranks that make different calls, come late, leave or give up.
+ *
+ * Nobody hangs, everybody gets a status and a sentence, and the group stays
+ * broken with that status.  Ranks wait for each other by files in scratch(),
+ * so that no test depends on who is faster. */
+#include "tests/harness.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { QUICKLY_MS = 10000 }; /* half of the group's timeout: it was not the timeout */
+
+static void path_of(char *path, size_t size, const char *what, int rank)
+{
+    snprintf(path, size, "%s/%s.%s.%d", scratch(), what,
+             getenv("CT_LINK") ? getenv("CT_LINK") : "shm", rank);
+}
+
+static void mark(const char *what, int rank)
+{
+    char path[128];
+
+    path_of(path, sizeof path, what, rank);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static void await(const char *what, int rank)
+{
+    char path[128];
+
+    path_of(path, sizeof path, what, rank);
+    while (access(path, F_OK) != 0)
+        nap(2);
+}
+
+/* Nobody leaves before everybody came here; the group itself is broken. */
+static void all_marked(const ct_group *group, const char *what)
+{
+    mark(what, ct_rank(group));
+    for (int r = 0; r < ct_size(group); r++)
+        await(what, r);
+}
+
+static void stays_broken(ct_group *group, ct_status status)
+{
+    int32_t value = 1;
+    ct_work *work = NULL;
+
+    EXPECT_ERROR(ct_barrier(group, NULL), status, "broken");
+    EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, &work), status, "broken");
+    EXPECT_STATUS(ct_send(group, &value, 1, CT_I32, 0, 0), status);
+    EXPECT(value == 1 && work == NULL);
+}
+
+/* ---- Different calls --------------------------------------------------------- */
+
+enum difference { OTHER_OP, OTHER_COUNT, OTHER_DTYPE, OTHER_ROOT, OTHER_CALL, DIFFERENCES };
+
+/* The last rank of three deviates; each rank needs something of each. */
+static ct_status deviate(ct_group *group, enum difference difference, size_t n, void *send,
+                         void *recv)
+{
+    const int odd = ct_rank(group) == ct_size(group) - 1;
+
+    switch (difference) {
+    case OTHER_OP:
+        return ct_all_reduce(group, send, recv, n, CT_I32, odd ? CT_MAX : CT_SUM, NULL);
+    case OTHER_COUNT:
+        return ct_all_reduce(group, send, recv, odd ? n + 1 : n, CT_I32, CT_SUM, NULL);
+    case OTHER_DTYPE:
+        return ct_all_reduce(group, send, recv, n, odd ? CT_F32 : CT_I32, CT_SUM, NULL);
+    case OTHER_ROOT:
+        return ct_reduce(group, send, recv, n, CT_I32, CT_SUM, odd ? 2 : 0, NULL);
+    default:
+        return odd ? ct_all_to_all(group, send, recv, n, CT_I32, NULL)
+                   : ct_all_gather(group, send, recv, n, CT_I32, NULL);
+    }
+}
+
+struct variant {
+    enum difference difference;
+    size_t count;
+};
+
+static void different_calls(ct_group *group, void *arg)
+{
+    const struct variant *variant = arg;
+    const size_t room = (variant->count + 1) * (size_t)ct_size(group) * sizeof(int32_t);
+    void *send = calloc(1, room), *recv = calloc(1, room);
+    const double start = now_ms();
+    const ct_status status = deviate(group, variant->difference, variant->count, send, recv);
+
+    if (status == CT_ERR_MISMATCH) /* both calls are in the sentence, and who made the other */
+        EXPECT_ERROR(status, CT_ERR_MISMATCH, "rank|another call|group created");
+    else if (variant->difference == OTHER_ROOT) /* only a root waits here */
+        EXPECT(status == CT_OK || status == CT_ERR_PEER);
+    else /* who saw it first has left */
+        EXPECT(status == CT_ERR_PEER && variant->count > 100);
+    EXPECT(now_ms() - start < QUICKLY_MS);
+    if (status != CT_OK)
+        stays_broken(group, status);
+    if (variant->count < 100)
+        all_marked(group, "seen");
+    free(send);
+    free(recv);
+}
+
+static void different_calls_are_a_mismatch_and_break_the_group(void **state)
+{
+    struct variant variant;
+
+    (void)state;
+    for (int d = 0; d < DIFFERENCES; d++) {
+        variant = (struct variant){ (enum difference)d, 4 };
+        run_ranks(3, different_calls, &variant);
+        variant.count = 300000; /* too large to send unasked */
+        run_ranks(3, different_calls, &variant);
+    }
+}
+
+/* ---- Late, gone --------------------------------------------------------------- */
+
+/* Rank 1 comes only when the others have given up. */
+static void late(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t value = 1;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT_OK(ct_set_timeout(group, 200));
+    if (me != 1) {
+        const double start = now_ms();
+
+        EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL), CT_ERR_TIMEOUT,
+                     "all_reduce|#2|group created|rank 1|200 ms");
+        EXPECT(now_ms() - start > 150 && now_ms() - start < QUICKLY_MS);
+        stays_broken(group, CT_ERR_TIMEOUT);
+    }
+    all_marked(group, "late");
+}
+
+static void the_timeout_names_the_operation_and_who_is_missing(void **state)
+{
+    (void)state;
+    run_ranks(2, late, NULL);
+    run_ranks(3, late, NULL);
+}
+
+/* Rank 1 ends without a word, behind a barrier; the others are in a call or enter one. */
+static void leaver(ct_group *group, void *arg)
+{
+    const int blocked = *(const int *)arg;
+    const double start = now_ms();
+    int32_t value = 1;
+    ct_status status;
+
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        if (blocked)
+            nap(100);
+        mark("gone", 1);
+        rank_leaves();
+    }
+    if (!blocked)
+        await("gone", 1);
+    status = ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL);
+    EXPECT_ERROR(status, CT_ERR_PEER, "all_reduce|rank 1|gone");
+    EXPECT(now_ms() - start < QUICKLY_MS);
+    stays_broken(group, CT_ERR_PEER);
+    mark("told", ct_rank(group));
+    await("told", 0);
+    await("told", 2);
+}
+
+static void a_rank_that_ends_is_found_long_before_the_timeout(void **state)
+{
+    int blocked = 0;
+
+    (void)state;
+    for (int tcp = 0; tcp < 2; tcp++)
+        for (blocked = 0; blocked < 2; blocked++) {
+            use_link(tcp ? "tcp" : NULL);
+            run_processes(3, leaver, &blocked);
+        }
+    use_link(NULL);
+}
+
+/* A receive from it fails as well; a message it sent before is still received. */
+static void left_a_message(ct_group *group, void *arg)
+{
+    int32_t value = 42;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 7));
+        rank_leaves();
+    }
+    value = 0;
+    EXPECT_OK(ct_recv(group, &value, 1, CT_I32, 1, 7, NULL));
+    EXPECT(value == 42);
+    EXPECT_ERROR(ct_recv(group, &value, 1, CT_I32, 1, 7, NULL), CT_ERR_PEER, "recv|rank 1|gone");
+}
+
+static void what_a_rank_sent_before_its_end_arrives(void **state)
+{
+    (void)state;
+    run_processes(2, left_a_message, NULL);
+    use_link("tcp");
+    run_processes(2, left_a_message, NULL);
+    use_link(NULL);
+}
+
+/* ---- Aborted -------------------------------------------------------------------- */
+
+enum blocked_in { IN_BARRIER, IN_WAIT, IN_RECV, BLOCKS };
+
+static void *aborts(void *group)
+{
+    nap(30);
+    ct_abort(group);
+    return NULL;
+}
+
+/* Rank 1 never comes; a thread of rank 0 gives up for it. */
+static void aborted(ct_group *group, void *arg)
+{
+    const enum blocked_in where = *(const enum blocked_in *)arg;
+    const double start = now_ms();
+    pthread_t thread;
+    ct_work *work = NULL;
+    int32_t value = 1;
+
+    if (ct_rank(group) == 0 && EXPECT(pthread_create(&thread, NULL, aborts, group) == 0)) {
+        if (where == IN_BARRIER) {
+            EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_ABORTED, "barrier|group created");
+        } else if (where == IN_WAIT) {
+            EXPECT_OK(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, &work));
+            EXPECT_STATUS(ct_wait(work), CT_ERR_ABORTED);
+        } else {
+            EXPECT_STATUS(ct_recv(group, &value, 1, CT_I32, 1, 0, NULL), CT_ERR_ABORTED);
+        }
+        EXPECT(now_ms() - start < QUICKLY_MS);
+        pthread_join(thread, NULL);
+        stays_broken(group, CT_ERR_ABORTED);
+    }
+    all_marked(group, "aborted");
+}
+
+static void an_abort_from_another_thread_wakes_whoever_is_blocked(void **state)
+{
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) {
+        enum blocked_in where = (enum blocked_in)i;
+
+        run_ranks(2, aborted, &where);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(different_calls_are_a_mismatch_and_break_the_group),
+        cmocka_unit_test(the_timeout_names_the_operation_and_who_is_missing),
+        cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
+        cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
+        cmocka_unit_test(an_abort_from_another_thread_wakes_whoever_is_blocked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
