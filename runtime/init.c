@@ -11,6 +11,7 @@
 #include "runtime/log.h"
 #include "runtime/rendezvous.h"
 
+#define LAST_WORDS_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
 
 /* The one global: which group CT_WORLD means. */
@@ -105,7 +106,8 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
         status = group_create_root(mesh, "world", timeout_ms, group);
     if (status != CT_OK) {
         mesh_destroy(mesh);
-        rendezvous_close(&world.rendezvous, 0);
+        /* The others are about to find out too, and shall not find the store gone. */
+        rendezvous_close(&world.rendezvous, clock_ms() + LAST_WORDS_MS);
     }
     return status;
 }
@@ -135,6 +137,8 @@ static ct_status init_locked(const ct_init_options *options)
     do
         status = try_once(&who, options, timeout_ms, deadline, &group);
     while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline);
+    if (status == CT_ERR_PEER && clock_ms() >= deadline)
+        status = ct_fail_in(CT_ERR_TIMEOUT, "after %d ms: ", timeout_ms);
     if (status != CT_OK)
         return status;
     world.number++;

@@ -83,7 +83,8 @@ static ct_status open_socket(struct mesh *mesh, int peer, int64_t deadline, stru
     int fd;
 
     memcpy(hello.token, mesh->token, sizeof hello.token);
-    status = socket_connect(mesh->peers[peer].address, mesh->peers[peer].port, deadline, &fd);
+    /* It listened before its address was known, so who refuses has left. */
+    status = socket_connect_once(mesh->peers[peer].address, mesh->peers[peer].port, deadline, &fd);
     if (status == CT_OK) {
         status = socket_write_all(fd, &hello, sizeof hello, deadline);
         if (status == CT_OK && !(*link = link_tcp_accepted(fd)))

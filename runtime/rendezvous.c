@@ -169,6 +169,7 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
         return store_file_open(method + 7, who->size, timeout_ms, &r->base);
     if (who->size == 1 && !who->agent_store)
         return ct_store_hash(&r->base);
+    r->goodbyes = !who->agent_store;
     if (who->address[0]) {
         if (who->rank == 0 && !who->agent_store)
             status = host_tcp(r, who);
@@ -222,21 +223,35 @@ ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
 {
     ct_status status;
 
-    *r = (struct rendezvous){ 0 };
+    *r = (struct rendezvous){ .size = identity->size };
     status = open_once(r, identity, options, number, deadline);
     if (status != CT_OK)
         rendezvous_close(r, 0);
     return status;
 }
 
+/* Counted in the store and not by connections: who is quick may be here again
+ * already, for its next init, and waits for the server that comes after us. */
+static int all_said_goodbye(struct rendezvous *r)
+{
+    int64_t goodbyes = 0;
+
+    if (store_host_clients(r->host) <= (r->base != NULL))
+        return 1; /* nobody is left who could */
+    return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
+           && goodbyes >= r->size - 1;
+}
+
 void rendezvous_close(struct rendezvous *r, int64_t deadline)
 {
-    const int own = r->base != NULL;
+    int64_t goodbyes;
 
-    ct_store_close(r->store);
     if (r->host)
-        while (store_host_clients(r->host) > own && clock_ms() < deadline)
+        while (!all_said_goodbye(r) && clock_ms() < deadline)
             sleep_ms(1);
+    else if (r->store && r->goodbyes)
+        ct_store_add(r->store, "goodbye", 1, &goodbyes); /* a host that is gone needs none */
+    ct_store_close(r->store);
     ct_store_close(r->base);
     store_host_stop(r->host);
     *r = (struct rendezvous){ 0 };

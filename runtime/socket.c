@@ -179,6 +179,22 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
     return 0;
 }
 
+ct_status socket_connect_once(const char *host, int port, int64_t deadline, int *fd)
+{
+    struct addrinfo *list = NULL;
+    int error = resolve(host, port, &list), failed = 1;
+
+    for (const struct addrinfo *a = list; !error && a && failed; a = a->ai_next)
+        failed = connect_one(a->ai_addr, a->ai_addrlen, deadline, fd);
+    if (failed && !error)
+        ct_fail(CT_ERR_PEER, "no connection to port %d of %s: %s", port, host, strerror(errno));
+    if (error)
+        ct_fail(CT_ERR_PEER, "the name %s does not resolve: %s", host, gai_strerror(error));
+    if (list)
+        freeaddrinfo(list);
+    return failed ? CT_ERR_PEER : CT_OK;
+}
+
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
 {
     const int64_t start = clock_ms();

@@ -22,6 +22,10 @@ int socket_port(int fd); /* a TCP socket's own port */
  * up yet.  The sentence says host, port, the last cause and how long. */
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd);
 
+/* The same, but each address is tried once: for who was listening before and is
+ * not coming back.  CT_ERR_PEER. */
+ct_status socket_connect_once(const char *host, int port, int64_t deadline, int *fd);
+
 /* The same on a unix socket in the abstract name space (no file; gone with its
  * last descriptor).  name NULL: the kernel invents one, see socket_unix_name(). */
 ct_status socket_listen_unix(const char *name, int *fd);

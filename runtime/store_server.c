@@ -151,10 +151,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         client_close(client, why);
         return;
     }
-    if (!was_valid && table_client_is_valid(client->table) && !client->stalled) {
-        event_del(client->readable); /* no handshake timeout any more */
-        event_add(client->readable, NULL);
-    }
+    if (!was_valid && table_client_is_valid(client->table))
+        event_remove_timer(client->readable); /* from here on it may be silent for days */
     if (write_now(client) < 0)
         client_close(client, NULL);
 }

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { INIT_MS = 8000 }; /* a hang becomes a sentence */
+
 static void works(void)
 {
     int32_t sum = 1;
@@ -21,6 +23,11 @@ static void works(void)
     EXPECT(ct_is_initialized());
     EXPECT_OK(ct_all_reduce(CT_WORLD, &sum, &sum, 1, CT_I32, CT_SUM, NULL));
     EXPECT(sum == ct_size(CT_WORLD));
+}
+
+static void set_timeout(void)
+{
+    setenv("CT_TIMEOUT_MS", "8000", 1);
 }
 
 static void forget_environment(void)
@@ -73,10 +80,11 @@ static void from_environment(ct_group *unused, void *arg)
     (void)unused;
     (void)arg;
     EXPECT(ct_local_rank() == program_rank());
+    set_timeout();
     joins(NULL, program_rank(), program_size());
     options.init_method = "env://";
     options.backend = "gloo";
-    options.timeout_ms = GROUP_TIMEOUT_MS;
+    options.timeout_ms = INIT_MS;
     joins(&options, program_rank(), program_size());
 }
 
@@ -102,6 +110,7 @@ static void from_arguments(ct_group *unused, void *arg)
     options.init_method = url;
     options.rank = program_rank();
     options.world_size = program_size();
+    options.timeout_ms = INIT_MS;
     forget_environment();
     joins(&options, options.rank, options.world_size);
 }
@@ -124,6 +133,7 @@ static void from_file(ct_group *unused, void *arg)
     options.init_method = url;
     options.rank = program_rank();
     options.world_size = program_size();
+    options.timeout_ms = INIT_MS;
     forget_environment();
     joins(&options, options.rank, options.world_size);
     joins(&options, options.rank, options.world_size);
@@ -164,6 +174,7 @@ static void three_times(ct_group *unused, void *arg)
 
     (void)unused;
     (void)arg;
+    set_timeout();
     for (int i = 0; i < 3; i++) {
         joins(NULL, program_rank(), program_size());
         EXPECT(open_descriptors() == descriptors);
