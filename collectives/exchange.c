@@ -21,13 +21,12 @@ static void start_recv(struct call *c, struct request *request, int from, struct
 
 static ct_status wait_for(struct call *c, struct request *request)
 {
-    const int peer = request->peer;
     char name[160];
     const ct_status status = request_wait(c->group->mesh, request, c->deadline, &c->group->broken);
 
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s did not come",
-                       mesh_peer_name(c->group->mesh, peer, name, sizeof name));
+                       mesh_peer_name(c->group->mesh, request->peer, name, sizeof name));
     return status;
 }
 

@@ -208,16 +208,17 @@ int request_test(struct mesh *mesh, struct request *request)
 /* A sleep passed without a sign of life from the one we wait for. */
 static void look_at_peer(struct mesh *mesh, const struct request *request)
 {
-    const int peer = request->peer;
-    const int local = peer >= 0 && peer != mesh->rank ? mesh->peers[peer].local : -1;
+    int peer, local;
 
-    if (local < 0 || !mesh->node.base || !node_peer_gone(&mesh->node, local))
-        return;
     pthread_mutex_lock(&mesh->messages->lock);
-    progress(mesh); /* what it wrote before it ended is still there */
-    if (!atomic_load(&request->done)) {
-        peer_broken(mesh, peer, "its process ended");
-        peer_gone(mesh, peer, "its process ended");
+    peer = request->peer; /* a receive from anybody learns it when it is matched */
+    local = peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
+    if (local >= 0 && node_peer_gone(&mesh->node, local)) {
+        progress(mesh); /* what it wrote before it ended is still there */
+        if (!atomic_load(&request->done)) {
+            peer_broken(mesh, peer, "its process ended");
+            peer_gone(mesh, peer, "its process ended");
+        }
     }
     pthread_mutex_unlock(&mesh->messages->lock);
 }

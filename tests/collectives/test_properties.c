@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CASES = 2400, CASES_PER_BATCH = 50, FLIGHTS = 4, GUARD = 32, MOST_RANKS = 6 };
+enum { DEFAULT_CASES = 1000, CASES_PER_BATCH = 50, FLIGHTS = 4, GUARD = 32, MOST_RANKS = 6 };
 
 enum operation {
     BROADCAST,

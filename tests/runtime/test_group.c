@@ -253,6 +253,14 @@ static void different_lists_are_a_mismatch(void **state)
 
 /* ---- What stays ----------------------------------------------------------- */
 
+/* The kernel lists a thread a moment longer than pthread_join() waits for it. */
+static int threads_fall_to(int threads)
+{
+    for (int i = 0; i < 2000 && open_threads() > threads; i++)
+        nap(1);
+    return open_threads() <= threads;
+}
+
 static void many(ct_group *world, void *arg)
 {
     static const int list[] = { 2, 1, 0 };
@@ -264,7 +272,7 @@ static void many(ct_group *world, void *arg)
         ct_group *group = NULL;
         ct_work *work = NULL;
 
-        if (i == 1) { /* what the first one needed is there to stay */
+        if (i == 2) { /* what the first two needed is there to stay */
             descriptors = open_descriptors();
             threads = open_threads();
         }
@@ -278,7 +286,7 @@ static void many(ct_group *world, void *arg)
         EXPECT_OK(ct_destroy_process_group(group));
     }
     EXPECT(open_descriptors() <= descriptors);
-    EXPECT(open_threads() <= threads);
+    EXPECT(threads_fall_to(threads));
 }
 
 static void two_hundred_groups_leave_nothing_open(void **state)
