@@ -41,13 +41,19 @@ static ct_status first_interface(char *text, size_t size)
                                           "are on several hosts");
 }
 
+static int is_loopback(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1");
+}
+
 ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
 {
     const int fd = store_client_fd(store);
 
-    if (fd >= 0 && socket_local_address(fd, address, size) == CT_OK && address[0])
+    if (fd >= 0 && socket_local_address(fd, address, size) == CT_OK
+        && (one_host || !is_loopback(address)))
         return CT_OK;
-    if (!one_host)
+    if (!one_host) /* rank 0 may have reached its own store over loopback */
         return first_interface(address, size);
     snprintf(address, size, "127.0.0.1");
     return CT_OK;

@@ -69,7 +69,7 @@ static int all_left(void *memory, size_t bytes)
     const int count = (int)(bytes / per_member);
 
     for (int i = 0; i < count; i++)
-        if (atomic_load(&members[i].state) == ALIVE)
+        if (atomic_load(&members[i].state) != LEFT) /* a broken one may still be in a call */
             return 0;
     return 1;
 }

@@ -13,6 +13,7 @@
  * it, so there rank 0 invents one and hands it to exactly those who ask now. */
 #include "runtime/rendezvous.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,10 +137,20 @@ static ct_status agree_on_generation(ct_store *store, const struct identity *who
 
 /* ---- Connecting ----------------------------------------------------------- */
 
+static int is_literal(const char *address)
+{
+    unsigned char binary[16];
+
+    return inet_pton(AF_INET, address, binary) == 1 || inet_pton(AF_INET6, address, binary) == 1;
+}
+
+/* An address is bound as it is.  A name may mean another address here than
+ * elsewhere (Debian gives a host's own name to 127.0.1.1), so there we listen on all. */
 static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
 {
+    const int exact = is_literal(who->address) || !strcmp(who->address, "localhost");
     int fd;
-    ct_status status = socket_listen(who->address, who->port, &fd);
+    ct_status status = socket_listen(exact ? who->address : NULL, who->port, &fd);
 
     if (status != CT_OK && errno == EADDRNOTAVAIL) {
         log_line(LOG_WARN, "%s is no address of rank 0's host; the store listens on all of them",
