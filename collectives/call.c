@@ -324,5 +324,6 @@ ct_status call_run(const struct request_of_call *request, ct_work **work)
         }
     }
     free(c.copied);
-    return status;
+    /* The others are in this call already, or will be: they must not wait for us. */
+    return status == CT_OK || status == CT_ERR_INVALID ? status : group_break(r.group, status);
 }

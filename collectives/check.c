@@ -79,6 +79,8 @@ static struct range range_of(const struct request_of_call *r, const struct block
 
 static int overlap(struct range a, struct range b)
 {
+    if (a.from == a.to || b.from == b.to)
+        return 0;
     return (uintptr_t)a.from < (uintptr_t)b.to && (uintptr_t)b.from < (uintptr_t)a.to;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/default_group.h"
 #include "runtime/group.h"
 #include "runtime/log.h"
+#include "runtime/new_group.h"
 #include "runtime/rendezvous.h"
 
 #define LAST_WORDS_MS 1000
@@ -191,14 +192,9 @@ static ct_status check_create(const ct_store *store, int rank, int size,
                        "ct_create_group: rank %d of %d; it must be from 0 to the "
                        "size less one",
                        rank, size);
-    if (options && options->size != sizeof *options)
-        return ct_fail(CT_ERR_INVALID,
-                       "ct_group_options.size is %zu; start from "
-                       "CT_GROUP_OPTIONS_INIT",
-                       options->size);
     if (options && options->parent)
         return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
-    return CT_OK;
+    return options ? group_options_check(options) : CT_OK;
 }
 
 ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_options *options,

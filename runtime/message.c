@@ -151,10 +151,9 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     struct wire *wire = &m->wires[peer];
     char reason[240], name[160];
 
-    if (!wire->gone) {
-        wire->gone = 1;
+    if (!wire->gone && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
-    }
+    wire->gone = 1;
     snprintf(reason, sizeof reason, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name),
              wire->why);
     for (struct request *r = m->posted, *next; r; r = next) {
@@ -175,10 +174,9 @@ void peer_broken(struct mesh *mesh, int peer, const char *why)
     struct wire *wire = &m->wires[peer];
     char reason[240], name[160];
 
-    if (!wire->broken) {
-        wire->broken = 1;
+    if (!wire->broken && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
-    }
+    wire->broken = 1;
     snprintf(reason, sizeof reason, "%s can't be reached: %s",
              mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
     while (wire->first) {

@@ -44,7 +44,7 @@ static ct_status check_list(const ct_group *parent, const int *ranks, int count)
     return CT_OK;
 }
 
-static ct_status check_options(const ct_group_options *options)
+ct_status group_options_check(const ct_group_options *options)
 {
     if (options->size != sizeof *options)
         return ct_fail(CT_ERR_INVALID,
@@ -130,7 +130,7 @@ ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options 
         return ct_fail(CT_ERR_INVALID, "ct_new_group: no place for the group was given");
     if (!options)
         options = &defaults;
-    status = check_options(options);
+    status = group_options_check(options);
     if (status == CT_OK)
         status = group_resolve_member(options->parent, &parent);
     if (status == CT_OK)

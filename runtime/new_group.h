@@ -13,6 +13,7 @@ struct group_plan {
     const char *name;
 };
 
+ct_status group_options_check(const ct_group_options *options);
 ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group);
 
 #endif

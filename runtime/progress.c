@@ -281,6 +281,18 @@ static void read_stream(struct mesh *mesh, struct stream *stream)
     }
 }
 
+/* Who connects and says nothing may not keep the others out.  The newest stand first. */
+static void close_oldest_stranger(struct mesh *mesh)
+{
+    struct stream *oldest = NULL;
+
+    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
+        if (stream->peer < 0 && !stream->closed)
+            oldest = stream;
+    if (oldest)
+        stream_close(mesh, oldest, "it said nothing");
+}
+
 static void accept_peers(struct mesh *mesh)
 {
     struct link *link;
@@ -288,7 +300,9 @@ static void accept_peers(struct mesh *mesh)
 
     if (fd < 0)
         return;
-    if (mesh->messages->strangers >= STRANGERS || !(link = link_tcp_accepted(fd))) {
+    if (mesh->messages->strangers >= STRANGERS)
+        close_oldest_stranger(mesh);
+    if (!(link = link_tcp_accepted(fd))) {
         close(fd);
         return;
     }

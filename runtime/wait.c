@@ -134,9 +134,23 @@ static enum wait_turn sleep_on_bell(struct wait *wait, int ms)
     return timed_out ? WAIT_LOOK : WAIT_AGAIN;
 }
 
+/* A bell that others keep ringing must not hide that the awaited one is dead. */
+static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
+{
+    const int64_t now = clock_ms();
+
+    if (wait->looked == 0)
+        wait->looked = now;
+    if (turn != WAIT_LOOK && now - wait->looked < LONGEST_SLEEP_MS)
+        return turn;
+    wait->looked = now;
+    return WAIT_LOOK;
+}
+
 enum wait_turn wait_turn(struct wait *wait)
 {
     const struct waiter *waiter = wait->waiter;
+    enum wait_turn turn;
     int ms;
 
     if (wait->turns < waiter->spins) {
@@ -149,6 +163,11 @@ enum wait_turn wait_turn(struct wait *wait)
         sched_yield();
         return WAIT_AGAIN;
     }
+    if (wait->asleep && atomic_load(&wait->waiter->sockets)
+        && !atomic_load(&wait->waiter->poller)) { /* who slept where the sockets are has left */
+        atomic_fetch_sub(&wait->waiter->bell->sleepers, 1);
+        wait->asleep = 0;
+    }
     if (!wait->asleep && !wait->polls) {
         announce(wait);
         return WAIT_AGAIN;
@@ -156,7 +175,8 @@ enum wait_turn wait_turn(struct wait *wait)
     ms = time_left_ms(wait->deadline, LONGEST_SLEEP_MS);
     if (ms == 0)
         return WAIT_OVER;
-    return wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
+    turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
+    return look_if_due(wait, turn);
 }
 
 void wait_end(struct wait *wait)

@@ -48,6 +48,7 @@ struct wait {
     struct waiter *waiter;
     int64_t deadline;
     int turns;
+    int64_t looked; /* when the caller was last told to look, or began to sleep */
     uint32_t heard; /* the bell's word before the caller's last test */
     int asleep;     /* announced as a sleeper */
     int polls;      /* announced as the poller */

@@ -15,7 +15,8 @@ static void work_free(ct_work *work)
 static int is_done(ct_work *work)
 {
     return work->task ? queue_test(work->group->queue, work->task)
-                      : request_test(work->group->mesh, work->request);
+                      : atomic_load(&work->group->broken) == CT_ERR_ABORTED
+                            || request_test(work->group->mesh, work->request);
 }
 
 static int sender_of(const ct_work *work)
