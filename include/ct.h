@@ -307,7 +307,8 @@ CT_API ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dty
 
 /* ---- Work -------------------------------------------------------------- */
 
-/* Wait until done, free work, give its status.  NULL is CT_OK. */
+/* Wait until done, free work, give its status.  NULL is CT_OK.  Before the
+ * work's group is destroyed. */
 CT_API ct_status ct_wait(ct_work *work);
 /* As ct_wait, and who a receive from CT_ANY_SOURCE got (from may be NULL). */
 CT_API ct_status ct_wait_from(ct_work *work, int *from);
@@ -335,7 +336,8 @@ CT_API ct_status ct_store_close(ct_store *store);
 
 /* Keys are strings, values any bytes.  Values given out are malloc'ed, with a
  * 0 byte behind them that *bytes does not count; free() them.
- * timeout_ms: -1 is the store's own. */
+ * timeout_ms: -1 is the store's own, which also bounds every answer of a server:
+ * one that is silent for so long is gone (CT_ERR_TIMEOUT, then CT_ERR_PEER). */
 CT_API ct_status ct_store_set(ct_store *store, const char *key, const void *value, size_t bytes);
 /* Waits for the key; CT_ERR_TIMEOUT names it. */
 CT_API ct_status ct_store_get(ct_store *store, const char *key, int timeout_ms, void **value,

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
+#include "runtime/log.h"
 #include "runtime/messages.h"
 
 /* ---- Lists --------------------------------------------------------------- */
@@ -226,8 +226,11 @@ static void arrived_eager(struct mesh *mesh, struct stream *stream)
         return;
     }
     stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
-    if (!stream->unexpected)
-        return; /* the bytes go nowhere and the receive runs into its deadline */
+    if (!stream->unexpected) {
+        log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
+                 stream->left, stream->peer);
+        return; /* the receive runs into its deadline */
+    }
     *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
     stream->into = stream->unexpected->data;
 }
@@ -244,8 +247,10 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
         return;
     }
     message = malloc(sizeof *message);
-    if (!message)
+    if (!message) {
+        log_line(LOG_ERROR, "no memory for an offer of rank %d: its message is lost", stream->peer);
         return;
+    }
     *message = (struct unexpected){ .frame = *frame, .from = stream->peer };
     keep(mesh, message);
 }

@@ -96,7 +96,7 @@ static ct_status send_request(struct client_store *c, const char *doing)
         return ct_fail(CT_ERR_PEER, "the store at %s is gone (%s)", c->where, doing);
     if (c->out_of_memory)
         return ct_fail(CT_ERR_NOMEM, "no memory for a request to the store (%s)", doing);
-    status = socket_write_all(c->fd, c->out, c->size, NO_DEADLINE);
+    status = socket_write_all(c->fd, c->out, c->size, deadline_after(c->store.timeout_ms));
     return status == CT_OK ? CT_OK : gone(c, doing, status);
 }
 
@@ -104,7 +104,8 @@ static ct_status send_request(struct client_store *c, const char *doing)
 
 static ct_status get(struct client_store *c, void *data, size_t bytes, const char *doing)
 {
-    const ct_status status = socket_read_all(c->fd, data, bytes, NO_DEADLINE);
+    const ct_status status =
+        socket_read_all(c->fd, data, bytes, deadline_after(c->store.timeout_ms));
 
     return status == CT_OK ? CT_OK : gone(c, doing, status);
 }

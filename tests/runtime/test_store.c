@@ -291,6 +291,43 @@ static void a_store_that_is_gone_is_named_with_the_request(void **state)
     ct_store_close(store);
 }
 
+/* Says hello and then nothing: what a stopped server is like. */
+static void *answers_only_the_ping(void *listener)
+{
+    unsigned char hello[10], next;
+    int fd;
+
+    if (socket_accept(*(int *)listener, deadline_after(5000), &fd) != CT_OK)
+        return NULL;
+    if (socket_read_all(fd, hello, sizeof hello, deadline_after(5000)) == CT_OK
+        && socket_write_all(fd, hello + 6, 4, deadline_after(5000)) == CT_OK)
+        while (socket_read_all(fd, &next, 1, deadline_after(5000)) == CT_OK)
+            continue;
+    close(fd);
+    return NULL;
+}
+
+static void a_silent_server_is_given_up(void **state)
+{
+    pthread_t thread;
+    ct_store *store;
+    int64_t sum;
+    int fd;
+
+    (void)state;
+    assert_int_equal(socket_listen("127.0.0.1", 0, &fd), CT_OK);
+    assert_int_equal(pthread_create(&thread, NULL, answers_only_the_ping, &fd), 0);
+    assert_int_equal(
+        store_client_connect("127.0.0.1", socket_port(fd), deadline_after(5000), 50, &store),
+        CT_OK);
+    assert_int_equal(ct_store_add(store, "k", 1, &sum), CT_ERR_TIMEOUT);
+    assert_non_null(strstr(ct_last_error(), "add"));
+    assert_int_equal(ct_store_add(store, "k", 1, &sum), CT_ERR_PEER);
+    ct_store_close(store);
+    pthread_join(thread, NULL);
+    close(fd);
+}
+
 static void a_unix_socket_serves_as_well(void **state)
 {
     struct store_host *other;
@@ -323,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(half_a_frame_hinders_nobody, start_server, stop_server),
         cmocka_unit_test_setup_teardown(a_store_that_is_gone_is_named_with_the_request,
                                         start_server, stop_server),
+        cmocka_unit_test(a_silent_server_is_given_up),
         cmocka_unit_test(a_unix_socket_serves_as_well),
     };
 
