@@ -19,10 +19,10 @@ static const struct option_row rows[OPTIONS] = {
         parse_nproc, FIELD(nproc), "workers to start: a number, one per CPU or GPU, or auto" },
     [OPTION_NNODES] = {
         "nnodes", NULL, 0, "N|MIN:MAX", "1:1", { "PET_NNODES" }, 0,
-        parse_nnodes, FIELD(nnodes), "nodes of the job; this version: 1" },
+        parse_nnodes, FIELD(nnodes), "nodes of the job; ctrun runs once on each" },
     [OPTION_NODE_RANK] = {
         "node-rank", NULL, 0, "N", "0", { "PET_NODE_RANK" }, 0,
-        parse_node_rank, FIELD(node_rank), "rank of this node" },
+        parse_node_rank, FIELD(node_rank), "rank of this node; node 0 hosts the store" },
     [OPTION_STANDALONE] = {
         "standalone", NULL, 0, NULL, "0", { "PET_STANDALONE" }, 0,
         parse_switch, FIELD(standalone), "one node, any free port, whatever other options say" },
@@ -31,7 +31,7 @@ static const struct option_row rows[OPTIONS] = {
         parse_text, FIELD(master_addr), "where the store listens (127.0.0.1)" },
     [OPTION_MASTER_PORT] = {
         "master-port", NULL, 0, "PORT", "0", { "PET_MASTER_PORT" }, 0,
-        parse_port, FIELD(master_port), "its port; 0: any free one" },
+        parse_port, FIELD(master_port), "its port; 0: any free one, or 29500 with several nodes" },
     [OPTION_LOCAL_ADDR] = {
         "local-addr", NULL, 0, "HOST", NULL, { "PET_LOCAL_ADDR" }, 0,
         parse_text, FIELD(local_addr), "address of this node, when --master-addr is not given" },
@@ -58,6 +58,23 @@ static const struct option_row rows[OPTIONS] = {
         "signals-to-handle", NULL, 0, "LIST", "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
         { "PET_SIGNALS_TO_HANDLE" }, 0,
         parse_signals, FIELD(signals), "signals that are forwarded and stop the job" },
+    [OPTION_STORE_SECRET_FILE] = {
+        "store-secret-file", NULL, 0, "FILE", NULL, { "CT_STORE_SECRET_FILE" }, 0,
+        parse_text, FIELD(store_secret_file),
+        "the secret that other hosts must know to use the store; chmod 600, the same on all nodes" },
+    [OPTION_STORE_ALLOW] = {
+        "store-allow", NULL, 0, "any|NETWORKS", NULL, { "CT_STORE_ALLOW" }, 0,
+        parse_networks, FIELD(store_allow),
+        "who may use the store without it: 10.1.0.0/16,fd00::/8; Python agents need that" },
+    [OPTION_STORE_MEMORY] = {
+        "store-memory", NULL, 0, "SIZE", "4G", { "CT_STORE_MEMORY" }, 0,
+        parse_bytes, FIELD(store_memory), "that the store's clients may make it hold in all" },
+    [OPTION_STORE_REQUEST] = {
+        "store-request", NULL, 0, "SIZE", "1G", { "CT_STORE_REQUEST" }, 0,
+        parse_bytes, FIELD(store_request), "of one request to the store" },
+    [OPTION_STORE_CLIENTS] = {
+        "store-clients", NULL, 0, "N", "65536", { "CT_STORE_CLIENTS" }, 0,
+        parse_count, FIELD(store_clients), "connections to the store at a time" },
     [OPTION_JOB] = {
         "job", NULL, 0, "FILE", NULL, { "CT_JOB" }, 1,
         parse_text, FIELD(job), "read FILE for options and variables (./job.ini if it is there)" },
@@ -189,6 +206,11 @@ static int parse_settings(struct options *options, char *error, size_t size)
         return wrong(error, size,
                      "-m runs a Python module: it can't go with the "
                      "'--no-python' flag");
+    if (options->node_rank >= options->nnodes && options->nnodes > 1)
+        return wrong(error, size, "--node-rank=%d: with --nnodes=%d it is 0 to %d",
+                     options->node_rank, options->nnodes, options->nnodes - 1);
+    if (options->standalone)
+        options->nnodes = 1;
     return 0;
 }
 

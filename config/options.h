@@ -28,6 +28,11 @@ enum option {
     OPTION_MAX_RESTARTS,
     OPTION_SHUTDOWN_TIMEOUT,
     OPTION_SIGNALS_TO_HANDLE,
+    OPTION_STORE_SECRET_FILE,
+    OPTION_STORE_ALLOW,
+    OPTION_STORE_MEMORY,
+    OPTION_STORE_REQUEST,
+    OPTION_STORE_CLIENTS,
     OPTION_JOB,
     OPTION_EXPLAIN,
     OPTION_VERSION,
@@ -63,6 +68,10 @@ struct options {
     int master_port;                      /* 0: any free one */
     const char *rdzv_id, *role, *job;
     int max_restarts, shutdown_timeout;
+    const char *store_secret_file; /* NULL: none */
+    struct networks store_allow;
+    size_t store_memory, store_request;
+    int store_clients;
     struct signals signals;
     char **program; /* the program and its arguments, NULL at the end; points into argv */
     struct setting settings[OPTIONS];

@@ -8,7 +8,9 @@
 #include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -102,8 +104,8 @@ int parse_node_rank(const char *text, void *field, struct why *why)
 
     if (parse_int(text, &value, why) < 0)
         return -1;
-    if (value != 0)
-        return wrong(why, "there is no node %d: the job has one node, whose rank is 0", value);
+    if (value < 0)
+        return wrong(why, "there is no node %d: the first is node 0", value);
     *(int *)field = value;
     return 0;
 }
@@ -120,7 +122,7 @@ int parse_port(const char *text, void *field, struct why *why)
     return 0;
 }
 
-/* "N" or "MIN:MAX"; the field is MAX.  This version starts one node. */
+/* "N" or "MIN:MAX"; the field is MAX: a static job has that many nodes. */
 int parse_nnodes(const char *text, void *field, struct why *why)
 {
     char low[32];
@@ -133,11 +135,54 @@ int parse_nnodes(const char *text, void *field, struct why *why)
     if (min < 1 || max < min)
         return wrong(why, "min_nodes=%d, max_nodes=%d: it must be 1 <= min_nodes <= max_nodes", min,
                      max);
-    if (max > 1)
-        return wrong(why,
-                     "this ctrun starts one node; several nodes (%s) come with its next versions",
-                     text);
     *(int *)field = max;
+    return 0;
+}
+
+int parse_count(const char *text, void *field, struct why *why)
+{
+    int value;
+
+    if (parse_int(text, &value, why) < 0)
+        return -1;
+    if (value < 1)
+        return wrong(why, "%d: it must be at least 1", value);
+    *(int *)field = value;
+    return 0;
+}
+
+int parse_bytes(const char *text, void *field, struct why *why)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+
+    if (!isdigit((unsigned char)*text) || (*end && (!unit || end[1])) || value == 0
+        || value > SIZE_MAX >> shift)
+        return wrong(why, "'%s' is no size; write 4G, 512M, 64k or a number of bytes", text);
+    *(size_t *)field = (size_t)value << shift;
+    return 0;
+}
+
+int parse_networks(const char *text, void *field, struct why *why)
+{
+    struct networks *networks = field;
+    char word[64];
+
+    networks->count = 0;
+    while (*text) {
+        const size_t length = strcspn(text, ",");
+
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        if (networks->count == NETWORKS)
+            return wrong(why, "more than %d networks", NETWORKS);
+        if (length >= sizeof word || network_parse(word, &networks->list[networks->count]) < 0)
+            return wrong(why, "'%s' is neither any nor a network as 10.1.0.0/16 or fd00::/8", word);
+        networks->count++;
+        text += length + (text[length] == ',');
+    }
     return 0;
 }
 

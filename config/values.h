@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "config/network.h"
+
 struct why {
     char text[256];
 };
@@ -36,6 +38,9 @@ value_parser parse_port; /* int, 0 to 65535; 0 is "any free one" */
 value_parser parse_nnodes;
 value_parser parse_nproc;
 value_parser parse_signals;
+value_parser parse_bytes;    /* size_t: 4G, 512M, 64k, or a number of bytes */
+value_parser parse_count;    /* int >= 1 */
+value_parser parse_networks; /* struct networks */
 
 /* Python's int(): spaces around, a sign, single underscores between digits. */
 int value_int(const char *text, int *value);

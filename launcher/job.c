@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - the workers of one node, from start to verdict.
+/* job.c - the workers of this node, from start to verdict.
  *
- * job_run() finds the program, opens the store, starts the guard and every
- * worker.  From then on the event loop drives: a worker's end, a signal to
- * ctrun or the grace timer becomes one event, and moves[][] says what follows.
- * The first failure stops the others: SIGTERM, then SIGKILL when the grace
- * period is over; with restarts left they all start again, in a new generation.
- * The job ends when the last worker is reaped and its process group is killed,
+ * job_run() finds the program, opens the store, starts the guard and goes to meet
+ * the other nodes (nodes.h; there may be none).  From then on the event loop
+ * drives: a round that begins, a worker's end, a signal to ctrun, a word of
+ * another node or the grace timer becomes one event, and moves[][] says what
+ * follows.  The first failure stops the others: SIGTERM, then SIGKILL when the
+ * grace period is over; with restarts left all begin again, in a new generation.
+ * A round ends when the last worker is reaped and its process group is killed,
  * never earlier, so no process outlives ctrun. */
 #include "launcher/job.h"
 
@@ -21,19 +22,22 @@
 #include <unistd.h>
 
 #include "launcher/arrivals.h"
+#include "launcher/nodes.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
 #include "launcher/worker.h"
 #include "runtime/log.h"
 
-enum job_state { STAY, RUNNING, RESTARTING, STOPPING, DONE, JOB_STATES };
+enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 enum job_event {
-    WORKER_FAILED, /* the first of a round; restarts are left */
-    JOB_FAILED,    /* the same, and none is */
+    ROUND,         /* the nodes are there: start the workers */
+    WORKER_FAILED, /* the first of a round */
+    TOLD_TO_STOP,  /* by another node's failure */
     SIGNALLED,     /* ctrun was told to stop */
     GRACE_OVER,    /* workers that were asked to stop still run */
     LAST_WORKER_GONE,
+    OVER, /* the job is, on all nodes */
     JOB_EVENTS
 };
 
@@ -45,6 +49,8 @@ struct job {
     sigset_t ignored; /* dispositions that workers must not inherit */
     struct program program;
     struct rendezvous meet;
+    struct nodes *nodes;
+    struct plan plan; /* of this round */
     struct error_files error_files;
     struct guard guard;
     struct terminal terminal;
@@ -52,40 +58,47 @@ struct job {
     enum job_state state;
     struct worker *workers;
     int size, running;
-    struct worker *culprit; /* of this round */
-    int restarts;           /* so far */
-    int signal;             /* the one that stopped the job; 0: none */
-    int impatience;         /* signals since the workers were asked to stop */
-    int code;               /* ctrun's */
+    struct worker *culprit;    /* of this round, here */
+    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
+    int signal;                /* the one that stopped the job; 0: none */
+    int impatience;            /* signals since the workers were asked to stop */
+    int code;                  /* ctrun's */
 };
 
+static void start_round(struct job *job);
+static void stop_and_tell(struct job *job);
 static void stop_workers(struct job *job);
-static void stop_for_restart(struct job *job);
 static void forward_and_stop(struct job *job);
+static void tell_signal(struct job *job);
 static void hurry(struct job *job);
 static void kill_workers(struct job *job);
-static void start_again(struct job *job);
+static void end_round(struct job *job);
 static void finish(struct job *job);
 
 static const struct move {
     enum job_state next;
     void (*act)(struct job *job);
 } moves[JOB_STATES][JOB_EVENTS] = {
-    [RUNNING] = {
-        [WORKER_FAILED] = { RESTARTING, stop_for_restart },
-        [JOB_FAILED] = { STOPPING, stop_workers },
-        [SIGNALLED] = { STOPPING, forward_and_stop },
-        [LAST_WORKER_GONE] = { DONE, finish },
+    [MEETING] = {
+        [ROUND] = { RUNNING, start_round },
+        [SIGNALLED] = { STAY, tell_signal },
+        [OVER] = { DONE, finish },
     },
-    [RESTARTING] = {
+    [RUNNING] = {
+        [WORKER_FAILED] = { STOPPING, stop_and_tell },
+        [TOLD_TO_STOP] = { STOPPING, stop_workers },
         [SIGNALLED] = { STOPPING, forward_and_stop },
-        [GRACE_OVER] = { STAY, kill_workers },
-        [LAST_WORKER_GONE] = { RUNNING, start_again },
+        [LAST_WORKER_GONE] = { ENDED, end_round },
     },
     [STOPPING] = {
         [SIGNALLED] = { STAY, hurry },
         [GRACE_OVER] = { STAY, kill_workers },
-        [LAST_WORKER_GONE] = { DONE, finish },
+        [LAST_WORKER_GONE] = { ENDED, end_round },
+    },
+    [ENDED] = {
+        [ROUND] = { RUNNING, start_round },
+        [SIGNALLED] = { STAY, tell_signal },
+        [OVER] = { DONE, finish },
     },
 };
 
@@ -121,9 +134,20 @@ static void stop_workers(struct job *job)
     grace(job, job->options->shutdown_timeout);
 }
 
-static void stop_for_restart(struct job *job)
+static void stop_and_tell(struct job *job)
 {
+    char what[128], cause[64];
+
+    report_cause(job->culprit, cause, sizeof cause);
+    snprintf(what, sizeof what, "rank %d (pid %d) %s", job->culprit->rank, (int)job->culprit->pid,
+             cause);
     stop_workers(job);
+    job->nodes->ops->failed(job->nodes, worker_exit_code(job->culprit), what);
+}
+
+static void tell_signal(struct job *job)
+{
+    job->nodes->ops->signalled(job->nodes, job->signal);
 }
 
 static void forward_and_stop(struct job *job)
@@ -137,10 +161,10 @@ static void forward_and_stop(struct job *job)
              "more: in 2 s)",
              job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
              job->options->shutdown_timeout);
-    job->code = 128 + job->signal;
     job->culprit = NULL;
     signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
+    tell_signal(job);
 }
 
 /* The second signal shortens the grace, the third ends it. */
@@ -167,65 +191,115 @@ static void clear_workers(struct job *job)
     terminal_wipe(&job->terminal);
 }
 
-static void finish(struct job *job)
+/* Starting again is said with the failure that it follows. */
+static void say_what_failed(struct job *job, int restarts)
+{
+    char next[64] = "";
+
+    if (restarts > 0)
+        snprintf(next, sizeof next, "; restart %d of %d", restarts, job->options->max_restarts);
+    if (job->culprit)
+        report_failure(job->workers, job->size, job->culprit, next);
+    else if (*job->elsewhere)
+        log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
+                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
+    job->culprit = NULL;
+    job->elsewhere[0] = 0;
+}
+
+static void end_round(struct job *job)
 {
     clear_workers(job);
-    if (job->culprit) {
-        report_failure(job->workers, job->size, job->culprit, "");
-        job->code = worker_exit_code(job->culprit);
-    }
+    job->nodes->ops->ended(job->nodes);
+}
+
+static void finish(struct job *job)
+{
+    say_what_failed(job, 0);
     event_base_loopbreak(job->base);
 }
 
 /* ---- Start ------------------------------------------------------------- */
 
-/* 0, or an exit code; then no worker runs. */
 static int start_workers(struct job *job)
 {
-    struct round round = { .size = job->size, .restarts = job->restarts };
+    struct round round = { .size = job->size,
+                           .base = job->plan.base,
+                           .world = job->plan.world,
+                           .restarts = job->plan.restarts,
+                           .address = job->meet.address,
+                           .port = job->meet.port,
+                           .run_id = job->meet.run_id,
+                           .generation = job->plan.generation,
+                           .secret = &job->meet.policy.secret,
+                           .error_files = &job->error_files };
     struct worker_env env;
     int code = 0;
 
-    rendezvous_new_round(&job->meet);
-    error_files_attempt(&job->error_files, job->restarts);
-    round.address = job->meet.address;
-    round.port = job->meet.port;
-    round.run_id = job->meet.run_id;
-    round.generation = job->meet.generation;
-    round.error_files = &job->error_files;
+    error_files_attempt(&job->error_files, job->plan.restarts);
     if (worker_env_create(&env, job->options, &round) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
-    job->running = 0;
     for (int i = 0; i < job->size && code == 0; i++) {
+        job->workers[i].rank = job->plan.base + i;
         code = worker_start(&job->workers[i], &job->program, &env, &job->ignored,
-                            job->size > 1 ? &job->terminal : NULL, &job->guard);
+                            job->plan.world > 1 ? &job->terminal : NULL, &job->guard);
         job->running += code == 0;
     }
     worker_env_destroy(&env);
-    if (code == 0)
-        arrivals_start(&job->arrivals);
-    else
-        clear_workers(job);
     return code;
 }
 
-static void start_again(struct job *job)
+/* What could not even be started fails the round as an exit with that code would. */
+static void start_round(struct job *job)
 {
-    char next[64];
+    int code;
 
-    clear_workers(job);
-    job->restarts++;
-    snprintf(next, sizeof next, "; restart %d of %d", job->restarts, job->options->max_restarts);
-    report_failure(job->workers, job->size, job->culprit, next);
-    job->culprit = NULL;
-    job->code = start_workers(job);
-    if (job->code != 0) {
-        job->state = DONE;
-        event_base_loopbreak(job->base);
+    if (job->plan.restarts > 0)
+        say_what_failed(job, job->plan.restarts);
+    job->running = 0;
+    code = start_workers(job);
+    if (code == 0) {
+        arrivals_start(&job->arrivals);
+        return;
     }
+    job->state = ENDED;
+    clear_workers(job);
+    job->nodes->ops->refused(job->nodes, code);
+    job->nodes->ops->ended(job->nodes);
 }
+
+/* ---- What the nodes say ------------------------------------------------ */
+
+static void on_round(void *arg, const struct plan *plan)
+{
+    struct job *job = arg;
+
+    job->plan = *plan;
+    job_event(job, ROUND);
+}
+
+static void on_stop(void *arg, const char *why)
+{
+    struct job *job = arg;
+
+    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    job_event(job, TOLD_TO_STOP);
+}
+
+static void on_over(void *arg, int code, const char *why)
+{
+    struct job *job = arg;
+
+    job->code = code;
+    snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
+    job_event(job, OVER);
+}
+
+static const struct nodes_hooks nodes_hooks = { .round = on_round,
+                                                .stop = on_stop,
+                                                .over = on_over };
 
 /* ---- Events ------------------------------------------------------------ */
 
@@ -235,7 +309,7 @@ static void worker_ended(struct job *job, struct worker *worker)
     if (worker_failed(worker) && job->state == RUNNING && !job->culprit) {
         job->culprit = worker;
         worker->first_failed = 1;
-        job_event(job, job->restarts < job->options->max_restarts ? WORKER_FAILED : JOB_FAILED);
+        job_event(job, WORKER_FAILED);
     }
     if (job->running == 0)
         job_event(job, LAST_WORKER_GONE);
@@ -320,14 +394,16 @@ static int setup(struct job *job)
     signals_ignored(&job->ignored);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = rendezvous_open(&job->meet, job->options)) != 0 || (code = setup_loop(job)) != 0
-        || (code = rendezvous_serve(&job->meet, job->base)) != 0)
+        || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
     error_files_create(&job->error_files, job->size, job->options->max_restarts);
     if (guard_start(&job->guard, job->size, &job->error_files) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
-    return start_workers(job);
+    job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(job->base, &job->meet, job->options,
+                                                                job->size, &nodes_hooks, job);
+    return job->nodes ? 0 : 1;
 }
 
 static void tear_down(struct job *job)
@@ -336,6 +412,8 @@ static void tear_down(struct job *job)
         worker_free(&job->workers[i]);
     error_files_remove(&job->error_files);
     guard_stop(&job->guard);
+    if (job->nodes)
+        job->nodes->ops->destroy(job->nodes);
     rendezvous_close(&job->meet);
     if (job->base) {
         arrivals_stop(&job->arrivals);
@@ -351,14 +429,17 @@ int job_run(const struct options *options, int size)
 {
     struct job job = { .options = options,
                        .size = size,
-                       .state = RUNNING,
+                       .state = MEETING,
                        .signal_fd = -1,
                        .meet.listener = -1,
                        .guard = { 0, -1 } };
 
     job.code = setup(&job);
-    if (job.code == 0)
-        event_base_dispatch(job.base);
+    if (job.code == 0) {
+        job.nodes->ops->start(job.nodes);
+        if (job.state != DONE)
+            event_base_dispatch(job.base);
+    }
     tear_down(&job);
     return job.code;
 }

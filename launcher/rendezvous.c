@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.c - one node: the store is ours, on the loopback, at a free port.
+/* rendezvous.c - where the store is.  One node: ours, on the loopback, at a free
+ * port.  Several: node 0's, at --master-addr and --master-port.
  *
  * The socket is bound before anything else happens and never let go, so nobody
  * can take the port between choosing and using it.  Nothing is looked up unless
- * the user named a host. */
+ * the user named a host.  What the store lets in is decided here: with no secret
+ * given and one node, ctrun makes one for its own children. */
 #include "launcher/rendezvous.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,6 +17,8 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
+
+#define STATIC_PORT 29500 /* torchrun's */
 
 /* Version 4: random but for six bits. */
 static void new_uuid(char *text, size_t size)
@@ -40,21 +45,34 @@ static void copy_host(char *to, size_t size, const char *host)
         snprintf(to, size, "%s", host);
 }
 
-void rendezvous_plan(struct rendezvous *meet, const struct options *options, const char **why)
+static void plan_place(struct rendezvous *meet, const struct options *options, const char **why)
 {
     const char *host = options->master_addr ? options->master_addr : options->local_addr;
 
-    *meet = (struct rendezvous){ .listener = -1 };
     *why = "one node: loopback, nothing is looked up";
-    if (host && !options->standalone) {
+    strcpy(meet->address, "127.0.0.1");
+    if (options->standalone) {
+        *why = "--standalone: loopback, any free port";
+        return;
+    }
+    meet->port = options->master_port;
+    if (options->nnodes > 1) {
+        host = options->master_addr;
+        *why = "several nodes: node 0 hosts it; --master-addr says where";
+        if (meet->port == 0)
+            meet->port = STATIC_PORT;
+    }
+    if (host) {
         copy_host(meet->address, sizeof meet->address, host);
         *why = options->master_addr ? "--master-addr" : "--local-addr";
-    } else
-        strcpy(meet->address, "127.0.0.1");
-    if (options->standalone)
-        *why = "--standalone: loopback, any free port";
-    else
-        meet->port = options->master_port;
+    }
+}
+
+void rendezvous_plan(struct rendezvous *meet, const struct options *options, const char **why)
+{
+    *meet = (struct rendezvous){ .listener = -1, .policy = STORE_POLICY_INIT };
+    meet->is_host = options->nnodes == 1 || options->node_rank == 0;
+    plan_place(meet, options, why);
     /* torchrun: a port makes it a "static" job, which keeps its name. */
     if (meet->port > 0)
         snprintf(meet->run_id, sizeof meet->run_id, "%s", options->rdzv_id);
@@ -62,22 +80,70 @@ void rendezvous_plan(struct rendezvous *meet, const struct options *options, con
         new_uuid(meet->run_id, sizeof meet->run_id);
 }
 
+/* Without a secret several nodes could not know each other's users: then everybody
+ * on other hosts is let in, as by torchrun, and that is said. */
+static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
+{
+    struct store_policy *policy = &meet->policy;
+    ct_status status = secret_read(&policy->secret, options->store_secret_file);
+
+    policy->memory = options->store_memory;
+    policy->request = options->store_request;
+    policy->clients = options->store_clients;
+    policy->allow = options->store_allow;
+    if (status == CT_OK && policy->secret.size == 0 && options->nnodes == 1)
+        status = secret_make(&policy->secret);
+    policy->open = policy->secret.size == 0 && policy->allow.count == 0;
+    if (policy->open && meet->is_host && strncmp(meet->address, "127.", 4) != 0)
+        log_line(LOG_WARN,
+                 "no job secret: every host that reaches %s port %d may read and write the store; "
+                 "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
+                 meet->address, meet->port);
+    return status;
+}
+
+/* The interface of --master-addr, not the world.  A host's own name may mean its
+ * loopback (Debian: 127.0.1.1), and an address may be that of a router in front of
+ * us; the others come from outside, so then it is all interfaces. */
+static ct_status listen_for(struct rendezvous *meet, int others)
+{
+    ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
+    const int elsewhere = status != CT_OK && errno == EADDRNOTAVAIL;
+
+    if (status == CT_OK && others && socket_is_loopback(meet->listener)
+        && strncmp(meet->address, "127.", 4) != 0 && strcmp(meet->address, "localhost") != 0
+        && strcmp(meet->address, "::1") != 0) {
+        close(meet->listener);
+    } else if (!elsewhere || !others) {
+        return status;
+    }
+    log_line(LOG_INFO, "%s is %s here; the store listens on all interfaces", meet->address,
+             elsewhere ? "no address" : "the loopback");
+    return socket_listen(NULL, meet->port, &meet->listener);
+}
+
 int rendezvous_open(struct rendezvous *meet, const struct options *options)
 {
     const char *why;
+    ct_status status;
 
     rendezvous_plan(meet, options, &why);
-    if (socket_listen(meet->address, meet->port, &meet->listener) != CT_OK) {
+    status = plan_policy(meet, options);
+    if (status == CT_OK && meet->is_host)
+        status = listen_for(meet, options->nnodes > 1);
+    if (status != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
         return 1;
     }
-    meet->port = socket_port(meet->listener);
+    if (meet->is_host)
+        meet->port = socket_port(meet->listener);
     return 0;
 }
 
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
 {
-    const ct_status status = store_server_create(base, meet->listener, &meet->server);
+    const ct_status status =
+        store_server_create(base, meet->listener, &meet->policy, &meet->server);
 
     meet->listener = -1;
     if (status == CT_OK)
@@ -100,6 +166,8 @@ int rendezvous_arrived(const struct rendezvous *meet, int rank)
 {
     char key[64];
 
+    if (!meet->server)
+        return 0;
     snprintf(key, sizeof key, "/ct/%s/arrived/%d", meet->generation, rank);
     return store_server_has(meet->server, key);
 }

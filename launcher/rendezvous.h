@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.h - where the workers of a job meet: the store that ctrun hosts. */
+/* rendezvous.h - where the workers of a job meet: the store that node 0's ctrun hosts. */
 #ifndef LAUNCHER_RENDEZVOUS_H
 #define LAUNCHER_RENDEZVOUS_H
 
@@ -7,18 +7,20 @@
 #include "runtime/store.h"
 
 struct rendezvous {
+    int is_host;       /* we are node 0 */
     char address[256]; /* MASTER_ADDR */
     int port;          /* MASTER_PORT; true from here on, the socket is ours */
     char run_id[256];
     char generation[17]; /* CT_GENERATION: new each round */
-    int listener;        /* until the server takes it over; -1 */
+    struct store_policy policy;
+    int listener; /* until the server takes it over; -1 */
     struct store_server *server;
 };
 
-/* Decides address and name, and opens the socket.  0, or the exit code and the
- * sentence is said.  rendezvous_close() is owed in both cases. */
+/* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
+ * code and the sentence is said.  rendezvous_close() is owed in both cases. */
 int rendezvous_open(struct rendezvous *meet, const struct options *options);
-int rendezvous_serve(struct rendezvous *meet, struct event_base *base);
+int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
 
 /* An empty table and a new generation: nothing of an older round can be read. */
 void rendezvous_new_round(struct rendezvous *meet);

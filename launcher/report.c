@@ -47,9 +47,10 @@ void report_ranks(const struct worker *workers, int size, int (*pick)(const stru
             continue;
         while (i + 1 < size && pick(&workers[i + 1]))
             i++;
-        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "", first);
+        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "",
+                                 workers[first].rank);
         if (i > first && used < bytes)
-            used += (size_t)snprintf(text + used, bytes - used, "-%d", i);
+            used += (size_t)snprintf(text + used, bytes - used, "-%d", workers[i].rank);
     }
 }
 

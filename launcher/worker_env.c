@@ -31,6 +31,7 @@ static const char *const ours[] = {
     "TORCHELASTIC_USE_AGENT_STORE",
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "CT_GENERATION",
+    "CT_STORE_SECRET",
 };
 #define OURS (int)(sizeof ours / sizeof *ours)
 
@@ -122,10 +123,12 @@ static int put_ours(struct worker_env *env, const struct options *options)
         return -1;
     if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
         return -1;
-    if (put(env, "WORLD_SIZE=%d", round->size) < 0
-        || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0 || put(env, "GROUP_RANK=0") < 0
-        || put(env, "GROUP_WORLD_SIZE=1") < 0 || put(env, "ROLE_NAME=%s", options->role) < 0
-        || put(env, "ROLE_WORLD_SIZE=%d", round->size) < 0
+    if (put(env, "WORLD_SIZE=%d", round->world) < 0
+        || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0
+        || put(env, "GROUP_RANK=%d", options->nnodes > 1 ? options->node_rank : 0) < 0
+        || put(env, "GROUP_WORLD_SIZE=%d", options->nnodes) < 0
+        || put(env, "ROLE_NAME=%s", options->role) < 0
+        || put(env, "ROLE_WORLD_SIZE=%d", round->world) < 0
         || put(env, "MASTER_ADDR=%s", round->address) < 0
         || put(env, "MASTER_PORT=%d", round->port) < 0
         || put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id) < 0
@@ -135,7 +138,11 @@ static int put_ours(struct worker_env *env, const struct options *options)
         || put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
                options->settings[OPTION_SIGNALS_TO_HANDLE].text)
                < 0
-        || put(env, "CT_GENERATION=%s", round->generation) < 0)
+        || put(env, "CT_GENERATION=%s", round->generation) < 0
+        || (round->secret->size > 0
+            && put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
+                   (const char *)round->secret->bytes)
+                   < 0))
         return -1;
     return 0;
 }
@@ -173,13 +180,14 @@ char **worker_env_of(const struct worker_env *env, int local_rank)
 {
     char path[256], text[256 + 128];
     const size_t pointers = ((size_t)env->count + PER_WORKER + 1) * sizeof(char *);
+    const int rank = env->round->base + local_rank;
     int used, count = env->count;
     char **entries, *at;
 
     error_files_path(env->round->error_files, env->round->restarts, local_rank, path, sizeof path);
     used = snprintf(text, sizeof text,
-                    "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", local_rank,
-                    0, local_rank, 0, local_rank, 0, path)
+                    "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", rank, 0,
+                    local_rank, 0, rank, 0, path)
            + 1;
     if (!(entries = malloc(pointers + (size_t)used)))
         return NULL;

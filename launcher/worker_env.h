@@ -5,14 +5,17 @@
 
 #include "config/options.h"
 #include "launcher/error_files.h"
+#include "runtime/secret.h"
 
 /* What is the same for all workers of one round. */
 struct round {
-    int size;
-    int restarts; /* so far */
+    int size;        /* workers on this node */
+    int base, world; /* the rank of the first of them; workers on all nodes */
+    int restarts;    /* so far */
     const char *address;
     int port;
     const char *run_id, *generation;
+    const struct secret *secret; /* of the store */
     const struct error_files *error_files;
 };
 

@@ -144,6 +144,31 @@ int socket_port(int fd)
     return address.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&address)->sin_port) : -1;
 }
 
+int socket_is_loopback(int fd)
+{
+    char host[64];
+
+    return socket_local_address(fd, host, sizeof host) == CT_OK
+           && (!strncmp(host, "127.", 4) || !strcmp(host, "::1"));
+}
+
+int socket_stays_here(int fd)
+{
+    struct sockaddr_storage ours = { 0 }, theirs = { 0 };
+    socklen_t our_size = sizeof ours, their_size = sizeof theirs;
+    const struct sockaddr_in *v4[2] = { (const void *)&ours, (const void *)&theirs };
+    const struct sockaddr_in6 *v6[2] = { (const void *)&ours, (const void *)&theirs };
+
+    if (getsockname(fd, (struct sockaddr *)&ours, &our_size) < 0
+        || getpeername(fd, (struct sockaddr *)&theirs, &their_size) < 0
+        || ours.ss_family != theirs.ss_family)
+        return 0;
+    if (ours.ss_family == AF_INET)
+        return v4[0]->sin_addr.s_addr == v4[1]->sin_addr.s_addr;
+    return ours.ss_family == AF_INET6
+           && !memcmp(&v6[0]->sin6_addr, &v6[1]->sin6_addr, sizeof v6[0]->sin6_addr);
+}
+
 /* ---- Connecting ----------------------------------------------------------- */
 
 /* 0, or -1 with errno; never longer than the deadline. */

@@ -15,7 +15,9 @@
  * there) and port (0: the kernel's choice, see socket_port()).  A port in use
  * is named with the process that holds it. */
 ct_status socket_listen(const char *host, int port, int *fd);
-int socket_port(int fd); /* a TCP socket's own port */
+int socket_port(int fd);        /* a TCP socket's own port */
+int socket_stays_here(int fd);  /* a TCP connection: do both ends have the same address? */
+int socket_is_loopback(int fd); /* is its own address one that only this host reaches? */
 
 /* Connects by the deadline, trying each address of the name; a refused
  * connection is retried (10 ms, growing to 500 ms), since the peer may not be

@@ -398,6 +398,23 @@ ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count)
     return key_end(&prefix, status);
 }
 
+ct_status ct_store_wait_workers(ct_store *store, int world_size)
+{
+    ct_status status = check_store(store, "wait_workers");
+    ct_store *bottom;
+
+    if (status != CT_OK)
+        return status;
+    if (world_size < 1)
+        return ct_fail(CT_ERR_INVALID, "ct_store_wait_workers: a world of %d workers", world_size);
+    bottom = bottom_of(store);
+    if (!bottom->ops->wait_workers)
+        return ct_fail(CT_ERR_UNSUPPORTED,
+                       "ct_store_wait_workers: a %s store has no server that counts its workers",
+                       bottom->ops->kind);
+    return bottom->ops->wait_workers(bottom, world_size, deadline_of(store, -1));
+}
+
 ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
 {
     ct_store *s;

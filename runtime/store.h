@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/network.h"
 #include "runtime/error.h"
+#include "runtime/secret.h"
 
 struct event_base;
 
@@ -41,6 +43,7 @@ struct store_ops {
                            size_t *bytes);
     ct_status (*queue_len)(ct_store *store, struct bytes key, int64_t *length);
     ct_status (*list_keys)(ct_store *store, char ***keys, int *count);
+    ct_status (*wait_workers)(ct_store *store, int world_size, int64_t deadline); /* or NULL */
     void (*close)(ct_store *store);
 };
 
@@ -61,18 +64,57 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
 
+/* How much the clients of a server may make it hold, and who may be one.  Clients on
+ * this host are let in by uid; those on other hosts with the secret, when a launcher
+ * there that has the secret says that they are its user's, or from the networks. */
+struct store_policy {
+    size_t memory;  /* bytes of keys, values, requests and unread answers in all */
+    size_t request; /* bytes of one request */
+    int clients;
+    struct secret secret;
+    struct networks allow;
+    int open; /* there is no secret, and other hosts are let in without */
+};
+
+#define STORE_POLICY_INIT                                                       \
+    {                                                                           \
+        .memory = (size_t)4 << 30, .request = (size_t)1 << 30, .clients = 65536 \
+    }
+
 /* The server on an event loop of the caller's (ctrun's own loop, or that of
  * store_host).  Takes over listen_fd, a TCP or unix listener; on a unix one only
  * clients of our uid are served.  Not thread-safe: called on the loop's thread. */
 struct store_server;
-ct_status store_server_create(struct event_base *base, int listen_fd, struct store_server **server);
+ct_status store_server_create(struct event_base *base, int listen_fd,
+                              const struct store_policy *policy, struct store_server **server);
 void store_server_clear(
     struct store_server *server); /* an empty table: nothing of an older round is left */
 int store_server_clients(const struct store_server *server);                   /* connected now */
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
 void store_server_destroy(struct store_server *server);                        /* NULL is fine */
 
-/* The server on a thread of its own, for a rank that hosts the store. */
+/* A launcher on another host, connected to the server.  It says which programs there are
+ * its user's; and it and the server's owner send each other messages, of types from
+ * AGENT_FIRST up.  An agent is valid until left() returns. */
+struct store_agent;
+struct store_agent_hooks {
+    void (*said)(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes);
+    void (*left)(void *arg, struct store_agent *agent);
+};
+void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
+                            void *arg);
+void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes);
+
+/* A message: u32 size of what follows, u8 type, data; little-endian.  WHO asks about the
+ * program at the other end of a connection: u32 question, then its address and the
+ * server's, each 16 bytes (IPv4 mapped) and a u16 port in network order.  OURS answers:
+ * u32 question, u8: 1, it belongs to our user. */
+enum { AGENT_WHO = 1, AGENT_OURS = 2, AGENT_FIRST = 16 };
+#define AGENT_WHO_BYTES (4 + 2 * 18)
+#define AGENT_MOST_BYTES (64 << 10)
+
+/* The server on a thread of its own, for a rank that hosts the store.  With a secret
+ * in the environment other hosts need it; without one they are let in, as by PyTorch. */
 struct store_host;
 ct_status store_host_start(int listen_fd, struct store_host **host);
 int store_host_clients(struct store_host *host);

@@ -1,487 +1,396 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_client.c - a store somewhere else, over PyTorch's wire.
  *
- * One connection, one request at a time under a mutex.  A key travels as "/" +
- * key; get is WAIT, then GET.  A wait that runs into its deadline is cancelled
- * and the connection is in step again; any other failure in the middle of an
- * answer leaves it out of step, so it is shut and every later call says why. */
-#include <errno.h>
+ * One connection, one operation at a time under a mutex: begin() takes it, end()
+ * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  A wait that
+ * runs into its deadline is cancelled, and the keys that are missing are asked
+ * for and named; then the connection is in step again. */
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/socket.h"
-#include "runtime/store.h"
 #include "runtime/store_lists.h"
-#include "runtime/store_request.h"
+#include "runtime/store_wire.h"
 
-#define MOST_REPLY ((uint64_t)1 << 31)
+enum {
+    MOST_LOOKED_FOR = 64, /* keys of a wait that timed out */
+    MOST_NAMED = 8,
+    WORKERS_POLL_MS = 10
+};
 
 struct client_store {
     struct ct_store store;
     pthread_mutex_t lock;
-    int fd;
-    int broken;
-    char where[300];         /* "host:port" */
+    struct wire wire;
     struct store_host *host; /* ct_store_tcp with is_master */
-    unsigned char *out;      /* the request being put together */
-    size_t size, room;
-    int out_of_memory;
 };
 
-/* ---- Requests ------------------------------------------------------------- */
-
-static void put(struct client_store *c, const void *data, size_t bytes)
+static struct wire *begin(ct_store *store, const char *call, const struct bytes *keys, int count)
 {
-    if (c->size + bytes > c->room) {
-        const size_t room = (c->size + bytes) * 2 + 256;
-        unsigned char *out = realloc(c->out, room);
+    struct client_store *c = (struct client_store *)store;
 
-        if (!out) {
-            c->out_of_memory = 1;
-            return;
-        }
-        c->out = out;
-        c->room = room;
-    }
-    if (bytes > 0)
-        memcpy(c->out + c->size, data, bytes);
-    c->size += bytes;
+    pthread_mutex_lock(&c->lock);
+    wire_call(&c->wire, call, keys, count);
+    return &c->wire;
 }
 
-static void begin(struct client_store *c, enum store_command command)
+static ct_status end(ct_store *store, ct_status status)
 {
-    const uint8_t byte = (uint8_t)command;
-
-    c->size = 0;
-    c->out_of_memory = 0;
-    put(c, &byte, 1);
+    pthread_mutex_unlock(&((struct client_store *)store)->lock);
+    return status;
 }
 
-static void put_u64(struct client_store *c, uint64_t value)
-{
-    put(c, &value, sizeof value);
-}
-
-static void put_blob(struct client_store *c, struct bytes blob)
-{
-    put_u64(c, blob.size);
-    put(c, blob.data, blob.size);
-}
-
-static void put_key(struct client_store *c, struct bytes key)
-{
-    put_u64(c, key.size + 1);
-    put(c, "/", 1);
-    put(c, key.data, key.size);
-}
-
-static ct_status gone(struct client_store *c, const char *doing, ct_status status)
-{
-    c->broken = 1;
-    shutdown(c->fd, SHUT_RDWR);
-    return ct_fail(status, "the store at %s is gone (%s): %s", c->where, doing, ct_last_error());
-}
-
-static ct_status send_request(struct client_store *c, const char *doing)
-{
-    ct_status status;
-
-    if (c->broken)
-        return ct_fail(CT_ERR_PEER, "the store at %s is gone (%s)", c->where, doing);
-    if (c->out_of_memory)
-        return ct_fail(CT_ERR_NOMEM, "no memory for a request to the store (%s)", doing);
-    status = socket_write_all(c->fd, c->out, c->size, deadline_after(c->store.timeout_ms));
-    return status == CT_OK ? CT_OK : gone(c, doing, status);
-}
-
-/* ---- Answers -------------------------------------------------------------- */
-
-static ct_status get(struct client_store *c, void *data, size_t bytes, const char *doing)
-{
-    const ct_status status =
-        socket_read_all(c->fd, data, bytes, deadline_after(c->store.timeout_ms));
-
-    return status == CT_OK ? CT_OK : gone(c, doing, status);
-}
-
-static ct_status get_blob(struct client_store *c, void **value, size_t *bytes, const char *doing)
-{
-    uint64_t size;
-    ct_status status = get(c, &size, sizeof size, doing);
-    char *data;
-
-    if (status != CT_OK)
-        return status;
-    data = size <= MOST_REPLY ? malloc((size_t)size + 1) : NULL;
-    if (!data) {
-        ct_fail(CT_ERR_NOMEM, "an answer of %llu bytes", (unsigned long long)size);
-        return gone(c, doing, CT_ERR_NOMEM);
-    }
-    status = get(c, data, (size_t)size, doing);
-    if (status != CT_OK) {
-        free(data);
-        return status;
-    }
-    data[size] = 0;
-    *value = data;
-    *bytes = (size_t)size;
-    return CT_OK;
-}
-
-/* 1: an answer is there; 0: the deadline passed. */
-static int answer_by(struct client_store *c, int64_t deadline)
-{
-    struct pollfd ready = { .fd = c->fd, .events = POLLIN };
-
-    for (;;) {
-        const int polled = poll(&ready, 1, time_left_ms(deadline, 60000));
-
-        if (polled > 0 || (polled < 0 && errno != EINTR))
-            return 1;
-        if (polled == 0 && clock_ms() >= deadline)
-            return 0;
-    }
-}
+/* ---- Waiting --------------------------------------------------------------- */
 
 /* The server answers 1; before it 0, if the wait had just been released. */
-static ct_status cancel_wait(struct client_store *c, int *released)
+static ct_status cancel_wait(struct wire *w, int *released)
 {
     uint8_t answer = 0;
     ct_status status;
 
-    begin(c, STORE_CANCEL_WAIT);
-    status = send_request(c, "cancel a wait");
-    *released = 0;
-    if (status == CT_OK)
-        status = get(c, &answer, 1, "cancel a wait");
-    if (status == CT_OK && answer == 0) {
-        *released = 1;
-        status = get(c, &answer, 1, "cancel a wait");
-    }
+    wire_command(w, STORE_CANCEL_WAIT);
+    status = wire_ask(w, &answer, 1);
+    *released = status == CT_OK && answer == 0;
+    if (*released)
+        status = wire_get(w, &answer, 1);
+    if (status == CT_OK && answer != 1)
+        status =
+            wire_break(w, CT_ERR_PEER, "it answered %d instead of 1 to a cancelled wait", answer);
     return status;
 }
 
-static ct_status wait_locked(struct client_store *c, const struct bytes *keys, int count,
-                             int64_t deadline)
+static ct_status missing(const struct wire *w, const struct bytes *keys, int count,
+                         const uint8_t *absent, int looked_for, int64_t waited)
+{
+    char names[MOST_NAMED * (QUOTED_SIZE + 2) + 1] = "", others[64] = "", key[QUOTED_SIZE];
+    size_t used = 0;
+    int found = 0;
+
+    for (int i = 0; i < looked_for; i++)
+        if (absent[i] && found++ < MOST_NAMED)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     found > 1 ? ", " : "", wire_quote(keys[i], key));
+    if (count > looked_for)
+        snprintf(others, sizeof others, "%sperhaps some of %d others", found ? " and " : "",
+                 count - looked_for);
+    else if (found > MOST_NAMED)
+        snprintf(others, sizeof others, " and %d other%s", found - MOST_NAMED,
+                 found > MOST_NAMED + 1 ? "s" : "");
+    return ct_fail(CT_ERR_TIMEOUT, "the store at %s: key%s %s%s %s not there after %lld ms",
+                   w->where, found == 1 ? "" : "s", names, others,
+                   found == 1 && !*others ? "is" : "are", (long long)waited);
+}
+
+/* All checks go out together: one round trip.  CT_OK: they came at the last moment. */
+static ct_status look_for(struct wire *w, const struct bytes *keys, int count, int64_t waited)
+{
+    const int looked_for = count < MOST_LOOKED_FOR ? count : MOST_LOOKED_FOR;
+    uint8_t absent[MOST_LOOKED_FOR] = { 1 };
+    ct_status status = CT_OK;
+    int found = 0;
+
+    for (int i = 0; i < looked_for && count > 1; i++) {
+        wire_command(w, STORE_CHECK);
+        wire_put_keys(w, &keys[i], 1);
+    }
+    if (count > 1)
+        status = wire_ask(w, absent, (size_t)looked_for);
+    for (int i = 0; i < looked_for; i++)
+        found += absent[i] == 0;
+    if (status != CT_OK || found == count)
+        return status;
+    return missing(w, keys, count, absent, looked_for, waited);
+}
+
+static ct_status wait_for(struct wire *w, const struct bytes *keys, int count, int64_t deadline)
 {
     const int64_t start = clock_ms();
-    int released = 1;
-    uint8_t answer;
+    uint8_t answer = 0;
+    int released;
     ct_status status;
 
-    begin(c, STORE_WAIT);
-    put_u64(c, (uint64_t)count);
-    for (int i = 0; i < count; i++)
-        put_key(c, keys[i]);
-    status = send_request(c, "wait");
+    wire_command(w, STORE_WAIT);
+    wire_put_keys(w, keys, count);
+    status = wire_send(w);
     if (status != CT_OK)
         return status;
-    if (answer_by(c, deadline))
-        return get(c, &answer, 1, "wait");
-    status = cancel_wait(c, &released);
+    if (wire_ready(w, deadline)) {
+        status = wire_get(w, &answer, 1);
+        if (status == CT_OK && answer != 0)
+            status = wire_break(w, CT_ERR_PEER, "it answered %d instead of 0", answer);
+        return status;
+    }
+    status = cancel_wait(w, &released);
     if (status != CT_OK || released)
         return status;
-    return ct_fail(CT_ERR_TIMEOUT, "the store at %s: key \"%.*s\"%s not there after %lld ms",
-                   c->where, (int)keys[0].size, (const char *)keys[0].data,
-                   count > 1 ? " or others are" : " is", (long long)(clock_ms() - start));
-}
-
-/* ---- The operations -------------------------------------------------------- */
-
-static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
-{
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_SET);
-    put_key(c, key);
-    put_blob(c, value);
-    status = send_request(c, "set");
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
-                            size_t *bytes)
-{
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    status = wait_locked(c, &key, 1, deadline);
-    if (status == CT_OK) {
-        begin(c, STORE_GET);
-        put_key(c, key);
-        status = send_request(c, "get");
-    }
-    if (status == CT_OK)
-        status = get_blob(c, value, bytes, "get");
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-static ct_status add_wire_key(struct client_store *c, struct bytes wire_key, int64_t delta,
-                              int64_t *result)
-{
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_ADD);
-    put_blob(c, wire_key);
-    put(c, &delta, sizeof delta);
-    status = send_request(c, "add");
-    if (status == CT_OK)
-        status = get(c, result, sizeof *result, "add; is the value a number?");
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-static ct_status client_add(ct_store *store, struct bytes key, int64_t delta, int64_t *result)
-{
-    char *wire_key = malloc(key.size + 1);
-    ct_status status;
-
-    if (!wire_key)
-        return ct_fail(CT_ERR_NOMEM, "no memory for a key");
-    wire_key[0] = '/';
-    memcpy(wire_key + 1, key.data, key.size);
-    status = add_wire_key((struct client_store *)store, (struct bytes){ wire_key, key.size + 1 },
-                          delta, result);
-    free(wire_key);
-    return status;
+    return look_for(w, keys, count, clock_ms() - start);
 }
 
 static ct_status client_wait(ct_store *store, const struct bytes *keys, int count, int64_t deadline)
 {
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    status = wait_locked(c, keys, count, deadline);
-    pthread_mutex_unlock(&c->lock);
-    return status;
+    return end(store, wait_for(begin(store, "wait", keys, count), keys, count, deadline));
 }
 
-static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
-{
-    struct client_store *c = (struct client_store *)store;
-    uint8_t answer = 1;
-    ct_status status;
+/* ---- Without an answer ------------------------------------------------------ */
 
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_CHECK);
-    put_u64(c, (uint64_t)count);
-    for (int i = 0; i < count; i++)
-        put_key(c, keys[i]);
-    status = send_request(c, "check");
-    if (status == CT_OK)
-        status = get(c, &answer, 1, "check");
-    if (status == CT_OK)
-        *present = answer == 0;
-    pthread_mutex_unlock(&c->lock);
-    return status;
+static ct_status tell(ct_store *store, const char *call, enum store_command command,
+                      struct bytes key, struct bytes value)
+{
+    struct wire *w = begin(store, call, &key, 1);
+
+    wire_command(w, command);
+    wire_put_key(w, key);
+    wire_put_blob(w, value);
+    return end(store, wire_tell(w));
 }
 
-static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
-                                    struct bytes desired, void **value, size_t *bytes)
+static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
 {
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_COMPARE_SET);
-    put_key(c, key);
-    put_blob(c, expected);
-    put_blob(c, desired);
-    status = send_request(c, "compare_set");
-    if (status == CT_OK)
-        status = get_blob(c, value, bytes, "compare_set");
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-/* Commands with one key or none that answer an i64. */
-static ct_status ask_i64(struct client_store *c, enum store_command command,
-                         const struct bytes *key, int64_t *answer, const char *doing)
-{
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    begin(c, command);
-    if (key)
-        put_key(c, *key);
-    status = send_request(c, doing);
-    if (status == CT_OK)
-        status = get(c, answer, sizeof *answer, doing);
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
-{
-    int64_t answer = 0;
-    const ct_status status =
-        ask_i64((struct client_store *)store, STORE_DELETE, &key, &answer, "delete");
-
-    *deleted = answer > 0;
-    return status;
-}
-
-static ct_status client_num_keys(ct_store *store, int64_t *count)
-{
-    return ask_i64((struct client_store *)store, STORE_NUM_KEYS, NULL, count, "num_keys");
-}
-
-static ct_status client_queue_len(ct_store *store, struct bytes key, int64_t *length)
-{
-    return ask_i64((struct client_store *)store, STORE_QUEUE_LEN, &key, length, "queue_len");
-}
-
-static ct_status put_pair(ct_store *store, enum store_command command, struct bytes key,
-                          struct bytes value, const char *doing)
-{
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-
-    pthread_mutex_lock(&c->lock);
-    begin(c, command);
-    put_key(c, key);
-    put_blob(c, value);
-    status = send_request(c, doing);
-    pthread_mutex_unlock(&c->lock);
-    return status;
+    return tell(store, "set", STORE_SET, key, value);
 }
 
 static ct_status client_append(ct_store *store, struct bytes key, struct bytes value)
 {
-    return put_pair(store, STORE_APPEND, key, value, "append");
+    return tell(store, "append", STORE_APPEND, key, value);
 }
 
 static ct_status client_queue_push(ct_store *store, struct bytes key, struct bytes value)
 {
-    return put_pair(store, STORE_QUEUE_PUSH, key, value, "queue_push");
-}
-
-static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
-                                  int64_t deadline, void **values, size_t *sizes)
-{
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
-    int got = 0;
-
-    pthread_mutex_lock(&c->lock);
-    status = wait_locked(c, keys, count, deadline);
-    if (status == CT_OK) {
-        begin(c, STORE_MULTI_GET);
-        put_u64(c, (uint64_t)count);
-        for (int i = 0; i < count; i++)
-            put_key(c, keys[i]);
-        status = send_request(c, "multi_get");
-    }
-    for (; got < count && status == CT_OK; got += status == CT_OK)
-        status = get_blob(c, &values[got], &sizes[got], "multi_get");
-    pthread_mutex_unlock(&c->lock);
-    while (status != CT_OK && got > 0) {
-        free(values[--got]);
-        values[got] = NULL;
-    }
-    return status;
+    return tell(store, "queue_push", STORE_QUEUE_PUSH, key, value);
 }
 
 static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int count,
                                   const struct bytes *values)
 {
-    struct client_store *c = (struct client_store *)store;
-    ct_status status;
+    const uint64_t pairs = (uint64_t)count;
+    struct wire *w = begin(store, "multi_set", keys, count);
 
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_MULTI_SET);
-    put_u64(c, (uint64_t)count);
+    wire_command(w, STORE_MULTI_SET);
+    wire_put(w, &pairs, sizeof pairs);
     for (int i = 0; i < count; i++) {
-        put_key(c, keys[i]);
-        put_blob(c, values[i]);
+        wire_put_key(w, keys[i]);
+        wire_put_blob(w, values[i]);
     }
-    status = send_request(c, "multi_set");
-    pthread_mutex_unlock(&c->lock);
+    return end(store, wire_tell(w));
+}
+
+/* ---- Answered by a number ---------------------------------------------------- */
+
+static ct_status ask_count(struct wire *w, int64_t *count)
+{
+    ct_status status = wire_ask(w, count, sizeof *count);
+
+    if (status == CT_OK && *count < 0)
+        status = wire_break(w, CT_ERR_PEER, "it counted %lld", (long long)*count);
     return status;
 }
 
-/* *length: of the queue before; 0: nothing was there. */
-static ct_status pop_locked(struct client_store *c, struct bytes key, int64_t *length, void **value,
+static ct_status count_of(ct_store *store, const char *call, enum store_command command,
+                          const struct bytes *key, int64_t *count)
+{
+    struct wire *w = begin(store, call, key, key != NULL);
+
+    wire_command(w, command);
+    if (key)
+        wire_put_key(w, *key);
+    return end(store, ask_count(w, count));
+}
+
+static ct_status client_num_keys(ct_store *store, int64_t *count)
+{
+    return count_of(store, "num_keys", STORE_NUM_KEYS, NULL, count);
+}
+
+static ct_status client_queue_len(ct_store *store, struct bytes key, int64_t *length)
+{
+    return count_of(store, "queue_len", STORE_QUEUE_LEN, &key, length);
+}
+
+static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
+{
+    int64_t count = 0;
+    const ct_status status = count_of(store, "delete", STORE_DELETE, &key, &count);
+
+    *deleted = count > 0;
+    return status;
+}
+
+static ct_status client_add(ct_store *store, struct bytes key, int64_t delta, int64_t *sum)
+{
+    struct wire *w = begin(store, "add", &key, 1);
+
+    wire_command(w, STORE_ADD);
+    wire_put_key(w, key);
+    wire_put(w, &delta, sizeof delta);
+    return end(store, wire_ask(w, sum, sizeof *sum));
+}
+
+static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
+{
+    struct wire *w = begin(store, "check", keys, count);
+    uint8_t absent = 1;
+    ct_status status;
+
+    wire_command(w, STORE_CHECK);
+    wire_put_keys(w, keys, count);
+    status = wire_ask(w, &absent, 1);
+    if (status == CT_OK)
+        *present = !absent;
+    return end(store, status);
+}
+
+/* PyTorch's workers count themselves under a key that has no "/" in front. */
+static ct_status add_worker(ct_store *store, int64_t delta, int64_t *workers)
+{
+    struct wire *w = begin(store, "wait_workers", NULL, 0);
+
+    wire_command(w, STORE_ADD);
+    wire_put_blob(w, (struct bytes){ "init/", 5 });
+    wire_put(w, &delta, sizeof delta);
+    return end(store, wire_ask(w, workers, sizeof *workers));
+}
+
+static ct_status client_wait_workers(ct_store *store, int world_size, int64_t deadline)
+{
+    const struct client_store *c = (struct client_store *)store;
+    const int64_t start = clock_ms();
+    int64_t workers = 0;
+    ct_status status = add_worker(store, 1, &workers);
+
+    while (status == CT_OK && c->host && workers < world_size) {
+        if (clock_ms() >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT, "the store at %s: %lld of %d workers came in %lld ms",
+                           c->wire.where, (long long)workers, world_size,
+                           (long long)(clock_ms() - start));
+        poll(NULL, 0, time_left_ms(deadline, WORKERS_POLL_MS));
+        status = add_worker(store, 0, &workers);
+    }
+    return status;
+}
+
+/* ---- Answered by values ------------------------------------------------------ */
+
+static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
                             size_t *bytes)
+{
+    struct wire *w = begin(store, "get", &key, 1);
+    ct_status status = wait_for(w, &key, 1, deadline);
+
+    if (status == CT_OK) {
+        wire_command(w, STORE_GET);
+        wire_put_key(w, key);
+        status = wire_send(w);
+    }
+    return end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+}
+
+static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
+                                    struct bytes desired, void **value, size_t *bytes)
+{
+    struct wire *w = begin(store, "compare_set", &key, 1);
+    ct_status status;
+
+    wire_command(w, STORE_COMPARE_SET);
+    wire_put_key(w, key);
+    wire_put_blob(w, expected);
+    wire_put_blob(w, desired);
+    status = wire_send(w);
+    return end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+}
+
+static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
+                                  int64_t deadline, void **values, size_t *sizes)
+{
+    struct wire *w = begin(store, "multi_get", keys, count);
+    ct_status status = wait_for(w, keys, count, deadline);
+    int got = 0;
+
+    if (status == CT_OK) {
+        wire_command(w, STORE_MULTI_GET);
+        wire_put_keys(w, keys, count);
+        status = wire_send(w);
+    }
+    for (; got < count && status == CT_OK; got += status == CT_OK)
+        status = wire_get_blob(w, &values[got], &sizes[got]);
+    while (status != CT_OK && got > 0) {
+        free(values[--got]);
+        values[got] = NULL;
+    }
+    return end(store, status);
+}
+
+/* *length: of the queue before; 0: nothing was there. */
+static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **value, size_t *bytes)
 {
     ct_status status;
 
-    begin(c, STORE_QUEUE_POP);
-    put_key(c, key);
-    status = send_request(c, "queue_pop");
-    if (status == CT_OK)
-        status = get(c, length, sizeof *length, "queue_pop");
-    if (status == CT_OK && *length > 0)
-        status = get_blob(c, value, bytes, "queue_pop");
-    return status;
+    wire_command(w, STORE_QUEUE_POP);
+    wire_put_key(w, key);
+    status = ask_count(w, length);
+    return status == CT_OK && *length > 0 ? wire_get_blob(w, value, bytes) : status;
 }
 
 /* Another consumer may be faster between the wait and the pop: then wait again. */
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
-    struct client_store *c = (struct client_store *)store;
+    struct wire *w = begin(store, "queue_pop", &key, 1);
     int64_t length = 0;
     ct_status status;
 
-    pthread_mutex_lock(&c->lock);
     do {
-        status = pop_locked(c, key, &length, value, bytes);
+        status = pop(w, key, &length, value, bytes);
         if (status == CT_OK && length == 0)
-            status = wait_locked(c, &key, 1, deadline);
+            status = wait_for(w, &key, 1, deadline);
     } while (status == CT_OK && length == 0);
-    pthread_mutex_unlock(&c->lock);
-    return status;
+    return end(store, status);
+}
+
+/* Only keys of this API, which start with "/".  One with a 0 byte is cut there. */
+static ct_status listed_key(struct wire *w, struct key_list *list)
+{
+    void *key;
+    size_t size;
+    const ct_status status = wire_get_blob(w, &key, &size);
+
+    if (status != CT_OK)
+        return status;
+    if (*(char *)key == '/')
+        key_list_add(list, (struct bytes){ (char *)key + 1, strlen((char *)key + 1) });
+    free(key);
+    return CT_OK;
 }
 
 static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
 {
-    struct client_store *c = (struct client_store *)store;
+    struct wire *w = begin(store, "list_keys", NULL, 0);
     struct key_list list = { 0 };
     int64_t n = 0;
     ct_status status;
 
-    pthread_mutex_lock(&c->lock);
-    begin(c, STORE_LIST_KEYS);
-    status = send_request(c, "list_keys");
-    if (status == CT_OK)
-        status = get(c, &n, sizeof n, "list_keys");
-    for (int64_t i = 0; i < n && status == CT_OK; i++) {
-        void *key = NULL;
-        size_t size = 0;
-
-        status = get_blob(c, &key, &size, "list_keys");
-        if (status == CT_OK && size > 0 && *(char *)key == '/')
-            key_list_add(&list, (struct bytes){ (char *)key + 1, size - 1 });
-        if (status == CT_OK)
-            free(key);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return key_list_finish(&list, status, keys, count);
+    wire_command(w, STORE_LIST_KEYS);
+    status = ask_count(w, &n);
+    if (status == CT_OK && n > INT_MAX)
+        status = wire_break(w, CT_ERR_PEER, "it claims %lld keys", (long long)n);
+    while (n-- > 0 && status == CT_OK)
+        status = listed_key(w, &list);
+    return end(store, key_list_finish(&list, status, keys, count));
 }
+
+/* ---- The store --------------------------------------------------------------- */
 
 static void client_close(ct_store *store)
 {
     struct client_store *c = (struct client_store *)store;
 
-    if (c->fd >= 0)
-        close(c->fd);
+    wire_close(&c->wire);
     store_host_stop(c->host);
     pthread_mutex_destroy(&c->lock);
-    free(c->out);
     free(c);
 }
 
@@ -501,90 +410,35 @@ static const struct store_ops client_ops = { .kind = "tcp",
                                              .queue_pop = client_queue_pop,
                                              .queue_len = client_queue_len,
                                              .list_keys = client_list_keys,
+                                             .wait_workers = client_wait_workers,
                                              .close = client_close };
 
-/* ---- Connecting ----------------------------------------------------------- */
-
-/* The magic in one send, as PyTorch's server wants it; then a PING, whose echo
- * says that it is a store and that it listens. */
-static ct_status handshake(struct client_store *c, int64_t deadline)
-{
-    const uint32_t magic = STORE_MAGIC, nonce = (uint32_t)getpid();
-    uint32_t echo = 0;
-    ct_status status;
-
-    begin(c, STORE_VALIDATE);
-    put(c, &magic, sizeof magic);
-    status = send_request(c, "connect");
-    if (status != CT_OK)
-        return status;
-    begin(c, STORE_PING);
-    put(c, &nonce, sizeof nonce);
-    status = send_request(c, "connect");
-    if (status == CT_OK)
-        status = socket_read_all(c->fd, &echo, sizeof echo, deadline);
-    if (status != CT_OK)
-        return ct_fail(status, "no store answers at %s: %s", c->where, ct_last_error());
-    return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", c->where);
-}
-
-ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
-                               ct_store **store)
+ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store)
 {
     struct client_store *c = calloc(1, sizeof *c);
-    ct_status status;
 
-    if (!c)
+    if (!c) {
+        close(fd);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
+    }
     c->store = (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms };
-    c->fd = -1;
     pthread_mutex_init(&c->lock, NULL);
-    if (host[0] == '@') {
-        snprintf(c->where, sizeof c->where, "%s", host);
-        status = socket_connect_unix(host + 1, deadline, &c->fd);
-    } else {
-        snprintf(c->where, sizeof c->where, "%s:%d", host, port);
-        status = socket_connect(host, port, deadline, &c->fd);
-    }
-    if (status == CT_OK)
-        status = handshake(c, deadline);
-    if (status != CT_OK) {
-        client_close(&c->store);
-        return status;
-    }
+    wire_open(&c->wire, fd, where, timeout_ms);
     *store = &c->store;
     return CT_OK;
 }
 
-int store_client_socket(const ct_store *store)
+struct wire *store_client_wire(ct_store *store)
 {
-    return store->ops == &client_ops ? ((const struct client_store *)store)->fd : -1;
+    return &((struct client_store *)store)->wire;
 }
 
-ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms, ct_store **store)
+void store_client_hosts(ct_store *store, struct store_host *host)
 {
-    struct store_host *server = NULL;
-    int fd;
-    ct_status status = CT_OK;
+    ((struct client_store *)store)->host = host;
+}
 
-    if (!host || !store || port < 0 || port > 65535 || (port == 0 && !is_master))
-        return ct_fail(CT_ERR_INVALID,
-                       "ct_store_tcp: host %s, port %d; a host and a port from 1 "
-                       "to 65535 are needed",
-                       host ? host : "NULL", port);
-    if (is_master) {
-        status = socket_listen(host, port, &fd);
-        if (status == CT_OK) {
-            port = socket_port(fd);
-            status = store_host_start(fd, &server);
-        }
-    }
-    if (status == CT_OK)
-        status = store_client_connect(host, port, deadline_after(timeout_ms), timeout_ms, store);
-    if (status != CT_OK) {
-        store_host_stop(server);
-        return ct_fail_in(status, "ct_store_tcp: ");
-    }
-    ((struct client_store *)*store)->host = server;
-    return CT_OK;
+int store_client_socket(const ct_store *store)
+{
+    return store->ops == &client_ops ? ((const struct client_store *)store)->wire.fd : -1;
 }

@@ -58,7 +58,9 @@ static ct_status replay_record(struct file_store *f, struct bytes key, struct by
 
     if (key.size > 0 && text[0] == '/') {
         entry = map_get(map, (struct bytes){ text + 1, key.size - 1 });
-        return entry && entry_set(map, entry, value) == 0
+        return entry
+                       && entry_set(map, entry, value_create(map->budget, value.data, value.size))
+                              == 0
                    ? CT_OK
                    : ct_fail(CT_ERR_NOMEM, "no memory for the keys of %s", f->path);
     }

@@ -69,13 +69,16 @@ static ct_status start_thread(struct store_host *host)
 
 ct_status store_host_start(int listen_fd, struct store_host **out)
 {
+    struct store_policy policy = STORE_POLICY_INIT;
     struct store_host *host = calloc(1, sizeof *host);
-    ct_status status;
+    ct_status status = secret_read(&policy.secret, NULL);
 
-    if (!host) {
+    if (!host || status != CT_OK) {
         close(listen_fd);
-        return ct_fail(CT_ERR_NOMEM, "no memory for the store");
+        free(host);
+        return status != CT_OK ? status : ct_fail(CT_ERR_NOMEM, "no memory for the store");
     }
+    policy.open = policy.secret.size == 0;
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     host->base = event_base_new();
     host->stop = host->base ? event_new(host->base, host->stop_fd, EV_READ, on_stop, host) : NULL;
@@ -84,7 +87,7 @@ ct_status store_host_start(int listen_fd, struct store_host **out)
         host_free(host);
         return ct_fail(CT_ERR_SYSTEM, "no event loop for the store: %s", strerror(errno));
     }
-    status = store_server_create(host->base, listen_fd, &host->server);
+    status = store_server_create(host->base, listen_fd, &policy, &host->server);
     if (status == CT_OK)
         status = start_thread(host);
     if (status != CT_OK) {

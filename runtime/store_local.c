@@ -49,7 +49,7 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
 {
     struct entry *entry = map_get(&s->map, key);
 
-    if (!entry || entry_set(&s->map, entry, value) < 0)
+    if (!entry || entry_set(&s->map, entry, value_create(&s->budget, value.data, value.size)) < 0)
         return no_memory();
     return changed(s, key, entry);
 }
@@ -129,8 +129,7 @@ static ct_status local_multi_get(ct_store *store, const struct bytes *keys, int 
     for (; got < count && status == CT_OK; got += status == CT_OK) {
         const struct entry *entry = map_find(&local(store)->map, keys[got]);
 
-        status =
-            value_copy(entry ? entry_value(entry) : (struct bytes){ 0 }, &values[got], &sizes[got]);
+        status = value_copy(entry_value(entry), &values[got], &sizes[got]);
     }
     leave(local(store));
     while (status != CT_OK && got > 0) {
@@ -185,15 +184,16 @@ static ct_status compare_set_locked(struct local_store *s, struct bytes key, str
                                     struct bytes desired, void **value, size_t *bytes)
 {
     const struct entry *entry = map_find(&s->map, key);
-    const int present = entry && entry->present;
+    const struct bytes now = entry_value(entry);
+    const int present = entry && entry->value;
     ct_status status;
 
     if (!present && expected.size > 0)
         return value_copy(expected, value, bytes);
     if (present
-        && (entry->value_size != expected.size
-            || (expected.size > 0 && memcmp(entry->value, expected.data, expected.size))))
-        return value_copy(entry_value(entry), value, bytes);
+        && (now.size != expected.size
+            || (expected.size > 0 && memcmp(now.data, expected.data, expected.size))))
+        return value_copy(now, value, bytes);
     status = set_locked(s, key, desired);
     return status == CT_OK ? value_copy(desired, value, bytes) : status;
 }
@@ -219,7 +219,7 @@ static ct_status local_delete(ct_store *store, struct bytes key, int *deleted)
     if (status != CT_OK)
         return status;
     entry = map_find(&s->map, key);
-    *deleted = entry && entry->present;
+    *deleted = entry && entry->value;
     if (*deleted) {
         entry_delete(&s->map, entry);
         map_drop_if_idle(&s->map, entry);
@@ -287,7 +287,7 @@ static ct_status local_queue_push(ct_store *store, struct bytes key, struct byte
     if (status != CT_OK)
         return status;
     entry = map_get(&s->map, key);
-    if (!entry || entry_push(entry, value) < 0)
+    if (!entry || entry_push(&s->map, entry, value_create(&s->budget, value.data, value.size)) < 0)
         status = no_memory();
     pthread_cond_broadcast(&s->stored);
     leave(s);
@@ -298,29 +298,29 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
                                  size_t *bytes)
 {
     struct local_store *s = local(store);
-    struct queued *queued = NULL;
+    struct value *popped = NULL;
     struct entry *entry;
     ct_status status = check_queues(s);
 
     if (status == CT_OK)
         status = enter(s, 1);
-    while (status == CT_OK && !queued) { /* a key of that name ends the wait too, but is no queue */
+    while (status == CT_OK && !popped) { /* a key of that name ends the wait too, but is no queue */
         entry = map_find(&s->map, key);
-        queued = entry ? entry_pop(entry) : NULL;
-        if (!queued && entry && entry->present && clock_ms() >= deadline) {
+        popped = entry ? entry_pop(&s->map, entry) : NULL;
+        if (!popped && entry && entry->value && clock_ms() >= deadline) {
             leave(s);
             return ct_fail(CT_ERR_TIMEOUT, "the queue \"%.*s\" is empty", (int)key.size,
                            (const char *)key.data);
         }
-        if (!queued && entry && entry->present)
+        if (!popped && entry && entry->value)
             sleep_until_stored(s, deadline);
-        else if (!queued)
+        else if (!popped)
             status = wait_inside(s, &key, 1, deadline);
     }
     if (status != CT_OK)
         return status;
-    status = value_copy((struct bytes){ queued->data, queued->size }, value, bytes);
-    free(queued);
+    status = value_copy((struct bytes){ popped->data, popped->size }, value, bytes);
+    value_release(popped);
     map_drop_if_idle(&s->map, entry);
     leave(s);
     return status;
@@ -336,14 +336,9 @@ static ct_status local_queue_len(ct_store *store, struct bytes key, int64_t *len
     if (status != CT_OK)
         return status;
     entry = map_find(&local(store)->map, key);
-    *length = entry ? entry->queue_length : 0;
+    *length = entry_queued(entry);
     leave(local(store));
     return CT_OK;
-}
-
-static void list_key(const struct entry *entry, void *arg)
-{
-    key_list_add(arg, (struct bytes){ entry->key, entry->key_size });
 }
 
 static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
@@ -353,7 +348,8 @@ static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
 
     if (status != CT_OK)
         return status;
-    map_each(&local(store)->map, list_key, &list);
+    for (const struct entry *entry = local(store)->map.oldest; entry; entry = entry->newer)
+        key_list_add(&list, entry_key(entry));
     leave(local(store));
     return key_list_finish(&list, CT_OK, keys, count);
 }
@@ -383,7 +379,8 @@ ct_status local_store_init(struct local_store *store, const char *kind,
     store->store.ops = strcmp(kind, "file") ? &hash_ops : &file_ops;
     store->store.timeout_ms = timeout_ms;
     store->hooks = hooks;
-    if (map_init(&store->map) < 0)
+    store->budget = (struct budget){ .limit = SIZE_MAX };
+    if (map_init(&store->map, &store->budget) < 0)
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -25,6 +25,7 @@ struct local_store {
     const struct local_hooks *hooks;
     pthread_mutex_t mutex;
     pthread_cond_t stored;
+    struct budget budget; /* no limit: it is the caller's own memory */
     struct map map;
 };
 

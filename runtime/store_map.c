@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_map.c - a chained hash table that doubles, with a seed nobody outside knows. */
+/* store_map.c - a hash table that never stops to grow.
+ *
+ * Linear hashing (Litwin, "Linear hashing: a new tool for file and table
+ * addressing", VLDB 1980): each new entry adds one bucket and splits one, so no
+ * insertion pays for moving all the others, and no client waits for it.  The
+ * seed is random, so that nobody outside can make keys that collide. */
 #include "runtime/store_map.h"
 
 #include <errno.h>
@@ -9,9 +14,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define FIRST_BUCKETS 256
+#define FIRST_BUCKETS 64
 
-/* wyhash's mixing step over 8 bytes at a time; the seed keeps keys that collide unguessable. */
+/* wyhash's mixing step over 8 bytes at a time. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     __extension__ const unsigned __int128 product = (unsigned __int128)a * b;
@@ -27,7 +32,7 @@ static uint64_t hash_key(const struct map *map, struct bytes key)
 
     for (; left >= 8; left -= 8, at += 8) {
         memcpy(&word, at, 8);
-        hash = mix(hash ^ word, 0xa0761d6478bd642fu);
+        hash = mix(hash ^ word, 0xa0761d6478bd642fu ^ map->seed);
     }
     word = 0;
     if (left > 0)
@@ -35,40 +40,63 @@ static uint64_t hash_key(const struct map *map, struct bytes key)
     return mix(hash ^ word, 0xe7037ed1a0b428dbu ^ map->seed);
 }
 
-int map_init(struct map *map)
+int map_init(struct map *map, struct budget *budget)
 {
-    memset(map, 0, sizeof *map);
+    *map = (struct map){ .budget = budget, .bucket_count = 1, .bucket_room = FIRST_BUCKETS };
     if (getrandom(&map->seed, sizeof map->seed, 0) != (ssize_t)sizeof map->seed)
         map->seed = (uint64_t)(uintptr_t)map;
-    map->bucket_count = FIRST_BUCKETS;
-    map->buckets = calloc(map->bucket_count, sizeof *map->buckets);
-    return map->buckets ? 0 : -1;
+    map->buckets = malloc(map->bucket_room * sizeof(struct entry *));
+    if (!map->buckets)
+        return -1;
+    map->buckets[0] = NULL;
+    return 0;
 }
 
-static void entry_free(struct entry *entry)
-{
-    while (entry->queue)
-        free(entry_pop(entry));
-    free(entry->value);
-    free(entry);
-}
+/* ---- Buckets ---------------------------------------------------------------- */
 
-void map_done(struct map *map)
+/* The largest power of two that is not above the number of buckets. */
+static size_t level(const struct map *map)
 {
-    for (size_t i = 0; i < map->bucket_count && map->buckets; i++)
-        while (map->buckets[i]) {
-            struct entry *next = map->buckets[i]->next;
-
-            entry_free(map->buckets[i]);
-            map->buckets[i] = next;
-        }
-    free(map->buckets);
-    map->buckets = NULL;
+    return (size_t)1 << (63 - __builtin_clzll(map->bucket_count));
 }
 
 static struct entry **place(const struct map *map, uint64_t hash)
 {
-    return &map->buckets[hash & (map->bucket_count - 1)];
+    const size_t base = level(map), wide = hash & (2 * base - 1);
+
+    return &map->buckets[wide < map->bucket_count ? wide : hash & (base - 1)];
+}
+
+/* One bucket more: the entries that belong there leave the one they shared. */
+static void split_one(struct map *map)
+{
+    const size_t added = map->bucket_count;
+    struct entry **from, **to;
+
+    if (added == map->bucket_room) {
+        struct entry **more = budget_resize(map->budget, map->buckets, added * sizeof *more,
+                                            2 * added * sizeof *more);
+
+        if (!more)
+            return; /* chains get longer, nothing breaks */
+        map->buckets = more;
+        map->bucket_room = 2 * added;
+    }
+    from = &map->buckets[added - level(map)];
+    to = &map->buckets[added];
+    map->bucket_count++;
+    while (*from) {
+        struct entry *entry = *from;
+
+        if (place(map, entry->hash) == &map->buckets[added]) {
+            *from = entry->next;
+            *to = entry;
+            to = &entry->next;
+        } else {
+            from = &entry->next;
+        }
+    }
+    *to = NULL;
 }
 
 struct entry *map_find(const struct map *map, struct bytes key)
@@ -83,43 +111,21 @@ struct entry *map_find(const struct map *map, struct bytes key)
     return entry;
 }
 
-static void grow(struct map *map)
-{
-    struct map larger = *map;
-
-    larger.bucket_count *= 2;
-    larger.buckets = calloc(larger.bucket_count, sizeof *larger.buckets);
-    if (!larger.buckets)
-        return; /* chains get longer, nothing breaks */
-    for (size_t i = 0; i < map->bucket_count; i++)
-        while (map->buckets[i]) {
-            struct entry *entry = map->buckets[i], **to = place(&larger, entry->hash);
-
-            map->buckets[i] = entry->next;
-            entry->next = *to;
-            *to = entry;
-        }
-    free(map->buckets);
-    *map = larger;
-}
-
 struct entry *map_get(struct map *map, struct bytes key)
 {
     struct entry *entry = map_find(map, key), **to;
 
     if (entry)
         return entry;
-    entry = calloc(1, sizeof *entry + key.size);
+    entry = budget_alloc(map->budget, sizeof *entry + key.size);
     if (!entry)
         return NULL;
     if (map->entries >= map->bucket_count)
-        grow(map);
-    entry->hash = hash_key(map, key);
-    entry->key_size = key.size;
+        split_one(map);
+    *entry = (struct entry){ .hash = hash_key(map, key), .key_size = key.size };
+    entry->waiters = (struct link){ &entry->waiters, &entry->waiters };
     if (key.size > 0)
         memcpy(entry->key, key.data, key.size);
-    entry->queue_end = &entry->queue;
-    entry->waiters_end = &entry->waiters;
     to = place(map, entry->hash);
     entry->next = *to;
     *to = entry;
@@ -127,85 +133,118 @@ struct entry *map_get(struct map *map, struct bytes key)
     return entry;
 }
 
+static void entry_free(struct map *map, struct entry *entry)
+{
+    while (entry->queue)
+        value_release(entry_pop(map, entry));
+    value_release(entry->value);
+    budget_free(map->budget, entry, sizeof *entry + entry->key_size);
+}
+
 void map_drop_if_idle(struct map *map, struct entry *entry)
 {
     struct entry **link = place(map, entry->hash);
 
-    if (entry->present || entry->queue || entry->waiters)
+    if (entry->value || entry->queue || entry->waiting > 0)
         return;
     while (*link != entry)
         link = &(*link)->next;
     *link = entry->next;
     map->entries--;
-    entry_free(entry);
+    entry_free(map, entry);
 }
 
-static int make_room(struct entry *entry, size_t size)
+void map_done(struct map *map)
 {
-    unsigned char *value;
+    for (size_t i = 0; map->buckets && i < map->bucket_count; i++)
+        while (map->buckets[i]) {
+            struct entry *next = map->buckets[i]->next;
 
-    if (size <= entry->value_room)
-        return 0;
-    value = realloc(entry->value, size);
+            entry_free(map, map->buckets[i]);
+            map->buckets[i] = next;
+        }
+    free(map->buckets);
+    map->buckets = NULL;
+}
+
+/* ---- Values ----------------------------------------------------------------- */
+
+static void join_the_keys(struct map *map, struct entry *entry)
+{
+    entry->since = ++map->now;
+    entry->newer = NULL;
+    entry->older = map->newest;
+    *(map->newest ? &map->newest->newer : &map->oldest) = entry;
+    map->newest = entry;
+    map->keys++;
+}
+
+static void leave_the_keys(struct map *map, struct entry *entry)
+{
+    *(entry->older ? &entry->older->newer : &map->oldest) = entry->newer;
+    *(entry->newer ? &entry->newer->older : &map->newest) = entry->older;
+    map->keys--;
+}
+
+int entry_set(struct map *map, struct entry *entry, struct value *value)
+{
     if (!value)
         return -1;
+    if (entry->value)
+        value_release(entry->value);
+    else
+        join_the_keys(map, entry);
     entry->value = value;
-    entry->value_room = size;
-    return 0;
-}
-
-static void make_present(struct map *map, struct entry *entry)
-{
-    map->keys += !entry->present;
-    entry->present = 1;
-}
-
-int entry_set(struct map *map, struct entry *entry, struct bytes value)
-{
-    if (make_room(entry, value.size) < 0)
-        return -1;
-    if (value.size > 0)
-        memmove(entry->value, value.data, value.size);
-    entry->value_size = value.size;
-    make_present(map, entry);
-    return 0;
-}
-
-int entry_append(struct map *map, struct entry *entry, struct bytes value)
-{
-    const size_t old = entry->present ? entry->value_size : 0, size = old + value.size;
-
-    /* Doubled, or many small appends would copy the value each time. */
-    if (size > entry->value_room && make_room(entry, size < 2 * old ? 2 * old : size) < 0)
-        return -1;
-    if (value.size > 0)
-        memcpy(entry->value + old, value.data, value.size);
-    entry->value_size = size;
-    make_present(map, entry);
     return 0;
 }
 
 void entry_delete(struct map *map, struct entry *entry)
 {
-    map->keys -= entry->present;
-    entry->present = 0;
-    free(entry->value);
+    if (!entry->value)
+        return;
+    leave_the_keys(map, entry);
+    value_release(entry->value);
     entry->value = NULL;
-    entry->value_size = entry->value_room = 0;
+}
+
+/* In place, unless an answer that is on its way still shows the old value.  Room is
+ * doubled, or many small appends would copy the value each time. */
+int entry_append(struct map *map, struct entry *entry, struct bytes more)
+{
+    struct value *value = entry->value;
+    const size_t old = value ? value->size : 0, size = old + more.size;
+
+    if (!value)
+        return entry_set(map, entry, value_create(map->budget, more.data, more.size));
+    if (value->holders > 1) {
+        if (entry_set(map, entry, value_create(map->budget, value->data, old)) < 0)
+            return -1;
+        value = entry->value;
+    }
+    if (size > value->room) {
+        value = value_reserve(value, size < 2 * old ? 2 * old : size);
+        if (!value)
+            return -1;
+        entry->value = value;
+    }
+    if (more.size > 0)
+        memcpy(value->data + old, more.data, more.size);
+    value->size = size;
+    return 0;
 }
 
 int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum)
 {
+    struct value *value = entry->value;
     char text[32];
     int64_t old = 0;
     int length;
 
-    if (entry->present) {
-        const size_t size =
-            entry->value_size < sizeof text - 1 ? entry->value_size : sizeof text - 1;
+    if (value) {
+        const size_t size = value->size < sizeof text - 1 ? value->size : sizeof text - 1;
         char *end;
 
-        memcpy(text, entry->value, size);
+        memcpy(text, value->data, size);
         text[size] = 0;
         errno = 0;
         old = strtoll(text, &end, 10);
@@ -214,42 +253,52 @@ int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum)
     }
     *sum = (int64_t)((uint64_t)old + (uint64_t)delta); /* wraps, as PyTorch's does */
     length = snprintf(text, sizeof text, "%" PRId64, *sum);
-    return entry_set(map, entry, (struct bytes){ text, (size_t)length }) < 0 ? -2 : 0;
+    if (value && value->holders == 1 && value->room >= (size_t)length) {
+        memcpy(value->data, text, (size_t)length);
+        value->size = (size_t)length;
+        return 0;
+    }
+    return entry_set(map, entry, value_create(map->budget, text, (size_t)length)) < 0 ? -2 : 0;
 }
 
-int entry_push(struct entry *entry, struct bytes value)
-{
-    struct queued *queued = malloc(sizeof *queued + value.size);
+/* ---- Queues ----------------------------------------------------------------- */
 
-    if (!queued)
+int entry_push(struct map *map, struct entry *entry, struct value *value)
+{
+    struct queued *queued = value ? budget_alloc(map->budget, sizeof *queued) : NULL;
+
+    if (queued && !entry->queue) {
+        entry->queue = budget_alloc(map->budget, sizeof *entry->queue);
+        if (entry->queue)
+            *entry->queue = (struct queue){ .end = &entry->queue->first };
+    }
+    if (!queued || !entry->queue) {
+        budget_free(map->budget, queued, sizeof *queued);
+        value_release(value);
         return -1;
-    queued->next = NULL;
-    queued->size = value.size;
-    if (value.size > 0)
-        memcpy(queued->data, value.data, value.size);
-    *entry->queue_end = queued;
-    entry->queue_end = &queued->next;
-    entry->queue_length++;
+    }
+    *queued = (struct queued){ .value = value };
+    *entry->queue->end = queued;
+    entry->queue->end = &queued->next;
+    entry->queue->length++;
     return 0;
 }
 
-struct queued *entry_pop(struct entry *entry)
+struct value *entry_pop(struct map *map, struct entry *entry)
 {
-    struct queued *first = entry->queue;
+    struct queue *queue = entry->queue;
+    struct queued *first;
+    struct value *value;
 
-    if (!first)
+    if (!queue)
         return NULL;
-    entry->queue = first->next;
-    if (!entry->queue)
-        entry->queue_end = &entry->queue;
-    entry->queue_length--;
-    return first;
-}
-
-void map_each(const struct map *map, void (*fn)(const struct entry *entry, void *arg), void *arg)
-{
-    for (size_t i = 0; i < map->bucket_count; i++)
-        for (struct entry *entry = map->buckets[i]; entry; entry = entry->next)
-            if (entry->present)
-                fn(entry, arg);
+    first = queue->first;
+    value = first->value;
+    queue->first = first->next;
+    budget_free(map->budget, first, sizeof *first);
+    if (--queue->length == 0) {
+        budget_free(map->budget, queue, sizeof *queue);
+        entry->queue = NULL;
+    }
+    return value;
 }

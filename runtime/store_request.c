@@ -5,14 +5,15 @@
  * which number comes last.  The reader always knows how many bytes it needs
  * before it can go on; it keeps what was understood, so a request that comes in
  * a thousand pieces is parsed once, and memory grows with what really came,
- * never with what a length claims. */
+ * never with what a length claims.  A large blob comes into memory of its own,
+ * so that a SET can keep it without another copy. */
 #include "runtime/store_request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES ((size_t)1 << 30) /* of one request; PyTorch's own limit is 8 MiB a value */
 #define MOST_BLOBS ((uint64_t)1 << 22)
+#define LARGE ((size_t)64 << 10)     /* a blob from here on has memory of its own */
 #define KEEP_ROOM ((size_t)64 << 10) /* of a finished request's memory, for the next */
 
 struct shape {
@@ -35,7 +36,9 @@ static const struct shape shapes[STORE_COMMANDS] = {
     [STORE_BARRIER] = { 1, 8 },
 };
 
-enum step { COMMAND, HOW_MANY, LENGTH, BLOB, NUMBER, WHOLE };
+enum step { COMMAND, HOW_MANY, LENGTH, BLOB, LARGE_BLOB, NUMBER, WHOLE };
+
+#define NO_ROOM "the store has no memory left for its request (store-memory in job.ini)"
 
 static void bad(struct request_reader *r, const char *why)
 {
@@ -93,34 +96,76 @@ static void read_length(struct request_reader *r)
 {
     const uint64_t size = u64_at(r, r->parsed);
 
-    if (size > MOST_BYTES || r->parsed + size > MOST_BYTES) {
-        bad(r, "it sent a request larger than is allowed");
+    if (size > r->most || r->parsed + r->large_total + size > r->most) {
+        bad(r, "it sent a request larger than is allowed (store-request in job.ini)");
         return;
     }
     r->parsed += 8;
-    r->step = BLOB;
-    r->need = r->parsed + size;
+    if (size < LARGE) {
+        r->step = BLOB;
+        r->need = r->parsed + size;
+        return;
+    }
+    r->step = LARGE_BLOB;
+    r->large_size = size;
+    r->large_total += size;
+    r->large = value_create(r->budget, NULL, 0);
+    if (!r->large)
+        bad(r, NO_ROOM);
 }
 
-/* The buffer may still move: until the request is whole, data holds an offset. */
-static void read_blob(struct request_reader *r)
+static void add_blob(struct request_reader *r, struct blob blob)
 {
     if (r->count == r->blob_room) {
         const size_t room = r->blob_room ? 2 * r->blob_room : 4;
-        struct bytes *blobs = realloc(r->blobs, room * sizeof *blobs);
+        struct blob *blobs =
+            budget_resize(r->budget, r->blobs, r->blob_room * sizeof *blobs, room * sizeof *blobs);
 
         if (!blobs) {
-            bad(r, "there is no memory for its request");
+            bad(r, NO_ROOM);
+            value_release(blob.value);
             return;
         }
         r->blobs = blobs;
         r->blob_room = room;
     }
-    r->blobs[r->count++] =
-        (struct bytes){ (const void *)(uintptr_t)r->parsed, r->need - r->parsed };
-    r->parsed = r->need;
+    r->blobs[r->count++] = blob;
     r->blobs_left--;
     next_step(r);
+}
+
+/* The buffer may still move: until the request is whole, data holds an offset. */
+static void read_blob(struct request_reader *r)
+{
+    const size_t start = r->parsed;
+
+    r->parsed = r->need;
+    add_blob(r, (struct blob){ { (const void *)(uintptr_t)start, r->need - start }, NULL });
+}
+
+/* Bytes of the large blob, and how many were of use. */
+static size_t read_large(struct request_reader *r, const unsigned char *data, size_t bytes)
+{
+    struct value *value = r->large;
+    const size_t left = r->large_size - value->size, n = left < bytes ? left : bytes;
+
+    if (value->size + n > value->room) {
+        const size_t room = 2 * (value->size + n);
+
+        value = value_reserve(value, room < r->large_size ? room : r->large_size);
+        if (!value) {
+            bad(r, NO_ROOM);
+            return 0;
+        }
+        r->large = value;
+    }
+    memcpy(value->data + value->size, data, n);
+    value->size += n;
+    if (value->size == r->large_size) {
+        r->large = NULL;
+        add_blob(r, (struct blob){ { value->data, value->size }, value });
+    }
+    return n;
 }
 
 static void read_number(struct request_reader *r)
@@ -140,13 +185,14 @@ static void read_number(struct request_reader *r)
 static void finish(struct request_reader *r)
 {
     for (size_t i = 0; i < r->count; i++)
-        r->blobs[i].data = r->data + (uintptr_t)r->blobs[i].data;
+        if (!r->blobs[i].value)
+            r->blobs[i].bytes.data = r->data + (uintptr_t)r->blobs[i].bytes.data;
 }
 
 /* As far as the bytes that are there allow. */
 static void parse(struct request_reader *r)
 {
-    while (!r->bad && r->step != WHOLE && r->size >= r->need) {
+    while (!r->bad && r->step != WHOLE && r->step != LARGE_BLOB && r->size >= r->need) {
         switch ((enum step)r->step) {
         case COMMAND:
             read_command(r);
@@ -163,6 +209,7 @@ static void parse(struct request_reader *r)
         case NUMBER:
             read_number(r);
             break;
+        case LARGE_BLOB:
         case WHOLE:
             break;
         }
@@ -180,14 +227,25 @@ static int make_room(struct request_reader *r, size_t size)
         return 0;
     while (room < size)
         room *= 2;
-    data = realloc(r->data, room);
+    data = budget_resize(r->budget, r->data, r->room, room);
     if (!data) {
-        bad(r, "there is no memory for its request");
+        bad(r, NO_ROOM);
         return -1;
     }
     r->data = data;
     r->room = room;
     return 0;
+}
+
+static size_t read_small(struct request_reader *r, const unsigned char *data, size_t bytes)
+{
+    const size_t wanted = r->need - r->size, n = wanted < bytes ? wanted : bytes;
+
+    if (make_room(r, r->size + n) < 0)
+        return 0;
+    memcpy(r->data + r->size, data, n);
+    r->size += n;
+    return n;
 }
 
 size_t request_read(struct request_reader *r, const unsigned char *data, size_t bytes)
@@ -197,14 +255,10 @@ size_t request_read(struct request_reader *r, const unsigned char *data, size_t 
     if (r->size == 0)
         r->need = 1;
     while (!r->bad && r->step != WHOLE && used < bytes) {
-        const size_t wanted = r->need - r->size;
-        const size_t n = wanted < bytes - used ? wanted : bytes - used;
-
-        if (make_room(r, r->size + n) < 0)
-            break;
-        memcpy(r->data + r->size, data + used, n);
-        r->size += n;
-        used += n;
+        if (r->step == LARGE_BLOB)
+            used += read_large(r, data + used, bytes - used);
+        else
+            used += read_small(r, data + used, bytes - used);
         parse(r);
     }
     return used;
@@ -228,26 +282,42 @@ int request_command(const struct request_reader *r)
     return r->size > 0 ? r->data[0] : -1;
 }
 
+static void release_large(struct request_reader *r)
+{
+    for (size_t i = 0; r->large_total > 0 && i < r->count; i++)
+        value_release(r->blobs[i].value);
+    value_release(r->large);
+    r->large = NULL;
+    r->large_total = 0;
+}
+
+static void free_buffers(struct request_reader *r)
+{
+    budget_free(r->budget, r->data, r->room);
+    budget_free(r->budget, r->blobs, r->blob_room * sizeof *r->blobs);
+    r->data = NULL;
+    r->blobs = NULL;
+    r->room = r->blob_room = 0;
+}
+
 void request_next(struct request_reader *r)
 {
-    if (r->room > KEEP_ROOM) {
-        free(r->data);
-        r->data = NULL;
-        r->room = 0;
-    }
-    if (r->blob_room * sizeof *r->blobs > KEEP_ROOM) {
-        free(r->blobs);
-        r->blobs = NULL;
-        r->blob_room = 0;
-    }
+    release_large(r);
+    if (r->room + r->blob_room * sizeof *r->blobs > KEEP_ROOM)
+        free_buffers(r);
     r->size = r->parsed = r->need = r->count = 0;
     r->step = COMMAND;
     r->number = 0;
 }
 
+void request_rest(struct request_reader *r)
+{
+    if (r->size == 0)
+        free_buffers(r);
+}
+
 void request_done(struct request_reader *r)
 {
-    free(r->data);
-    free(r->blobs);
-    memset(r, 0, sizeof *r);
+    release_large(r);
+    free_buffers(r);
 }

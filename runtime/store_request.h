@@ -4,6 +4,7 @@
 #define RUNTIME_STORE_REQUEST_H
 
 #include "runtime/store.h"
+#include "runtime/store_value.h"
 
 #define STORE_MAGIC 0x3C85F7CEu
 
@@ -30,24 +31,34 @@ enum store_command {
     STORE_COMMANDS
 };
 
+/* One key or value of a request. */
+struct blob {
+    struct bytes bytes;  /* into the reader's buffer, or into: */
+    struct value *value; /* a large one came into memory of its own, which may be held; or NULL */
+};
+
 struct request_args {
     enum store_command command;
-    const struct bytes *blobs; /* into the reader's buffer */
+    const struct blob *blobs;
     size_t count;
     int64_t number; /* the u32 or i64 argument, where there is one */
 };
 
 enum request_state { REQUEST_PARTIAL, REQUEST_WHOLE, REQUEST_BAD };
 
-/* Zeroed is empty. */
+/* Zeroed, but for these two, is empty. */
 struct request_reader {
-    unsigned char *data; /* the request so far */
+    struct budget *budget;
+    size_t most;         /* bytes of one request */
+    unsigned char *data; /* the request so far, without its large blobs */
     size_t size, room;
     size_t parsed; /* bytes understood */
     size_t need;   /* bytes that must be there before parsing goes on */
-    struct bytes *blobs;
+    struct blob *blobs;
     size_t count, blob_room;
     uint64_t blobs_left; /* of a counted list */
+    struct value *large; /* the blob that is coming in, if it is large */
+    size_t large_size, large_total;
     int step;
     int64_t number;
     int bad;
@@ -59,6 +70,7 @@ size_t request_read(struct request_reader *reader, const unsigned char *data, si
 enum request_state request_state(struct request_reader *reader, struct request_args *args);
 int request_command(const struct request_reader *reader); /* -1: not a byte yet */
 void request_next(struct request_reader *reader);         /* the whole one was carried out */
+void request_rest(struct request_reader *reader);         /* nothing more for now: no memory kept */
 void request_done(struct request_reader *reader);
 
 #endif

@@ -1,204 +1,166 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_server.c - the store on sockets: libevent around store_table.c.
+/* store_server.c - the store on sockets: a listener and its connections, on libevent.
  *
- * accept -> read -> table_feed() -> replies into the client's output buffer ->
- * write.  A client that does not read its answers is not read any further
- * (OUTPUT_HIGH); one that does not show the magic in time is closed, since
- * PyTorch's client would wait for ever on a silent server; when descriptors run
- * out a spare one is given up to accept and close, so that the listener does
- * not spin.  No names are looked up. */
+ * A connection is a guest until it has shown who it is (store_door.c); a guest that
+ * takes long is closed, since PyTorch's client would wait for ever on a silent
+ * server.  There is an upper bound to how many there are.  When descriptors run
+ * out, a spare one is given up to accept and close, so that the listener does not
+ * spin.  No names are looked up. */
+#include <arpa/inet.h>
 #include <errno.h>
-#include <event2/buffer.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
-#include "runtime/store.h"
-#include "runtime/store_table.h"
+#include "runtime/store_conn.h"
 
-#define OUTPUT_HIGH (4u << 20)
-#define OUTPUT_LOW (1u << 20)
-#define READ_BYTES (256 << 10)
-#define HANDSHAKE_SECONDS 10
+#define GUEST_SECONDS 10
+#define ACCEPTS 64 /* at a time; then those who are there already have their turn */
 
-struct client {
-    struct client *next, **link;
-    struct store_server *server;
-    struct table_client *table;
-    struct event *readable, *writable;
-    struct evbuffer *in, *out;
-    int fd;
-    int stalled; /* not read while it does not read */
-};
+/* ---- Refusals --------------------------------------------------------------- */
 
-struct store_server {
-    struct event_base *base;
-    struct event *acceptable;
-    struct table *table;
-    struct client *clients;
-    int count;
-    int listener, spare;
-    int is_unix;
-};
-
-static void client_close(struct client *client, const char *why)
+static void describe_peer(int fd, char *text, size_t size)
 {
-    if (why)
-        log_line(LOG_WARN, "store: a client was closed: %s", why);
-    *client->link = client->next;
-    if (client->next)
-        client->next->link = client->link;
-    client->server->count--;
-    table_client_destroy(client->table);
-    if (client->readable)
-        event_free(client->readable);
-    if (client->writable)
-        event_free(client->writable);
-    if (client->in)
-        evbuffer_free(client->in);
-    if (client->out)
-        evbuffer_free(client->out);
-    close(client->fd);
-    free(client);
-}
+    struct sockaddr_storage address = { 0 };
+    socklen_t length = sizeof address;
+    const struct sockaddr_in *v4 = (const void *)&address;
+    const struct sockaddr_in6 *v6 = (const void *)&address;
+    char host[64] = "";
 
-/* ---- Out ------------------------------------------------------------------ */
-
-/* May run while another client is fed, so it never closes: a broken pipe shows
- * when this client is written or read. */
-static void take_reply(void *owner, const void *data, size_t bytes)
-{
-    struct client *client = owner;
-
-    if (evbuffer_get_length(client->out) == 0)
-        event_add(client->writable, NULL);
-    evbuffer_add(client->out, data, bytes);
-}
-
-/* What goes out at once need not wait for the loop. */
-static int write_now(struct client *client)
-{
-    while (evbuffer_get_length(client->out) > 0)
-        if (evbuffer_write(client->out, client->fd) <= 0)
-            return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    event_del(client->writable);
-    return 0;
-}
-
-/* ---- In ------------------------------------------------------------------- */
-
-/* Feeds what is there, a contiguous run at a time, while the answers are read. */
-static int feed(struct client *client, const char **why)
-{
-    while (evbuffer_get_length(client->in) > 0) {
-        const size_t run = evbuffer_get_contiguous_space(client->in);
-
-        if (evbuffer_get_length(client->out) > OUTPUT_HIGH) {
-            client->stalled = 1;
-            event_del(client->readable);
-            return 0;
-        }
-        if (table_feed(client->table, evbuffer_pullup(client->in, (ev_ssize_t)run), run, why) < 0)
-            return -1;
-        evbuffer_drain(client->in, run);
+    if (getpeername(fd, (struct sockaddr *)&address, &length) < 0
+        || (address.ss_family != AF_INET && address.ss_family != AF_INET6)) {
+        snprintf(text, size, "a client");
+        return;
     }
-    return 0;
+    if (address.ss_family == AF_INET)
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+    else
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+    snprintf(text, size, "the client at %s port %d", host,
+             ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port));
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+void server_refused(struct store_server *s, const struct conn *conn, const char *why)
 {
-    struct client *client = arg;
-    const char *why = NULL;
+    const size_t most = sizeof s->refusals / sizeof *s->refusals;
+    char who[128];
+
+    for (size_t i = 0; i < most; i++) {
+        if (s->refusals[i].why && strcmp(s->refusals[i].why, why) != 0)
+            continue;
+        s->refusals[i].why = why;
+        if (s->refusals[i].count++ > 0)
+            return;
+        describe_peer(conn->fd, who, sizeof who);
+        log_line(LOG_WARN, "store: %s was closed: %s", who, why);
+        return;
+    }
+}
+
+static void say_the_rest(const struct store_server *s)
+{
+    const size_t most = sizeof s->refusals / sizeof *s->refusals;
+
+    for (size_t i = 0; i < most && s->refusals[i].why; i++)
+        if (s->refusals[i].count > 1)
+            log_line(LOG_WARN, "store: so were %lu more: %s", s->refusals[i].count - 1,
+                     s->refusals[i].why);
+}
+
+/* ---- Guests and clients ----------------------------------------------------- */
+
+static struct conn *first_guest(const struct store_server *s)
+{
+    return link_alone(&s->guests) ? NULL : (struct conn *)s->guests.next; /* `all` comes first */
+}
+
+static void wait_for_guests(struct store_server *s)
+{
+    const struct conn *guest = first_guest(s);
+    struct timeval time = { 0, 0 };
+
+    if (!guest || event_pending(&s->patience, EV_TIMEOUT, NULL))
+        return;
+    time.tv_sec = 1 + time_left_ms(guest->came + GUEST_SECONDS * 1000, GUEST_SECONDS * 1000) / 1000;
+    event_add(&s->patience, &time);
+}
+
+/* The longest here come first. */
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+    struct store_server *s = arg;
+    struct conn *guest;
 
     (void)fd;
     (void)what;
-    if (write_now(client) < 0) {
-        client_close(client, NULL);
-        return;
-    }
-    if (client->stalled && evbuffer_get_length(client->out) < OUTPUT_LOW) {
-        client->stalled = 0;
-        event_add(client->readable, NULL);
-        if (feed(client, &why) < 0)
-            client_close(client, why);
-    }
+    while ((guest = first_guest(s)) && guest->came + GUEST_SECONDS * 1000 <= clock_ms())
+        conn_close(guest, guest->last_words ? NULL : "it did not say what it is in time");
+    wait_for_guests(s);
+    server_work(s);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+void server_let_in(struct conn *conn)
 {
-    struct client *client = arg;
-    const char *why = NULL;
-    const int was_valid = table_client_is_valid(client->table);
-    int n;
-
-    if (what & EV_TIMEOUT) {
-        client_close(client, "it did not say what it is in time");
-        return;
-    }
-    n = evbuffer_read(client->in, fd, READ_BYTES);
-    if (n <= 0) {
-        if (n == 0 || (errno != EAGAIN && errno != EINTR))
-            client_close(client, NULL);
-        return;
-    }
-    if (feed(client, &why) < 0) {
-        write_now(client); /* answers to what came before are due */
-        client_close(client, why);
-        return;
-    }
-    if (!was_valid && table_client_is_valid(client->table))
-        event_remove_timer(client->readable); /* from here on it may be silent for days */
-    if (write_now(client) < 0)
-        client_close(client, NULL);
+    conn->known = 1;
+    link_out(&conn->all);
+    link_last(&conn->server->conns, &conn->all);
 }
 
-/* ---- Accepting ------------------------------------------------------------ */
-
-static int client_start(struct client *client)
+void server_back_to_guests(struct conn *conn)
 {
-    const struct timeval patience = { HANDSHAKE_SECONDS, 0 };
-    struct store_server *s = client->server;
+    struct store_server *s = conn->server;
 
-    client->in = evbuffer_new();
-    client->out = evbuffer_new();
-    client->table = table_client_create(s->table, take_reply, client);
-    client->readable = event_new(s->base, client->fd, EV_READ | EV_PERSIST, on_readable, client);
-    client->writable = event_new(s->base, client->fd, EV_WRITE | EV_PERSIST, on_writable, client);
-    if (!client->in || !client->out || !client->table || !client->readable || !client->writable)
-        return -1;
-    return event_add(client->readable, &patience);
+    conn->came = clock_ms();
+    link_out(&conn->all);
+    link_last(&s->guests, &conn->all);
+    wait_for_guests(s);
 }
 
-static void client_create(struct store_server *s, int fd)
+void server_gone(struct conn *conn)
 {
-    struct client *client = calloc(1, sizeof *client);
+    link_out(&conn->all);
+    conn->server->count--;
+}
 
-    if (!client) {
+/* ---- Accepting -------------------------------------------------------------- */
+
+static void welcome(struct store_server *s, int fd)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    uid_t uid;
+
+    if (!conn) {
         close(fd);
         return;
     }
-    client->server = s;
-    client->fd = fd;
-    client->next = s->clients;
-    client->link = &s->clients;
-    if (s->clients)
-        s->clients->link = &client->next;
-    s->clients = client;
+    conn->server = s;
+    conn->fd = fd;
     s->count++;
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    if (client_start(client) < 0)
-        client_close(client, "there is no memory for it");
+    if (conn_start(conn) < 0) {
+        conn_close(conn, "there is no memory for it");
+        return;
+    }
+    link_last(&s->guests, &conn->all);
+    if (s->count > s->policy.clients)
+        conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
+    else if (s->is_unix && (socket_peer(fd, NULL, &uid) != CT_OK || uid != geteuid()))
+        conn_close(conn, "it belongs to another user of this host");
 }
 
 /* No descriptor is left: take the connection with the spare one and close it, or
  * the listener would stay readable and the loop would spin. */
 static void refuse_one(struct store_server *s)
 {
+    const struct conn nobody = { .fd = -1 };
     int fd;
 
     close(s->spare);
@@ -206,50 +168,73 @@ static void refuse_one(struct store_server *s)
     if (fd >= 0)
         close(fd);
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    log_line(LOG_ERROR, "store: a client was refused: no file descriptor is left (ulimit -n)");
+    server_refused(s, &nobody, "no file descriptor is left (ulimit -n)");
 }
 
 static void on_acceptable(evutil_socket_t listener, short what, void *arg)
 {
     struct store_server *s = arg;
-    uid_t uid;
-    int fd;
+    int fd = 0;
 
     (void)what;
-    (void)listener;
-    while (socket_accept(s->listener, 0, &fd) == CT_OK) {
-        if (s->is_unix && (socket_peer(fd, NULL, &uid) != CT_OK || uid != geteuid())) {
-            log_line(LOG_WARN, "store: a client of another user was refused");
-            close(fd);
-            continue;
-        }
-        client_create(s, fd);
+    for (int i = 0; i < ACCEPTS && fd >= 0; i++) {
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            welcome(s, fd);
     }
-    if (errno == EMFILE || errno == ENFILE)
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         refuse_one(s);
+    wait_for_guests(s);
 }
 
-/* ---- Life ----------------------------------------------------------------- */
-
-ct_status store_server_create(struct event_base *base, int listen_fd, struct store_server **server)
+static void on_later(evutil_socket_t fd, short what, void *arg)
 {
-    struct store_server *s = calloc(1, sizeof *s);
+    (void)fd;
+    (void)what;
+    server_work(arg);
+}
+
+/* ---- Life ------------------------------------------------------------------- */
+
+static void setup_listener(struct store_server *s)
+{
     struct sockaddr_storage address = { 0 };
     socklen_t length = sizeof address;
+    const int on = 1;
+
+    fcntl(s->listener, F_SETFL, fcntl(s->listener, F_GETFL) | O_NONBLOCK);
+    getsockname(s->listener, (struct sockaddr *)&address, &length);
+    s->is_unix = address.ss_family == AF_UNIX;
+    if (!s->is_unix) /* connections inherit it */
+        setsockopt(s->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void ring(struct link *link)
+{
+    *link = (struct link){ link, link };
+}
+
+ct_status store_server_create(struct event_base *base, int listen_fd,
+                              const struct store_policy *policy, struct store_server **server)
+{
+    struct store_server *s = calloc(1, sizeof *s);
 
     if (!s) {
         close(listen_fd);
         return ct_fail(CT_ERR_NOMEM, "no memory for the store");
     }
     s->base = base;
+    s->policy = *policy;
     s->listener = listen_fd;
+    s->netlink = -1;
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
-    getsockname(listen_fd, (struct sockaddr *)&address, &length);
-    s->is_unix = address.ss_family == AF_UNIX;
-    s->table = table_create();
-    s->acceptable = event_new(base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, s);
-    if (!s->table || !s->acceptable || event_add(s->acceptable, NULL) < 0) {
+    ring(&s->conns), ring(&s->guests), ring(&s->running), ring(&s->agents);
+    setup_listener(s);
+    event_assign(&s->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, s);
+    evtimer_assign(&s->later, base, on_later, s);
+    evtimer_assign(&s->patience, base, on_patience, s);
+    s->table = table_create(&conn_owner, policy->memory, policy->request);
+    if (!s->table || event_add(&s->acceptable, NULL) < 0) {
         store_server_destroy(s);
         return ct_fail(CT_ERR_NOMEM, "no memory for the store");
     }
@@ -272,17 +257,23 @@ int store_server_has(const struct store_server *server, const char *wire_key)
     return table_has(server->table, wire_key);
 }
 
-void store_server_destroy(struct store_server *server)
+void store_server_destroy(struct store_server *s)
 {
-    if (!server)
+    if (!s)
         return;
-    while (server->clients)
-        client_close(server->clients, NULL);
-    if (server->acceptable)
-        event_free(server->acceptable);
-    table_destroy(server->table);
-    close(server->listener);
-    if (server->spare >= 0)
-        close(server->spare);
-    free(server);
+    while (first_guest(s))
+        conn_free(first_guest(s));
+    while (!link_alone(&s->conns))
+        conn_free((struct conn *)s->conns.next);
+    event_del(&s->acceptable);
+    event_del(&s->later);
+    event_del(&s->patience);
+    table_destroy(s->table);
+    say_the_rest(s);
+    close(s->listener);
+    if (s->spare >= 0)
+        close(s->spare);
+    if (s->netlink >= 0)
+        close(s->netlink);
+    free(s);
 }

@@ -77,6 +77,48 @@ static void the_last_one_wins(void **state)
     assert_int_equal(options.nproc.number, 2);
 }
 
+static int is_allowed(const char *address)
+{
+    struct network one;
+
+    assert_int_equal(network_parse(address, &one), 0);
+    for (int i = 0; i < options.store_allow.count; i++)
+        if (network_has(&options.store_allow.list[i], one.address))
+            return 1;
+    return 0;
+}
+
+static void networks_are_what_their_bits_say(void **state)
+{
+    (void)state;
+    accepts("--store-allow 10.1.0.0/20,192.168.0.7,fd00::/9 x");
+    assert_int_equal(options.store_allow.count, 3);
+    assert_true(is_allowed("10.1.0.0"));
+    assert_true(is_allowed("10.1.15.255"));
+    assert_false(is_allowed("10.1.16.0"));
+    assert_true(is_allowed("192.168.0.7"));
+    assert_true(is_allowed("::ffff:192.168.0.7"));
+    assert_false(is_allowed("192.168.0.8"));
+    assert_true(is_allowed("fd7f::1"));
+    assert_false(is_allowed("fd80::1"));
+    accepts("--store-allow any x");
+    assert_true(is_allowed("::1"));
+    assert_true(is_allowed("8.8.8.8"));
+    accepts("x");
+    assert_false(is_allowed("127.0.0.1"));
+}
+
+static void sizes_have_units(void **state)
+{
+    (void)state;
+    accepts("--store-memory=2G --store-request=300 x");
+    assert_int_equal(options.store_memory, (size_t)2 << 30);
+    assert_int_equal(options.store_request, 300);
+    accepts("--store-memory=5M --store-request=64K x");
+    assert_int_equal(options.store_memory, 5 << 20);
+    assert_int_equal(options.store_request, 64 << 10);
+}
+
 static void all_after_the_program_is_the_programs(void **state)
 {
     (void)state;
@@ -122,14 +164,20 @@ static void wrong_values_are_sentences(void **state)
     refuses("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
     refuses("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
     refuses("--nnodes 0 x", "min_nodes=0");
-    refuses("--nnodes 2 x", "several nodes");
+    refuses("--nnodes 2 --node-rank 2 x", "with --nnodes=2 it is 0 to 1");
+    refuses("--store-memory 4X x", "'4X' is no size");
+    refuses("--store-memory 0 x", "'0' is no size");
+    refuses("--store-memory 99999999999G x", "is no size");
+    refuses("--store-clients 0 x", "must be at least 1");
+    refuses("--store-allow 10.0.0.0/33 x", "'10.0.0.0/33' is neither any nor a network");
+    refuses("--store-allow 10.0.0.0/8,x x", "'x' is neither");
     refuses("--max-restarts=-1 x", "max_restarts must be >= 0");
     refuses("--max-restarts -1 x", "max_restarts must be >= 0");
     refuses("--max-restarts x x", "invalid int value: 'x'");
     refuses("--master-port 70000 x", "70000 is not between 0 and 65535");
     refuses("--shutdown-timeout=-1 x", "must be non-negative");
     refuses("--signals-to-handle SIGKILL x", "Invalid argument");
-    refuses("--node-rank 1 x", "no node 1");
+    refuses("--node-rank -1 x", "no node -1");
     refuses("-m --no-python x", "'--no-python' flag");
     refuses("--foo x", "unrecognized arguments: --foo");
     refuses("-q x", "unrecognized arguments: -q");
@@ -231,6 +279,8 @@ int main(void)
         cmocka_unit_test(both_spellings_and_both_ways_to_give_a_value),
         cmocka_unit_test(an_unambiguous_prefix_is_enough),
         cmocka_unit_test(the_last_one_wins),
+        cmocka_unit_test(networks_are_what_their_bits_say),
+        cmocka_unit_test(sizes_have_units),
         cmocka_unit_test(all_after_the_program_is_the_programs),
         cmocka_unit_test(one_pair_of_dashes_beside_the_program_is_dropped),
         cmocka_unit_test(integers_are_pythons),

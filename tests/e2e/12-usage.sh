@@ -14,7 +14,7 @@ refused "required: training_script"
 refused "unrecognized arguments: --foo" --foo true
 refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
 refused "0 workers make no job" --nproc-per-node=0 true
-refused "several nodes" --nnodes=2 true
+refused "with --nnodes=2 it is 0 to 1" --nnodes=2 --node-rank=2 true
 refused "cannot be read: No such file" --job=nowhere.ini true
 run --help
 expect "help on stdout" matches "$code $out" '^0 usage: ctrun'

@@ -102,9 +102,12 @@ static void the_environment_is_torchruns(void **state)
     struct jobfile_entry lines[] = { { "env", "FROM_FILE", "1", 2 },
                                      { "env", "FROM_BOTH", "file", 3 },
                                      { "collectives", "all-reduce", "ring", 5 } };
-    struct options options = { .role = "tr", .max_restarts = 2, .file = { NULL, lines, 3 } };
+    struct options options = {
+        .role = "tr", .max_restarts = 2, .nnodes = 2, .node_rank = 1, .file = { NULL, lines, 3 }
+    };
     const struct error_files files = { "/t", 2, 1 };
-    const struct round round = { 2, 1, "127.0.0.1", 999, "id", "beef", &files };
+    const struct secret secret = { "0123456789abcdef", 16 };
+    const struct round round = { 2, 3, 5, 1, "127.0.0.1", 999, "id", "beef", &secret, &files };
     struct worker_env env;
     char **entries;
 
@@ -116,10 +119,14 @@ static void the_environment_is_torchruns(void **state)
     unsetenv("OMP_NUM_THREADS");
     assert_int_equal(worker_env_create(&env, &options, &round), 0);
     entries = worker_env_of(&env, 1);
-    assert_string_equal(value(entries, "RANK"), "1");
+    assert_string_equal(value(entries, "RANK"), "4");
     assert_string_equal(value(entries, "LOCAL_RANK"), "1");
-    assert_string_equal(value(entries, "ROLE_RANK"), "1");
-    assert_string_equal(value(entries, "WORLD_SIZE"), "2");
+    assert_string_equal(value(entries, "ROLE_RANK"), "4");
+    assert_string_equal(value(entries, "WORLD_SIZE"), "5");
+    assert_string_equal(value(entries, "LOCAL_WORLD_SIZE"), "2");
+    assert_string_equal(value(entries, "GROUP_RANK"), "1");
+    assert_string_equal(value(entries, "GROUP_WORLD_SIZE"), "2");
+    assert_string_equal(value(entries, "CT_STORE_SECRET"), "0123456789abcdef");
     assert_string_equal(value(entries, "ROLE_NAME"), "tr");
     assert_string_equal(value(entries, "MASTER_PORT"), "999");
     assert_string_equal(value(entries, "TORCHELASTIC_RESTART_COUNT"), "1");

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes.h - the nodes of a job: rounds that begin and end on all of them together.
+ *
+ * Node 0 hosts the store and decides (nodes_host.c); the others' ctrun are agents,
+ * connected to it (nodes_agent.c).  A job on one node is a host without agents.
+ * In a round each node tells its first failure and when its last worker is
+ * gone; the host tells when a round begins, when to stop, and when the job is over. */
+#ifndef LAUNCHER_NODES_H
+#define LAUNCHER_NODES_H
+
+#include "config/options.h"
+#include "launcher/rendezvous.h"
+
+/* One round, as this node has to start it. */
+struct plan {
+    int base, world; /* the rank of its first worker, and how many there are on all nodes */
+    int restarts;    /* so far */
+    const char *generation;
+};
+
+/* What the job is told.  why: who failed elsewhere; "" if it was here, or nobody. */
+struct nodes_hooks {
+    void (*round)(void *job, const struct plan *plan);
+    void (*stop)(void *job, const char *why);
+    void (*over)(void *job, int code, const char *why);
+};
+
+/* Each kind of node starts with this. */
+struct nodes {
+    const struct nodes_ops *ops;
+    const struct nodes_hooks *hooks;
+    void *job;
+};
+
+struct nodes_ops {
+    void (*start)(struct nodes *nodes); /* to meet the others; a round may begin within */
+    void (*failed)(struct nodes *nodes, int code, const char *what); /* the first of a round */
+    void (*refused)(struct nodes *nodes, int code); /* it can't even start workers: no restart */
+    void (*signalled)(struct nodes *nodes, int number); /* ctrun was told to stop */
+    void (*ended)(struct nodes *nodes);                 /* no worker of the round is left */
+    void (*destroy)(struct nodes *nodes);
+};
+
+/* NULL: the sentence is said. */
+struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
+                         const struct options *options, int size, const struct nodes_hooks *hooks,
+                         void *job);
+struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
+                          const struct options *options, int size, const struct nodes_hooks *hooks,
+                          void *job);
+
+/* ---- What they say to each other: text behind one of these ------------------- */
+
+enum {
+    NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version job" */
+    NODE_REFUSED,            /* host: why; the agent ends */
+    NODE_ROUND,              /* host: "base world restarts generation" */
+    NODE_FAILED,             /* agent: "code what" */
+    NODE_CANNOT,             /* agent: "code" */
+    NODE_SIGNALLED,          /* agent: "number" */
+    NODE_ENDED,              /* agent: "" */
+    NODE_STOP,               /* host: why */
+    NODE_OVER                /* host: "code why" */
+};
+
+#define NODE_TEXT 1024 /* of one of them */
+
+#define NODES_PATIENCE_MS (900 * 1000) /* until all are there; torchrun's */
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes_host.c - node 0: waits for the others, begins rounds, hears of the first
+ * failure, stops all, and begins again or ends the job.
+ *
+ * Member 0 is this ctrun itself, told by a call; the others are told by a message.
+ * A member whose connection breaks counts as failed and ended: its ctrun takes its
+ * workers along when it dies, and stops them when it has lost us. */
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/nodes.h"
+#include "launcher/report.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+#define FIRST_WORD_MS 5000
+#define NEXT_WORD_MS 30000
+#define GOODBYE_SECONDS 5
+
+struct member {
+    int joined, ended;
+    int workers;
+    struct store_agent *agent; /* NULL: member 0, or not there */
+};
+
+struct host {
+    struct nodes nodes;
+    struct rendezvous *meet;
+    const struct options *options;
+    struct member *members;
+    int count;
+    enum { GATHERING, IN_A_ROUND, RESTARTING, STOPPING, IS_OVER } phase;
+    int restarts;
+    int code;    /* of the first failure */
+    int culprit; /* the member it was on; -1: nobody's */
+    char why[NODE_TEXT];
+    struct event tick;
+    int64_t since, speak;
+};
+
+static void tell(struct host *h, int member, int type, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void tell(struct host *h, int member, int type, const char *format, ...)
+{
+    char text[NODE_TEXT];
+    va_list args;
+
+    if (!h->members[member].agent)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store_agent_send(h->members[member].agent, type, text, strlen(text));
+}
+
+/* ---- Rounds ----------------------------------------------------------------- */
+
+static int world_of(const struct host *h)
+{
+    int world = 0;
+
+    for (int i = 0; i < h->count; i++)
+        world += h->members[i].workers;
+    return world;
+}
+
+static void begin_round(struct host *h)
+{
+    struct plan plan = { .base = h->members[0].workers,
+                         .world = world_of(h),
+                         .restarts = h->restarts,
+                         .generation = h->meet->generation };
+
+    rendezvous_new_round(h->meet);
+    h->phase = IN_A_ROUND;
+    h->code = 0;
+    h->culprit = -1;
+    h->why[0] = 0;
+    for (int i = 0; i < h->count; i++)
+        h->members[i].ended = 0;
+    for (int i = 1; i < h->count; plan.base += h->members[i++].workers)
+        tell(h, i, NODE_ROUND, "%d %d %d %s", plan.base, plan.world, plan.restarts,
+             plan.generation);
+    plan.base = 0;
+    h->nodes.hooks->round(h->nodes.job, &plan); /* last: it may fail at once */
+}
+
+static void leave_when_all_have(struct host *h)
+{
+    for (int i = 1; i < h->count; i++)
+        if (h->members[i].agent)
+            return;
+    event_del(&h->tick);
+    h->nodes.hooks->over(h->nodes.job, h->code, h->culprit == 0 ? "" : h->why);
+}
+
+/* The others have to hear it: they leave then, or are given up. */
+static void end_job(struct host *h)
+{
+    const struct timeval patience = { GOODBYE_SECONDS, 0 };
+
+    h->phase = IS_OVER;
+    event_add(&h->tick, &patience);
+    for (int i = 1; i < h->count; i++)
+        tell(h, i, NODE_OVER, "%d %s", h->code, h->culprit == i ? "" : h->why);
+    leave_when_all_have(h);
+}
+
+/* Everybody stops; the member it came from has begun to already. */
+static void stop_all(struct host *h, int from)
+{
+    for (int i = 1; i < h->count; i++)
+        if (i != from)
+            tell(h, i, NODE_STOP, "%s", h->why);
+    if (from != 0)
+        h->nodes.hooks->stop(h->nodes.job, h->why);
+}
+
+static void member_failed(struct host *h, int from, int code, const char *what)
+{
+    if (h->phase != IN_A_ROUND)
+        return;
+    h->code = code;
+    h->culprit = from;
+    if (h->count > 1)
+        snprintf(h->why, sizeof h->why, "node %d: %s", from, what);
+    h->phase = h->restarts < h->options->max_restarts ? RESTARTING : STOPPING;
+    stop_all(h, from);
+}
+
+/* Another try would end the same way. */
+static void member_refused(struct host *h, int from, int code)
+{
+    member_failed(h, from, code, "it could not start its workers");
+    h->phase = STOPPING;
+}
+
+static void member_ended(struct host *h, int from)
+{
+    h->members[from].ended = 1;
+    for (int i = 0; i < h->count; i++)
+        if (!h->members[i].ended)
+            return;
+    if (h->phase == RESTARTING) {
+        h->restarts++;
+        begin_round(h);
+    } else if (h->phase != IS_OVER) {
+        end_job(h);
+    }
+}
+
+static void member_signalled(struct host *h, int from, int number)
+{
+    char name[32];
+    const int was = h->phase;
+
+    if (was == STOPPING || was == IS_OVER)
+        return;
+    h->phase = STOPPING;
+    h->code = 128 + number;
+    h->culprit = from;
+    report_signal(number, name, sizeof name);
+    if (h->count > 1)
+        snprintf(h->why, sizeof h->why, "node %d: its ctrun was told to stop by %s", from, name);
+    if (was == GATHERING)
+        end_job(h);
+    else if (was == IN_A_ROUND)
+        stop_all(h, from);
+}
+
+/* ---- Member 0 --------------------------------------------------------------- */
+
+static void host_failed(struct nodes *nodes, int code, const char *what)
+{
+    member_failed((struct host *)nodes, 0, code, what);
+}
+
+static void host_refused(struct nodes *nodes, int code)
+{
+    member_refused((struct host *)nodes, 0, code);
+}
+
+static void host_signalled(struct nodes *nodes, int number)
+{
+    member_signalled((struct host *)nodes, 0, number);
+}
+
+static void host_ended(struct nodes *nodes)
+{
+    member_ended((struct host *)nodes, 0);
+}
+
+static void host_destroy(struct nodes *nodes)
+{
+    struct host *h = (struct host *)nodes;
+
+    if (h->meet->server)
+        store_server_on_agents(h->meet->server, NULL, NULL);
+    event_del(&h->tick);
+    free(h->members);
+    free(h);
+}
+
+static void host_start(struct nodes *nodes);
+
+static const struct nodes_ops host_ops = { .start = host_start,
+                                           .failed = host_failed,
+                                           .refused = host_refused,
+                                           .signalled = host_signalled,
+                                           .ended = host_ended,
+                                           .destroy = host_destroy };
+
+/* ---- The others ------------------------------------------------------------- */
+
+static int member_of(const struct host *h, const struct store_agent *agent)
+{
+    for (int i = 1; i < h->count; i++)
+        if (h->members[i].agent == agent)
+            return i;
+    return -1;
+}
+
+static void start_when_all_are_there(struct host *h)
+{
+    for (int i = 0; i < h->count; i++)
+        if (!h->members[i].joined)
+            return;
+    event_del(&h->tick);
+    begin_round(h);
+}
+
+static void refuse(struct store_agent *agent, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void refuse(struct store_agent *agent, const char *format, ...)
+{
+    char text[NODE_TEXT];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line(LOG_WARN, "a node was refused: %s", text);
+    store_agent_send(agent, NODE_REFUSED, text, strlen(text));
+}
+
+static void take_join(struct host *h, struct store_agent *agent, const char *text)
+{
+    int node = 0, nodes = 0, workers = 0, at = 0;
+    char version[32] = "";
+
+    if (sscanf(text, "%d %d %d %31s %n", &node, &nodes, &workers, version, &at) < 4 || at == 0
+        || workers < 1 || workers > 1 << 20)
+        refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
+    else if (strcmp(version, CT_VERSION) != 0)
+        refuse(agent, "node %d has ctrun %s, node 0 has %s", node, version, CT_VERSION);
+    else if (strcmp(text + at, h->meet->run_id) != 0)
+        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", node, text + at,
+               h->meet->run_id);
+    else if (nodes != h->count)
+        refuse(agent, "node %d has --nnodes=%d, node 0 has --nnodes=%d", node, nodes, h->count);
+    else if (node < 1 || node >= h->count)
+        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", node,
+               h->count, h->count - 1);
+    else if (h->members[node].joined)
+        refuse(agent, "there is a node with --node-rank=%d already", node);
+    else if (h->phase != GATHERING)
+        refuse(agent, "the job runs without node %d", node);
+    else {
+        h->members[node] = (struct member){ .joined = 1, .workers = workers, .agent = agent };
+        start_when_all_are_there(h);
+    }
+}
+
+static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    struct host *h = arg;
+    const int from = member_of(h, agent);
+    char text[NODE_TEXT];
+    int number = 0, at = 0;
+
+    snprintf(text, sizeof text, "%.*s", (int)bytes, (const char *)data);
+    if (type == NODE_JOIN && from < 0)
+        take_join(h, agent, text);
+    if (from < 0)
+        return;
+    if (type == NODE_FAILED && sscanf(text, "%d %n", &number, &at) == 1)
+        member_failed(h, from, number, text + at);
+    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1)
+        member_refused(h, from, number);
+    else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1)
+        member_signalled(h, from, number);
+    else if (type == NODE_ENDED)
+        member_ended(h, from);
+}
+
+static void on_left(void *arg, struct store_agent *agent)
+{
+    struct host *h = arg;
+    const int from = member_of(h, agent);
+
+    if (from < 0)
+        return;
+    h->members[from].agent = NULL;
+    if (h->phase == GATHERING) { /* it may come again */
+        h->members[from].joined = 0;
+    } else if (h->phase == IS_OVER) {
+        leave_when_all_have(h);
+    } else {
+        member_failed(h, from, 1, "its ctrun was lost, or the network to it");
+        h->phase = STOPPING; /* no restart without it */
+        member_ended(h, from);
+    }
+}
+
+static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = on_left };
+
+/* ---- Who is missing? -------------------------------------------------------- */
+
+static void say_who_is_missing(const struct host *h, int64_t waited_ms)
+{
+    char missing[256] = "";
+    size_t used = 0;
+    int there = 0;
+
+    for (int i = 0; i < h->count; i++) {
+        there += h->members[i].joined;
+        if (!h->members[i].joined && used < sizeof missing - 16)
+            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d",
+                                     used ? ", " : "", i);
+    }
+    log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
+             (int)(waited_ms / 1000), there, h->count, h->meet->address, h->meet->port, missing);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval second = { 1, 0 };
+    struct host *h = arg;
+    const int64_t waited = clock_ms() - h->since;
+
+    (void)fd;
+    (void)what;
+    if (h->phase == IS_OVER) { /* the others do not leave */
+        for (int i = 1; i < h->count; i++)
+            h->members[i].agent = NULL;
+        leave_when_all_have(h);
+        return;
+    }
+    if (waited >= h->speak) {
+        say_who_is_missing(h, waited);
+        h->speak += NEXT_WORD_MS;
+    }
+    if (waited < NODES_PATIENCE_MS) {
+        event_add(&h->tick, &second);
+        return;
+    }
+    h->code = 1;
+    snprintf(h->why, sizeof h->why, "not all of the %d nodes came within %d s", h->count,
+             NODES_PATIENCE_MS / 1000);
+    log_line(LOG_ERROR, "%s", h->why);
+    end_job(h);
+}
+
+static void host_start(struct nodes *nodes)
+{
+    const struct timeval second = { 1, 0 };
+    struct host *h = (struct host *)nodes;
+
+    h->since = clock_ms();
+    h->speak = FIRST_WORD_MS;
+    event_add(&h->tick, &second);
+    start_when_all_are_there(h);
+}
+
+struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
+                         const struct options *options, int size, const struct nodes_hooks *hooks,
+                         void *job)
+{
+    struct host *h = calloc(1, sizeof *h);
+
+    if (!h || !(h->members = calloc((size_t)options->nnodes, sizeof *h->members))) {
+        log_line(LOG_ERROR, "out of memory for %d nodes", options->nnodes);
+        free(h);
+        return NULL;
+    }
+    h->nodes = (struct nodes){ .ops = &host_ops, .hooks = hooks, .job = job };
+    h->meet = meet;
+    h->options = options;
+    h->count = options->nnodes;
+    h->culprit = -1;
+    h->members[0] = (struct member){ .joined = 1, .workers = size };
+    evtimer_assign(&h->tick, base, on_tick, h);
+    store_server_on_agents(meet->server, &agent_hooks, h);
+    return &h->nodes;
+}

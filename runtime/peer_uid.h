@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_uid.h - whose the other end of a TCP connection is, if it is on this host. */
+#ifndef RUNTIME_PEER_UID_H
+#define RUNTIME_PEER_UID_H
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+enum peer_place {
+    PEER_HERE,      /* in this network namespace; *uid is its owner */
+    PEER_ELSEWHERE, /* on another host, or gone */
+    PEER_UNKNOWN    /* the kernel does not tell */
+};
+
+/* peer and self: the two ends as getpeername() and getsockname() give them.  *netlink
+ * is -1 at first and kept for the next call; the caller closes it. */
+enum peer_place peer_uid(int *netlink, const struct sockaddr_storage *peer,
+                         const struct sockaddr_storage *self, uid_t *uid);
+
+/* The same from /proc/net/tcp: slower the more connections there are. */
+enum peer_place peer_uid_proc(const struct sockaddr_storage *peer,
+                              const struct sockaddr_storage *self, uid_t *uid);
+
+#endif
