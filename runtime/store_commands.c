@@ -73,10 +73,13 @@ static enum progress no_memory(struct table_client *client, struct entry *entry)
 /* ---- Values ----------------------------------------------------------------- */
 
 /* A large blob is kept where it came in. */
-static struct value *value_of(struct table_client *client, const struct blob *blob)
+static struct value *value_of(struct table_client *client, const struct request_args *args,
+                              size_t which)
 {
-    return blob->value ? value_hold(blob->value)
-                       : value_create(&client->table->budget, blob->bytes.data, blob->bytes.size);
+    const struct bytes bytes = request_blob(args, which);
+    struct value *large = args->blobs[which].value;
+
+    return large ? value_hold(large) : value_create(&client->table->budget, bytes.data, bytes.size);
 }
 
 /* SET, and MULTI_SET with its many pairs. */
@@ -85,13 +88,12 @@ static enum progress do_set(struct table_client *client, const struct request_ar
     struct table *table = client->table;
 
     for (; client->at + 1 < args->count; client->at += 2) {
-        const struct blob *pair = &args->blobs[client->at];
         struct entry *entry;
 
         if (!take_turn(client))
             return MORE;
-        entry = map_get(&table->map, pair[0].bytes);
-        if (!entry || entry_set(&table->map, entry, value_of(client, &pair[1])) < 0)
+        entry = map_get(&table->map, request_blob(args, client->at));
+        if (!entry || entry_set(&table->map, entry, value_of(client, args, client->at + 1)) < 0)
             return no_memory(client, entry);
         wait_over(table, entry);
     }
@@ -100,9 +102,9 @@ static enum progress do_set(struct table_client *client, const struct request_ar
 
 static enum progress do_append(struct table_client *client, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, args->blobs[0].bytes);
+    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
 
-    if (!entry || entry_append(&client->table->map, entry, args->blobs[1].bytes) < 0)
+    if (!entry || entry_append(&client->table->map, entry, request_blob(args, 1)) < 0)
         return no_memory(client, entry);
     wait_over(client->table, entry);
     return DONE;
@@ -112,9 +114,9 @@ static enum progress do_append(struct table_client *client, const struct request
 static enum progress do_compare_set(struct table_client *client, const struct request_args *args)
 {
     struct map *map = &client->table->map;
-    struct entry *entry = map_find(map, args->blobs[0].bytes);
+    struct entry *entry = map_find(map, request_blob(args, 0));
     struct value *now = entry ? entry->value : NULL;
-    const struct bytes expected = args->blobs[1].bytes;
+    const struct bytes expected = request_blob(args, 1);
 
     if (!now && expected.size > 0) {
         reply_blob(client, expected);
@@ -126,8 +128,8 @@ static enum progress do_compare_set(struct table_client *client, const struct re
         reply_value(client, now);
         return DONE;
     }
-    entry = map_get(map, args->blobs[0].bytes);
-    if (!entry || entry_set(map, entry, value_of(client, &args->blobs[2])) < 0)
+    entry = map_get(map, request_blob(args, 0));
+    if (!entry || entry_set(map, entry, value_of(client, args, 2)) < 0)
         return no_memory(client, entry);
     reply_value(client, entry->value);
     wait_over(client->table, entry);
@@ -142,7 +144,7 @@ static enum progress do_get(struct table_client *client, const struct request_ar
 
         if (!take_turn(client))
             return MORE;
-        entry = map_find(&client->table->map, args->blobs[client->at].bytes);
+        entry = map_find(&client->table->map, request_blob(args, client->at));
         reply_value(client, entry ? entry->value : NULL);
     }
     return DONE;
@@ -161,7 +163,7 @@ static enum progress add(struct table_client *client, struct entry *entry, int64
 
 static enum progress do_add(struct table_client *client, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, args->blobs[0].bytes);
+    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
     int64_t sum;
 
     if (add(client, entry, args->number, &sum) == BROKEN)
@@ -173,7 +175,7 @@ static enum progress do_add(struct table_client *client, const struct request_ar
 
 static enum progress do_delete(struct table_client *client, const struct request_args *args)
 {
-    struct entry *entry = map_find(&client->table->map, args->blobs[0].bytes);
+    struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
     const int present = entry && entry->value;
 
     if (present) {
@@ -206,7 +208,7 @@ static enum progress do_check(struct table_client *client, const struct request_
     for (; client->at < args->count; client->at++) {
         if (!take_turn(client))
             return MORE;
-        if (!entry_ready(map_find(&client->table->map, args->blobs[client->at].bytes)))
+        if (!entry_ready(map_find(&client->table->map, request_blob(args, client->at))))
             break;
     }
     reply_u8(client, client->at < args->count);
@@ -228,7 +230,7 @@ static enum progress do_wait(struct table_client *client, const struct request_a
         return MORE;
     client->asking = 1;
     for (; client->at < args->count; client->at++) {
-        const struct bytes key = args->blobs[client->at].bytes;
+        const struct bytes key = request_blob(args, client->at);
         struct entry *entry;
 
         if (!take_turn(client))
@@ -264,7 +266,7 @@ static enum progress do_barrier(struct table_client *client, const struct reques
 
     if (!no_longer_waits(client))
         return MORE;
-    entry = map_get(&client->table->map, args->blobs[0].bytes);
+    entry = map_get(&client->table->map, request_blob(args, 0));
     if (add(client, entry, 1, &arrived) == BROKEN)
         return BROKEN;
     if (arrived < args->number)
@@ -278,9 +280,9 @@ static enum progress do_barrier(struct table_client *client, const struct reques
 
 static enum progress do_queue_push(struct table_client *client, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, args->blobs[0].bytes);
+    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
 
-    if (!entry || entry_push(&client->table->map, entry, value_of(client, &args->blobs[1])) < 0)
+    if (!entry || entry_push(&client->table->map, entry, value_of(client, args, 1)) < 0)
         return no_memory(client, entry);
     wait_over_one(client->table, entry);
     return DONE;
@@ -288,7 +290,7 @@ static enum progress do_queue_push(struct table_client *client, const struct req
 
 static enum progress do_queue_pop(struct table_client *client, const struct request_args *args)
 {
-    struct entry *entry = map_find(&client->table->map, args->blobs[0].bytes);
+    struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
     struct value *value;
 
     reply_i64(client, entry_queued(entry));
@@ -303,7 +305,7 @@ static enum progress do_queue_pop(struct table_client *client, const struct requ
 
 static enum progress do_queue_len(struct table_client *client, const struct request_args *args)
 {
-    const struct entry *entry = map_find(&client->table->map, args->blobs[0].bytes);
+    const struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
 
     reply_i64(client, entry_queued(entry));
     return DONE;

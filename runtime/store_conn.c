@@ -280,13 +280,24 @@ static int may_go_on(const struct conn *conn)
            && (conn->table ? conn->out.bytes <= OUT_LOW : !door_question(conn));
 }
 
+/* What it sent and was not looked at yet; there may be nothing. */
+static void take_what_is_left(struct conn *conn)
+{
+    static const unsigned char nothing[1];
+
+    if (conn->left)
+        conn_take(conn, conn->left + conn->left_at, conn->left_size - conn->left_at);
+    else
+        conn_take(conn, nothing, 0);
+}
+
 static void take_a_turn(struct conn *conn)
 {
     link_out(&conn->run);
     if (push_out(conn) < 0)
         return;
     if (may_go_on(conn))
-        conn_take(conn, conn->left + conn->left_at, conn->left_size - conn->left_at);
+        take_what_is_left(conn);
     if (conn->out.first && !conn->blocked)
         conn_run_later(conn);
 }

@@ -29,6 +29,8 @@ static ct_status enter(struct local_store *s, int to_write)
 static void leave(struct local_store *s)
 {
     s->hooks->unlock(s);
+    while (budget_sweep(&s->budget))
+        ;
     pthread_mutex_unlock(&s->mutex);
 }
 

@@ -8,8 +8,6 @@
 #include "runtime/store_map.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -45,7 +43,7 @@ int map_init(struct map *map, struct budget *budget)
     *map = (struct map){ .budget = budget, .bucket_count = 1, .bucket_room = FIRST_BUCKETS };
     if (getrandom(&map->seed, sizeof map->seed, 0) != (ssize_t)sizeof map->seed)
         map->seed = (uint64_t)(uintptr_t)map;
-    map->buckets = malloc(map->bucket_room * sizeof(struct entry *));
+    map->buckets = budget_alloc(budget, map->bucket_room * sizeof(struct entry *));
     if (!map->buckets)
         return -1;
     map->buckets[0] = NULL;
@@ -163,8 +161,10 @@ void map_done(struct map *map)
             entry_free(map, map->buckets[i]);
             map->buckets[i] = next;
         }
-    free(map->buckets);
+    budget_free(map->budget, map->buckets, map->bucket_room * sizeof(struct entry *));
     map->buckets = NULL;
+    while (budget_sweep(map->budget))
+        ;
 }
 
 /* ---- Values ----------------------------------------------------------------- */
@@ -233,32 +233,73 @@ int entry_append(struct map *map, struct entry *entry, struct bytes more)
     return 0;
 }
 
+/* "-12" and the like, as ADD itself stores them, without the cost of strtoll(); -1: it
+ * is something else. */
+static int plain_number(struct bytes text, int64_t *number)
+{
+    const char *at = text.data, *end = at + text.size;
+    const int negative = text.size > 0 && *at == '-';
+    int64_t sum = 0;
+
+    at += negative;
+    if (at == end || end - at > 18)
+        return -1;
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9')
+            return -1;
+        sum = 10 * sum + (*at - '0');
+    }
+    *number = negative ? -sum : sum;
+    return 0;
+}
+
+/* As C's strtoll: blanks, a sign, digits, and whatever follows. */
+static int read_number(struct bytes text, int64_t *number)
+{
+    char copy[32], *end;
+    const size_t size = text.size < sizeof copy - 1 ? text.size : sizeof copy - 1;
+
+    if (plain_number(text, number) == 0)
+        return 0;
+    memcpy(copy, text.data, size);
+    copy[size] = 0;
+    errno = 0;
+    *number = strtoll(copy, &end, 10);
+    return end == copy || errno == ERANGE ? -1 : 0;
+}
+
+/* The digits end at text + 32; gives where they begin. */
+static char *print_number(int64_t number, char text[32])
+{
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *at = text + 32;
+
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    return at;
+}
+
 int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum)
 {
     struct value *value = entry->value;
-    char text[32];
+    char text[32], *digits;
     int64_t old = 0;
-    int length;
+    size_t length;
 
-    if (value) {
-        const size_t size = value->size < sizeof text - 1 ? value->size : sizeof text - 1;
-        char *end;
-
-        memcpy(text, value->data, size);
-        text[size] = 0;
-        errno = 0;
-        old = strtoll(text, &end, 10);
-        if (end == text || errno == ERANGE)
-            return -1;
-    }
+    if (value && read_number(entry_value(entry), &old) < 0)
+        return -1;
     *sum = (int64_t)((uint64_t)old + (uint64_t)delta); /* wraps, as PyTorch's does */
-    length = snprintf(text, sizeof text, "%" PRId64, *sum);
-    if (value && value->holders == 1 && value->room >= (size_t)length) {
-        memcpy(value->data, text, (size_t)length);
-        value->size = (size_t)length;
+    digits = print_number(*sum, text);
+    length = (size_t)(text + sizeof text - digits);
+    if (value && value->holders == 1 && value->room >= length) {
+        memcpy(value->data, digits, length);
+        value->size = length;
         return 0;
     }
-    return entry_set(map, entry, value_create(map->budget, text, (size_t)length)) < 0 ? -2 : 0;
+    return entry_set(map, entry, value_create(map->budget, digits, length)) < 0 ? -2 : 0;
 }
 
 /* ---- Queues ----------------------------------------------------------------- */

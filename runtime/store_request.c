@@ -134,13 +134,12 @@ static void add_blob(struct request_reader *r, struct blob blob)
     next_step(r);
 }
 
-/* The buffer may still move: until the request is whole, data holds an offset. */
 static void read_blob(struct request_reader *r)
 {
     const size_t start = r->parsed;
 
     r->parsed = r->need;
-    add_blob(r, (struct blob){ { (const void *)(uintptr_t)start, r->need - start }, NULL });
+    add_blob(r, (struct blob){ start, r->need - start, NULL });
 }
 
 /* Bytes of the large blob, and how many were of use. */
@@ -163,7 +162,7 @@ static size_t read_large(struct request_reader *r, const unsigned char *data, si
     value->size += n;
     if (value->size == r->large_size) {
         r->large = NULL;
-        add_blob(r, (struct blob){ { value->data, value->size }, value });
+        add_blob(r, (struct blob){ 0, value->size, value });
     }
     return n;
 }
@@ -180,13 +179,6 @@ static void read_number(struct request_reader *r)
     }
     r->parsed = r->need;
     r->step = WHOLE;
-}
-
-static void finish(struct request_reader *r)
-{
-    for (size_t i = 0; i < r->count; i++)
-        if (!r->blobs[i].value)
-            r->blobs[i].bytes.data = r->data + (uintptr_t)r->blobs[i].bytes.data;
 }
 
 /* As far as the bytes that are there allow. */
@@ -214,8 +206,6 @@ static void parse(struct request_reader *r)
             break;
         }
     }
-    if (!r->bad && r->step == WHOLE)
-        finish(r);
 }
 
 static int make_room(struct request_reader *r, size_t size)
@@ -271,6 +261,7 @@ enum request_state request_state(struct request_reader *r, struct request_args *
     if (r->step != WHOLE)
         return REQUEST_PARTIAL;
     *args = (struct request_args){ .command = (enum store_command)r->data[0],
+                                   .data = r->data,
                                    .blobs = r->blobs,
                                    .count = r->count,
                                    .number = r->number };

@@ -31,18 +31,27 @@ enum store_command {
     STORE_COMMANDS
 };
 
-/* One key or value of a request. */
+/* One key or value of a request: a part of the reader's buffer, or, if it is large,
+ * a value of its own, which may be held. */
 struct blob {
-    struct bytes bytes;  /* into the reader's buffer, or into: */
-    struct value *value; /* a large one came into memory of its own, which may be held; or NULL */
+    size_t start, size;
+    struct value *value; /* NULL: in the buffer */
 };
 
 struct request_args {
     enum store_command command;
+    const unsigned char *data;
     const struct blob *blobs;
     size_t count;
     int64_t number; /* the u32 or i64 argument, where there is one */
 };
+
+static inline struct bytes request_blob(const struct request_args *args, size_t which)
+{
+    const struct blob *blob = &args->blobs[which];
+
+    return (struct bytes){ blob->value ? blob->value->data : args->data + blob->start, blob->size };
+}
 
 enum request_state { REQUEST_PARTIAL, REQUEST_WHOLE, REQUEST_BAD };
 

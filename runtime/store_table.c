@@ -155,7 +155,8 @@ int table_work(struct table *table)
         if (!wait_stop(client, TURN))
             client_free(client);
     }
-    return more || !link_alone(&table->dying) || !link_alone(&table->released);
+    return budget_sweep(&table->budget) || more || !link_alone(&table->dying)
+           || !link_alone(&table->released);
 }
 
 /* ---- The table -------------------------------------------------------------- */

@@ -1,19 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_value.c - memory that is counted, values that are shared. */
+/* store_value.c - memory that is counted, values that are shared.
+ *
+ * malloc would copy a request of some megabytes each time it grows, and give a value
+ * of 64 MiB back to the kernel in one go; either would stall all clients for
+ * milliseconds.  So large blocks are mappings of their own. */
 #include "runtime/store_value.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#define LARGE ((size_t)256 << 10) /* from here on a block is mapped on its own */
+#define PIECE ((size_t)512 << 10)
+
+/* At the start of a block that nobody needs any more. */
+struct garbage {
+    struct garbage *next;
+    size_t bytes;
+};
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + 4095) & ~(size_t)4095;
+}
+
+static void throw_away(struct budget *budget, void *memory, size_t bytes)
+{
+    struct garbage *garbage = memory;
+
+    *garbage = (struct garbage){ budget->garbage, pages(bytes) };
+    budget->garbage = garbage;
+}
+
+/* The front stays to the last: it names the rest. */
+int budget_sweep(struct budget *budget)
+{
+    struct garbage *garbage = budget->garbage;
+
+    if (!garbage)
+        return 0;
+    if (garbage->bytes > PIECE) {
+        garbage->bytes -= PIECE;
+        munmap((char *)garbage + garbage->bytes, PIECE);
+        return 1;
+    }
+    budget->garbage = garbage->next;
+    munmap(garbage, garbage->bytes);
+    return budget->garbage != NULL;
+}
+
+static void *map(size_t bytes)
+{
+    void *memory =
+        mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void *remap(void *memory, size_t from, size_t to)
+{
+    void *moved = mremap(memory, pages(from), pages(to), MREMAP_MAYMOVE);
+
+    return moved == MAP_FAILED ? NULL : moved;
+}
+
+/* A small block that becomes a large one: the last time that its bytes are copied. */
+static void *outgrow(void *memory, size_t from, size_t to)
+{
+    void *moved = map(to);
+
+    if (moved && from > 0) {
+        memcpy(moved, memory, from);
+        free(memory);
+    }
+    return moved;
+}
+
+/* Blocks do not shrink. */
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to)
 {
     void *moved;
 
-    if (to > from && to - from > budget->limit - budget->used)
+    if (to - from > budget->limit - budget->used)
         return NULL;
-    moved = realloc(memory, to);
+    if (to < LARGE)
+        moved = realloc(memory, to);
+    else
+        moved = from < LARGE ? outgrow(memory, from, to) : remap(memory, from, to);
     if (moved)
-        budget->used = budget->used - from + to;
+        budget->used += to - from;
     return moved;
 }
 
@@ -24,9 +100,13 @@ void *budget_alloc(struct budget *budget, size_t bytes)
 
 void budget_free(struct budget *budget, void *memory, size_t bytes)
 {
-    free(memory);
-    if (memory)
-        budget->used -= bytes;
+    if (!memory)
+        return;
+    budget->used -= bytes;
+    if (bytes < LARGE)
+        free(memory);
+    else
+        throw_away(budget, memory, bytes);
 }
 
 struct value *value_create(struct budget *budget, const void *data, size_t bytes)

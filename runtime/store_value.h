@@ -9,12 +9,16 @@
 /* All that clients can make the store hold. */
 struct budget {
     size_t used, limit;
+    struct garbage *garbage; /* large blocks that were freed, on their way back to the kernel */
 };
 
-/* NULL: no memory, or the limit would be passed.  The size is the caller's to keep. */
+/* NULL: no memory, or the limit would be passed.  The size is the caller's to keep.
+ * Nothing here takes long: a large block grows by moving its pages, not its bytes, and
+ * goes back to the kernel a piece at a time, by budget_sweep(). */
 void *budget_alloc(struct budget *budget, size_t bytes);
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to);
 void budget_free(struct budget *budget, void *memory, size_t bytes);
+int budget_sweep(struct budget *budget); /* a piece; 1: there is more */
 
 struct value {
     struct budget *budget;
