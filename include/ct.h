@@ -321,9 +321,16 @@ CT_API ct_status ct_test(ct_work *work, int *done);
 
 /* A client of the store at host:port; with is_master it also serves one
  * there.  Connecting is retried until timeout_ms, which is then the default of
- * the waiting calls.  Speaks PyTorch's TCPStore protocol. */
+ * the waiting calls.  Speaks PyTorch's TCPStore protocol.  A server lets programs of
+ * our user on its host in; other hosts need the secret of CT_STORE_SECRET or
+ * CT_STORE_SECRET_FILE, if it has one (docs/protocol.md). */
 CT_API ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms,
                               ct_store **store);
+/* What torch.distributed.TCPStore(..., world_size, wait_for_workers=True) does: counts
+ * this client, and in the process that serves the store waits until world_size have been
+ * counted; the others go on at once.  A master in PyTorch waits for its C clients so.
+ * CT_ERR_TIMEOUT says how many came; CT_ERR_UNSUPPORTED for a file or hash store. */
+CT_API ct_status ct_store_wait_workers(ct_store *store, int world_size);
 /* PyTorch's FileStore format: processes of one host share a file. */
 CT_API ct_status ct_store_file(const char *path, int timeout_ms, ct_store **store);
 /* In this process's memory; threads share the handle. */

@@ -335,19 +335,24 @@ static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **v
     return status == CT_OK && *length > 0 ? wire_get_blob(w, value, bytes) : status;
 }
 
-/* Another consumer may be faster between the wait and the pop: then wait again. */
+/* Another consumer may be faster between the wait and the pop: then wait again,
+ * but not beyond the deadline, however often the server says that something came. */
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
     struct wire *w = begin(store, "queue_pop", &key, 1);
+    char quoted[QUOTED_SIZE];
     int64_t length = 0;
-    ct_status status;
+    ct_status status = pop(w, key, &length, value, bytes);
 
-    do {
-        status = pop(w, key, &length, value, bytes);
-        if (status == CT_OK && length == 0)
-            status = wait_for(w, &key, 1, deadline);
-    } while (status == CT_OK && length == 0);
+    while (status == CT_OK && length == 0) {
+        status = wait_for(w, &key, 1, deadline);
+        if (status == CT_OK)
+            status = pop(w, key, &length, value, bytes);
+        if (status == CT_OK && length == 0 && clock_ms() >= deadline)
+            status = ct_fail(CT_ERR_TIMEOUT, "the store at %s: others emptied the queue %s first",
+                             w->where, wire_quote(key, quoted));
+    }
     return end(store, status);
 }
 
@@ -377,7 +382,7 @@ static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
     status = ask_count(w, &n);
     if (status == CT_OK && n > INT_MAX)
         status = wire_break(w, CT_ERR_PEER, "it claims %lld keys", (long long)n);
-    while (n-- > 0 && status == CT_OK)
+    while (status == CT_OK && n-- > 0)
         status = listed_key(w, &list);
     return end(store, key_list_finish(&list, status, keys, count));
 }

@@ -314,7 +314,7 @@ static ct_status take_value(struct wire *wire, size_t size, unsigned char **valu
     ct_status status;
 
     do {
-        const size_t most = got > MOST_AHEAD ? 2 * got : MOST_AHEAD;
+        const size_t most = got >= MOST_AHEAD ? 2 * got : MOST_AHEAD;
         const size_t room = size < most ? size : most;
         unsigned char *larger = realloc(*value, room + 1);
 
