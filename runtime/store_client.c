@@ -2,9 +2,8 @@
 /* store_client.c - a store somewhere else, over PyTorch's wire.
  *
  * One connection, one operation at a time under a mutex: begin() takes it, end()
- * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  A wait that
- * runs into its deadline is cancelled, and the keys that are missing are asked
- * for and named; then the connection is in step again. */
+ * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  Waits
+ * are store_wire_wait.c's. */
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,11 +16,7 @@
 #include "runtime/store_lists.h"
 #include "runtime/store_wire.h"
 
-enum {
-    MOST_LOOKED_FOR = 64, /* keys of a wait that timed out */
-    MOST_NAMED = 8,
-    WORKERS_POLL_MS = 10
-};
+#define WORKERS_POLL_MS 10
 
 struct client_store {
     struct ct_store store;
@@ -47,93 +42,9 @@ static ct_status end(ct_store *store, ct_status status)
 
 /* ---- Waiting --------------------------------------------------------------- */
 
-/* The server answers 1; before it 0, if the wait had just been released. */
-static ct_status cancel_wait(struct wire *w, int *released)
-{
-    uint8_t answer = 0;
-    ct_status status;
-
-    wire_command(w, STORE_CANCEL_WAIT);
-    status = wire_ask(w, &answer, 1);
-    *released = status == CT_OK && answer == 0;
-    if (*released)
-        status = wire_get(w, &answer, 1);
-    if (status == CT_OK && answer != 1)
-        status =
-            wire_break(w, CT_ERR_PEER, "it answered %d instead of 1 to a cancelled wait", answer);
-    return status;
-}
-
-static ct_status missing(const struct wire *w, const struct bytes *keys, int count,
-                         const uint8_t *absent, int looked_for, int64_t waited)
-{
-    char names[MOST_NAMED * (QUOTED_SIZE + 2) + 1] = "", others[64] = "", key[QUOTED_SIZE];
-    size_t used = 0;
-    int found = 0;
-
-    for (int i = 0; i < looked_for; i++)
-        if (absent[i] && found++ < MOST_NAMED)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
-                                     found > 1 ? ", " : "", wire_quote(keys[i], key));
-    if (count > looked_for)
-        snprintf(others, sizeof others, "%sperhaps some of %d others", found ? " and " : "",
-                 count - looked_for);
-    else if (found > MOST_NAMED)
-        snprintf(others, sizeof others, " and %d other%s", found - MOST_NAMED,
-                 found > MOST_NAMED + 1 ? "s" : "");
-    return ct_fail(CT_ERR_TIMEOUT, "the store at %s: key%s %s%s %s not there after %lld ms",
-                   w->where, found == 1 ? "" : "s", names, others,
-                   found == 1 && !*others ? "is" : "are", (long long)waited);
-}
-
-/* All checks go out together: one round trip.  CT_OK: they came at the last moment. */
-static ct_status look_for(struct wire *w, const struct bytes *keys, int count, int64_t waited)
-{
-    const int looked_for = count < MOST_LOOKED_FOR ? count : MOST_LOOKED_FOR;
-    uint8_t absent[MOST_LOOKED_FOR] = { 1 };
-    ct_status status = CT_OK;
-    int found = 0;
-
-    for (int i = 0; i < looked_for && count > 1; i++) {
-        wire_command(w, STORE_CHECK);
-        wire_put_keys(w, &keys[i], 1);
-    }
-    if (count > 1)
-        status = wire_ask(w, absent, (size_t)looked_for);
-    for (int i = 0; i < looked_for; i++)
-        found += absent[i] == 0;
-    if (status != CT_OK || found == count)
-        return status;
-    return missing(w, keys, count, absent, looked_for, waited);
-}
-
-static ct_status wait_for(struct wire *w, const struct bytes *keys, int count, int64_t deadline)
-{
-    const int64_t start = clock_ms();
-    uint8_t answer = 0;
-    int released;
-    ct_status status;
-
-    wire_command(w, STORE_WAIT);
-    wire_put_keys(w, keys, count);
-    status = wire_send(w);
-    if (status != CT_OK)
-        return status;
-    if (wire_ready(w, deadline)) {
-        status = wire_get(w, &answer, 1);
-        if (status == CT_OK && answer != 0)
-            status = wire_break(w, CT_ERR_PEER, "it answered %d instead of 0", answer);
-        return status;
-    }
-    status = cancel_wait(w, &released);
-    if (status != CT_OK || released)
-        return status;
-    return look_for(w, keys, count, clock_ms() - start);
-}
-
 static ct_status client_wait(ct_store *store, const struct bytes *keys, int count, int64_t deadline)
 {
-    return end(store, wait_for(begin(store, "wait", keys, count), keys, count, deadline));
+    return end(store, wire_wait(begin(store, "wait", keys, count), keys, count, deadline));
 }
 
 /* ---- Without an answer ------------------------------------------------------ */
@@ -279,7 +190,7 @@ static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline,
                             size_t *bytes)
 {
     struct wire *w = begin(store, "get", &key, 1);
-    ct_status status = wait_for(w, &key, 1, deadline);
+    ct_status status = wire_wait(w, &key, 1, deadline);
 
     if (status == CT_OK) {
         wire_command(w, STORE_GET);
@@ -307,7 +218,7 @@ static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int
                                   int64_t deadline, void **values, size_t *sizes)
 {
     struct wire *w = begin(store, "multi_get", keys, count);
-    ct_status status = wait_for(w, keys, count, deadline);
+    ct_status status = wire_wait(w, keys, count, deadline);
     int got = 0;
 
     if (status == CT_OK) {
@@ -346,7 +257,7 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
     ct_status status = pop(w, key, &length, value, bytes);
 
     while (status == CT_OK && length == 0) {
-        status = wait_for(w, &key, 1, deadline);
+        status = wire_wait(w, &key, 1, deadline);
         if (status == CT_OK)
             status = pop(w, key, &length, value, bytes);
         if (status == CT_OK && length == 0 && clock_ms() >= deadline)

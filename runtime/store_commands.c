@@ -25,12 +25,12 @@ void reply_u8(struct table_client *client, uint8_t value)
     reply(client, &value, sizeof value);
 }
 
-static void reply_i64(struct table_client *client, int64_t value)
+void reply_i64(struct table_client *client, int64_t value)
 {
     reply(client, &value, sizeof value);
 }
 
-static void reply_blob(struct table_client *client, struct bytes blob)
+void reply_blob(struct table_client *client, struct bytes blob)
 {
     const uint64_t size = blob.size;
     unsigned char small[8 + SMALL];
@@ -179,7 +179,7 @@ static enum progress do_delete(struct table_client *client, const struct request
     const int present = entry && entry->value;
 
     if (present) {
-        command_forget(client->table, entry);
+        listing_forget(client->table, entry);
         map_drop_if_idle(&client->table->map, entry);
     }
     reply_i64(client, present);
@@ -311,66 +311,6 @@ static enum progress do_queue_len(struct table_client *client, const struct requ
     return DONE;
 }
 
-/* ---- LIST_KEYS -------------------------------------------------------------- */
-
-/* The keys that are there when it begins, each once.  They are walked in the order
- * in which they came; one that goes before its turn is told when it goes. */
-static void begin_listing(struct table_client *client)
-{
-    struct table *table = client->table;
-
-    reply_i64(client, table->map.keys);
-    client->list_at = table->map.oldest;
-    client->list_until = table->map.now;
-    client->next_list = table->lists;
-    table->lists = client;
-    client->at = 1; /* so that it begins once */
-}
-
-void command_stop_listing(struct table_client *client)
-{
-    struct table_client **link = &client->table->lists;
-
-    while (*link && *link != client)
-        link = &(*link)->next_list;
-    if (*link)
-        *link = client->next_list;
-    client->list_at = NULL;
-}
-
-static int is_listed(const struct table_client *client)
-{
-    return client->list_at && client->list_at->since <= client->list_until;
-}
-
-static enum progress do_list_keys(struct table_client *client, const struct request_args *args)
-{
-    (void)args;
-    if (client->at == 0)
-        begin_listing(client);
-    for (; is_listed(client); client->list_at = client->list_at->newer) {
-        if (!take_turn(client))
-            return MORE;
-        reply_blob(client, entry_key(client->list_at));
-    }
-    command_stop_listing(client);
-    return DONE;
-}
-
-void command_forget(struct table *table, struct entry *entry)
-{
-    if (!entry->value)
-        return;
-    for (struct table_client *client = table->lists; client; client = client->next_list) {
-        if (is_listed(client) && entry->since >= client->list_at->since
-            && entry->since <= client->list_until)
-            reply_blob(client, entry_key(entry));
-        if (client->list_at == entry)
-            client->list_at = entry->newer;
-    }
-    entry_delete(&table->map, entry);
-}
-
 /* ---- All of them ------------------------------------------------------------ */
 
 static command *const commands[STORE_COMMANDS] = {
@@ -390,7 +330,7 @@ static command *const commands[STORE_COMMANDS] = {
     [STORE_QUEUE_PUSH] = do_queue_push,
     [STORE_QUEUE_POP] = do_queue_pop,
     [STORE_QUEUE_LEN] = do_queue_len,
-    [STORE_LIST_KEYS] = do_list_keys,
+    [STORE_LIST_KEYS] = listing_run,
     [STORE_BARRIER] = do_barrier,
 };
 

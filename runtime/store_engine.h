@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_engine.h - what the files of the store's engine share: store_table.c feeds
- * clients, store_commands.c carries out what they ask, store_wait.c keeps who waits. */
+ * clients, store_commands.c and store_listing.c carry out what they ask, store_wait.c
+ * keeps who waits. */
 #ifndef RUNTIME_STORE_ENGINE_H
 #define RUNTIME_STORE_ENGINE_H
 
@@ -48,11 +49,9 @@ struct table_client {
 /* Carries on with a request.  MORE: its turn is over, or its owner had enough. */
 enum progress command_run(struct table_client *client, const struct request_args *args);
 
-/* The entry loses its value; who is listing the keys still gets to know it. */
-void command_forget(struct table *table, struct entry *entry);
-void command_stop_listing(struct table_client *client);
-
 void reply_u8(struct table_client *client, uint8_t value);
+void reply_i64(struct table_client *client, int64_t value);
+void reply_blob(struct table_client *client, struct bytes blob);
 
 /* One key more was looked at; 0: it is the others' turn. */
 static inline int take_turn(struct table_client *client)
@@ -62,6 +61,13 @@ static inline int take_turn(struct table_client *client)
     client->turn--;
     return 1;
 }
+
+/* ---- store_listing.c -------------------------------------------------------- */
+
+enum progress listing_run(struct table_client *client, const struct request_args *args);
+void listing_stop(struct table_client *client);
+/* The entry loses its value; who is listing the keys still gets to know it. */
+void listing_forget(struct table *table, struct entry *entry);
 
 /* ---- store_wait.c ----------------------------------------------------------- */
 

@@ -134,7 +134,7 @@ void table_client_destroy(struct table_client *client)
     if (!client)
         return;
     client->owner = NULL;
-    command_stop_listing(client);
+    listing_stop(client);
     finish_request(client);
     if (link_alone(&client->waits))
         client_free(client);
@@ -207,7 +207,7 @@ void table_clear(struct table *table)
     for (size_t i = 0; i < table->map.bucket_count; i++)
         for (struct entry *entry = table->map.buckets[i], *next; entry; entry = next) {
             next = entry->next;
-            command_forget(table, entry);
+            listing_forget(table, entry);
             while (entry->queue)
                 value_release(entry_pop(&table->map, entry));
             map_drop_if_idle(&table->map, entry);

@@ -57,6 +57,9 @@ ct_status wire_get(struct wire *wire, void *data, size_t bytes);
 /* malloc'ed, with a 0 behind; nothing is set on a failure. */
 ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes);
 
+/* Until all keys are there.  CT_ERR_TIMEOUT names those that are not. */
+ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int64_t deadline);
+
 /* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
  * CALL" + how long after the last answer. */
 ct_status wire_break(struct wire *wire, ct_status status, const char *format, ...)
