@@ -12,7 +12,6 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,17 +192,6 @@ static void on_end(struct bufferevent *stream, short what, void *arg)
 
 /* ---- Connecting ------------------------------------------------------------- */
 
-static void notice_silence(int fd)
-{
-    const int on = 1, idle = 2, interval = 1, probes = 4, unanswered_ms = 6000;
-
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
-}
-
 static ct_status connect_once(struct agent *a, int *fd)
 {
     const int64_t deadline = deadline_after(ATTEMPT_MS);
@@ -221,7 +209,7 @@ static ct_status connect_once(struct agent *a, int *fd)
 
 static void join(struct agent *a, int fd)
 {
-    notice_silence(fd);
+    socket_notice_silence(fd);
     evutil_make_socket_nonblocking(fd);
     a->stream = bufferevent_socket_new(a->base, fd, BEV_OPT_CLOSE_ON_FREE);
     if (!a->stream) {

@@ -405,6 +405,17 @@ ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline)
     return CT_OK;
 }
 
+void socket_notice_silence(int fd)
+{
+    const int on = 1, idle = 2, interval = 1, probes = 4, unanswered_ms = 6000;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
 ct_status socket_local_address(int fd, char *host, size_t size)
 {
     struct sockaddr_storage address = { 0 };

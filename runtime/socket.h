@@ -42,6 +42,10 @@ ct_status socket_accept(int listener, int64_t deadline, int *fd);
 ct_status socket_write_all(int fd, const void *data, size_t bytes, int64_t deadline);
 ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline);
 
+/* A host at the other end that vanishes without a word breaks the connection within
+ * some 6 seconds, whether we send or wait. */
+void socket_notice_silence(int fd);
+
 /* The literal address (no brackets) of this or the other end of a TCP socket. */
 ct_status socket_local_address(int fd, char *host, size_t size);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/socket.h"
 #include "runtime/store_conn.h"
 
 struct store_agent {
@@ -57,6 +58,7 @@ int agent_start(struct conn *conn)
     memcpy(agent->address, peer, sizeof agent->address);
     link_last(&conn->server->agents, &agent->all);
     conn->agent = agent;
+    socket_notice_silence(conn->fd);
     return 0;
 }
 

@@ -104,6 +104,15 @@ expect "and knows why" has "$(cat err1)" "has another secret than this process"
 kill -TERM $!
 wait $!
 
+# The cable: both sides notice, stop their workers and say whom they lost.
+timeout 60 ip netns exec $net "$CTRUN" $both --node-rank=1 sleep 60 2>err1 </dev/null &
+run $both --node-rank=0 sh -c "sleep 0.5; ip link set $net down; sleep 60"
+wait $!
+expect "a network that is cut ends the job on both sides" is "$code $?" "1 1"
+expect "node 0 says whom it lost" has "$err" "node 1: its ctrun was lost, or the network to it"
+expect "and so does node 1" has "$(cat err1)" "node 0 at 10.213.7.1 port 29517 was lost"
+ip link set $net up
+
 unset CT_STORE_SECRET_FILE
 timeout 60 ip netns exec $net "$CTRUN" $both --node-rank=1 bash strange 2>err1 </dev/null &
 run $both --node-rank=0 true
