@@ -438,7 +438,7 @@ int job_run(const struct options *options, int size)
     if (job.code == 0) {
         job.nodes->ops->start(job.nodes);
         if (job.state != DONE)
-            event_base_dispatch(job.base);
+            store_server_run(job.meet.server, job.base);
     }
     tear_down(&job);
     return job.code;

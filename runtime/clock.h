@@ -8,6 +8,14 @@
 /* Deadlines are absolute milliseconds of the monotonic clock. */
 #define NO_DEADLINE INT64_MAX
 
+static inline int64_t clock_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 static inline int64_t clock_ms(void)
 {
     struct timespec now;

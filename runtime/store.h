@@ -87,9 +87,11 @@ struct store_policy {
 struct store_server;
 ct_status store_server_create(struct event_base *base, int listen_fd,
                               const struct store_policy *policy, struct store_server **server);
+/* The base's loop, until event_base_loopbreak(); server may be NULL. */
+void store_server_run(struct store_server *server, struct event_base *base);
 void store_server_clear(
     struct store_server *server); /* an empty table: nothing of an older round is left */
-int store_server_clients(const struct store_server *server);                   /* connected now */
+int store_server_clients(struct store_server *server); /* connected now; from any thread */
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
 void store_server_destroy(struct store_server *server);                        /* NULL is fine */
 

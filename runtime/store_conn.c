@@ -235,6 +235,7 @@ void conn_take(struct conn *conn, const unsigned char *data, size_t bytes)
     const char *why;
     int failed;
 
+    s->served++;
     s->current = conn;
     failed = feed(conn, data, bytes, &why);
     send_answers(conn);
@@ -302,14 +303,6 @@ static void take_a_turn(struct conn *conn)
         conn_run_later(conn);
 }
 
-static int64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 void server_work(struct store_server *s)
 {
     static const struct timeval at_once = { 0, 0 };
@@ -323,8 +316,8 @@ void server_work(struct store_server *s)
             more = 1;
         }
         if (more && start == 0)
-            start = now_us();
-    } while (more && now_us() - start < WORK_US);
+            start = clock_us();
+    } while (more && clock_us() - start < WORK_US);
     if (more && !event_pending(&s->later, EV_TIMEOUT, NULL))
         event_add(&s->later, &at_once); /* by way of the sockets: a timer, not an active event */
 }

@@ -6,6 +6,7 @@
 #define RUNTIME_STORE_CONN_H
 
 #include <event2/event_struct.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "runtime/store.h"
@@ -41,7 +42,8 @@ struct store_server {
     struct table *table;
     struct link conns, guests, running;
     struct link agents;
-    int count;
+    _Atomic int count;    /* of all of them; other threads ask for it */
+    unsigned long served; /* times that somebody's bytes were looked at */
     int listener, spare, netlink;
     int is_unix;
     uint32_t questions; /* asked of agents so far */

@@ -4,7 +4,6 @@
 #include <event2/event.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,8 +17,6 @@ struct store_host {
     struct event *stop; /* on an eventfd: libevent without its thread support */
     int stop_fd;
     struct store_server *server;
-    _Atomic int clients;
-    struct event *count;
 };
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -35,11 +32,7 @@ static void *run(void *arg)
 {
     struct store_host *host = arg;
 
-    while (!event_base_got_break(host->base)) {
-        if (event_base_loop(host->base, EVLOOP_ONCE) != 0)
-            break;
-        atomic_store(&host->clients, store_server_clients(host->server));
-    }
+    store_server_run(host->server, host->base);
     return NULL;
 }
 
@@ -100,7 +93,7 @@ ct_status store_host_start(int listen_fd, struct store_host **out)
 
 int store_host_clients(struct store_host *host)
 {
-    return atomic_load(&host->clients);
+    return store_server_clients(host->server);
 }
 
 void store_host_stop(struct store_host *host)

@@ -54,15 +54,18 @@ static void waiter_remove(struct waiter *waiter)
     map_drop_if_idle(&table->map, entry);
 }
 
+/* Its client will not pop what was pushed: another may. */
+static void give_up(struct waiter *waiter)
+{
+    if (waiter->pushed && waiter->entry->queue)
+        wait_over_one(waiter->client->table, waiter->entry);
+    waiter_remove(waiter);
+}
+
 int wait_stop(struct table_client *client, size_t most)
 {
-    for (; most > 0 && !link_alone(&client->waits); most--) {
-        struct waiter *waiter = of_client(client->waits.next);
-
-        if (waiter->pushed && waiter->entry->queue) /* it will not pop: another may */
-            wait_over_one(client->table, waiter->entry);
-        waiter_remove(waiter);
-    }
+    for (; most > 0 && !link_alone(&client->waits); most--)
+        give_up(of_client(client->waits.next));
     return !link_alone(&client->waits);
 }
 
@@ -107,10 +110,10 @@ int wait_tell(struct table *table, size_t *turn)
         struct waiter *waiter = of_entry(table->released.next);
         struct table_client *client = waiter->client;
 
-        if (waiter->pushed)
+        if (waiter->pushed && client->owner)
             remove_all_for(client, waiter->entry);
         else
-            waiter_remove(waiter);
+            give_up(waiter);
         if (link_alone(&client->waits) && !client->asking && client->owner)
             reply_u8(client, 0);
     }
