@@ -132,16 +132,30 @@ ct_status socket_listen(const char *host, int port, int *fd)
     return *fd >= 0 ? CT_OK : listen_failed(host, port, error);
 }
 
+static int port_of(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    if (address->ss_family == AF_INET6)
+        return ntohs(v6->sin6_port);
+    return address->ss_family == AF_INET ? ntohs(v4->sin_port) : -1;
+}
+
 int socket_port(int fd)
 {
     struct sockaddr_storage address = { 0 };
     socklen_t length = sizeof address;
 
-    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-        return -1;
-    if (address.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    return address.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&address)->sin_port) : -1;
+    return getsockname(fd, (struct sockaddr *)&address, &length) < 0 ? -1 : port_of(&address);
+}
+
+static int peer_port(int fd)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t length = sizeof address;
+
+    return getpeername(fd, (struct sockaddr *)&address, &length) < 0 ? -1 : port_of(&address);
 }
 
 int socket_is_loopback(int fd)
@@ -171,6 +185,13 @@ int socket_stays_here(int fd)
 
 /* ---- Connecting ----------------------------------------------------------- */
 
+/* A port of the range for clients that nobody listens on may be given to the very
+ * socket that connects to it: TCP then connects it to itself. */
+static int meets_itself(int fd, int family)
+{
+    return family != AF_UNIX && socket_stays_here(fd) && socket_port(fd) == peer_port(fd);
+}
+
 /* 0, or -1 with errno; never longer than the deadline. */
 static int connect_one(const struct sockaddr *address, socklen_t length, int64_t deadline,
                        int *connected)
@@ -192,6 +213,8 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
         if (polled > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
             error = errno;
     }
+    if (!error && meets_itself(fd, address->sa_family))
+        error = ECONNREFUSED;
     if (error) {
         close(fd);
         errno = error;
@@ -286,6 +309,8 @@ ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd)
     const socklen_t length = unix_address(name, &address);
     int pause = FIRST_PAUSE_MS;
 
+    if (strlen(name) > sizeof address.sun_path - 1)
+        return ct_fail(CT_ERR_INVALID, "the socket name \"%s\" is too long", name);
     while (connect_one((struct sockaddr *)&address, length, deadline, fd) < 0) {
         if (clock_ms() + pause >= deadline)
             return ct_fail(CT_ERR_TIMEOUT, "no connection to unix socket @%s: %s", name,

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_socket.c - connecting, listening and moving blocks, each by its deadline. */
+#include "tests/harness.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/socket.h"
+
+enum { PATIENCE_MS = 30000, SHORT_MS = 200 };
+
+static int64_t patience(void)
+{
+    return deadline_after(PATIENCE_MS);
+}
+
+static int open_before;
+
+static int count_descriptors(void **state)
+{
+    (void)state;
+    open_before = open_descriptors();
+    return 0;
+}
+
+static int none_is_left_open(void **state)
+{
+    (void)state;
+    return open_descriptors() == open_before ? 0 : -1;
+}
+
+/* The words of a failure name the port too. */
+static void names_port(int port)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "port %d", port);
+    EXPECT(strstr(ct_last_error(), text));
+}
+
+/* ---- Pairs --------------------------------------------------------------------- */
+
+struct pair {
+    int listener, ours, theirs;
+};
+
+/* host NULL: on all interfaces, and reached at `to`. */
+static struct pair connected(const char *host, const char *to)
+{
+    struct pair pair;
+
+    EXPECT_OK(socket_listen(host, 0, &pair.listener));
+    EXPECT_OK(socket_connect(to, socket_port(pair.listener), patience(), &pair.ours));
+    EXPECT_OK(socket_accept(pair.listener, patience(), &pair.theirs));
+    return pair;
+}
+
+static void disconnect(const struct pair *pair)
+{
+    close(pair->ours);
+    close(pair->theirs);
+    close(pair->listener);
+}
+
+static int there_is_ipv6(void)
+{
+    int fd;
+
+    if (socket_listen("::1", 0, &fd) != CT_OK)
+        return 0;
+    close(fd);
+    return 1;
+}
+
+/* ---- Connecting ------------------------------------------------------------------ */
+
+/* A port that nobody listens on and nobody else gets meanwhile.  REUSEADDR: but
+ * a listener of ours may join it. */
+static int held_port(int *held)
+{
+    const struct sockaddr_in any = { .sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const int on = 1;
+
+    *held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(*held, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    assert_int_equal(bind(*held, (const struct sockaddr *)&any, sizeof any), 0);
+    return socket_port(*held);
+}
+
+/* Listens when a connect has been refused for a while already. */
+static void *listens_later(void *arg)
+{
+    int fd, accepted;
+
+    nap(SHORT_MS);
+    if (socket_listen("127.0.0.1", *(int *)arg, &fd) != CT_OK)
+        return NULL;
+    if (socket_accept(fd, patience(), &accepted) == CT_OK) {
+        socket_write_all(accepted, "!", 1, patience());
+        close(accepted);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void a_connect_waits_for_its_listener(void **state)
+{
+    int held, port = held_port(&held), fd;
+    pthread_t thread;
+    char byte;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, listens_later, &port), 0);
+    EXPECT_OK(socket_connect("127.0.0.1", port, patience(), &fd));
+    EXPECT_OK(socket_read_all(fd, &byte, 1, patience()));
+    close(fd);
+    pthread_join(thread, NULL);
+    close(held);
+}
+
+static void a_connect_that_nobody_answers_ends_at_its_deadline(void **state)
+{
+    int held, fd;
+    const int port = held_port(&held);
+    const int64_t start = clock_ms();
+
+    (void)state;
+    EXPECT_ERROR(socket_connect("127.0.0.1", port, deadline_after(SHORT_MS), &fd), CT_ERR_TIMEOUT,
+                 "127.0.0.1|refused| ms");
+    names_port(port);
+    EXPECT(clock_ms() - start < PATIENCE_MS);
+    close(held);
+}
+
+static void connecting_once_does_not_wait(void **state)
+{
+    int held, fd;
+    const int port = held_port(&held);
+
+    (void)state;
+    EXPECT_ERROR(socket_connect_once("127.0.0.1", port, NO_DEADLINE, &fd), CT_ERR_PEER,
+                 "127.0.0.1|refused");
+    names_port(port);
+    close(held);
+}
+
+/* "invalid" is reserved to be no name (RFC 6761). */
+static void a_name_that_does_not_resolve_is_said(void **state)
+{
+    int fd;
+
+    (void)state;
+    EXPECT(socket_connect("no-such-host.invalid", 1, deadline_after(SHORT_MS), &fd) != CT_OK);
+    EXPECT(strstr(ct_last_error(), "no-such-host.invalid"));
+    EXPECT_ERROR(socket_connect_once("no-such-host.invalid", 1, patience(), &fd), CT_ERR_PEER,
+                 "no-such-host.invalid|does not resolve");
+    EXPECT_ERROR(socket_listen("no-such-host.invalid", 0, &fd), CT_ERR_SYSTEM,
+                 "no-such-host.invalid|does not resolve");
+}
+
+static void ipv6_literals_may_have_brackets(void **state)
+{
+    static const char *const spellings[] = { "::1", "[::1]" };
+
+    (void)state;
+    if (!there_is_ipv6())
+        skip();
+    for (int i = 0; i < 4; i++) {
+        const struct pair pair = connected(spellings[i / 2], spellings[i % 2]);
+
+        disconnect(&pair);
+    }
+}
+
+static void all_interfaces_are_reached_by_ipv4_and_ipv6(void **state)
+{
+    struct pair pair = connected(NULL, "127.0.0.1");
+
+    (void)state;
+    disconnect(&pair);
+    if (!there_is_ipv6())
+        return;
+    pair = connected(NULL, "::1");
+    disconnect(&pair);
+}
+
+/* ---- Listening ------------------------------------------------------------------- */
+
+static void a_port_in_use_is_named_with_its_holder(void **state)
+{
+    char us[32];
+    int first, second;
+
+    (void)state;
+    snprintf(us, sizeof us, "pid %d (test", (int)getpid());
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &first));
+    EXPECT_ERROR(socket_listen("127.0.0.1", socket_port(first), &second), CT_ERR_SYSTEM,
+                 "127.0.0.1|in use");
+    names_port(socket_port(first));
+    EXPECT(strstr(ct_last_error(), us));
+    EXPECT_ERROR(socket_listen(NULL, socket_port(first), &second), CT_ERR_SYSTEM, "in use");
+    EXPECT(strstr(ct_last_error(), us));
+    close(first);
+}
+
+static void a_port_without_a_listener_is_nobodys(void **state)
+{
+    char owner[96] = "x";
+    int held;
+
+    (void)state;
+    socket_port_owner(held_port(&held), owner, sizeof owner);
+    assert_string_equal(owner, "");
+    close(held);
+}
+
+static void an_accept_ends_at_its_deadline(void **state)
+{
+    int listener, fd;
+
+    (void)state;
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &listener));
+    EXPECT_ERROR(socket_accept(listener, deadline_after(50), &fd), CT_ERR_TIMEOUT, "nobody");
+    close(listener);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------- */
+
+static void a_read_from_one_that_says_nothing_ends_at_its_deadline(void **state)
+{
+    const struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    char two[2];
+
+    (void)state;
+    EXPECT_OK(socket_write_all(pair.theirs, "x", 1, patience()));
+    EXPECT_ERROR(socket_read_all(pair.ours, two, 2, deadline_after(50)), CT_ERR_TIMEOUT, "answer");
+    assert_int_equal(two[0], 'x');
+    disconnect(&pair);
+}
+
+static void a_write_to_one_that_does_not_read_ends_at_its_deadline(void **state)
+{
+    const size_t more_than_sockets_take = (size_t)64 << 20;
+    const struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    char *data = calloc(1, more_than_sockets_take);
+
+    (void)state;
+    assert_non_null(data);
+    EXPECT_ERROR(socket_write_all(pair.ours, data, more_than_sockets_take, deadline_after(50)),
+                 CT_ERR_TIMEOUT, "read");
+    free(data);
+    disconnect(&pair);
+}
+
+struct block {
+    int fd;
+    unsigned char *data;
+    size_t size;
+    ct_status status;
+};
+
+static void *writes(void *arg)
+{
+    struct block *block = arg;
+
+    block->status = socket_write_all(block->fd, block->data, block->size, patience());
+    return NULL;
+}
+
+/* Byte i is i modulo 251. */
+static void a_large_block_arrives_whole(void **state)
+{
+    const struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    struct block block = { .fd = pair.ours, .size = (size_t)16 << 20 };
+    unsigned char *got = malloc(block.size);
+    pthread_t thread;
+
+    (void)state;
+    block.data = malloc(block.size);
+    assert_true(got && block.data);
+    for (size_t i = 0; i < block.size; i++)
+        block.data[i] = (unsigned char)(i % 251);
+    assert_int_equal(pthread_create(&thread, NULL, writes, &block), 0);
+    EXPECT_OK(socket_read_all(pair.theirs, got, block.size, patience()));
+    pthread_join(thread, NULL);
+    EXPECT_OK(block.status);
+    assert_int_equal(memcmp(got, block.data, block.size), 0);
+    free(got);
+    free(block.data);
+    disconnect(&pair);
+}
+
+static void an_end_of_file_is_a_peer_that_left(void **state)
+{
+    const struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    char two[2];
+
+    (void)state;
+    EXPECT_OK(socket_write_all(pair.theirs, "x", 1, patience()));
+    shutdown(pair.theirs, SHUT_WR);
+    EXPECT_ERROR(socket_read_all(pair.ours, two, 2, patience()), CT_ERR_PEER, "closed");
+    disconnect(&pair);
+}
+
+static void a_reset_is_a_peer_that_left(void **state)
+{
+    const struct linger at_once = { .l_onoff = 1 };
+    struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    struct pollfd hung_up = { .fd = pair.ours };
+    char byte;
+
+    (void)state;
+    setsockopt(pair.theirs, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(pair.theirs);
+    assert_int_equal(poll(&hung_up, 1, PATIENCE_MS), 1);
+    EXPECT_ERROR(socket_read_all(pair.ours, &byte, 1, patience()), CT_ERR_PEER, "reset");
+    EXPECT_ERROR(socket_write_all(pair.ours, "x", 1, patience()), CT_ERR_PEER, "broke");
+    close(pair.ours);
+    close(pair.listener);
+}
+
+/* ---- Where ----------------------------------------------------------------------- */
+
+static void a_connection_to_itself_stays_here(void **state)
+{
+    struct pair pair = connected("127.0.0.1", "127.0.0.1");
+    char host[64];
+
+    (void)state;
+    EXPECT(socket_stays_here(pair.ours) && socket_stays_here(pair.theirs));
+    EXPECT(socket_is_loopback(pair.listener) && socket_is_loopback(pair.ours));
+    EXPECT(!socket_stays_here(pair.listener)); /* it has no other end */
+    EXPECT_OK(socket_local_address(pair.ours, host, sizeof host));
+    assert_string_equal(host, "127.0.0.1");
+    disconnect(&pair);
+    pair = connected(NULL, "127.0.0.1"); /* mapped, where IPv6 is there */
+    EXPECT(socket_stays_here(pair.ours) && socket_stays_here(pair.theirs));
+    EXPECT(!socket_is_loopback(pair.listener));
+    EXPECT(socket_is_loopback(pair.theirs));
+    EXPECT_OK(socket_local_address(pair.theirs, host, sizeof host));
+    assert_string_equal(host, "127.0.0.1");
+    disconnect(&pair);
+    if (!there_is_ipv6())
+        return;
+    pair = connected("::1", "::1");
+    EXPECT(socket_stays_here(pair.ours) && socket_is_loopback(pair.ours));
+    EXPECT_OK(socket_local_address(pair.ours, host, sizeof host));
+    assert_string_equal(host, "::1");
+    disconnect(&pair);
+}
+
+static int listener_of(const char *name)
+{
+    int fd;
+
+    EXPECT_OK(socket_listen_unix(name, &fd));
+    return fd;
+}
+
+static void a_unix_socket_is_found_by_its_name(void **state)
+{
+    char wanted[64], name[64], byte;
+    int listener, ours, theirs, second;
+    pid_t pid;
+    uid_t uid;
+
+    (void)state;
+    snprintf(wanted, sizeof wanted, "ct-test-%d", (int)getpid());
+    for (int invented = 0; invented < 2; invented++) {
+        listener = listener_of(invented ? NULL : wanted);
+        EXPECT_OK(socket_unix_name(listener, name, sizeof name));
+        EXPECT(invented || !strcmp(name, wanted));
+        EXPECT_ERROR(socket_listen_unix(name, &second), CT_ERR_SYSTEM, "in use");
+        EXPECT(strstr(ct_last_error(), name));
+        EXPECT_OK(socket_connect_unix(name, patience(), &ours));
+        EXPECT_OK(socket_accept(listener, patience(), &theirs));
+        EXPECT_OK(socket_peer(theirs, &pid, &uid));
+        EXPECT(pid == getpid() && uid == geteuid());
+        EXPECT_OK(socket_write_all(ours, "x", 1, patience()));
+        EXPECT_OK(socket_read_all(theirs, &byte, 1, patience()));
+        EXPECT(!socket_stays_here(ours) && !socket_is_loopback(ours)); /* those are of TCP */
+        assert_int_equal(socket_port(ours), -1);
+        close(ours);
+        close(theirs);
+        close(listener);
+        EXPECT_ERROR(socket_connect_unix(name, deadline_after(50), &ours), CT_ERR_TIMEOUT,
+                     "refused"); /* gone with its last descriptor */
+        EXPECT(strstr(ct_last_error(), name));
+    }
+}
+
+static void a_unix_name_that_is_too_long_is_refused(void **state)
+{
+    char name[200];
+    int fd;
+
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    EXPECT_ERROR(socket_listen_unix(name, &fd), CT_ERR_INVALID, "too long");
+    EXPECT_ERROR(socket_connect_unix(name, patience(), &fd), CT_ERR_INVALID, "too long");
+    name[107] = 0; /* the longest there is */
+    EXPECT_OK(socket_listen_unix(name, &fd));
+    close(fd);
+}
+
+/* A network of our own, whose clients all get port 40000: CANT where we may not. */
+enum { CANT = 77 };
+
+static int network_with_one_port(void)
+{
+    struct ifreq loopback = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+    int fd, ok;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return 0;
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ok = ioctl(fd, SIOCSIFFLAGS, &loopback) == 0;
+    close(fd);
+    fd = open("/proc/sys/net/ipv4/ip_local_port_range", O_WRONLY);
+    ok = ok && write(fd, "40000 40000", 11) == 11;
+    close(fd);
+    return ok;
+}
+
+static int connects_to_nobody(void)
+{
+    int fd;
+
+    if (!network_with_one_port())
+        return CANT;
+    return socket_connect_once("127.0.0.1", 40000, patience(), &fd) == CT_ERR_PEER
+                   && strstr(ct_last_error(), "refused")
+               ? 0
+               : 1;
+}
+
+static void nobody_is_connected_to_himself(void **state)
+{
+    int how;
+    const pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(connects_to_nobody());
+    EXPECT(waitpid(child, &how, 0) == child);
+    if (WIFEXITED(how) && WEXITSTATUS(how) == CANT)
+        skip();
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+#define LEAVES_NONE_OPEN(test) \
+    cmocka_unit_test_setup_teardown(test, count_descriptors, none_is_left_open)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEAVES_NONE_OPEN(a_connect_waits_for_its_listener),
+        LEAVES_NONE_OPEN(a_connect_that_nobody_answers_ends_at_its_deadline),
+        LEAVES_NONE_OPEN(connecting_once_does_not_wait),
+        LEAVES_NONE_OPEN(a_name_that_does_not_resolve_is_said),
+        LEAVES_NONE_OPEN(ipv6_literals_may_have_brackets),
+        LEAVES_NONE_OPEN(all_interfaces_are_reached_by_ipv4_and_ipv6),
+        LEAVES_NONE_OPEN(a_port_in_use_is_named_with_its_holder),
+        LEAVES_NONE_OPEN(a_port_without_a_listener_is_nobodys),
+        LEAVES_NONE_OPEN(an_accept_ends_at_its_deadline),
+        LEAVES_NONE_OPEN(a_read_from_one_that_says_nothing_ends_at_its_deadline),
+        LEAVES_NONE_OPEN(a_write_to_one_that_does_not_read_ends_at_its_deadline),
+        LEAVES_NONE_OPEN(a_large_block_arrives_whole),
+        LEAVES_NONE_OPEN(an_end_of_file_is_a_peer_that_left),
+        LEAVES_NONE_OPEN(a_reset_is_a_peer_that_left),
+        LEAVES_NONE_OPEN(a_connection_to_itself_stays_here),
+        LEAVES_NONE_OPEN(nobody_is_connected_to_himself),
+        LEAVES_NONE_OPEN(a_unix_socket_is_found_by_its_name),
+        LEAVES_NONE_OPEN(a_unix_name_that_is_too_long_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
