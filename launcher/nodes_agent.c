@@ -23,7 +23,7 @@
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-#include "runtime/peer_uid.h"
+#include "runtime/store/peer_uid.h"
 #include "runtime/socket.h"
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */

@@ -4,7 +4,7 @@
 #define LAUNCHER_RENDEZVOUS_H
 
 #include "config/options.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 struct rendezvous {
     int is_host;       /* we are node 0 */

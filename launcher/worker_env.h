@@ -5,7 +5,7 @@
 
 #include "config/options.h"
 #include "launcher/error_files.h"
-#include "runtime/secret.h"
+#include "runtime/store/secret.h"
 
 /* What is the same for all workers of one round. */
 struct round {

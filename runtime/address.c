@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "runtime/socket.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 static int to_text(const struct sockaddr *address, char *text, size_t size)
 {

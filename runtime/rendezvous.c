@@ -25,7 +25,7 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
-#include "runtime/store_file.h"
+#include "runtime/store/file.h"
 
 #define NONCE_CHARS 17
 

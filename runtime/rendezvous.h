@@ -4,7 +4,7 @@
 #define RUNTIME_RENDEZVOUS_H
 
 #include "runtime/identity.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 struct rendezvous {
     ct_store *base;          /* as connected; NULL: the caller's */

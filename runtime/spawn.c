@@ -24,7 +24,7 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 #define GRACE_MS 5000
 

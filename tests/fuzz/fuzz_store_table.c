@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/store_engine.h"
+#include "runtime/store/engine.h"
 
 #define CLIENTS 4
 

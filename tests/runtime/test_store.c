@@ -12,7 +12,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/socket.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 /* ---- A server, and clients of it ------------------------------------------- */
 

@@ -14,7 +14,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/socket.h"
-#include "runtime/store_wire.h"
+#include "runtime/store/wire.h"
 
 /* ---- A server that has said all it will say ----------------------------------- */
 

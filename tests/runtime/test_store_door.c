@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/peer_uid.h"
-#include "runtime/secret.h"
+#include "runtime/store/peer_uid.h"
+#include "runtime/store/secret.h"
 #include "runtime/socket.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 enum { PATIENCE_MS = 30000, NOBODY = 65534 };
 

@@ -14,7 +14,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/socket.h"
-#include "runtime/store.h"
+#include "runtime/store/store.h"
 
 enum { PATIENCE_MS = 120000, MIB = 1 << 20 };
 

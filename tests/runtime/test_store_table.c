@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/store_table.h"
+#include "runtime/store/table.h"
 
 enum {
     MANY = 5000, /* keys or clients: more than one turn of the table deals with */
