@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ struct job {
     struct event_base *base;
     struct event signals, grace;
     int signal_fd;
-    sigset_t ignored; /* dispositions that workers must not inherit */
+    sigset_t ignored;          /* dispositions that workers must not inherit */
+    struct rlimit descriptors; /* that we were started with */
     struct program program;
     struct rendezvous meet;
     struct nodes *nodes;
@@ -232,7 +234,8 @@ static int start_workers(struct job *job)
                            .run_id = job->meet.run_id,
                            .generation = job->plan.generation,
                            .secret = &job->meet.policy.secret,
-                           .error_files = &job->error_files };
+                           .error_files = &job->error_files,
+                           .descriptors = &job->descriptors };
     struct worker_env env;
     int code = 0;
 
@@ -380,6 +383,17 @@ static int setup_loop(struct job *job)
     return 0;
 }
 
+/* The store has a descriptor for each client; the workers get the limit that we got. */
+static void raise_descriptor_limit(struct job *job)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    job->descriptors = limit;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int setup(struct job *job)
 {
     int code;
@@ -392,6 +406,7 @@ static int setup(struct job *job)
     for (int i = 0; i < job->size; i++)
         worker_setup(&job->workers[i], i);
     signals_ignored(&job->ignored);
+    raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = rendezvous_open(&job->meet, job->options)) != 0 || (code = setup_loop(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))

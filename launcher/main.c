@@ -27,9 +27,15 @@ static void fill_standard_descriptors(void)
 
 static int run(const struct options *options)
 {
+    const struct jobfile_entry *conflict = worker_env_conflict(&options->file);
     char why[256];
     int size;
 
+    if (conflict) {
+        log_line(LOG_ERROR, "%s:%d: %s is ctrun's to set, for each worker", options->file.path,
+                 conflict->line, conflict->key);
+        return 2;
+    }
     if (!options->explain)
         signals_block(options);
     size = nproc_count(&options->nproc, why, sizeof why);

@@ -65,6 +65,19 @@ enum {
 
 #define NODE_TEXT 1024 /* of one of them */
 
+/* What came as text, without what a terminal would obey. */
+static inline void node_text(char *text, size_t size, const void *data, size_t bytes)
+{
+    size_t i;
+
+    for (i = 0; i < bytes && i < size - 1; i++) {
+        const unsigned char c = ((const unsigned char *)data)[i];
+
+        text[i] = c < ' ' || c == 127 ? '?' : (char)c;
+    }
+    text[i] = 0;
+}
+
 #define NODES_PATIENCE_MS (900 * 1000) /* until all are there; torchrun's */
 
 #endif

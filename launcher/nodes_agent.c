@@ -123,7 +123,7 @@ static void answer_who(struct agent *a, const unsigned char *data, size_t bytes)
     get_end(data + 4, &program);
     get_end(data + 22, &store);
     memcpy(answer, data, 4);
-    answer[4] = peer_uid(&a->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
+    answer[4] = peer_uid(a->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
     send_message(a, AGENT_OURS, answer, sizeof answer);
 }
 
@@ -142,7 +142,7 @@ static void take_message(struct agent *a, int type, const unsigned char *data, s
     char text[NODE_TEXT];
     int code = 0, at = 0;
 
-    snprintf(text, sizeof text, "%.*s", (int)bytes, (const char *)data);
+    node_text(text, sizeof text, data, bytes);
     if (type == AGENT_WHO) {
         answer_who(a, data, bytes);
     } else if (type == NODE_REFUSED) {
@@ -334,7 +334,7 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
     a->meet = meet;
     a->options = options;
     a->size = size;
-    a->netlink = -1;
+    a->netlink = peer_uid_open();
     evtimer_assign(&a->again, base, try_to_connect, a);
     return &a->nodes;
 }

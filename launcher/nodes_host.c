@@ -7,6 +7,7 @@
  * workers along when it dies, and stops them when it has lost us. */
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static void begin_round(struct host *h)
                          .generation = h->meet->generation };
 
     rendezvous_new_round(h->meet);
+    event_del(&h->tick);
     h->phase = IN_A_ROUND;
     h->code = 0;
     h->culprit = -1;
@@ -111,9 +113,13 @@ static void end_job(struct host *h)
     leave_when_all_have(h);
 }
 
-/* Everybody stops; the member it came from has begun to already. */
+/* Everybody stops; the member it came from has begun to already.  Who has not stopped
+ * when even SIGKILL must have worked is given up. */
 static void stop_all(struct host *h, int from)
 {
+    const struct timeval patience = { h->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
+
+    event_add(&h->tick, &patience);
     for (int i = 1; i < h->count; i++)
         if (i != from)
             tell(h, i, NODE_STOP, "%s", h->why);
@@ -136,6 +142,8 @@ static void member_failed(struct host *h, int from, int code, const char *what)
 /* Another try would end the same way. */
 static void member_refused(struct host *h, int from, int code)
 {
+    if (h->phase != IN_A_ROUND)
+        return;
     member_failed(h, from, code, "it could not start its workers");
     h->phase = STOPPING;
 }
@@ -154,11 +162,14 @@ static void member_ended(struct host *h, int from)
     }
 }
 
+/* Told again when our own workers are gone, we do not wait for the others any longer. */
 static void member_signalled(struct host *h, int from, int number)
 {
     char name[32];
     const int was = h->phase;
 
+    if (was == STOPPING && from == 0 && h->members[0].ended)
+        end_job(h);
     if (was == STOPPING || was == IS_OVER)
         return;
     h->phase = STOPPING;
@@ -277,6 +288,12 @@ static void take_join(struct host *h, struct store_agent *agent, const char *tex
     }
 }
 
+/* An exit code of a failure. */
+static int is_code(int number)
+{
+    return number > 0 && number < 256;
+}
+
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct host *h = arg;
@@ -284,16 +301,17 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     char text[NODE_TEXT];
     int number = 0, at = 0;
 
-    snprintf(text, sizeof text, "%.*s", (int)bytes, (const char *)data);
+    node_text(text, sizeof text, data, bytes);
     if (type == NODE_JOIN && from < 0)
         take_join(h, agent, text);
     if (from < 0)
         return;
-    if (type == NODE_FAILED && sscanf(text, "%d %n", &number, &at) == 1)
+    if (type == NODE_FAILED && sscanf(text, "%d %n", &number, &at) == 1 && is_code(number))
         member_failed(h, from, number, text + at);
-    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1)
+    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && is_code(number))
         member_refused(h, from, number);
-    else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1)
+    else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
+             && number <= SIGRTMAX)
         member_signalled(h, from, number);
     else if (type == NODE_ENDED)
         member_ended(h, from);
@@ -316,6 +334,18 @@ static void on_left(void *arg, struct store_agent *agent)
         h->phase = STOPPING; /* no restart without it */
         member_ended(h, from);
     }
+}
+
+/* Its ctrun does not answer, though the connection stands: stopped, or swapped out. */
+static void give_up_the_silent(struct host *h)
+{
+    for (int i = 1; i < h->count && h->phase != IS_OVER; i++)
+        if (!h->members[i].ended) {
+            log_line(LOG_ERROR, "node %d does not say that its workers have stopped: given up", i);
+            h->members[i].agent = NULL;
+            h->phase = STOPPING;
+            member_ended(h, i);
+        }
 }
 
 static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = on_left };
@@ -350,6 +380,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         for (int i = 1; i < h->count; i++)
             h->members[i].agent = NULL;
         leave_when_all_have(h);
+        return;
+    }
+    if (h->phase != GATHERING) {
+        give_up_the_silent(h);
         return;
     }
     if (waited >= h->speak) {

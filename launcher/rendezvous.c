@@ -85,7 +85,13 @@ void rendezvous_plan(struct rendezvous *meet, const struct options *options, con
 static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;
-    ct_status status = secret_read(&policy->secret, options->store_secret_file);
+    const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
+    /* The command line is stronger than the environment, job.ini is weaker. */
+    ct_status status =
+        secret_read(&policy->secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
+
+    if (status == CT_OK && policy->secret.size == 0 && from == FROM_FILE)
+        status = secret_read(&policy->secret, options->store_secret_file);
 
     policy->memory = options->store_memory;
     policy->request = options->store_request;

@@ -42,6 +42,7 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, int rep
         && getppid() == parent                   /* and ctrun had not died before that */
         && (args->out < 0 || dup2(args->out, STDOUT_FILENO) >= 0)
         && (args->err < 0 || dup2(args->err, STDERR_FILENO) >= 0)
+        && (!args->descriptors || setrlimit(RLIMIT_NOFILE, args->descriptors) == 0)
         && signals_as_new(args->ignored) == 0) {
         /* Workers inherit 0, 1 and 2 and nothing else, as under torchrun.  An
          * old kernel says no: our own are CLOEXEC anyway. */

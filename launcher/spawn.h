@@ -4,15 +4,17 @@
 #define LAUNCHER_SPAWN_H
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct spawn_args {
     const char *path; /* executed as it is: no look-up */
     char *const *argv;
     char *const *envp;
-    int out, err;            /* to be descriptors 1 and 2; -1: ours are inherited */
-    int guard;               /* where the child announces its group; -1: nowhere */
-    const sigset_t *ignored; /* signals to set back to their defaults */
+    int out, err;                     /* to be descriptors 1 and 2; -1: ours are inherited */
+    int guard;                        /* where the child announces its group; -1: nowhere */
+    const sigset_t *ignored;          /* signals to set back to their defaults */
+    const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
 };
 
 /* Returns when the program is running: its pid, which is also its session and

@@ -56,9 +56,12 @@ static int refuse(const struct worker *worker, const struct program *program, in
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
                  const sigset_t *ignored, struct terminal *terminal, const struct guard *guard)
 {
-    struct spawn_args args = {
-        .path = program->path, .out = -1, .err = -1, .guard = guard->pipe, .ignored = ignored
-    };
+    struct spawn_args args = { .path = program->path,
+                               .out = -1,
+                               .err = -1,
+                               .guard = guard->pipe,
+                               .ignored = ignored,
+                               .descriptors = env->round->descriptors };
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
     int execed = 0, code = 0;

@@ -80,6 +80,20 @@ void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size)
         *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
 }
 
+const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct jobfile_entry *entry = &file->entries[i];
+        char name[64];
+
+        worker_env_name(entry, name, sizeof name);
+        for (int j = 0; j < OURS && strcmp(entry->section, "ctrun") != 0; j++)
+            if (!strcmp(ours[j], name))
+                return entry;
+    }
+    return NULL;
+}
+
 static int put_file(struct worker_env *env, const struct jobfile *file)
 {
     for (int i = 0; i < file->count; i++) {

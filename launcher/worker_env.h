@@ -17,6 +17,7 @@ struct round {
     const char *run_id, *generation;
     const struct secret *secret; /* of the store */
     const struct error_files *error_files;
+    const struct rlimit *descriptors; /* how many they may have open */
 };
 
 struct worker_env {
@@ -36,6 +37,10 @@ char **worker_env_of(const struct worker_env *env, int local_rank);
 
 /* The variable that a line of [env] or [collectives] sets. */
 void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size);
+
+/* The first line of [env] or [collectives] that names a variable which is ctrun's to
+ * set (RANK, ...); NULL: none. */
+const struct jobfile_entry *worker_env_conflict(const struct jobfile *file);
 
 /* torchrun's rule: several workers, and the user said nothing. */
 int worker_env_sets_omp(const struct options *options, int size);

@@ -112,7 +112,7 @@ int agents_ask(struct conn *guest, uint32_t question)
         if (memcmp(agent->address, text + 4, sizeof agent->address))
             continue;
         store_agent_send(agent, AGENT_WHO, text, sizeof text);
-        asked = 1;
+        asked++;
     }
     return asked;
 }
@@ -124,7 +124,8 @@ static void take_answer(struct store_agent *agent, const unsigned char *data)
     uint32_t question;
 
     memcpy(&question, data, sizeof question);
-    for (struct link *link = s->guests.next; question && link != &s->guests; link = link->next) {
+    for (struct link *link = s->strangers.next; question && link != &s->strangers;
+         link = link->next) {
         struct conn *guest = (struct conn *)link; /* `all` comes first */
         unsigned char peer[18], self[18];
 

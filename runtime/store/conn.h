@@ -16,12 +16,13 @@
 #define IN_BYTES (64u << 10)
 
 struct conn {
-    struct link all; /* in server->guests until it is known, then in server->conns */
+    struct link all; /* of server->guests or ->strangers until it is known, then of ->conns */
     struct link run; /* in server->running, when it has something to do */
     struct store_server *server;
     struct event readable, writable;
     struct outbox out;
     int fd;
+    int stranger;        /* in server->strangers */
     int known;           /* has said what it is */
     int blocked;         /* the socket takes no more */
     int resting;         /* not read: the table is busy with it, or it is asked about */
@@ -40,9 +41,10 @@ struct store_server {
     struct event acceptable, later, patience;
     struct store_policy policy;
     struct table *table;
-    struct link conns, guests, running;
+    struct link conns, guests, strangers, running;
     struct link agents;
-    _Atomic int count;    /* of all of them; other threads ask for it */
+    _Atomic int count; /* of all of them; other threads ask for it */
+    int stranger_count;
     unsigned long served; /* times that somebody's bytes were looked at */
     int listener, spare, netlink;
     int is_unix;
@@ -86,7 +88,10 @@ void server_back_to_guests(struct conn *conn);
 enum door_state { DOOR_SHUT, DOOR_CLIENT, DOOR_AGENT, DOOR_REFUSED };
 
 struct door *door_create(void);
-void door_destroy(struct door *door); /* NULL is fine */
+/* Looks where a guest is, as it comes.  SHUT, or REFUSED. */
+enum door_state door_look(struct conn *conn, const char **why);
+int door_is_strangers(const struct conn *conn); /* not known to be ours */
+void door_destroy(struct door *door);           /* NULL is fine */
 /* Bytes of a guest.  SHUT: more are needed, or an agent is asked; *used counts those that
  * were for the door.  It is not read any further while conn->resting. */
 enum door_state door_knock(struct conn *conn, const unsigned char *data, size_t bytes, size_t *used,
@@ -101,7 +106,7 @@ int agent_start(struct conn *conn); /* -1: no memory */
 void agent_free(struct conn *conn);
 /* Bytes of an agent.  -1: it broke the protocol. */
 int agent_take(struct conn *conn, const unsigned char *data, size_t bytes);
-/* Asks the agents of its host about a guest; 0: there is none. */
+/* Asks the agents of its host about a guest; gives how many. */
 int agents_ask(struct conn *guest, uint32_t question);
 
 #endif

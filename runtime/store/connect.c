@@ -47,6 +47,18 @@ static ct_status prove_ourselves(int fd, const char *where, int64_t deadline)
     return secret_prove(&secret, fd, HELLO_CLIENT, where, deadline);
 }
 
+/* Anybody may take a name in the abstract name space. */
+static ct_status is_ours(int fd, const char *where)
+{
+    uid_t uid = 0;
+    const ct_status status = socket_peer(fd, NULL, &uid);
+
+    if (status != CT_OK || uid == geteuid())
+        return status;
+    return ct_fail(CT_ERR_PEER, "the unix socket %s belongs to another user (uid %d)", where,
+                   (int)uid);
+}
+
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store)
 {
@@ -58,6 +70,8 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
     if (host[0] == '@') {
         snprintf(where, sizeof where, "%s", host);
         status = socket_connect_unix(host + 1, deadline, &fd);
+        if (status == CT_OK && (status = is_ours(fd, where)) != CT_OK)
+            close(fd);
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
         status = socket_connect(host, port, deadline, &fd);

@@ -5,21 +5,25 @@
  * knows the job's secret.  PyTorch's protocol has nothing of the kind, so its
  * clients are known by where they are: on this host the kernel says whose
  * they are; on another, the launcher there, which has proved itself, is asked; or
- * the user has named their network.  Until then nothing they sent is looked at. */
+ * the user has named their network.  Until then nothing they sent is looked at.
+ * Who belongs to another user of this host is closed as soon as it comes. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/socket.h"
 #include "runtime/store/peer_uid.h"
 #include "runtime/store/conn.h"
 
 struct door {
+    enum { OURS, ALLOWED, FOREIGN, STRANGER, GONE, UNKNOWN } place; /* where it was when it came */
     enum { FIRST_BYTE, HELLO, PROOF, ASKED, VOUCHED, DISOWNED } step;
     size_t have;
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
     uint32_t question;
+    int asked; /* launchers that have not answered yet */
 };
 
 struct door *door_create(void)
@@ -75,7 +79,8 @@ static enum door_state ask_its_launcher(struct conn *conn, const char **why)
 
     if (++s->questions == 0)
         s->questions = 1;
-    if (agents_ask(conn, s->questions)) {
+    conn->door->asked = agents_ask(conn, s->questions);
+    if (conn->door->asked > 0) {
         conn->door->question = s->questions;
         conn->door->step = ASKED;
         return DOOR_SHUT;
@@ -85,36 +90,58 @@ static enum door_state ask_its_launcher(struct conn *conn, const char **why)
     return DOOR_REFUSED;
 }
 
-static enum door_state look_where_it_is(struct conn *conn, const char **why)
+static int place_of(struct store_server *s, int fd)
 {
-    struct store_server *s = conn->server;
     struct sockaddr_storage peer = { 0 }, self = { 0 };
     socklen_t peer_size = sizeof peer, self_size = sizeof self;
     uid_t uid = 0;
 
-    if (s->is_unix) /* its uid was looked at when it came */
-        return DOOR_CLIENT;
-    if (getpeername(conn->fd, (struct sockaddr *)&peer, &peer_size) < 0
-        || getsockname(conn->fd, (struct sockaddr *)&self, &self_size) < 0) {
-        *why = NULL; /* it is gone already */
-        return DOOR_REFUSED;
-    }
+    if (s->is_unix)
+        return socket_peer(fd, NULL, &uid) == CT_OK && uid == geteuid() ? OURS : FOREIGN;
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0
+        || getsockname(fd, (struct sockaddr *)&self, &self_size) < 0)
+        return GONE;
     if (is_allowed(&s->policy.allow, &peer))
-        return DOOR_CLIENT;
-    switch (peer_uid(&s->netlink, &peer, &self, &uid)) {
+        return ALLOWED;
+    switch (peer_uid(s->netlink, &peer, &self, &uid)) {
     case PEER_HERE:
-        *why = "it belongs to another user of this host";
-        return uid == geteuid() ? DOOR_CLIENT : DOOR_REFUSED;
+        return uid == geteuid() ? OURS : FOREIGN;
     case PEER_ELSEWHERE:
-        if (s->policy.open)
-            return DOOR_CLIENT;
-        *why = NULL;
-        return same_address(&peer, &self) ? DOOR_REFUSED /* ours, but it has left already */
-                                          : ask_its_launcher(conn, why);
+        return same_address(&peer, &self) ? GONE : STRANGER;
     case PEER_UNKNOWN:
         break;
     }
-    *why = "the kernel does not tell whose it is (--store-allow lets it in)";
+    return UNKNOWN;
+}
+
+enum door_state door_look(struct conn *conn, const char **why)
+{
+    conn->door->place = place_of(conn->server, conn->fd);
+    *why = "it belongs to another user of this host";
+    return conn->door->place == FOREIGN ? DOOR_REFUSED : DOOR_SHUT;
+}
+
+int door_is_strangers(const struct conn *conn)
+{
+    return conn->door->place != OURS && conn->door->place != ALLOWED;
+}
+
+static enum door_state let_pytorch_in(struct conn *conn, const char **why)
+{
+    switch (conn->door->place) {
+    case OURS:
+    case ALLOWED:
+        return DOOR_CLIENT;
+    case STRANGER:
+        return conn->server->policy.open ? DOOR_CLIENT : ask_its_launcher(conn, why);
+    case UNKNOWN:
+        *why = "the kernel does not tell whose it is (--store-allow lets it in)";
+        return DOOR_REFUSED;
+    case GONE:
+    case FOREIGN:
+        break;
+    }
+    *why = NULL; /* ours, but it has left already */
     return DOOR_REFUSED;
 }
 
@@ -125,6 +152,8 @@ uint32_t door_question(const struct conn *conn)
 
 void door_answer(struct conn *conn, int ours)
 {
+    if (!ours && --conn->door->asked > 0)
+        return; /* another launcher of that host may know it */
     conn->door->step = ours ? VOUCHED : DISOWNED;
     conn_run_later(conn);
 }
@@ -147,17 +176,13 @@ static enum door_state take_hello(struct conn *conn, const char **why)
 {
     struct door *door = conn->door;
     unsigned char hello[HELLO_BYTES];
-    struct sockaddr_storage peer = { 0 };
-    socklen_t size = sizeof peer;
     const int role = hello_role(door->hello);
 
     *why = "its first bytes are neither PyTorch's nor ours";
     if (role != HELLO_CLIENT && role != HELLO_AGENT)
         return DOOR_REFUSED;
     *why = "it offers a secret, and the store has none";
-    if (conn->server->policy.secret.size == 0 && !conn->server->policy.open
-        && !(getpeername(conn->fd, (struct sockaddr *)&peer, &size) == 0
-             && is_allowed(&conn->server->policy.allow, &peer)))
+    if (conn->server->policy.secret.size == 0 && !conn->server->policy.open && door->place != OURS)
         return DOOR_REFUSED;
     *why = "there are no random numbers";
     if (hello_make(hello, HELLO_CLIENT) != CT_OK)
@@ -200,7 +225,7 @@ enum door_state door_knock(struct conn *conn, const unsigned char *data, size_t 
     }
     if (door->step == FIRST_BYTE && bytes > 0) {
         if (data[0] != HELLO_FIRST)
-            return look_where_it_is(conn, why);
+            return let_pytorch_in(conn, why);
         door->step = HELLO;
     }
     if (door->step == HELLO && gather(door, door->hello, HELLO_BYTES, data, bytes, used))

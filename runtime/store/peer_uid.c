@@ -4,8 +4,13 @@
  * Both ends of a connection within a network namespace are sockets of it, so the
  * other one is found by the same four numbers the other way round, and it
  * carries its owner's uid: this tells a program of ours from another user's
- * without a word in its protocol.  A socket whose process has closed it
- * belongs to nobody (inode 0; its uid reads as root's) and counts as gone. */
+ * without a word in its protocol.
+ *
+ * Three answers are none.  A socket whose process has closed it belongs to nobody
+ * (inode 0; its uid reads as root's).  Where no connection has the four numbers
+ * the kernel gives a listener at the first two, whoever is meant: so they are
+ * compared.  And in a user namespace, uids that have no name there all read as
+ * the overflow uid, which then says nothing. */
 #include "runtime/store/peer_uid.h"
 
 #include <arpa/inet.h>
@@ -71,7 +76,34 @@ static int ask(int netlink, const struct end *peer, const struct end *self)
     return send(netlink, &q, sizeof q, 0) == (ssize_t)sizeof q ? 0 : -1;
 }
 
-static enum peer_place answer(int netlink, uid_t *uid)
+static struct end end_in(const struct inet_diag_msg *found, const uint32_t address[4],
+                         uint16_t port)
+{
+    struct end end = { .family = found->idiag_family, .port = port };
+
+    memcpy(end.address, address, sizeof end.address);
+    if (end.family == AF_INET6 && !address[0] && !address[1] && address[2] == htonl(0xffff))
+        end = (struct end){ .family = AF_INET, .address = { address[3] }, .port = port };
+    else if (end.family == AF_INET)
+        end.address[1] = end.address[2] = end.address[3] = 0;
+    return end;
+}
+
+static int same_end(struct end a, const struct end *b)
+{
+    return a.family == b->family && a.port == b->port
+           && !memcmp(a.address, b->address, sizeof a.address);
+}
+
+static int is_connected(const struct inet_diag_msg *found)
+{
+    return found->idiag_inode != 0
+           && ((1 << found->idiag_state)
+               & (1 << TCP_ESTABLISHED | 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2
+                  | 1 << TCP_CLOSE_WAIT | 1 << TCP_LAST_ACK | 1 << TCP_CLOSING));
+}
+
+static enum peer_place answer(int netlink, const struct end *from, const struct end *to, uid_t *uid)
 {
     union {
         struct nlmsghdr head;
@@ -89,20 +121,45 @@ static enum peer_place answer(int netlink, uid_t *uid)
         || reply.head.nlmsg_len < NLMSG_LENGTH(sizeof *found))
         return PEER_UNKNOWN;
     *uid = found->idiag_uid;
-    return found->idiag_inode == 0 ? PEER_ELSEWHERE : PEER_HERE;
+    return is_connected(found)
+                   && same_end(end_in(found, found->id.idiag_src, found->id.idiag_sport), from)
+                   && same_end(end_in(found, found->id.idiag_dst, found->id.idiag_dport), to)
+               ? PEER_HERE
+               : PEER_ELSEWHERE;
 }
 
-enum peer_place peer_uid(int *netlink, const struct sockaddr_storage *peer,
+#define OVERFLOW_UID 65534
+
+static int every_uid_has_a_name(void)
+{
+    unsigned inside = 1, outside = 1, count = 0;
+    FILE *map = fopen("/proc/self/uid_map", "re");
+
+    if (!map)
+        return 1; /* a kernel without user namespaces */
+    if (fscanf(map, "%u %u %u", &inside, &outside, &count) != 3)
+        count = 0;
+    fclose(map);
+    return inside == 0 && count == UINT32_MAX;
+}
+
+int peer_uid_open(void)
+{
+    return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+}
+
+enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
                          const struct sockaddr_storage *self, uid_t *uid)
 {
     const struct end from = end_of(peer), to = end_of(self);
     enum peer_place place = PEER_UNKNOWN;
 
-    if (*netlink < 0)
-        *netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    if (*netlink >= 0 && ask(*netlink, &from, &to) == 0)
-        place = answer(*netlink, uid);
-    return place == PEER_UNKNOWN ? peer_uid_proc(peer, self, uid) : place;
+    if (netlink >= 0 && ask(netlink, &from, &to) == 0)
+        place = answer(netlink, &from, &to, uid);
+    if (place == PEER_UNKNOWN)
+        place = peer_uid_proc(peer, self, uid);
+    return place == PEER_HERE && *uid == OVERFLOW_UID && !every_uid_has_a_name() ? PEER_UNKNOWN
+                                                                                 : place;
 }
 
 /* ---- Without netlink (some sandboxes) ---------------------------------------- */

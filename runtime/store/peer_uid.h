@@ -12,9 +12,11 @@ enum peer_place {
     PEER_UNKNOWN    /* the kernel does not tell */
 };
 
-/* peer and self: the two ends as getpeername() and getsockname() give them.  *netlink
- * is -1 at first and kept for the next call; the caller closes it. */
-enum peer_place peer_uid(int *netlink, const struct sockaddr_storage *peer,
+/* The socket to ask by; -1 where there is none.  The caller closes it. */
+int peer_uid_open(void);
+
+/* peer and self: the two ends as getpeername() and getsockname() give them. */
+enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
                          const struct sockaddr_storage *self, uid_t *uid);
 
 /* The same from /proc/net/tcp: slower the more connections there are. */

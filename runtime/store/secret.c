@@ -74,7 +74,7 @@ static ct_status read_file(struct secret *secret, const char *path)
 
 ct_status secret_read(struct secret *secret, const char *path)
 {
-    const char *text = getenv("CT_STORE_SECRET");
+    const char *text = path ? NULL : getenv("CT_STORE_SECRET");
 
     if (!path)
         path = getenv("CT_STORE_SECRET_FILE");

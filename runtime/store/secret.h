@@ -30,8 +30,9 @@ struct secret {
     size_t size; /* 0: there is none */
 };
 
-/* path NULL: that of the environment.  CT_ERR_INVALID with the variable or the file in
- * the sentence.  The file must be ours and nobody else's to read. */
+/* path NULL: as the environment says, CT_STORE_SECRET before CT_STORE_SECRET_FILE.  CT_ERR_INVALID
+ * with the variable or the file in the sentence.  The file must be ours and nobody else's to read.
+ */
 ct_status secret_read(struct secret *secret, const char *path);
 ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 

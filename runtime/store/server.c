@@ -23,9 +23,11 @@
 #include "runtime/log.h"
 #include "runtime/socket.h"
 #include "runtime/store/conn.h"
+#include "runtime/store/peer_uid.h"
 
 #define GUEST_SECONDS 10
 #define LOOK_AGAIN_US 50
+#define MOST_STRANGERS 1024
 #define ACCEPTS 64 /* at a time; then those who are there already have their turn */
 
 /* ---- Refusals --------------------------------------------------------------- */
@@ -80,40 +82,63 @@ static void say_the_rest(const struct store_server *s)
 
 /* ---- Guests and clients ----------------------------------------------------- */
 
-static struct conn *first_guest(const struct store_server *s)
+static struct conn *first_of(const struct link *ring)
 {
-    return link_alone(&s->guests) ? NULL : (struct conn *)s->guests.next; /* `all` comes first */
+    return link_alone(ring) ? NULL : (struct conn *)ring->next; /* `all` comes first */
+}
+
+static int64_t end_of_patience(const struct link *ring)
+{
+    const struct conn *guest = first_of(ring);
+
+    return guest ? guest->came + GUEST_SECONDS * 1000 : NO_DEADLINE;
 }
 
 static void wait_for_guests(struct store_server *s)
 {
-    const struct conn *guest = first_guest(s);
+    const int64_t guests = end_of_patience(&s->guests), strangers = end_of_patience(&s->strangers);
+    const int64_t end = guests < strangers ? guests : strangers;
     struct timeval time = { 0, 0 };
 
-    if (!guest || event_pending(&s->patience, EV_TIMEOUT, NULL))
+    if (end == NO_DEADLINE || event_pending(&s->patience, EV_TIMEOUT, NULL))
         return;
-    time.tv_sec = 1 + time_left_ms(guest->came + GUEST_SECONDS * 1000, GUEST_SECONDS * 1000) / 1000;
+    time.tv_sec = 1 + time_left_ms(end, GUEST_SECONDS * 1000) / 1000;
     event_add(&s->patience, &time);
 }
 
 /* The longest here come first. */
+static void close_the_late(const struct link *ring)
+{
+    while (end_of_patience(ring) <= clock_ms()) {
+        struct conn *guest = first_of(ring);
+
+        conn_close(guest, guest->last_words ? NULL : "it did not say what it is in time");
+    }
+}
+
 static void on_patience(evutil_socket_t fd, short what, void *arg)
 {
     struct store_server *s = arg;
-    struct conn *guest;
 
     (void)fd;
     (void)what;
-    while ((guest = first_guest(s)) && guest->came + GUEST_SECONDS * 1000 <= clock_ms())
-        conn_close(guest, guest->last_words ? NULL : "it did not say what it is in time");
+    close_the_late(&s->guests);
+    close_the_late(&s->strangers);
     wait_for_guests(s);
     server_work(s);
+}
+
+static void leave_ring(struct conn *conn)
+{
+    link_out(&conn->all);
+    conn->server->stranger_count -= conn->stranger;
+    conn->stranger = 0;
 }
 
 void server_let_in(struct conn *conn)
 {
     conn->known = 1;
-    link_out(&conn->all);
+    leave_ring(conn);
     link_last(&conn->server->conns, &conn->all);
 }
 
@@ -122,23 +147,45 @@ void server_back_to_guests(struct conn *conn)
     struct store_server *s = conn->server;
 
     conn->came = clock_ms();
-    link_out(&conn->all);
+    leave_ring(conn);
     link_last(&s->guests, &conn->all);
     wait_for_guests(s);
 }
 
 void server_gone(struct conn *conn)
 {
-    link_out(&conn->all);
+    leave_ring(conn);
     conn->server->count--;
+}
+
+/* Where there is no room for all, strangers that have waited longest go first. */
+static int make_room(struct store_server *s)
+{
+    struct conn *stranger = first_of(&s->strangers);
+
+    if (stranger)
+        conn_close(stranger, "it did not say what it is, and others need its place");
+    return stranger != NULL;
 }
 
 /* ---- Accepting -------------------------------------------------------------- */
 
+static void take_in(struct conn *conn)
+{
+    struct store_server *s = conn->server;
+
+    conn->stranger = door_is_strangers(conn);
+    link_last(conn->stranger ? &s->strangers : &s->guests, &conn->all);
+    s->stranger_count += conn->stranger;
+    if (s->stranger_count > MOST_STRANGERS || s->count > s->policy.clients)
+        if (!make_room(s))
+            conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
+}
+
 static void welcome(struct store_server *s, int fd)
 {
     struct conn *conn = calloc(1, sizeof *conn);
-    uid_t uid;
+    const char *why = "there is no memory for it";
 
     if (!conn) {
         close(fd);
@@ -147,24 +194,21 @@ static void welcome(struct store_server *s, int fd)
     conn->server = s;
     conn->fd = fd;
     s->count++;
-    if (conn_start(conn) < 0) {
-        conn_close(conn, "there is no memory for it");
-        return;
-    }
-    link_last(&s->guests, &conn->all);
-    if (s->count > s->policy.clients)
-        conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
-    else if (s->is_unix && (socket_peer(fd, NULL, &uid) != CT_OK || uid != geteuid()))
-        conn_close(conn, "it belongs to another user of this host");
+    if (conn_start(conn) < 0 || door_look(conn, &why) == DOOR_REFUSED)
+        conn_close(conn, why);
+    else
+        take_in(conn);
 }
 
-/* No descriptor is left: take the connection with the spare one and close it, or
- * the listener would stay readable and the loop would spin. */
+/* No descriptor is left.  If no stranger can go, take the connection with the spare one
+ * and close it, or the listener would stay readable and the loop would spin. */
 static void refuse_one(struct store_server *s)
 {
     const struct conn nobody = { .fd = -1 };
     int fd;
 
+    if (make_room(s))
+        return;
     close(s->spare);
     fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
@@ -228,9 +272,10 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
     s->base = base;
     s->policy = *policy;
     s->listener = listen_fd;
-    s->netlink = -1;
+    s->netlink = peer_uid_open();
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ring(&s->conns), ring(&s->guests), ring(&s->running), ring(&s->agents);
+    ring(&s->conns), ring(&s->guests), ring(&s->strangers);
+    ring(&s->running), ring(&s->agents);
     setup_listener(s);
     event_assign(&s->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, s);
     evtimer_assign(&s->later, base, on_later, s);
@@ -268,8 +313,41 @@ void store_server_run(struct store_server *s, struct event_base *base)
     } while (!event_base_got_break(base));
 }
 
+static void empty(const struct link *ring)
+{
+    while (first_of(ring))
+        conn_free(first_of(ring));
+}
+
+/* Programs of the round before have ended, but what they sent may still lie in their
+ * sockets, or in requests that are half done: it is for keys that are gone. */
+static void forget_clients(struct store_server *s)
+{
+    struct link agents = { &agents, &agents };
+    int fd;
+
+    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        close(fd);
+    while (first_of(&s->conns)) {
+        struct conn *conn = first_of(&s->conns);
+
+        if (conn->agent) {
+            link_out(&conn->all);
+            link_last(&agents, &conn->all);
+            continue;
+        }
+        table_client_drop(conn->table);
+        conn->table = NULL;
+        conn_free(conn);
+    }
+    link_move(&s->conns, &agents);
+    empty(&s->guests);
+    empty(&s->strangers);
+}
+
 void store_server_clear(struct store_server *server)
 {
+    forget_clients(server);
     table_clear(server->table);
 }
 
@@ -287,10 +365,9 @@ void store_server_destroy(struct store_server *s)
 {
     if (!s)
         return;
-    while (first_guest(s))
-        conn_free(first_guest(s));
-    while (!link_alone(&s->conns))
-        conn_free((struct conn *)s->conns.next);
+    empty(&s->guests);
+    empty(&s->strangers);
+    empty(&s->conns);
     event_del(&s->acceptable);
     event_del(&s->later);
     event_del(&s->patience);

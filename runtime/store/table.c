@@ -111,9 +111,11 @@ struct table_client *table_client_create(struct table *table, void *owner)
     return client;
 }
 
-/* What it sent whole is carried out whole, though it has left. */
+/* Values that it sent whole are all set, though it has left; nobody reads the rest. */
 static void finish_request(struct table_client *client)
 {
+    if (request_command(&client->reader) != STORE_MULTI_SET)
+        client->carrying = 0;
     while (client->carrying) {
         client->turn = (size_t)-1;
         client->enough = 0;
@@ -140,6 +142,13 @@ void table_client_destroy(struct table_client *client)
         client_free(client);
     else
         link_last(&client->table->dying, &client->grave);
+}
+
+void table_client_drop(struct table_client *client)
+{
+    if (client)
+        client->carrying = 0;
+    table_client_destroy(client);
 }
 
 int table_work(struct table *table)

@@ -29,7 +29,9 @@ int table_has(const struct table *table, const char *wire_key);
 struct budget *table_budget(struct table *table); /* for what its owner keeps for clients */
 
 struct table_client *table_client_create(struct table *table, void *owner); /* NULL: no memory */
-void table_client_destroy(struct table_client *client);                     /* NULL is fine */
+/* It has left; a MULTI_SET that it sent whole is carried out whole.  NULL is fine. */
+void table_client_destroy(struct table_client *client);
+void table_client_drop(struct table_client *client); /* the same, and it is not */
 
 /* BUSY: the request goes on when table_feed() is called again, with what was not used
  * (or nothing).  BROKEN: the client broke the protocol and is to be closed; *why says how. */

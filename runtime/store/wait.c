@@ -29,9 +29,16 @@ static struct waiter *of_client(struct link *link)
     return (struct waiter *)((char *)link - offsetof(struct waiter, own));
 }
 
+/* A key that is named twice is waited for once.  Its first waiter is the last that came,
+ * unless the request took several turns and another client waited for the same key in
+ * between: then it is told twice, and a queue takes two pushes. */
 int wait_for(struct table_client *client, struct entry *entry)
 {
-    struct waiter *waiter = budget_alloc(&client->table->budget, sizeof *waiter);
+    struct waiter *waiter;
+
+    if (!link_alone(&entry->waiters) && of_entry(entry->waiters.prev)->client == client)
+        return 0;
+    waiter = budget_alloc(&client->table->budget, sizeof *waiter);
 
     if (!waiter)
         return -1;
@@ -86,32 +93,14 @@ void wait_over_one(struct table *table, struct entry *entry)
     link_last(&table->released, &waiter->at_entry);
 }
 
-/* A WAIT may name a queue twice: one push ends all its waits for it, and what
- * another push gave it goes on to somebody else. */
-static void remove_all_for(struct table_client *client, struct entry *entry)
-{
-    int pushes = 0;
-
-    for (struct link *link = client->waits.next, *next; link != &client->waits; link = next) {
-        struct waiter *waiter = of_client(link);
-
-        next = link->next;
-        if (waiter->entry != entry)
-            continue;
-        if (waiter->pushed && pushes++ > 0 && entry->queue)
-            wait_over_one(client->table, entry);
-        waiter_remove(waiter);
-    }
-}
-
 int wait_tell(struct table *table, size_t *turn)
 {
     for (; *turn > 0 && !link_alone(&table->released); --*turn) {
         struct waiter *waiter = of_entry(table->released.next);
         struct table_client *client = waiter->client;
 
-        if (waiter->pushed && client->owner)
-            remove_all_for(client, waiter->entry);
+        if (client->owner)
+            waiter_remove(waiter);
         else
             give_up(waiter);
         if (link_alone(&client->waits) && !client->asking && client->owner)

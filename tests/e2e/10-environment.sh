@@ -35,4 +35,25 @@ run sh -c 'test $(ps -o sid= -p $PPID) != $(cut -d" " -f6 /proc/self/stat) && ec
 expect "a session of its own" is "$out" new
 run bash -c 'exec 2>/dev/null; echo $(ls /proc/self/fd)' 7</dev/null
 expect "only 0, 1 and 2 are inherited (3 is ls's)" is "$out" "0 1 2 3"
+# What a worker sent before it died may still lie in its socket: it is the old round's.
+cat >writes <<'END'
+exec 3<>/dev/tcp/$MASTER_ADDR/$MASTER_PORT
+printf "\x00\xce\xf7\x85\x3c" >&3
+if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then
+    for ((i = 1000; i < 1500; i++)); do all+="\x01\x05\0\0\0\0\0\0\0/$i\x01\0\0\0\0\0\0\0v"; done
+    printf "$all" >&3
+    exit 1
+fi
+sleep 0.3
+printf "\x07" >&3
+head -c 8 <&3 | od -An -tu8 | tr -d ' '
+END
+for i in 1 2 3; do run --max-restarts=1 bash writes; keys+="$code $out,"; done
+expect "no key of an older round is there" is "$keys" "0 0,0 0,0 0,"
+
+echo 0123456789abcdef >own && chmod 600 own
+CT_STORE_SECRET=inherited-from-somewhere run --store-secret-file=own sh -c 'echo $CT_STORE_SECRET'
+expect "the command line's secret is stronger" is "$out" 0123456789abcdef
+(ulimit -Sn 100; "$CTRUN" sh -c 'ulimit -Sn' >limit)
+expect "workers keep their limit of descriptors" is "$(cat limit)" 100
 finish

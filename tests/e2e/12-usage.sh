@@ -16,6 +16,10 @@ refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
 refused "0 workers make no job" --nproc-per-node=0 true
 refused "with --nnodes=2 it is 0 to 1" --nnodes=2 --node-rank=2 true
 refused "cannot be read: No such file" --job=nowhere.ini true
+printf '[env]\nRANK = 77\n' >own.ini
+refused "own.ini:2: RANK is ctrun's to set" --job=own.ini true
+printf '[env]\nCT_STORE_SECRET = 0123456789abcdef\n' >own.ini
+refused "own.ini:2: CT_STORE_SECRET is ctrun's to set" --job=own.ini true
 run --help
 expect "help on stdout" matches "$code $out" '^0 usage: ctrun'
 expect "each option in it" has "$out" "--shutdown-timeout, --grace=SECONDS"

@@ -62,6 +62,24 @@ expect "with a sentence too" matches "$(cat err1)" 'node 0 at 127.0.0.1 port [0-
 nodes "" 'true' 'cannot'
 expect "127 is 127 everywhere" is "$code" "127 127"
 
+# A ctrun that is stopped (SIGSTOP) answers nobody, but its connection stands.
+cat >freeze <<'END'
+[ "$RANK" = 1 ] && kill -STOP $PPID && echo $PPID >frozen
+within=0; until [ -s frozen ] || [ $((within += 1)) -gt 500 ]; do sleep 0.02; done
+[ "$RANK" = 0 ] && exit 3
+sleep 50
+END
+port=$(free_port)
+both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --shutdown-timeout=1"
+timeout 60 "$CTRUN" $both --node-rank=1 bash freeze >out1 2>err1 </dev/null &
+start=$SECONDS
+run $both --node-rank=0 bash freeze
+expect "a frozen node is given up" is "$code" 3
+expect "within the grace and some seconds" test $((SECONDS - start)) -le 30
+expect "and named" has "$err" "node 1 does not say that its workers have stopped: given up"
+kill -KILL $(cat frozen)
+wait $!
+
 # Nodes that do not fit: node 0 waits on, so it is stopped by hand.
 misfit() {
     local words=$1

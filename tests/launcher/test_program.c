@@ -107,7 +107,9 @@ static void the_environment_is_torchruns(void **state)
     };
     const struct error_files files = { "/t", 2, 1 };
     const struct secret secret = { "0123456789abcdef", 16 };
-    const struct round round = { 2, 3, 5, 1, "127.0.0.1", 999, "id", "beef", &secret, &files };
+    const struct round round = {
+        2, 3, 5, 1, "127.0.0.1", 999, "id", "beef", &secret, &files, NULL
+    };
     struct worker_env env;
     char **entries;
 

@@ -59,15 +59,15 @@ static void is_ours_until_it_closes(const char *host, const char *to, int family
 {
     const struct ends e = ends_of(host, to);
     uid_t uid = 4711, proc_uid = 4711;
-    int netlink = -1;
+    int netlink = peer_uid_open();
 
     assert_int_equal(e.peer.ss_family, family);
-    assert_int_equal(peer_uid(&netlink, &e.peer, &e.self, &uid), PEER_HERE);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_HERE);
     assert_int_equal(peer_uid_proc(&e.peer, &e.self, &proc_uid), PEER_HERE);
     assert_int_equal(uid, geteuid());
     assert_int_equal(proc_uid, geteuid());
     close(e.client);
-    assert_int_equal(peer_uid(&netlink, &e.peer, &e.self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_ELSEWHERE);
     assert_int_equal(peer_uid_proc(&e.peer, &e.self, &uid), PEER_ELSEWHERE);
     close(e.accepted);
     close(e.listener);
@@ -112,7 +112,7 @@ static void the_uid_is_that_of_the_socket(void **state)
 {
     struct ends e;
     uid_t uid = 4711, proc_uid = 4711;
-    int netlink = -1;
+    int netlink = peer_uid_open();
 
     (void)state;
     if (geteuid() != 0)
@@ -120,10 +120,34 @@ static void the_uid_is_that_of_the_socket(void **state)
     setfsuid(NOBODY); /* of this thread alone: the owner of the sockets it makes */
     e = ends_of("127.0.0.1", "127.0.0.1");
     setfsuid(0);
-    assert_int_equal(peer_uid(&netlink, &e.peer, &e.self, &uid), PEER_HERE);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_HERE);
     assert_int_equal(peer_uid_proc(&e.peer, &e.self, &proc_uid), PEER_HERE);
     assert_int_equal(uid, NOBODY);
     assert_int_equal(proc_uid, NOBODY);
+    close(e.client);
+    close(e.accepted);
+    close(e.listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
+/* The kernel gives a listener where it finds no connection: it is nobody's other end. */
+static void a_listener_is_not_taken_for_a_stranger(void **state)
+{
+    struct sockaddr_in stranger = { .sin_family = AF_INET, .sin_addr = { htonl(0x0a090909) } };
+    struct ends e = ends_of("127.0.0.1", "127.0.0.1");
+    struct sockaddr_storage peer = { 0 };
+    const int netlink = peer_uid_open();
+    uid_t uid = 4711;
+    int everywhere;
+
+    (void)state;
+    EXPECT_OK(socket_listen("0.0.0.0", 0, &everywhere));
+    stranger.sin_port = htons((uint16_t)socket_port(everywhere));
+    memcpy(&peer, &stranger, sizeof stranger);
+    assert_int_equal(peer_uid(netlink, &peer, &e.self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid_proc(&peer, &e.self, &uid), PEER_ELSEWHERE);
+    close(everywhere);
     close(e.client);
     close(e.accepted);
     close(e.listener);
@@ -774,6 +798,7 @@ int main(void)
         cmocka_unit_test(an_ipv6_peer_is_known_by_its_uid),
         cmocka_unit_test(a_mapped_peer_is_known_by_its_uid),
         cmocka_unit_test(the_uid_is_that_of_the_socket),
+        cmocka_unit_test(a_listener_is_not_taken_for_a_stranger),
         WITH_FILE(a_secret_comes_from_the_environment_or_a_file),
         WITH_FILE(a_secret_has_from_16_to_256_characters),
         WITH_FILE(a_secret_with_a_space_inside_is_refused),

@@ -593,6 +593,28 @@ static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
     crowd_destroy(crowd);
 }
 
+static void a_push_whose_waiter_leaves_goes_to_the_next(void **state)
+{
+    struct crowd *crowd = crowd_create();
+    static struct wire wire;
+    const int first = MANY + 1, second = MANY + 2;
+
+    (void)state;
+    wire.size = 0, u8(&wire, 6), u64(&wire, 1), blob(&wire, "/q");
+    one_says(crowd, first, &wire);
+    one_says(crowd, second, &wire);
+    x_is_set(crowd);
+    wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "e");
+    one_says(crowd, MANY, &wire);
+    table_client_destroy(crowd->clients[first]);
+    crowd->clients[first] = NULL;
+    while (table_work(crowd->table))
+        continue;
+    assert_int_equal(crowd->told[first].count, 0);
+    assert_int_equal(crowd->told[second].count, 1);
+    crowd_destroy(crowd);
+}
+
 /* One push answers its wait once; the next push is the other client's. */
 static void a_queue_named_twice_takes_one_push(void **state)
 {
@@ -777,6 +799,7 @@ int main(void)
         cmocka_unit_test(five_thousand_waiters_are_told_in_turns),
         cmocka_unit_test(those_who_leave_before_they_are_told_do_no_harm),
         cmocka_unit_test(a_push_whose_waiter_cancels_goes_to_the_next),
+        cmocka_unit_test(a_push_whose_waiter_leaves_goes_to_the_next),
         cmocka_unit_test(a_queue_named_twice_takes_one_push),
         cmocka_unit_test(five_thousand_waits_of_one_who_left_go_in_turns),
         cmocka_unit_test(five_thousand_keys_are_cleared),
