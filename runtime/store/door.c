@@ -182,7 +182,8 @@ static enum door_state take_hello(struct conn *conn, const char **why)
     if (role != HELLO_CLIENT && role != HELLO_AGENT)
         return DOOR_REFUSED;
     *why = "it offers a secret, and the store has none";
-    if (conn->server->policy.secret.size == 0 && !conn->server->policy.open && door->place != OURS)
+    if (conn->server->policy.secret.size == 0 && !conn->server->policy.open
+        && door->place != ALLOWED)
         return DOOR_REFUSED;
     *why = "there are no random numbers";
     if (hello_make(hello, HELLO_CLIENT) != CT_OK)
