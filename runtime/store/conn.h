@@ -13,7 +13,7 @@
 #include "runtime/store/engine.h"
 #include "runtime/store/outbox.h"
 
-#define IN_BYTES (64u << 10)
+#define IN_BYTES (256u << 10)
 
 struct conn {
     struct link all; /* of server->guests or ->strangers until it is known, then of ->conns */

@@ -9,8 +9,8 @@
 #include "runtime/store/request.h"
 #include "runtime/store/table.h"
 
-/* Keys of one request that are looked at before others get their turn: some 100 us,
- * or 400 where each is new. */
+/* Keys and requests that are looked at before others get their turn: some 100 us, or 400
+ * where each key is new. */
 #define TURN 512
 
 struct table {
@@ -53,7 +53,7 @@ void reply_u8(struct table_client *client, uint8_t value);
 void reply_i64(struct table_client *client, int64_t value);
 void reply_blob(struct table_client *client, struct bytes blob);
 
-/* One key more was looked at; 0: it is the others' turn. */
+/* One more may be looked at; 0: it is the others' turn. */
 static inline int take_turn(struct table_client *client)
 {
     if (client->turn == 0 || client->enough)

@@ -41,7 +41,7 @@ static enum progress go_on(struct table_client *client)
     request_next(&client->reader);
     client->at = 0;
     wait_tell(client->table, &client->turn);
-    return client->enough ? MORE : DONE;
+    return take_turn(client) ? DONE : MORE;
 }
 
 /* Bytes until the next request is whole. */
