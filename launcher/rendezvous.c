@@ -80,6 +80,11 @@ void rendezvous_plan(struct rendezvous *meet, const struct options *options, con
         new_uuid(meet->run_id, sizeof meet->run_id);
 }
 
+static int is_this_host_only(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
 /* Without a secret several nodes could not know each other's users: then everybody
  * on other hosts is let in, as by torchrun, and that is said. */
 static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
@@ -100,7 +105,7 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     if (status == CT_OK && policy->secret.size == 0 && options->nnodes == 1)
         status = secret_make(&policy->secret);
     policy->open = policy->secret.size == 0 && policy->allow.count == 0;
-    if (policy->open && meet->is_host && strncmp(meet->address, "127.", 4) != 0)
+    if (policy->open && meet->is_host && !is_this_host_only(meet->address))
         log_line(LOG_WARN,
                  "no job secret: every host that reaches %s port %d may read and write the store; "
                  "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
@@ -117,8 +122,7 @@ static ct_status listen_for(struct rendezvous *meet, int others)
     const int elsewhere = status != CT_OK && errno == EADDRNOTAVAIL;
 
     if (status == CT_OK && others && socket_is_loopback(meet->listener)
-        && strncmp(meet->address, "127.", 4) != 0 && strcmp(meet->address, "localhost") != 0
-        && strcmp(meet->address, "::1") != 0) {
+        && !is_this_host_only(meet->address)) {
         close(meet->listener);
     } else if (!elsewhere || !others) {
         return status;

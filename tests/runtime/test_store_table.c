@@ -567,7 +567,20 @@ static void those_who_leave_before_they_are_told_do_no_harm(void **state)
     crowd_destroy(crowd);
 }
 
-/* The ring of the released is full of others, so the cancel comes before the word. */
+/* Both wait for a queue, and one is to be told of a push; but the ring of the released is
+ * full of others, so what it does next comes before the word. */
+static void push_to_one_of(struct crowd *crowd, int first, int second)
+{
+    static struct wire wire;
+
+    wire.size = 0, u8(&wire, 6), u64(&wire, 1), blob(&wire, "/q");
+    one_says(crowd, first, &wire);
+    one_says(crowd, second, &wire);
+    x_is_set(crowd);
+    wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "e");
+    one_says(crowd, MANY, &wire);
+}
+
 static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
 {
     struct crowd *crowd = crowd_create();
@@ -575,12 +588,7 @@ static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
     const int first = MANY + 1, second = MANY + 2;
 
     (void)state;
-    wire.size = 0, u8(&wire, 6), u64(&wire, 1), blob(&wire, "/q");
-    one_says(crowd, first, &wire);
-    one_says(crowd, second, &wire);
-    x_is_set(crowd);
-    wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "e");
-    one_says(crowd, MANY, &wire);
+    push_to_one_of(crowd, first, second);
     assert_int_equal(crowd->told[first].count, 0);
     wire.size = 0, u8(&wire, 12); /* CANCEL_WAIT */
     one_says(crowd, first, &wire);
@@ -596,16 +604,10 @@ static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
 static void a_push_whose_waiter_leaves_goes_to_the_next(void **state)
 {
     struct crowd *crowd = crowd_create();
-    static struct wire wire;
     const int first = MANY + 1, second = MANY + 2;
 
     (void)state;
-    wire.size = 0, u8(&wire, 6), u64(&wire, 1), blob(&wire, "/q");
-    one_says(crowd, first, &wire);
-    one_says(crowd, second, &wire);
-    x_is_set(crowd);
-    wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "e");
-    one_says(crowd, MANY, &wire);
+    push_to_one_of(crowd, first, second);
     table_client_destroy(crowd->clients[first]);
     crowd->clients[first] = NULL;
     while (table_work(crowd->table))
