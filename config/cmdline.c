@@ -98,6 +98,10 @@ static void set(struct cmdline *line, int option, const char *text)
 /* The option's value: what follows "=", or the next argument. */
 static int take_value(struct cmdline *line, int option, const char *attached)
 {
+    if (!attached && option_row(option)->bare) {
+        set(line, option, option_row(option)->bare);
+        return 0;
+    }
     if (!attached && (!*line->at || !strcmp(*line->at, "--") || !plain(*line->at))) {
         snprintf(line->error, line->size, "--%s: expected one argument: %s",
                  option_row(option)->name, option_row(option)->value);

@@ -11,6 +11,10 @@
 
 #include "config/jobfile.h"
 #include "config/values.h"
+#include "config/values_failure.h"
+#include "config/values_nodes.h"
+#include "config/values_output.h"
+#include "config/values_place.h"
 
 /* In the order of --help and --explain. */
 enum option {
@@ -21,20 +25,52 @@ enum option {
     OPTION_MASTER_ADDR,
     OPTION_MASTER_PORT,
     OPTION_LOCAL_ADDR,
+    OPTION_RDZV_BACKEND,
+    OPTION_RDZV_ENDPOINT,
     OPTION_RDZV_ID,
+    OPTION_RDZV_CONF,
     OPTION_ROLE,
     OPTION_NO_PYTHON,
     OPTION_MODULE,
+    OPTION_RUN_PATH,
+    OPTION_LEGACY_LAUNCH,
+    OPTION_USE_ENV,
     OPTION_MAX_RESTARTS,
+    OPTION_RESTART,
+    OPTION_ON_FAILURE,
     OPTION_SHUTDOWN_TIMEOUT,
     OPTION_SIGNALS_TO_HANDLE,
+    OPTION_EVENTS,
+    OPTION_LOG_DIR,
+    OPTION_REDIRECTS,
+    OPTION_TEE,
+    OPTION_LOG_LINE_PREFIX_TEMPLATE,
+    OPTION_LOCAL_RANKS_FILTER,
+    OPTION_DUPLICATE_STDOUT_FILTERS,
+    OPTION_DUPLICATE_STDERR_FILTERS,
+    OPTION_SHOW,
+    OPTION_PREFIX,
+    OPTION_NO_FOLD,
+    OPTION_STDIN,
+    OPTION_NUMA_BINDING,
+    OPTION_BIND,
+    OPTION_GPUS,
+    OPTION_VIRTUAL_LOCAL_RANK,
+    OPTION_REPORT,
+    OPTION_EXEC_ON,
+    OPTION_DRY_RUN,
     OPTION_STORE_SECRET_FILE,
     OPTION_STORE_ALLOW,
     OPTION_STORE_MEMORY,
     OPTION_STORE_REQUEST,
     OPTION_STORE_CLIENTS,
+    OPTION_MONITOR_INTERVAL,
+    OPTION_START_METHOD,
+    OPTION_EVENT_LOG_HANDLER,
+    OPTION_LOGS_SPECS,
     OPTION_JOB,
     OPTION_EXPLAIN,
+    OPTION_PRINT_COMPLETION,
     OPTION_VERSION,
     OPTION_HELP,
     OPTIONS
@@ -45,12 +81,15 @@ struct option_row {
     const char *alias; /* another name, or NULL */
     char letter;       /* -m, or 0 */
     const char *value; /* what --help calls its value; NULL: a switch */
+    const char *bare;  /* what it is without a value, which then follows a "=" only; or NULL */
     const char *fallback;
     const char *variables[2]; /* of the environment, the stronger first; NULL: none */
     int command_line_only;    /* no key of job.ini */
     value_parser *parse;      /* NULL: acts as soon as it is met (--help) */
     size_t field;             /* offset in struct options */
     const char *help;
+    const char *heading;    /* of the group that begins here; NULL: it goes on */
+    int any_in_environment; /* torchrun checks its choices on the command line only */
 };
 
 struct setting {
@@ -62,12 +101,34 @@ struct setting {
 
 struct options {
     struct nproc nproc;
-    int nnodes, node_rank;
-    int standalone, no_python, module, explain;
+    struct nodes_range nnodes;
+    int node_rank;
+    int standalone, no_python, module, run_path, legacy_launch, use_env;
+    int explain, dry_run, virtual_local_rank, no_fold;
     const char *master_addr, *local_addr; /* NULL: not given */
     int master_port;                      /* 0: any free one */
-    const char *rdzv_id, *role, *job;
-    int max_restarts, shutdown_timeout;
+    const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
+    struct rdzv_conf rdzv_conf;
+    const char *role, *job;
+    struct restart_budget max_restarts;
+    struct restart_policy restart;
+    struct on_failure on_failure;
+    int shutdown_timeout;
+    const char *events;  /* a file; NULL: none */
+    const char *log_dir; /* NULL: none */
+    struct stream_spec redirects, tee;
+    const char *log_line_prefix_template, *local_ranks_filter;
+    const char *duplicate_stdout_filters, *duplicate_stderr_filters; /* NULL: not given */
+    const char *show;                                                /* NULL: all */
+    const char *prefix;
+    struct stdin_to stdin_to;
+    enum numa_binding numa_binding;
+    const char *bind, *gpus; /* NULL: not given */
+    enum report_form report;
+    struct exec_on exec_on;
+    double monitor_interval;
+    const char *start_method, *logs_specs, *print_completion;
+    enum event_handler event_log_handler;
     const char *store_secret_file; /* NULL: none */
     struct networks store_allow;
     size_t store_memory, store_request;
@@ -78,11 +139,17 @@ struct options {
     struct jobfile file; /* its [env] and [collectives] are for the workers */
 };
 
-enum outcome { OPTIONS_RUN, OPTIONS_SHOW_HELP, OPTIONS_SHOW_VERSION, OPTIONS_WRONG };
+enum outcome {
+    OPTIONS_RUN,
+    OPTIONS_SHOW_HELP,
+    OPTIONS_SHOW_VERSION,
+    OPTIONS_WRONG,  /* usage: ctrun ends with 2 */
+    OPTIONS_REFUSED /* a value that can't be: with 1, as torchrun */
+};
 
 const struct option_row *option_row(int option);
 
-/* Reads all of it.  OPTIONS_WRONG leaves a sentence in error.  options_free()
+/* Reads all of it.  OPTIONS_WRONG and _REFUSED leave a sentence in error.  options_free()
  * is owed in every case. */
 enum outcome options_read(struct options *options, char **argv, char *error, size_t size);
 void options_free(struct options *options);

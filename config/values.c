@@ -13,15 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int wrong(struct why *why, const char *format, ...)
+int value_wrong(struct why *why, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
+    return -1;
+}
+
+int value_refused(struct why *why, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    why->refused = 1;
     return -1;
 }
 
@@ -54,7 +63,7 @@ int value_int(const char *text, int *value)
 
 static int parse_int(const char *text, int *value, struct why *why)
 {
-    return value_int(text, value) < 0 ? wrong(why, "invalid int value: '%s'", text) : 0;
+    return value_int(text, value) < 0 ? value_wrong(why, "invalid int value: '%s'", text) : 0;
 }
 
 int parse_switch(const char *text, void *field, struct why *why)
@@ -62,7 +71,7 @@ int parse_switch(const char *text, void *field, struct why *why)
     int value;
 
     if (value_int(text, &value) < 0)
-        return wrong(why, "invalid literal '%s' for a switch: 1 is on, 0 is off", text);
+        return value_refused(why, "invalid literal '%s' for a switch: 1 is on, 0 is off", text);
     *(int *)field = value != 0;
     return 0;
 }
@@ -81,19 +90,7 @@ int parse_seconds(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 0)
-        return wrong(why, "%d must be non-negative: it is a number of seconds", value);
-    *(int *)field = value;
-    return 0;
-}
-
-int parse_restarts(const char *text, void *field, struct why *why)
-{
-    int value;
-
-    if (parse_int(text, &value, why) < 0)
-        return -1;
-    if (value < 0)
-        return wrong(why, "max_restarts must be >= 0, not %d", value);
+        return value_refused(why, "%d must be non-negative: it is a number of seconds", value);
     *(int *)field = value;
     return 0;
 }
@@ -105,7 +102,7 @@ int parse_node_rank(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 0)
-        return wrong(why, "there is no node %d: the first is node 0", value);
+        return value_wrong(why, "there is no node %d: the first is node 0", value);
     *(int *)field = value;
     return 0;
 }
@@ -117,26 +114,89 @@ int parse_port(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 0 || value > 65535)
-        return wrong(why, "the port %d is not between 0 and 65535", value);
+        return value_refused(why, "the port %d is not between 0 and 65535", value);
     *(int *)field = value;
     return 0;
 }
 
-/* "N" or "MIN:MAX"; the field is MAX: a static job has that many nodes. */
-int parse_nnodes(const char *text, void *field, struct why *why)
+int parse_interval(const char *text, void *field, struct why *why)
 {
-    char low[32];
-    const char *colon = strchr(text, ':');
-    int min, max;
+    char *end;
+    const double value = strtod(text, &end);
 
-    snprintf(low, sizeof low, "%.*s", colon ? (int)(colon - text) : 31, text);
-    if (value_int(low, &min) < 0 || value_int(colon ? colon + 1 : text, &max) < 0)
-        return wrong(why, "'%s' is not in \"MIN:MAX\" format, nor a number of nodes", text);
-    if (min < 1 || max < min)
-        return wrong(why, "min_nodes=%d, max_nodes=%d: it must be 1 <= min_nodes <= max_nodes", min,
-                     max);
-    *(int *)field = max;
+    if (end == text || *end)
+        return value_wrong(why, "invalid float value: '%s'", text);
+    if (!(value > 0))
+        return value_refused(why,
+                             "%s: it must be > 0 seconds (and has no effect: ends are noticed at "
+                             "once)",
+                             text);
+    *(double *)field = value;
     return 0;
+}
+
+int value_choice(const char *text, const char *const *words, struct why *why)
+{
+    char all[160] = "";
+    size_t used = 0;
+
+    for (int i = 0; words[i]; i++) {
+        if (!strcmp(text, words[i]))
+            return i;
+        if (used < sizeof all)
+            used +=
+                (size_t)snprintf(all + used, sizeof all - used, "%s'%s'", i ? ", " : "", words[i]);
+    }
+    return value_wrong(why, "invalid choice: '%s' (choose from %s)", text, all);
+}
+
+int parse_start_method(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "spawn", "fork", "forkserver", NULL };
+
+    return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
+}
+
+int parse_shell(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "bash", "zsh", "tcsh", NULL };
+
+    return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
+}
+
+int parse_numa_binding(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "node", "socket", "exclusive", "core-complex", NULL };
+    const int choice = value_choice(text, words, why);
+
+    *(enum numa_binding *)field = choice < 0 ? NUMA_NOT : NUMA_NODE + choice;
+    return choice < 0 ? -1 : 0;
+}
+
+int parse_event_handler(const char *text, void *field, struct why *why)
+{
+    static const char *const words[] = { "null", "console", "dynamic_rendezvous", NULL };
+    struct why unused;
+    const int choice = value_choice(text, words, &unused);
+
+    if (choice < 0)
+        return value_refused(why,
+                             "KeyError: '%s': the handlers are null and console; --events=FILE "
+                             "writes what happens as JSON lines",
+                             text);
+    *(enum event_handler *)field = EVENTS_NULL + choice;
+    return 0;
+}
+
+/* Plugins are Python's. */
+int parse_logs_specs(const char *text, void *field, struct why *why)
+{
+    if (strcmp(text, "default") != 0)
+        return value_refused(why,
+                             "Could not find entrypoint %s: plugins in Python can't be loaded; "
+                             "--log-dir, --redirects and --tee say where output goes",
+                             text);
+    return parse_text(text, field, why);
 }
 
 int parse_count(const char *text, void *field, struct why *why)
@@ -146,7 +206,7 @@ int parse_count(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 1)
-        return wrong(why, "%d: it must be at least 1", value);
+        return value_wrong(why, "%d: it must be at least 1", value);
     *(int *)field = value;
     return 0;
 }
@@ -161,7 +221,7 @@ int parse_bytes(const char *text, void *field, struct why *why)
 
     if (!isdigit((unsigned char)*text) || (*end && (!unit || end[1])) || value == 0
         || value > SIZE_MAX >> shift)
-        return wrong(why, "'%s' is no size; write 4G, 512M, 64k or a number of bytes", text);
+        return value_wrong(why, "'%s' is no size; write 4G, 512M, 64k or a number of bytes", text);
     *(size_t *)field = (size_t)value << shift;
     return 0;
 }
@@ -177,9 +237,10 @@ int parse_networks(const char *text, void *field, struct why *why)
 
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         if (networks->count == NETWORKS)
-            return wrong(why, "more than %d networks", NETWORKS);
+            return value_wrong(why, "more than %d networks", NETWORKS);
         if (length >= sizeof word || network_parse(word, &networks->list[networks->count]) < 0)
-            return wrong(why, "'%s' is neither any nor a network as 10.1.0.0/16 or fd00::/8", word);
+            return value_wrong(why, "'%s' is neither any nor a network as 10.1.0.0/16 or fd00::/8",
+                               word);
         networks->count++;
         text += length + (text[length] == ',');
     }
@@ -200,11 +261,11 @@ int parse_nproc(const char *text, void *field, struct why *why)
             return 0;
         }
     if (value_int(text, &value.number) < 0)
-        return wrong(
+        return value_wrong(
             why, "Unsupported nproc_per_node value: %s (a number from 1, or auto, cpu, gpu)", text);
     if (value.number < 1)
-        return wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
-                     value.number);
+        return value_wrong(why, "%d workers make no job: give a number from 1, or auto, cpu, gpu",
+                           value.number);
     *(struct nproc *)field = value;
     return 0;
 }
@@ -239,7 +300,8 @@ int parse_signals(const char *text, void *field, struct why *why)
         snprintf(name, sizeof name, "%.*s", (int)(end - start), text + start);
         number = signal_number(name);
         if (number == SIGKILL || number == SIGSTOP)
-            return wrong(why, "Invalid argument: %s cannot be handled by any program", name);
+            return value_refused(why, "Invalid argument: %s cannot be handled by any program",
+                                 name);
         if (number)
             sigaddset(&value.set, number);
         else if (!*value.unknown)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "launcher/program.h"
-#include "launcher/rendezvous.h"
 #include "launcher/worker_env.h"
 
 static void line(const char *name, const char *value, const char *source, const char *why)
@@ -58,21 +57,19 @@ static void explain_variables(const struct options *options, int size)
     }
 }
 
-int explain(const struct options *options, int size, const char *why_size)
+int explain(const struct options *options, const struct meeting *meeting, int size,
+            const char *why_size)
 {
     struct program program;
-    struct rendezvous meet;
-    const char *why;
-    char place[300];
+    char place[520];
     int code;
 
     line("option", "value", "from", "why");
     explain_options(options, size, why_size);
     explain_variables(options, size);
-    rendezvous_plan(&meet, options, &why);
-    snprintf(place, sizeof place, meet.port ? "%s:%d" : "%s:any free port", meet.address,
-             meet.port);
-    line("store", place, "ctrun hosts it", why);
+    snprintf(place, sizeof place, meeting->port ? "%s:%d" : "%s:any free port", meeting->host,
+             meeting->port);
+    line("store", *meeting->file ? meeting->file : place, "ctrun hosts it", meeting->why);
     if (options->file.path)
         line("job file", options->file.path,
              options->settings[OPTION_JOB].text ? "asked for" : "found here", "");

@@ -2,10 +2,11 @@
 #ifndef LAUNCHER_EXPLAIN_H
 #define LAUNCHER_EXPLAIN_H
 
-#include "config/options.h"
+#include "config/meeting.h"
 
 /* --explain: each value, where it came from and what follows, on stdout.
  * Returns the exit code. */
-int explain(const struct options *options, int size, const char *why_size);
+int explain(const struct options *options, const struct meeting *meeting, int size,
+            const char *why_size);
 
 #endif

@@ -44,6 +44,7 @@ enum job_event {
 
 struct job {
     const struct options *options;
+    const struct meeting *meeting;
     struct event_base *base;
     struct event signals, grace;
     int signal_fd;
@@ -199,7 +200,8 @@ static void say_what_failed(struct job *job, int restarts)
     char next[64] = "";
 
     if (restarts > 0)
-        snprintf(next, sizeof next, "; restart %d of %d", restarts, job->options->max_restarts);
+        snprintf(next, sizeof next, "; restart %d of %d", restarts,
+                 job->options->max_restarts.most);
     if (job->culprit)
         report_failure(job->workers, job->size, job->culprit, next);
     else if (*job->elsewhere)
@@ -408,10 +410,11 @@ static int setup(struct job *job)
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
-        || (code = rendezvous_open(&job->meet, job->options)) != 0 || (code = setup_loop(job)) != 0
+        || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+        || (code = setup_loop(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
-    error_files_create(&job->error_files, job->size, job->options->max_restarts);
+    error_files_create(&job->error_files, job->size, job->options->max_restarts.most);
     if (guard_start(&job->guard, job->size, &job->error_files) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
@@ -440,9 +443,10 @@ static void tear_down(struct job *job)
     free(job->workers);
 }
 
-int job_run(const struct options *options, int size)
+int job_run(const struct options *options, const struct meeting *meeting, int size)
 {
     struct job job = { .options = options,
+                       .meeting = meeting,
                        .size = size,
                        .state = MEETING,
                        .signal_fd = -1,

@@ -3,9 +3,9 @@
 #ifndef LAUNCHER_JOB_H
 #define LAUNCHER_JOB_H
 
-#include "config/options.h"
+#include "config/meeting.h"
 
 /* Starts `size` workers and returns ctrun's exit code when the last is gone. */
-int job_run(const struct options *options, int size);
+int job_run(const struct options *options, const struct meeting *meeting, int size);
 
 #endif

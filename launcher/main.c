@@ -25,12 +25,27 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
+static int refuse(const char *error, int code)
+{
+    log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+    return code;
+}
+
 static int run(const struct options *options)
 {
     const struct jobfile_entry *conflict = worker_env_conflict(&options->file);
-    char why[256];
+    struct meeting meeting;
+    char why[256], error[1024];
     int size;
 
+    switch (options_meeting(options, &meeting, error, sizeof error)) {
+    case OPTIONS_REFUSED:
+        return refuse(error, 1);
+    case OPTIONS_WRONG:
+        return refuse(error, 2);
+    default:
+        break;
+    }
     if (conflict) {
         log_line(LOG_ERROR, "%s:%d: %s is ctrun's to set, for each worker", options->file.path,
                  conflict->line, conflict->key);
@@ -44,7 +59,9 @@ static int run(const struct options *options)
         return 1;
     }
     if (options->explain)
-        return explain(options, size, why);
+        return explain(options, &meeting, size, why);
+    if (meeting.warning)
+        log_line(LOG_WARN, "%s", meeting.warning);
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
@@ -52,7 +69,7 @@ static int run(const struct options *options)
         log_line(LOG_WARN,
                  "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
                  "yourself to change that");
-    return job_run(options, size);
+    return job_run(options, &meeting, size);
 }
 
 int main(int argc, char **argv)
@@ -77,7 +94,10 @@ int main(int argc, char **argv)
         code = 0;
         break;
     case OPTIONS_WRONG:
-        log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+        code = refuse(error, 2);
+        break;
+    case OPTIONS_REFUSED:
+        code = refuse(error, 1);
         break;
     }
     options_free(&options);

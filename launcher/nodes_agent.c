@@ -220,7 +220,7 @@ static void join(struct agent *a, int fd)
     }
     bufferevent_setcb(a->stream, on_read, NULL, on_end, a);
     bufferevent_enable(a->stream, EV_READ | EV_WRITE);
-    tell(a, NODE_JOIN, "%d %d %d %s %s", a->options->node_rank, a->options->nnodes, a->size,
+    tell(a, NODE_JOIN, "%d %d %d %s %s", a->options->node_rank, a->options->nnodes.max, a->size,
          CT_VERSION, a->meet->run_id);
 }
 

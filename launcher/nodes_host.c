@@ -135,7 +135,7 @@ static void member_failed(struct host *h, int from, int code, const char *what)
     h->culprit = from;
     if (h->count > 1)
         snprintf(h->why, sizeof h->why, "node %d: %s", from, what);
-    h->phase = h->restarts < h->options->max_restarts ? RESTARTING : STOPPING;
+    h->phase = h->restarts < h->options->max_restarts.most ? RESTARTING : STOPPING;
     stop_all(h, from);
 }
 
@@ -418,15 +418,15 @@ struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
 {
     struct host *h = calloc(1, sizeof *h);
 
-    if (!h || !(h->members = calloc((size_t)options->nnodes, sizeof *h->members))) {
-        log_line(LOG_ERROR, "out of memory for %d nodes", options->nnodes);
+    if (!h || !(h->members = calloc((size_t)options->nnodes.max, sizeof *h->members))) {
+        log_line(LOG_ERROR, "out of memory for %d nodes", options->nnodes.max);
         free(h);
         return NULL;
     }
     h->nodes = (struct nodes){ .ops = &host_ops, .hooks = hooks, .job = job };
     h->meet = meet;
     h->options = options;
-    h->count = options->nnodes;
+    h->count = options->nnodes.max;
     h->culprit = -1;
     h->members[0] = (struct member){ .joined = 1, .workers = size };
     evtimer_assign(&h->tick, base, on_tick, h);

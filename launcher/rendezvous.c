@@ -18,8 +18,6 @@
 #include "runtime/log.h"
 #include "runtime/socket.h"
 
-#define STATIC_PORT 29500 /* torchrun's */
-
 /* Version 4: random but for six bits. */
 static void new_uuid(char *text, size_t size)
 {
@@ -34,47 +32,14 @@ static void new_uuid(char *text, size_t size)
              b[14], b[15]);
 }
 
-/* "[::1]" is how a user writes it, "::1" what workers are told. */
-static void copy_host(char *to, size_t size, const char *host)
-{
-    const size_t length = strlen(host);
-
-    if (length > 2 && host[0] == '[' && host[length - 1] == ']')
-        snprintf(to, size, "%.*s", (int)(length - 2), host + 1);
-    else
-        snprintf(to, size, "%s", host);
-}
-
-static void plan_place(struct rendezvous *meet, const struct options *options, const char **why)
-{
-    const char *host = options->master_addr ? options->master_addr : options->local_addr;
-
-    *why = "one node: loopback, nothing is looked up";
-    strcpy(meet->address, "127.0.0.1");
-    if (options->standalone) {
-        *why = "--standalone: loopback, any free port";
-        return;
-    }
-    meet->port = options->master_port;
-    if (options->nnodes > 1) {
-        host = options->master_addr;
-        *why = "several nodes: node 0 hosts it; --master-addr says where";
-        if (meet->port == 0)
-            meet->port = STATIC_PORT;
-    }
-    if (host) {
-        copy_host(meet->address, sizeof meet->address, host);
-        *why = options->master_addr ? "--master-addr" : "--local-addr";
-    }
-}
-
-void rendezvous_plan(struct rendezvous *meet, const struct options *options, const char **why)
+static void plan(struct rendezvous *meet, const struct options *options,
+                 const struct meeting *meeting)
 {
     *meet = (struct rendezvous){ .listener = -1, .policy = STORE_POLICY_INIT };
-    meet->is_host = options->nnodes == 1 || options->node_rank == 0;
-    plan_place(meet, options, why);
-    /* torchrun: a port makes it a "static" job, which keeps its name. */
-    if (meet->port > 0)
+    meet->is_host = meeting->kind != MEET_STATIC || options->node_rank == 0;
+    snprintf(meet->address, sizeof meet->address, "%s", meeting->host);
+    meet->port = meeting->port;
+    if (meeting->kind != MEET_ALONE && *options->rdzv_id)
         snprintf(meet->run_id, sizeof meet->run_id, "%s", options->rdzv_id);
     else
         new_uuid(meet->run_id, sizeof meet->run_id);
@@ -102,7 +67,7 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     policy->request = options->store_request;
     policy->clients = options->store_clients;
     policy->allow = options->store_allow;
-    if (status == CT_OK && policy->secret.size == 0 && options->nnodes == 1)
+    if (status == CT_OK && policy->secret.size == 0 && options->nnodes.max == 1)
         status = secret_make(&policy->secret);
     policy->open = policy->secret.size == 0 && policy->allow.count == 0;
     if (policy->open && meet->is_host && !is_this_host_only(meet->address))
@@ -132,15 +97,15 @@ static ct_status listen_for(struct rendezvous *meet, int others)
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
-int rendezvous_open(struct rendezvous *meet, const struct options *options)
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
+                    const struct meeting *meeting)
 {
-    const char *why;
     ct_status status;
 
-    rendezvous_plan(meet, options, &why);
+    plan(meet, options, meeting);
     status = plan_policy(meet, options);
     if (status == CT_OK && meet->is_host)
-        status = listen_for(meet, options->nnodes > 1);
+        status = listen_for(meet, options->nnodes.max > 1);
     if (status != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
         return 1;

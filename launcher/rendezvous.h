@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_RENDEZVOUS_H
 #define LAUNCHER_RENDEZVOUS_H
 
-#include "config/options.h"
+#include "config/meeting.h"
 #include "runtime/store/store.h"
 
 struct rendezvous {
@@ -19,7 +19,8 @@ struct rendezvous {
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
  * code and the sentence is said.  rendezvous_close() is owed in both cases. */
-int rendezvous_open(struct rendezvous *meet, const struct options *options);
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
+                    const struct meeting *meeting);
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
 
 /* An empty table and a new generation: nothing of an older round can be read. */
@@ -29,8 +30,5 @@ void rendezvous_new_round(struct rendezvous *meet);
 int rendezvous_arrived(const struct rendezvous *meet, int rank);
 
 void rendezvous_close(struct rendezvous *meet);
-
-/* Where it would be, without opening anything; for --explain too. */
-void rendezvous_plan(struct rendezvous *meet, const struct options *options, const char **why);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/options.h"
+#include "config/meeting.h"
 
 static struct options options;
 static char sample[4096]; /* config/ctrun.ini */
@@ -33,11 +33,22 @@ static void accepts(const char *line)
         fail_msg("%s: %s", line, error);
 }
 
-static void refuses(const char *line, const char *words)
+static void ends(enum outcome outcome, const char *line, const char *words)
 {
-    assert_int_equal(read_line(line), OPTIONS_WRONG);
+    assert_int_equal(read_line(line), outcome);
     if (!strstr(error, words))
         fail_msg("%s: '%s' does not say '%s'", line, error, words);
+}
+
+/* Wrong usage is exit code 2; a well-formed value that cannot be is torchrun's 1. */
+static void refuses(const char *line, const char *words)
+{
+    ends(OPTIONS_WRONG, line, words);
+}
+
+static void cannot(const char *line, const char *words)
+{
+    ends(OPTIONS_REFUSED, line, words);
 }
 
 static void write_file(const char *path, const char *text)
@@ -65,7 +76,7 @@ static void an_unambiguous_prefix_is_enough(void **state)
 {
     (void)state;
     accepts("--max-re=3 x");
-    assert_int_equal(options.max_restarts, 3);
+    assert_int_equal(options.max_restarts.most, 3);
     refuses("--nproc 2 x",
             "ambiguous option: --nproc could match --nproc-per-node --nproc_per_node");
 }
@@ -161,18 +172,17 @@ static void wrong_values_are_sentences(void **state)
     (void)state;
     refuses("--nproc-per-node foo x", "Unsupported nproc_per_node value: foo");
     refuses("--nproc-per-node 0 x", "0 workers make no job");
-    refuses("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
-    refuses("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
-    refuses("--nnodes 0 x", "min_nodes=0");
-    refuses("--nnodes 2 --node-rank 2 x", "with --nnodes=2 it is 0 to 1");
+    cannot("--nnodes 1:2:3 x", "is not in \"MIN:MAX\" format");
+    cannot("--nnodes 2:1 x", "min_nodes=2, max_nodes=1");
+    cannot("--nnodes 0 x", "min_nodes=0");
     refuses("--store-memory 4X x", "'4X' is no size");
     refuses("--store-memory 0 x", "'0' is no size");
     refuses("--store-memory 99999999999G x", "is no size");
     refuses("--store-clients 0 x", "must be at least 1");
     refuses("--store-allow 10.0.0.0/33 x", "'10.0.0.0/33' is neither any nor a network");
     refuses("--store-allow 10.0.0.0/8,x x", "'x' is neither");
-    refuses("--max-restarts=-1 x", "max_restarts must be >= 0");
-    refuses("--max-restarts -1 x", "max_restarts must be >= 0");
+    cannot("--max-restarts=-1 x", "max_restarts must be >= 0");
+    cannot("--max-restarts -1 x", "max_restarts must be >= 0");
     refuses("--max-restarts x x", "invalid int value: 'x'");
     refuses("--master-port 70000 x", "70000 is not between 0 and 65535");
     refuses("--shutdown-timeout=-1 x", "must be non-negative");
@@ -241,7 +251,7 @@ static void what_is_wrong_in_a_job_file_is_found_by_its_line(void **state)
     write_file("bad.ini", "[ctrum]\nnnodes = 1\n");
     refuses("--job bad.ini x", "bad.ini:2: unknown section [ctrum]");
     write_file("bad.ini", "[ctrun]\nnnodes = x\n");
-    refuses("--job bad.ini x", "bad.ini:2: nnodes: 'x' is not in");
+    cannot("--job bad.ini x", "bad.ini:2: nnodes: 'x' is not in");
     write_file("bad.ini", "[ctrun]\nnnodes\n");
     refuses("--job bad.ini x", "bad.ini:2: neither [section] nor key = value");
     write_file("bad.ini", "[ctrun]\njob = other.ini\n");
@@ -257,7 +267,7 @@ static void what_is_wrong_in_a_job_file_is_found_by_its_line(void **state)
 /* The sample names every option that a job file may have, and no other. */
 static void the_sample_job_file_shows_each_option(void **state)
 {
-    char line[256], copy[8192] = "";
+    char line[256], copy[16384] = "";
     FILE *file = fopen(sample, "r");
 
     (void)state;
@@ -271,6 +281,205 @@ static void the_sample_job_file_shows_each_option(void **state)
         if (!option_row(i)->command_line_only && options.settings[i].from != FROM_FILE)
             fail_msg("config/ctrun.ini lacks %s", option_row(i)->name);
     unlink("sample.ini");
+}
+
+/* ---- How nodes meet: torchrun's resolution ----------------------------------- */
+
+static struct meeting meets(const char *line)
+{
+    struct meeting meeting;
+
+    accepts(line);
+    if (options_meeting(&options, &meeting, error, sizeof error) != OPTIONS_RUN)
+        fail_msg("%s: %s", line, error);
+    return meeting;
+}
+
+static void cannot_meet(const char *line, enum outcome outcome, const char *words)
+{
+    struct meeting meeting;
+
+    accepts(line);
+    assert_int_equal(options_meeting(&options, &meeting, error, sizeof error), outcome);
+    if (!strstr(error, words))
+        fail_msg("%s: '%s' does not say '%s'", line, error, words);
+}
+
+static void a_port_or_an_endpoint_makes_a_static_job(void **state)
+{
+    struct meeting m = meets("x");
+
+    (void)state;
+    assert_int_equal(m.kind, MEET_ALONE);
+    m = meets("--master-port 1234 x");
+    assert_int_equal(m.kind, MEET_STATIC);
+    assert_int_equal(m.port, 1234);
+    m = meets("--nnodes 2 --master-addr [::1] x");
+    assert_string_equal(m.host, "::1");
+    assert_int_equal(m.port, 29500);
+    m = meets("--rdzv-endpoint 10.0.0.1:77 x");
+    assert_int_equal(m.kind, MEET_STATIC);
+    assert_string_equal(m.host, "10.0.0.1");
+    cannot_meet("--rdzv-endpoint 10.0.0.1 x", OPTIONS_REFUSED, "port is missing in endpoint");
+    cannot_meet("--nnodes 2 --node-rank 2 x", OPTIONS_WRONG, "with --nnodes=2 it is 0 to 1");
+}
+
+static void standalone_is_stronger_than_all_about_meeting(void **state)
+{
+    (void)state;
+    assert_int_equal(meets("--standalone --rdzv-backend nope --nnodes 2 x").kind, MEET_ALONE);
+    assert_int_equal(meets("--standalone --rdzv-endpoint h:99999 x").port, 0);
+}
+
+static void c10d_meets_at_its_endpoint(void **state)
+{
+    struct meeting m = meets("--rdzv-backend c10d --rdzv-endpoint [2001:db8::1]:123 x");
+
+    (void)state;
+    assert_int_equal(m.kind, MEET_DYNAMIC);
+    assert_string_equal(m.host, "2001:db8::1");
+    assert_int_equal(m.port, 123);
+    m = meets("--rdzv-backend c10d x");
+    assert_string_equal(m.host, "localhost");
+    assert_int_equal(m.port, 29400);
+    assert_non_null(strstr(m.warning, "master_addr is only used for static"));
+    m = meets("--rdzv-backend c10d --rdzv-endpoint dummy-1.com --node-rank 3 x");
+    assert_string_equal(m.host, "dummy-1.com");
+    assert_non_null(strstr(m.warning, "node_rank is only used for static"));
+    m = meets("--rdzv-backend c10d --rdzv-endpoint /a/b --rdzv-conf store_type=file x");
+    assert_string_equal(m.file, "/a/b");
+    cannot_meet("--rdzv-backend c10d --rdzv-endpoint :123 x", OPTIONS_REFUSED, "list of labels");
+    cannot_meet("--rdzv-backend c10d --rdzv-endpoint a: x", OPTIONS_REFUSED, "0 and 65536");
+    cannot_meet("--rdzv-backend c10d --rdzv-endpoint a:65536 x", OPTIONS_REFUSED, "0 and 65536");
+    cannot_meet("--rdzv-backend nope x", OPTIONS_REFUSED, "'nope' is not registered");
+    cannot_meet("--rdzv-backend etcd x", OPTIONS_REFUSED, "does not speak to etcd");
+}
+
+static void rendezvous_words_are_trimmed_and_checked(void **state)
+{
+    char *argv[] = { "ctrun", "--rdzv-conf", " join_timeout= 7  ,c=d=e, is_host =Y", "x", NULL };
+
+    (void)state;
+    accepts("--rdzv-conf foo=1 x");
+    assert_int_equal(options.rdzv_conf.join_timeout, 600);
+    options_free(&options);
+    assert_int_equal(options_read(&options, argv, error, sizeof error), OPTIONS_RUN);
+    assert_int_equal(options.rdzv_conf.join_timeout, 7);
+    assert_int_equal(options.rdzv_conf.is_host, 1);
+    cannot("--rdzv-conf a x", "option 'a' must have a value");
+    cannot("--rdzv-conf a=1, x", "must be in format");
+    cannot("--rdzv-conf ,a=1 x", "must be in format");
+    cannot("--rdzv-conf join_timeout=0 x", "join timeout (join_timeout) must be positive");
+    cannot("--rdzv-conf join_timeout=x x", "no integer: 'x'");
+}
+
+/* ---- Output, failures, places ------------------------------------------------ */
+
+static void stream_maps_have_ranks_of_one_digit(void **state)
+{
+    (void)state;
+    accepts("-r 2 x");
+    assert_int_equal(stream_spec_of(&options.redirects, 12), 2);
+    accepts("-t0:1,1:3,0:2 x");
+    assert_int_equal(stream_spec_of(&options.tee, 0), 2);
+    assert_int_equal(stream_spec_of(&options.tee, 1), 3);
+    assert_int_equal(stream_spec_of(&options.tee, 2), 0);
+    cannot("-r 4 x", "4 does not match");
+    cannot("-r 10:1 x", "10:1 does not match");
+    cannot("-r 1:1, x", "does not match");
+}
+
+static void lists_of_ranks_know_the_last(void **state)
+{
+    (void)state;
+    accepts("--show 0,3-4,@last x");
+    assert_true(ranks_have(options.show, 0, 8));
+    assert_false(ranks_have(options.show, 1, 8));
+    assert_true(ranks_have(options.show, 4, 8));
+    assert_true(ranks_have(options.show, 7, 8));
+    accepts("--show=* x");
+    assert_true(ranks_have(options.show, 5, 8));
+    refuses("--show=,1 x", "ranks are written");
+    refuses("--show=1, x", "ranks are written");
+    accepts("--local-ranks-filter=1,12 x");
+    assert_true(rank_filter_has(options.local_ranks_filter, 12));
+    assert_false(rank_filter_has(options.local_ranks_filter, 2));
+    cannot("--local-ranks-filter=1, x", "comma-separated list of integers");
+}
+
+static void exec_on_has_ranks_and_a_command(void **state)
+{
+    char *argv[] = { "ctrun", "--exec-on=3:gdb --args", "x", NULL };
+
+    (void)state;
+    accepts("x");
+    assert_null(options.exec_on.ranks);
+    options_free(&options);
+    assert_int_equal(options_read(&options, argv, error, sizeof error), OPTIONS_RUN);
+    assert_true(ranks_have(options.exec_on.ranks, 3, 8));
+    assert_false(ranks_have(options.exec_on.ranks, 0, 8));
+    assert_string_equal(options.exec_on.command, "gdb --args");
+    refuses("--exec-on=gdb x", "ranks, a colon and a command");
+    refuses("--exec-on=3: x", "ranks, a colon and a command");
+}
+
+static void budgets_and_policies_of_restarting(void **state)
+{
+    (void)state;
+    accepts("--max-restarts=3/1h x");
+    assert_int_equal(options.max_restarts.most, 3);
+    assert_int_equal(options.max_restarts.window_seconds, 3600);
+    refuses("--max-restarts=3/soon x", "a number in a time");
+    accepts("x");
+    assert_true(options.restart.exits[1] && options.restart.signals[9]);
+    accepts("--restart=on-signal,on-exit:75,76 x");
+    assert_true(options.restart.exits[75] && options.restart.exits[76]
+                && options.restart.signals[11]);
+    assert_false(options.restart.exits[1]);
+    accepts("--restart=never-on:1,2 x");
+    assert_true(options.restart.exits[3] && options.restart.signals[9]);
+    assert_false(options.restart.exits[1] || options.restart.exits[2]);
+    accepts("--restart=on-signal:SIGKILL x");
+    assert_true(options.restart.signals[9]);
+    assert_false(options.restart.signals[11]);
+    refuses("--restart=sometimes x", "causes are");
+    accepts("--on-failure=continue:2 x");
+    assert_true(options.on_failure.go_on);
+    assert_int_equal(options.on_failure.least, 2);
+    refuses("--on-failure=continue:0 x", "as long as MIN workers live");
+}
+
+static void places_are_words_or_lists(void **state)
+{
+    (void)state;
+    accepts("--bind=numa --gpus=2,GPU-1,7 x");
+    assert_string_equal(options.bind, "numa");
+    accepts("--bind=0-3;4,6-7 x");
+    refuses("--bind=0-3;;1 x", "CPUs by local rank");
+    refuses("--bind=3-1 x", "CPUs by local rank");
+    refuses("--gpus=1,,2 x", "with commas between");
+    refuses("--numa-binding bogus x", "invalid choice: 'bogus'");
+    accepts("--report x");
+    assert_int_equal(options.report, REPORT_TEXT);
+    accepts("--report=json x");
+    assert_int_equal(options.report, REPORT_JSON);
+    refuses("--report=xml x", "invalid choice: 'xml'");
+}
+
+static void what_only_python_has_is_checked_too(void **state)
+{
+    (void)state;
+    refuses("--start-method zzz x", "invalid choice: 'zzz'");
+    setenv("PET_START_METHOD", "zzz", 1);
+    accepts("x");
+    unsetenv("PET_START_METHOD");
+    cannot("--monitor-interval 0 x", "must be > 0");
+    refuses("--monitor-interval x x", "invalid float value");
+    cannot("--event-log-handler nope x", "nope");
+    cannot("--logs-specs nope x", "Could not find entrypoint nope");
+    refuses("--use-env x", "goes with --legacy-launch");
+    cannot("--legacy-launch --no-python x", "add --use-env");
+    cannot("-m --no-python x", "'--no-python' flag");
 }
 
 int main(void)
@@ -290,6 +499,16 @@ int main(void)
         cmocka_unit_test(a_switch_in_the_environment_is_an_integer),
         cmocka_unit_test(what_is_wrong_in_a_job_file_is_found_by_its_line),
         cmocka_unit_test(the_sample_job_file_shows_each_option),
+        cmocka_unit_test(a_port_or_an_endpoint_makes_a_static_job),
+        cmocka_unit_test(standalone_is_stronger_than_all_about_meeting),
+        cmocka_unit_test(c10d_meets_at_its_endpoint),
+        cmocka_unit_test(rendezvous_words_are_trimmed_and_checked),
+        cmocka_unit_test(stream_maps_have_ranks_of_one_digit),
+        cmocka_unit_test(lists_of_ranks_know_the_last),
+        cmocka_unit_test(exec_on_has_ranks_and_a_command),
+        cmocka_unit_test(budgets_and_policies_of_restarting),
+        cmocka_unit_test(places_are_words_or_lists),
+        cmocka_unit_test(what_only_python_has_is_checked_too),
     };
     char folder[] = "/tmp/test_options_XXXXXX";
     int failed;

@@ -102,9 +102,11 @@ static void the_environment_is_torchruns(void **state)
     struct jobfile_entry lines[] = { { "env", "FROM_FILE", "1", 2 },
                                      { "env", "FROM_BOTH", "file", 3 },
                                      { "collectives", "all-reduce", "ring", 5 } };
-    struct options options = {
-        .role = "tr", .max_restarts = 2, .nnodes = 2, .node_rank = 1, .file = { NULL, lines, 3 }
-    };
+    struct options options = { .role = "tr",
+                               .max_restarts = { 2, 0 },
+                               .nnodes = { 2, 2 },
+                               .node_rank = 1,
+                               .file = { NULL, lines, 3 } };
     const struct error_files files = { "/t", 2, 1 };
     const struct secret secret = { "0123456789abcdef", 16 };
     const struct round round = {

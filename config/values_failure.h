@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values_failure.h - what follows a failure: stop, go on, start again. */
+#ifndef CONFIG_VALUES_FAILURE_H
+#define CONFIG_VALUES_FAILURE_H
+
+#include "config/values.h"
+
+/* --max-restarts=3, or 3/1h: so many in any hour. */
+struct restart_budget {
+    int most;
+    int window_seconds; /* 0: in all */
+};
+
+/* --restart: after which ends the workers are started again. */
+struct restart_policy {
+    unsigned char exits[256];
+    unsigned char signals[65];
+};
+
+/* --on-failure */
+struct on_failure {
+    int go_on; /* the others are not signalled ... */
+    int least; /* ... as long as so many live */
+};
+
+value_parser parse_restart_budget;
+value_parser parse_restart_policy;
+value_parser parse_on_failure;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values_nodes.h - how many nodes, and where and how they meet. */
+#ifndef CONFIG_VALUES_NODES_H
+#define CONFIG_VALUES_NODES_H
+
+#include "config/values.h"
+
+struct nodes_range {
+    int min, max;
+};
+
+/* --rdzv-conf, seconds where nothing else is said; torchrun's names and defaults. */
+struct rdzv_conf {
+    int join_timeout, last_call_timeout, close_timeout;
+    int heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt;
+    int read_timeout; /* of one request to the store */
+    int timeout;      /* until all nodes of a static job are there */
+    int is_host;      /* -1: find out */
+    int in_a_file;    /* store_type=file: the endpoint is a path */
+};
+
+/* host[:port] of --rdzv-endpoint. */
+struct endpoint {
+    char host[256]; /* without brackets; "localhost" if the text is empty */
+    int port;       /* -1: none was given */
+};
+
+value_parser parse_nnodes;    /* struct nodes_range */
+value_parser parse_rdzv_conf; /* struct rdzv_conf */
+
+/* Not a row's parser: with --standalone nobody looks at the endpoint. */
+int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values_place.h - where workers run: CPUs and GPUs. */
+#ifndef CONFIG_VALUES_PLACE_H
+#define CONFIG_VALUES_PLACE_H
+
+#include "config/values.h"
+
+enum report_form { REPORT_NOT, REPORT_TEXT, REPORT_JSON };
+
+value_parser parse_bind;   /* const char *: gpu, numa, core, none, or lists of CPUs */
+value_parser parse_gpus;   /* const char *: items with commas between, none empty */
+value_parser parse_report; /* enum report_form */
+
+/* Reads one list of CPUs ("0-3,8"), which ends at ';' or '\0', into the bits of
+ * set[0..bytes).  Returns where it ended; NULL: it is none. */
+const char *cpu_list(const char *text, unsigned char *set, size_t bytes);
+
+#endif
