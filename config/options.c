@@ -352,7 +352,7 @@ static enum outcome check_together(struct options *options, char *error, size_t 
               "--no-python, add --use-env");
         return OPTIONS_REFUSED;
     }
-    if (options->numa_binding != NUMA_NOT && options->bind)
+    if (options->numa_binding != NUMA_NOT && options->bind && strcmp(options->bind, "none") != 0)
         return wrong(error, size, "--numa-binding and --bind=%s: which CPUs? give one of them",
                      options->bind);
     if (options->standalone)
