@@ -34,6 +34,7 @@ enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 enum job_event {
     ROUND,         /* the nodes are there: start the workers */
     WORKER_FAILED, /* the first of a round */
+    WORKER_LOST,   /* and the others go on */
     TOLD_TO_STOP,  /* by another node's failure */
     SIGNALLED,     /* ctrun was told to stop */
     GRACE_OVER,    /* workers that were asked to stop still run */
@@ -61,7 +62,9 @@ struct job {
     enum job_state state;
     struct worker *workers;
     int size, running;
-    struct worker *culprit;    /* of this round, here */
+    struct worker *culprit;    /* of this round, here: the first that failed */
+    struct worker *failed;     /* the one that just has */
+    int lost;                  /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
     int signal;                /* the one that stopped the job; 0: none */
     int impatience;            /* signals since the workers were asked to stop */
@@ -70,6 +73,7 @@ struct job {
 
 static void start_round(struct job *job);
 static void stop_and_tell(struct job *job);
+static void tell_loss(struct job *job);
 static void stop_workers(struct job *job);
 static void forward_and_stop(struct job *job);
 static void tell_signal(struct job *job);
@@ -89,6 +93,7 @@ static const struct move {
     },
     [RUNNING] = {
         [WORKER_FAILED] = { STOPPING, stop_and_tell },
+        [WORKER_LOST] = { STAY, tell_loss },
         [TOLD_TO_STOP] = { STOPPING, stop_workers },
         [SIGNALLED] = { STOPPING, forward_and_stop },
         [LAST_WORKER_GONE] = { ENDED, end_round },
@@ -137,15 +142,40 @@ static void stop_workers(struct job *job)
     grace(job, job->options->shutdown_timeout);
 }
 
-static void stop_and_tell(struct job *job)
+/* Tells the nodes of job->failed by one of their two calls. */
+static void tell_failure(struct job *job,
+                         void (*tell)(struct nodes *nodes, const struct failure *failure))
 {
+    const struct worker *worker = job->failed;
+    const struct restart_policy *policy = &job->options->restart;
+    struct failure failure = { worker->rank, worker_exit_code(worker), 0, NULL };
     char what[128], cause[64];
 
-    report_cause(job->culprit, cause, sizeof cause);
-    snprintf(what, sizeof what, "rank %d (pid %d) %s", job->culprit->rank, (int)job->culprit->pid,
-             cause);
+    report_cause(worker, cause, sizeof cause);
+    snprintf(what, sizeof what, "rank %d (pid %d) %s", worker->rank, (int)worker->pid, cause);
+    failure.what = what;
+    failure.may_restart = worker->how == CLD_EXITED ? policy->exits[worker->code & 255]
+                                                    : policy->signals[worker->code & 63];
+    tell(job->nodes, &failure);
+}
+
+static void stop_and_tell(struct job *job)
+{
     stop_workers(job);
-    job->nodes->ops->failed(job->nodes, worker_exit_code(job->culprit), what);
+    tell_failure(job, job->nodes->ops->failed);
+}
+
+/* The loss is said at once; too few left end the round by TOLD_TO_STOP. */
+static void tell_loss(struct job *job)
+{
+    char cause[64];
+
+    job->lost++;
+    report_cause(job->failed, cause, sizeof cause);
+    terminal_wipe(&job->terminal);
+    log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)", job->failed->rank,
+             (int)job->failed->pid, cause, job->options->settings[OPTION_ON_FAILURE].text);
+    tell_failure(job, job->nodes->ops->lost);
 }
 
 static void tell_signal(struct job *job)
@@ -219,7 +249,11 @@ static void end_round(struct job *job)
 
 static void finish(struct job *job)
 {
-    say_what_failed(job, 0);
+    if (job->code == 0 && job->lost > 0)
+        log_line(LOG_WARN, "the job succeeded without %d of its %d workers here, which failed",
+                 job->lost, job->size);
+    else
+        say_what_failed(job, 0);
     event_base_loopbreak(job->base);
 }
 
@@ -263,7 +297,7 @@ static void start_round(struct job *job)
 
     if (job->plan.restarts > 0)
         say_what_failed(job, job->plan.restarts);
-    job->running = 0;
+    job->running = job->lost = 0;
     code = start_workers(job);
     if (code == 0) {
         arrivals_start(&job->arrivals);
@@ -311,10 +345,13 @@ static const struct nodes_hooks nodes_hooks = { .round = on_round,
 static void worker_ended(struct job *job, struct worker *worker)
 {
     job->running--;
-    if (worker_failed(worker) && job->state == RUNNING && !job->culprit) {
-        job->culprit = worker;
-        worker->first_failed = 1;
-        job_event(job, WORKER_FAILED);
+    if (worker_failed(worker) && job->state == RUNNING) {
+        job->failed = worker;
+        if (!job->culprit) {
+            job->culprit = worker;
+            worker->first_failed = 1;
+        }
+        job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
     }
     if (job->running == 0)
         job_event(job, LAST_WORKER_GONE);

@@ -32,9 +32,19 @@ struct nodes {
     void *job;
 };
 
+/* A worker that failed by itself. */
+struct failure {
+    int rank;
+    int code;        /* as an exit code of ctrun: 128 + signal */
+    int may_restart; /* says --restart */
+    const char *what;
+};
+
 struct nodes_ops {
     void (*start)(struct nodes *nodes); /* to meet the others; a round may begin within */
-    void (*failed)(struct nodes *nodes, int code, const char *what); /* the first of a round */
+    void (*failed)(struct nodes *nodes, const struct failure *failure); /* the first of a round */
+    /* With --on-failure=continue, instead: stop() follows if too few are left. */
+    void (*lost)(struct nodes *nodes, const struct failure *failure);
     void (*refused)(struct nodes *nodes, int code); /* it can't even start workers: no restart */
     void (*signalled)(struct nodes *nodes, int number); /* ctrun was told to stop */
     void (*ended)(struct nodes *nodes);                 /* no worker of the round is left */
@@ -55,7 +65,8 @@ enum {
     NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version job" */
     NODE_REFUSED,            /* host: why; the agent ends */
     NODE_ROUND,              /* host: "base world restarts generation" */
-    NODE_FAILED,             /* agent: "code what" */
+    NODE_FAILED,             /* agent: "rank code may_restart what" */
+    NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
     NODE_SIGNALLED,          /* agent: "number" */
     NODE_ENDED,              /* agent: "" */
@@ -78,6 +89,7 @@ static inline void node_text(char *text, size_t size, const void *data, size_t b
     text[i] = 0;
 }
 
-#define NODES_PATIENCE_MS (900 * 1000) /* until all are there; torchrun's */
+/* Parses "rank code may_restart what"; what then points into text.  -1: it is not that. */
+int node_failure(const char *text, struct failure *failure);
 
 #endif

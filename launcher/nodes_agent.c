@@ -248,9 +248,9 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
         log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000), ct_last_error());
         a->speak += NEXT_WORD_MS;
     }
-    if (waited >= NODES_PATIENCE_MS) {
-        log_line(LOG_ERROR, "node 0 did not come within %d s: %s", NODES_PATIENCE_MS / 1000,
-                 ct_last_error());
+    if (waited >= a->options->rdzv_conf.timeout * INT64_C(1000)) {
+        log_line(LOG_ERROR, "node 0 did not come within %d s (--rdzv-conf=timeout=...): %s",
+                 a->options->rdzv_conf.timeout, ct_last_error());
         over(a, 1, "node 0 did not come");
         return;
     }
@@ -271,9 +271,16 @@ static void agent_start(struct nodes *nodes)
 
 /* ---- What this node tells --------------------------------------------------- */
 
-static void agent_failed(struct nodes *nodes, int code, const char *what)
+static void agent_failed(struct nodes *nodes, const struct failure *f)
 {
-    tell((struct agent *)nodes, NODE_FAILED, "%d %s", code, what);
+    tell((struct agent *)nodes, NODE_FAILED, "%d %d %d %s", f->rank, f->code, f->may_restart,
+         f->what);
+}
+
+static void agent_lost(struct nodes *nodes, const struct failure *f)
+{
+    tell((struct agent *)nodes, NODE_LOST, "%d %d %d %s", f->rank, f->code, f->may_restart,
+         f->what);
 }
 
 static void agent_refused(struct nodes *nodes, int code)
@@ -314,6 +321,7 @@ static void agent_destroy(struct nodes *nodes)
 
 static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .failed = agent_failed,
+                                            .lost = agent_lost,
                                             .refused = agent_refused,
                                             .signalled = agent_signalled,
                                             .ended = agent_ended,

@@ -15,6 +15,7 @@
 
 #include "launcher/nodes.h"
 #include "launcher/report.h"
+#include "launcher/restarts.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -35,7 +36,9 @@ struct host {
     struct member *members;
     int count;
     enum { GATHERING, IN_A_ROUND, RESTARTING, STOPPING, IS_OVER } phase;
+    struct restarts budget;
     int restarts;
+    int lost;    /* workers of this round, with --on-failure=continue */
     int code;    /* of the first failure */
     int culprit; /* the member it was on; -1: nobody's */
     char why[NODE_TEXT];
@@ -80,7 +83,7 @@ static void begin_round(struct host *h)
     rendezvous_new_round(h->meet);
     event_del(&h->tick);
     h->phase = IN_A_ROUND;
-    h->code = 0;
+    h->code = h->lost = 0;
     h->culprit = -1;
     h->why[0] = 0;
     for (int i = 0; i < h->count; i++)
@@ -127,16 +130,39 @@ static void stop_all(struct host *h, int from)
         h->nodes.hooks->stop(h->nodes.job, h->why);
 }
 
-static void member_failed(struct host *h, int from, int code, const char *what)
+/* The first one says how the job ends, if it does not begin again. */
+static void note_failure(struct host *h, int from, const struct failure *failure)
+{
+    if (h->code != 0)
+        return;
+    h->code = failure->code;
+    h->culprit = from;
+    if (h->count > 1)
+        snprintf(h->why, sizeof h->why, "node %d: %s", from, failure->what);
+}
+
+static void member_failed(struct host *h, int from, const struct failure *failure)
 {
     if (h->phase != IN_A_ROUND)
         return;
-    h->code = code;
-    h->culprit = from;
-    if (h->count > 1)
-        snprintf(h->why, sizeof h->why, "node %d: %s", from, what);
-    h->phase = h->restarts < h->options->max_restarts.most ? RESTARTING : STOPPING;
+    note_failure(h, from, failure);
+    h->phase =
+        failure->may_restart && restarts_take(&h->budget, clock_ms()) ? RESTARTING : STOPPING;
     stop_all(h, from);
+}
+
+/* Nobody is signalled as long as enough are left. */
+static void member_lost(struct host *h, int from, const struct failure *failure)
+{
+    if (h->phase != IN_A_ROUND)
+        return;
+    note_failure(h, from, failure);
+    rendezvous_post_death(h->meet, failure->rank, failure->what);
+    if (world_of(h) - ++h->lost >= h->options->on_failure.least)
+        return;
+    h->phase =
+        failure->may_restart && restarts_take(&h->budget, clock_ms()) ? RESTARTING : STOPPING;
+    stop_all(h, -1);
 }
 
 /* Another try would end the same way. */
@@ -144,8 +170,7 @@ static void member_refused(struct host *h, int from, int code)
 {
     if (h->phase != IN_A_ROUND)
         return;
-    member_failed(h, from, code, "it could not start its workers");
-    h->phase = STOPPING;
+    member_failed(h, from, &(struct failure){ -1, code, 0, "it could not start its workers" });
 }
 
 static void member_ended(struct host *h, int from)
@@ -157,9 +182,12 @@ static void member_ended(struct host *h, int from)
     if (h->phase == RESTARTING) {
         h->restarts++;
         begin_round(h);
-    } else if (h->phase != IS_OVER) {
-        end_job(h);
+        return;
     }
+    if (h->phase == IN_A_ROUND) /* what was lost is forgiven: the rest has succeeded */
+        h->code = 0;
+    if (h->phase != IS_OVER)
+        end_job(h);
 }
 
 /* Told again when our own workers are gone, we do not wait for the others any longer. */
@@ -186,9 +214,14 @@ static void member_signalled(struct host *h, int from, int number)
 
 /* ---- Member 0 --------------------------------------------------------------- */
 
-static void host_failed(struct nodes *nodes, int code, const char *what)
+static void host_failed(struct nodes *nodes, const struct failure *failure)
 {
-    member_failed((struct host *)nodes, 0, code, what);
+    member_failed((struct host *)nodes, 0, failure);
+}
+
+static void host_lost(struct nodes *nodes, const struct failure *failure)
+{
+    member_lost((struct host *)nodes, 0, failure);
 }
 
 static void host_refused(struct nodes *nodes, int code)
@@ -213,6 +246,7 @@ static void host_destroy(struct nodes *nodes)
     if (h->meet->server)
         store_server_on_agents(h->meet->server, NULL, NULL);
     event_del(&h->tick);
+    restarts_free(&h->budget);
     free(h->members);
     free(h);
 }
@@ -221,6 +255,7 @@ static void host_start(struct nodes *nodes);
 
 static const struct nodes_ops host_ops = { .start = host_start,
                                            .failed = host_failed,
+                                           .lost = host_lost,
                                            .refused = host_refused,
                                            .signalled = host_signalled,
                                            .ended = host_ended,
@@ -288,33 +323,57 @@ static void take_join(struct host *h, struct store_agent *agent, const char *tex
     }
 }
 
-/* An exit code of a failure. */
-static int is_code(int number)
+int node_failure(const char *text, struct failure *failure)
 {
-    return number > 0 && number < 256;
+    int at = 0;
+
+    if (sscanf(text, "%d %d %d %n", &failure->rank, &failure->code, &failure->may_restart, &at) < 3
+        || at == 0 || failure->code < 1 || failure->code > 255)
+        return -1;
+    failure->what = text + at;
+    return 0;
 }
 
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct host *h = arg;
     const int from = member_of(h, agent);
+    struct failure failure;
     char text[NODE_TEXT];
-    int number = 0, at = 0;
+    int number = 0;
 
     node_text(text, sizeof text, data, bytes);
     if (type == NODE_JOIN && from < 0)
         take_join(h, agent, text);
     if (from < 0)
         return;
-    if (type == NODE_FAILED && sscanf(text, "%d %n", &number, &at) == 1 && is_code(number))
-        member_failed(h, from, number, text + at);
-    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && is_code(number))
+    if (type == NODE_FAILED && node_failure(text, &failure) == 0)
+        member_failed(h, from, &failure);
+    else if (type == NODE_LOST && node_failure(text, &failure) == 0)
+        member_lost(h, from, &failure);
+    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
         member_refused(h, from, number);
     else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
              && number <= SIGRTMAX)
         member_signalled(h, from, number);
     else if (type == NODE_ENDED)
         member_ended(h, from);
+}
+
+/* Its workers are gone too.  No restart without it. */
+static void lose_member(struct host *h, int from)
+{
+    const struct failure failure = { -1, 1, 0, "its ctrun was lost, or the network to it" };
+
+    if (!h->options->on_failure.go_on || h->members[from].ended) {
+        member_failed(h, from, &failure);
+        if (h->phase != IN_A_ROUND)
+            h->phase = STOPPING;
+        return;
+    }
+    log_line(LOG_WARN, "node %d: %s", from, failure.what);
+    h->lost += h->members[from].workers - 1;
+    member_lost(h, from, &failure);
 }
 
 static void on_left(void *arg, struct store_agent *agent)
@@ -330,8 +389,7 @@ static void on_left(void *arg, struct store_agent *agent)
     } else if (h->phase == IS_OVER) {
         leave_when_all_have(h);
     } else {
-        member_failed(h, from, 1, "its ctrun was lost, or the network to it");
-        h->phase = STOPPING; /* no restart without it */
+        lose_member(h, from);
         member_ended(h, from);
     }
 }
@@ -352,20 +410,26 @@ static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = o
 
 /* ---- Who is missing? -------------------------------------------------------- */
 
+static int there(const struct host *h)
+{
+    int count = 0;
+
+    for (int i = 0; i < h->count; i++)
+        count += h->members[i].joined;
+    return count;
+}
+
 static void say_who_is_missing(const struct host *h, int64_t waited_ms)
 {
     char missing[256] = "";
     size_t used = 0;
-    int there = 0;
 
-    for (int i = 0; i < h->count; i++) {
-        there += h->members[i].joined;
+    for (int i = 0; i < h->count; i++)
         if (!h->members[i].joined && used < sizeof missing - 16)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d",
                                      used ? ", " : "", i);
-    }
     log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
-             (int)(waited_ms / 1000), there, h->count, h->meet->address, h->meet->port, missing);
+             (int)(waited_ms / 1000), there(h), h->count, h->meet->address, h->meet->port, missing);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -390,13 +454,16 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         say_who_is_missing(h, waited);
         h->speak += NEXT_WORD_MS;
     }
-    if (waited < NODES_PATIENCE_MS) {
+    if (waited < h->options->rdzv_conf.timeout * INT64_C(1000)) {
         event_add(&h->tick, &second);
         return;
     }
     h->code = 1;
-    snprintf(h->why, sizeof h->why, "not all of the %d nodes came within %d s", h->count,
-             NODES_PATIENCE_MS / 1000);
+    snprintf(
+        h->why, sizeof h->why,
+        "Timed out after %d seconds waiting for clients. %d/%d clients joined: node 0 waited at "
+        "%s port %d (--rdzv-conf=timeout=...)",
+        h->options->rdzv_conf.timeout, there(h), h->count, h->meet->address, h->meet->port);
     log_line(LOG_ERROR, "%s", h->why);
     end_job(h);
 }
@@ -426,6 +493,7 @@ struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
     h->nodes = (struct nodes){ .ops = &host_ops, .hooks = hooks, .job = job };
     h->meet = meet;
     h->options = options;
+    h->budget.limit = options->max_restarts;
     h->count = options->nnodes.max;
     h->culprit = -1;
     h->members[0] = (struct member){ .joined = 1, .workers = size };

@@ -147,6 +147,16 @@ int rendezvous_arrived(const struct rendezvous *meet, int rank)
     return store_server_has(meet->server, key);
 }
 
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+{
+    char key[64];
+
+    if (!meet->server || rank < 0)
+        return;
+    snprintf(key, sizeof key, "/ct/%s/dead/%d", meet->generation, rank);
+    store_server_put(meet->server, key, cause, strlen(cause));
+}
+
 void rendezvous_close(struct rendezvous *meet)
 {
     store_server_destroy(meet->server);

@@ -29,6 +29,9 @@ void rendezvous_new_round(struct rendezvous *meet);
 /* Has this rank's libct begun its init in this generation? */
 int rendezvous_arrived(const struct rendezvous *meet, int rank);
 
+/* Where peers that go on without it may read of it: "ct/<generation>/dead/<rank>". */
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
+
 void rendezvous_close(struct rendezvous *meet);
 
 #endif

@@ -361,6 +361,39 @@ int store_server_has(const struct store_server *server, const char *wire_key)
     return table_has(server->table, wire_key);
 }
 
+static size_t add_blob(unsigned char *to, const void *data, size_t bytes)
+{
+    const uint64_t size = bytes;
+
+    memcpy(to, &size, sizeof size);
+    memcpy(to + sizeof size, data, bytes);
+    return sizeof size + bytes;
+}
+
+/* A client without a socket: a set has no answer. */
+void store_server_put(struct store_server *server, const char *wire_key, const void *data,
+                      size_t bytes)
+{
+    const uint32_t magic = STORE_MAGIC;
+    const size_t key = strlen(wire_key);
+    unsigned char *request = malloc(32 + key + bytes);
+    struct table_client *client = request ? table_client_create(server->table, NULL) : NULL;
+    size_t size = 0, used;
+    const char *why;
+
+    if (client) {
+        request[size++] = STORE_VALIDATE;
+        memcpy(request + size, &magic, sizeof magic);
+        size += sizeof magic;
+        request[size++] = STORE_SET;
+        size += add_blob(request + size, wire_key, key);
+        size += add_blob(request + size, data, bytes);
+        table_feed(client, request, size, &used, &why);
+    }
+    table_client_destroy(client);
+    free(request);
+}
+
 void store_server_destroy(struct store_server *s)
 {
     if (!s)

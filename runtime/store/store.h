@@ -93,7 +93,10 @@ void store_server_clear(
     struct store_server *server); /* an empty table: nothing of an older round is left */
 int store_server_clients(struct store_server *server); /* connected now; from any thread */
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
-void store_server_destroy(struct store_server *server);                        /* NULL is fine */
+/* As a client's set; waiting clients are told. */
+void store_server_put(struct store_server *server, const char *wire_key, const void *data,
+                      size_t bytes);
+void store_server_destroy(struct store_server *server); /* NULL is fine */
 
 /* A launcher on another host, connected to the server.  It says which programs there are
  * its user's; and it and the server's owner send each other messages, of types from

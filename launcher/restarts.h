@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* restarts.h - how many restarts are left, in all or in a time. */
+#ifndef LAUNCHER_RESTARTS_H
+#define LAUNCHER_RESTARTS_H
+
+#include <stdint.h>
+
+#include "config/values_failure.h"
+
+struct restarts {
+    struct restart_budget limit;
+    int64_t *times; /* of the restarts that still count; malloc'ed */
+    int used, room;
+};
+
+/* 1: there was one left, and it is taken.  Times are those of a clock that only goes on. */
+int restarts_take(struct restarts *restarts, int64_t now_ms);
+void restarts_free(struct restarts *restarts);
+
+#endif
