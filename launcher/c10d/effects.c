@@ -164,7 +164,7 @@ void c10d_left(struct c10d_state *state, const struct c10d_settings *settings)
 
     if (state->complete && count == 0) {
         state->complete = 0;
-        state->round++;
+        state->round += state->round < C10D_ROUND_MOST; /* more cannot be read */
     } else if (!state->complete && count < settings->min) {
         state->has_deadline = 0;
         state->deadline = 0;

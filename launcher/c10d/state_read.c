@@ -187,7 +187,7 @@ static int join_members(struct reader *r)
 
 static int read_round(struct reader *r, const struct pickle_value *value)
 {
-    if (value->kind != PICKLE_INT || value->as.number < 0 || value->as.number >= INT_MAX)
+    if (value->kind != PICKLE_INT || value->as.number < 0 || value->as.number > C10D_ROUND_MOST)
         return wrong(r, "its round is no number from 0 on");
     r->state.round = value->as.number;
     return 0;
