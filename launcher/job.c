@@ -265,8 +265,13 @@ static int start_workers(struct job *job)
                            .base = job->plan.base,
                            .world = job->plan.world,
                            .restarts = job->plan.restarts,
-                           .address = job->meet.address,
-                           .port = job->meet.port,
+                           .role_base = job->plan.role_base,
+                           .role_world = job->plan.role_world,
+                           .node = job->plan.node,
+                           .nodes = job->plan.nodes,
+                           .own_store = job->meet.own_store,
+                           .address = job->plan.address,
+                           .port = job->plan.port,
                            .run_id = job->meet.run_id,
                            .generation = job->plan.generation,
                            .secret = &job->meet.policy.secret,
@@ -456,8 +461,12 @@ static int setup(struct job *job)
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
-    job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(job->base, &job->meet, job->options,
-                                                                job->size, &nodes_hooks, job);
+    if (job->meeting->kind == MEET_DYNAMIC)
+        job->nodes = nodes_c10d(job->base, &job->meet, job->options, job->meeting, job->size,
+                                &nodes_hooks, job);
+    else
+        job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
+            job->base, &job->meet, job->options, job->size, &nodes_hooks, job);
     return job->nodes ? 0 : 1;
 }
 

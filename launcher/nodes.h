@@ -13,9 +13,13 @@
 
 /* One round, as this node has to start it. */
 struct plan {
-    int base, world; /* the rank of its first worker, and how many there are on all nodes */
-    int restarts;    /* so far */
+    int base, world;           /* the rank of its first worker, and how many there are in all */
+    int role_base, role_world; /* the same, counting those of this node's role */
+    int node, nodes;           /* the rank of this node, and how many there are */
+    int restarts;              /* so far */
     const char *generation;
+    const char *address; /* where the workers meet */
+    int port;
 };
 
 /* What the job is told.  why: who failed elsewhere; "" if it was here, or nobody. */
@@ -59,12 +63,17 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
                           const struct options *options, int size, const struct nodes_hooks *hooks,
                           void *job);
 
+/* torchrun's dynamic rendezvous, "c10d": nodes come and go. */
+struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
+                         const struct options *options, const struct meeting *meeting, int size,
+                         const struct nodes_hooks *hooks, void *job);
+
 /* ---- What they say to each other: text behind one of these ------------------- */
 
 enum {
-    NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version job" */
+    NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version length-of-role role job" */
     NODE_REFUSED,            /* host: why; the agent ends */
-    NODE_ROUND,              /* host: "base world restarts generation" */
+    NODE_ROUND,              /* host: "base world role-base role-world restarts generation" */
     NODE_FAILED,             /* agent: "rank code may_restart what" */
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */

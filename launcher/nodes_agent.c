@@ -129,9 +129,15 @@ static void answer_who(struct agent *a, const unsigned char *data, size_t bytes)
 
 static void begin_round(struct agent *a, const char *text)
 {
-    struct plan plan = { .generation = a->generation };
+    struct plan plan = { .node = a->options->node_rank,
+                         .nodes = a->options->nnodes.max,
+                         .generation = a->generation,
+                         .address = a->meet->address,
+                         .port = a->meet->port };
 
-    if (sscanf(text, "%d %d %d %31s", &plan.base, &plan.world, &plan.restarts, a->generation) != 4)
+    if (sscanf(text, "%d %d %d %d %d %31s", &plan.base, &plan.world, &plan.role_base,
+               &plan.role_world, &plan.restarts, a->generation)
+        != 6)
         return;
     a->running = 1;
     a->nodes.hooks->round(a->nodes.job, &plan);
@@ -220,8 +226,8 @@ static void join(struct agent *a, int fd)
     }
     bufferevent_setcb(a->stream, on_read, NULL, on_end, a);
     bufferevent_enable(a->stream, EV_READ | EV_WRITE);
-    tell(a, NODE_JOIN, "%d %d %d %s %s", a->options->node_rank, a->options->nnodes.max, a->size,
-         CT_VERSION, a->meet->run_id);
+    tell(a, NODE_JOIN, "%d %d %d %s %zu %s %s", a->options->node_rank, a->options->nnodes.max,
+         a->size, CT_VERSION, strlen(a->options->role), a->options->role, a->meet->run_id);
 }
 
 /* A wrong secret stays wrong; all else may be a node 0 that is not up yet. */

@@ -26,6 +26,7 @@
 struct member {
     int joined, ended;
     int workers;
+    char role[256];
     struct store_agent *agent; /* NULL: member 0, or not there */
 };
 
@@ -73,12 +74,26 @@ static int world_of(const struct host *h)
     return world;
 }
 
+/* Ranks among the workers of the same role, as torchrun counts them. */
+static void count_role(const struct host *h, int which, struct plan *plan)
+{
+    plan->role_base = plan->role_world = 0;
+    for (int i = 0; i < h->count; i++)
+        if (!strcmp(h->members[i].role, h->members[which].role)) {
+            plan->role_base += i < which ? h->members[i].workers : 0;
+            plan->role_world += h->members[i].workers;
+        }
+}
+
 static void begin_round(struct host *h)
 {
     struct plan plan = { .base = h->members[0].workers,
                          .world = world_of(h),
+                         .nodes = h->count,
                          .restarts = h->restarts,
-                         .generation = h->meet->generation };
+                         .generation = h->meet->generation,
+                         .address = h->meet->address,
+                         .port = h->meet->port };
 
     rendezvous_new_round(h->meet);
     event_del(&h->tick);
@@ -88,10 +103,13 @@ static void begin_round(struct host *h)
     h->why[0] = 0;
     for (int i = 0; i < h->count; i++)
         h->members[i].ended = 0;
-    for (int i = 1; i < h->count; plan.base += h->members[i++].workers)
-        tell(h, i, NODE_ROUND, "%d %d %d %s", plan.base, plan.world, plan.restarts,
-             plan.generation);
+    for (int i = 1; i < h->count; plan.base += h->members[i++].workers) {
+        count_role(h, i, &plan);
+        tell(h, i, NODE_ROUND, "%d %d %d %d %d %s", plan.base, plan.world, plan.role_base,
+             plan.role_world, plan.restarts, plan.generation);
+    }
     plan.base = 0;
+    count_role(h, 0, &plan);
     h->nodes.hooks->round(h->nodes.job, &plan); /* last: it may fail at once */
 }
 
@@ -297,16 +315,21 @@ static void refuse(struct store_agent *agent, const char *format, ...)
 
 static void take_join(struct host *h, struct store_agent *agent, const char *text)
 {
-    int node = 0, nodes = 0, workers = 0, at = 0;
+    int node = 0, nodes = 0, workers = 0, role = 0, at = 0;
     char version[32] = "";
+    const char *job;
 
-    if (sscanf(text, "%d %d %d %31s %n", &node, &nodes, &workers, version, &at) < 4 || at == 0
-        || workers < 1 || workers > 1 << 20)
+    if (sscanf(text, "%d %d %d %31s %d%n", &node, &nodes, &workers, version, &role, &at) < 5
+        || at == 0 || workers < 1 || workers > 1 << 20 || role < 0
+        || (size_t)role > sizeof h->members->role - 1 || strlen(text + at) < (size_t)role + 2) {
         refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
-    else if (strcmp(version, CT_VERSION) != 0)
+        return;
+    }
+    job = text + at + 1 + role + 1;
+    if (strcmp(version, CT_VERSION) != 0)
         refuse(agent, "node %d has ctrun %s, node 0 has %s", node, version, CT_VERSION);
-    else if (strcmp(text + at, h->meet->run_id) != 0)
-        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", node, text + at,
+    else if (strcmp(job, h->meet->run_id) != 0)
+        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", node, job,
                h->meet->run_id);
     else if (nodes != h->count)
         refuse(agent, "node %d has --nnodes=%d, node 0 has --nnodes=%d", node, nodes, h->count);
@@ -319,6 +342,7 @@ static void take_join(struct host *h, struct store_agent *agent, const char *tex
         refuse(agent, "the job runs without node %d", node);
     else {
         h->members[node] = (struct member){ .joined = 1, .workers = workers, .agent = agent };
+        snprintf(h->members[node].role, sizeof h->members->role, "%.*s", role, text + at + 1);
         start_when_all_are_there(h);
     }
 }
@@ -497,6 +521,7 @@ struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
     h->count = options->nnodes.max;
     h->culprit = -1;
     h->members[0] = (struct member){ .joined = 1, .workers = size };
+    snprintf(h->members[0].role, sizeof h->members->role, "%s", options->role);
     evtimer_assign(&h->tick, base, on_tick, h);
     store_server_on_agents(meet->server, &agent_hooks, h);
     return &h->nodes;

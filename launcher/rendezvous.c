@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -32,13 +33,23 @@ static void new_uuid(char *text, size_t size)
              b[14], b[15]);
 }
 
+static int shares_no_store(void)
+{
+    const char *text = getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
+
+    return text && !strcmp(text, "1");
+}
+
 static void plan(struct rendezvous *meet, const struct options *options,
                  const struct meeting *meeting)
 {
     *meet = (struct rendezvous){ .listener = -1, .policy = STORE_POLICY_INIT };
     meet->is_host = meeting->kind != MEET_STATIC || options->node_rank == 0;
-    snprintf(meet->address, sizeof meet->address, "%s", meeting->host);
-    meet->port = meeting->port;
+    meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
+    snprintf(meet->address, sizeof meet->address, "%s",
+             meeting->kind == MEET_DYNAMIC && options->local_addr ? options->local_addr
+                                                                  : meeting->host);
+    meet->port = meeting->kind == MEET_DYNAMIC ? 0 : meeting->port;
     if (meeting->kind != MEET_ALONE && *options->rdzv_id)
         snprintf(meet->run_id, sizeof meet->run_id, "%s", options->rdzv_id);
     else
@@ -104,7 +115,9 @@ int rendezvous_open(struct rendezvous *meet, const struct options *options,
 
     plan(meet, options, meeting);
     status = plan_policy(meet, options);
-    if (status == CT_OK && meet->is_host)
+    if (status == CT_OK && meeting->kind == MEET_DYNAMIC && !is_this_host_only(meet->address))
+        status = socket_listen(NULL, 0, &meet->listener); /* which address is known later */
+    else if (status == CT_OK && meet->is_host)
         status = listen_for(meet, options->nnodes.max > 1);
     if (status != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
@@ -127,6 +140,20 @@ int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
     return 1;
 }
 
+/* Somebody may take it before worker 0 does: that is why we serve the store ourselves,
+ * unless we were told not to. */
+static void choose_port(struct rendezvous *meet)
+{
+    int fd;
+
+    if (socket_listen(NULL, 0, &fd) != CT_OK) {
+        log_line(LOG_ERROR, "no port for the workers' store: %s", ct_last_error());
+        return;
+    }
+    meet->port = socket_port(fd);
+    close(fd);
+}
+
 void rendezvous_new_round(struct rendezvous *meet)
 {
     uint64_t random = (uint64_t)getpid() << 32 | (uint64_t)clock_ms();
@@ -135,6 +162,8 @@ void rendezvous_new_round(struct rendezvous *meet)
         log_line(LOG_INFO, "no random numbers: the generation is made of pid and clock");
     snprintf(meet->generation, sizeof meet->generation, "%016llx", (unsigned long long)random);
     store_server_clear(meet->server);
+    if (meet->own_store)
+        choose_port(meet);
 }
 
 int rendezvous_arrived(const struct rendezvous *meet, int rank)

@@ -7,7 +7,8 @@
 #include "runtime/store/store.h"
 
 struct rendezvous {
-    int is_host;       /* we are node 0 */
+    int is_host;       /* we are node 0, or may become it */
+    int own_store;     /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
     char address[256]; /* MASTER_ADDR */
     int port;          /* MASTER_PORT; true from here on, the socket is ours */
     char run_id[256];

@@ -139,16 +139,16 @@ static int put_ours(struct worker_env *env, const struct options *options)
         return -1;
     if (put(env, "WORLD_SIZE=%d", round->world) < 0
         || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0
-        || put(env, "GROUP_RANK=%d", options->nnodes.max > 1 ? options->node_rank : 0) < 0
-        || put(env, "GROUP_WORLD_SIZE=%d", options->nnodes.max) < 0
+        || put(env, "GROUP_RANK=%d", round->node) < 0
+        || put(env, "GROUP_WORLD_SIZE=%d", round->nodes) < 0
         || put(env, "ROLE_NAME=%s", options->role) < 0
-        || put(env, "ROLE_WORLD_SIZE=%d", round->world) < 0
+        || put(env, "ROLE_WORLD_SIZE=%d", round->role_world) < 0
         || put(env, "MASTER_ADDR=%s", round->address) < 0
         || put(env, "MASTER_PORT=%d", round->port) < 0
         || put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id) < 0
         || put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts) < 0
         || put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most) < 0
-        || put(env, "TORCHELASTIC_USE_AGENT_STORE=True") < 0
+        || put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True") < 0
         || put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
                options->settings[OPTION_SIGNALS_TO_HANDLE].text)
                < 0
@@ -201,7 +201,7 @@ char **worker_env_of(const struct worker_env *env, int local_rank)
     error_files_path(env->round->error_files, env->round->restarts, local_rank, path, sizeof path);
     used = snprintf(text, sizeof text,
                     "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", rank, 0,
-                    local_rank, 0, rank, 0, path)
+                    local_rank, 0, env->round->role_base + local_rank, 0, path)
            + 1;
     if (!(entries = malloc(pointers + (size_t)used)))
         return NULL;

@@ -18,6 +18,9 @@ struct round {
     const struct secret *secret; /* of the store */
     const struct error_files *error_files;
     const struct rlimit *descriptors; /* how many they may have open */
+    int role_base, role_world;        /* as base and world, among those of the same role */
+    int node, nodes;                  /* the rank of this node, and how many there are */
+    int own_store;                    /* nobody serves one at address and port: rank 0 does */
 };
 
 struct worker_env {

@@ -37,14 +37,12 @@ static ct_status handshake(struct wire *w, int64_t deadline)
 }
 
 /* Between hosts, the job's secret.  On one, the server asks the kernel whose we are. */
-static ct_status prove_ourselves(int fd, const char *where, int64_t deadline)
+static ct_status prove_ourselves(const struct secret *secret, int fd, const char *where,
+                                 int64_t deadline)
 {
-    struct secret secret;
-    const ct_status status = secret_read(&secret, NULL);
-
-    if (status != CT_OK || secret.size == 0 || socket_stays_here(fd))
-        return status;
-    return secret_prove(&secret, fd, HELLO_CLIENT, where, deadline);
+    if (secret->size == 0 || socket_stays_here(fd))
+        return CT_OK;
+    return secret_prove(secret, fd, HELLO_CLIENT, where, deadline);
 }
 
 /* Anybody may take a name in the abstract name space. */
@@ -62,6 +60,17 @@ static ct_status is_ours(int fd, const char *where)
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store)
 {
+    struct secret secret = { .size = 0 };
+    const ct_status status = host[0] == '@' ? CT_OK : secret_read(&secret, NULL);
+
+    if (status != CT_OK)
+        return status;
+    return store_client_connect_with(&secret, host, port, deadline, timeout_ms, store);
+}
+
+ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
+                                    int64_t deadline, int timeout_ms, ct_store **store)
+{
     char where[300];
     ct_store *s;
     int fd;
@@ -75,7 +84,7 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
         status = socket_connect(host, port, deadline, &fd);
-        if (status == CT_OK && (status = prove_ourselves(fd, where, deadline)) != CT_OK)
+        if (status == CT_OK && (status = prove_ourselves(secret, fd, where, deadline)) != CT_OK)
             close(fd);
     }
     if (status == CT_OK)

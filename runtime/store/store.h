@@ -61,6 +61,9 @@ struct ct_store {
  * socket; -1 for every other kind, through prefixes. */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
+/* The same with a secret that was given otherwise than by the environment. */
+ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
+                                    int64_t deadline, int timeout_ms, ct_store **store);
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
 

@@ -109,9 +109,8 @@ static void the_environment_is_torchruns(void **state)
                                .file = { NULL, lines, 3 } };
     const struct error_files files = { "/t", 2, 1 };
     const struct secret secret = { "0123456789abcdef", 16 };
-    const struct round round = {
-        2, 3, 5, 1, "127.0.0.1", 999, "id", "beef", &secret, &files, NULL
-    };
+    const struct round round = { 2,       3,      5,    1, "127.0.0.1", 999, "id", "beef",
+                                 &secret, &files, NULL, 1, 3,           1,   2,    0 };
     struct worker_env env;
     char **entries;
 
@@ -125,7 +124,8 @@ static void the_environment_is_torchruns(void **state)
     entries = worker_env_of(&env, 1);
     assert_string_equal(value(entries, "RANK"), "4");
     assert_string_equal(value(entries, "LOCAL_RANK"), "1");
-    assert_string_equal(value(entries, "ROLE_RANK"), "4");
+    assert_string_equal(value(entries, "ROLE_RANK"), "2");
+    assert_string_equal(value(entries, "ROLE_WORLD_SIZE"), "3");
     assert_string_equal(value(entries, "WORLD_SIZE"), "5");
     assert_string_equal(value(entries, "LOCAL_WORLD_SIZE"), "2");
     assert_string_equal(value(entries, "GROUP_RANK"), "1");

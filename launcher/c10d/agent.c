@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent.c - one node's life in a job whose nodes come and go.
+ *
+ * Connect; then round after round: agree who is in it, exchange ranks, have the loop
+ * start the workers, and keep an eye on the others until ours have ended.  A round is
+ * over early when somebody failed, came or left: the workers are stopped and the
+ * next one begins with whoever is there.  A failure here costs a restart of this
+ * node's budget; what happened to others does not.
+ *
+ * "ct/failed" of the round holds the first failure, as "rank code may_restart what":
+ * other ctruns stop at once and end with its code.  torchrun's agents don't know it;
+ * they see that we wait for the next round, or that the job is closed. */
+#include "launcher/c10d/agent.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/restarts.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/socket.h"
+
+#define SECOND_US INT64_C(1000000)
+#define FIRST_WORD_MS 5000
+#define NEXT_WORD_MS 30000
+
+struct orders {
+    int quit, ended, signalled, look;
+    int port; /* of the workers' store; 0: not told yet */
+    char generation[40];
+    struct failure failure; /* code 0: none */
+    char what[NODE_TEXT];
+    struct c10d_node dead; /* pid 0: nobody */
+    char dead_addr[256];
+};
+
+struct c10d_agent {
+    struct c10d_config config;
+    pthread_t thread;
+    int wake;
+    char address[256]; /* of this node, for the others */
+    char name[256];    /* the node's addr */
+
+    pthread_mutex_t lock;
+    pthread_cond_t told;
+    struct orders orders;
+    struct c10d_news news;
+    ct_store *store; /* while there is one: to be shut down when we have to end */
+
+    /* The thread's own. */
+    char place[600];
+    struct c10d_session session;
+    struct c10d_assignment assignment;
+    struct restarts restarts;
+    int restarted;
+    int in_round;
+};
+
+/* ---- Between the thread and the loop ---------------------------------------------- */
+
+static void news_is_there(struct c10d_agent *a)
+{
+    eventfd_write(a->wake, 1);
+}
+
+static void post_over(struct c10d_agent *a, int code, const char *why)
+{
+    pthread_mutex_lock(&a->lock);
+    a->news.over = 1;
+    a->news.code = code;
+    snprintf(a->news.why, sizeof a->news.why, "%s", why);
+    pthread_mutex_unlock(&a->lock);
+    news_is_there(a);
+}
+
+static void post_stop(struct c10d_agent *a, const char *why)
+{
+    pthread_mutex_lock(&a->lock);
+    a->news.stop = 1;
+    snprintf(a->news.why, sizeof a->news.why, "%s", why);
+    pthread_mutex_unlock(&a->lock);
+    news_is_there(a);
+}
+
+static void wait_to_be_told(struct c10d_agent *a, int ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&a->told, &a->lock, &until);
+}
+
+/* The session's rest(): 1, if there is no use in going on with what it does. */
+static int rest(void *arg, int ms)
+{
+    struct c10d_agent *a = arg;
+    int stop;
+
+    pthread_mutex_lock(&a->lock);
+    if (!a->orders.quit && !a->orders.look && (a->in_round || !a->orders.signalled))
+        wait_to_be_told(a, ms);
+    if (a->orders.look)
+        a->session.looked = 0;
+    a->orders.look = 0;
+    stop = a->orders.quit || (!a->in_round && a->orders.signalled);
+    pthread_mutex_unlock(&a->lock);
+    return stop;
+}
+
+static struct orders orders_now(struct c10d_agent *a)
+{
+    struct orders orders;
+
+    pthread_mutex_lock(&a->lock);
+    orders = a->orders;
+    a->orders.dead.pid = 0;
+    pthread_mutex_unlock(&a->lock);
+    return orders;
+}
+
+/* ---- The store ---------------------------------------------------------------------- */
+
+static void set_store(struct c10d_agent *a, ct_store *store)
+{
+    pthread_mutex_lock(&a->lock);
+    a->store = store;
+    pthread_mutex_unlock(&a->lock);
+}
+
+static int is_loopback(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
+/* How others reach us: by the way we reach the rendezvous; its host, by the name that
+ * they use themselves. */
+static void find_address(struct c10d_agent *a, int fd)
+{
+    const char *chosen = a->config.options->local_addr;
+
+    if (chosen)
+        snprintf(a->address, sizeof a->address, "%s", chosen);
+    else if (fd < 0)
+        strcpy(a->address, "127.0.0.1");
+    else if (a->config.hosts || socket_local_address(fd, a->address, sizeof a->address) != CT_OK
+             || is_loopback(a->address))
+        snprintf(a->address, sizeof a->address, "%s", a->config.host);
+    if (!strcmp(a->address, "localhost"))
+        strcpy(a->address, "127.0.0.1");
+}
+
+static ct_status connect_once(struct c10d_agent *a, ct_store **store)
+{
+    const struct c10d_config *c = &a->config;
+    const struct rdzv_conf *conf = &c->options->rdzv_conf;
+    const int silence = conf->keep_alive_interval * conf->keep_alive_max_attempt;
+    const int answer_ms = 1000 * (silence < conf->read_timeout ? silence : conf->read_timeout);
+
+    if (*c->file)
+        return ct_store_file(c->file, answer_ms, store);
+    return store_client_connect_with(c->secret, c->host, c->port, deadline_after(1000), answer_ms,
+                                     store);
+}
+
+/* 0, or -1: over is posted. */
+static int open_store(struct c10d_agent *a)
+{
+    const int64_t start = clock_ms();
+    int64_t speak = FIRST_WORD_MS;
+    char why[NODE_TEXT];
+    ct_store *store = NULL;
+
+    for (;;) {
+        const ct_status status = connect_once(a, &store);
+        const int64_t waited = clock_ms() - start;
+
+        if (status == CT_OK)
+            break;
+        if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED || *a->config.file
+            || waited >= a->config.options->rdzv_conf.join_timeout * INT64_C(1000)) {
+            snprintf(why, sizeof why, "%sno rendezvous: %.900s",
+                     waited > 1000 ? "RendezvousTimeoutError: " : "", ct_last_error());
+            post_over(a, 1, why);
+            return -1;
+        }
+        if (waited >= speak) {
+            log_line(LOG_WARN, "waiting %d s for the rendezvous: %s", (int)(waited / 1000),
+                     ct_last_error());
+            speak = waited + NEXT_WORD_MS;
+        }
+        if (rest(a, 100)) {
+            post_over(a, 128 + orders_now(a).signalled, "");
+            return -1;
+        }
+    }
+    find_address(a, store_client_fd(store));
+    set_store(a, store);
+    return 0;
+}
+
+/* ---- A round ------------------------------------------------------------------------- */
+
+/* What the first failure of this round was, if it was told: 0, and text holds it. */
+static int failure_of(struct c10d_agent *a, char *text, size_t size, struct failure *failure)
+{
+    char *value = c10d_peek(&a->session, a->session.state.round, "ct/failed");
+    int status = -1;
+
+    if (value) {
+        node_text(text, size, value, strlen(value));
+        status = node_failure(text, failure);
+    }
+    free(value);
+    return status;
+}
+
+static void tell_failure(struct c10d_agent *a, const struct failure *f)
+{
+    char key[400], text[NODE_TEXT];
+    int size;
+    void *first;
+    size_t first_size;
+
+    c10d_key(&a->session, a->session.state.round, "ct/failed", key, sizeof key);
+    size =
+        snprintf(text, sizeof text, "%d %d %d %.900s", f->rank, f->code, f->may_restart, f->what);
+    if (ct_store_compare_set(a->session.store, key, "", 0, text, (size_t)size, &first, &first_size)
+        == CT_OK)
+        free(first);
+}
+
+/* NULL: nothing has happened to the others that ends this round. */
+static const char *what_happened(struct c10d_agent *a, char *text, size_t size)
+{
+    struct c10d_session *s = &a->session;
+    struct failure failure;
+
+    if (failure_of(a, text, size, &failure) == 0)
+        return failure.what;
+    if (s->state.closed)
+        return "another node has ended the job";
+    for (size_t i = 0; i < s->world.count; i++)
+        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT)) {
+            snprintf(text, size, "node %s (pid %lld) has left the job", s->world.nodes[i].addr,
+                     (long long)s->world.nodes[i].pid);
+            return text;
+        }
+    if (c10d_count(&s->state, C10D_WAITING) > 0)
+        return "a node has come: all begin again with it";
+    return NULL;
+}
+
+static int wait_for_store(struct c10d_agent *a)
+{
+    int port;
+
+    pthread_mutex_lock(&a->lock);
+    a->orders.port = 0;
+    a->news.store_wanted = 1;
+    news_is_there(a);
+    while (!a->orders.port && !a->orders.quit)
+        wait_to_be_told(a, 1000);
+    port = a->orders.port;
+    pthread_mutex_unlock(&a->lock);
+    return port;
+}
+
+static enum c10d_end exchange(struct c10d_agent *a)
+{
+    const struct options *options = a->config.options;
+    const char *identical = getenv("TORCH_ELASTIC_WORKER_IDENTICAL");
+    struct c10d_offer offer = { .role = options->role,
+                                .workers = a->config.size,
+                                .identical = identical && !strcmp(identical, "1"),
+                                .address = a->address,
+                                .generation = a->orders.generation,
+                                .timeout = options->rdzv_conf.read_timeout * SECOND_US };
+
+    if (c10d_my_rank(&a->session) == 0 && (offer.port = wait_for_store(a)) == 0)
+        return C10D_STOPPED;
+    return c10d_assign(&a->session, &offer, &a->assignment);
+}
+
+static void post_round(struct c10d_agent *a)
+{
+    const struct c10d_assignment *got = &a->assignment;
+
+    pthread_mutex_lock(&a->lock);
+    a->orders.ended = 0;
+    a->orders.failure.code = 0;
+    a->news.round = 1;
+    a->news.plan = (struct plan){ .base = got->base,
+                                  .world = got->world,
+                                  .role_base = got->role_base,
+                                  .role_world = got->role_world,
+                                  .node = c10d_my_rank(&a->session),
+                                  .nodes = (int)a->session.world.count,
+                                  .restarts = a->restarted,
+                                  .generation = got->generation,
+                                  .address = got->address,
+                                  .port = got->port };
+    pthread_mutex_unlock(&a->lock);
+    news_is_there(a);
+}
+
+static void take_out(struct c10d_agent *a, const struct orders *orders)
+{
+    const struct c10d_node dead = { orders->dead_addr, orders->dead.pid, orders->dead.local_id };
+
+    c10d_take_out(&a->session, &dead);
+}
+
+/* Until our workers have ended.  Returns how: C10D_DONE as they wanted, C10D_CHANGED since
+ * we stopped them, C10D_LOST without a store. */
+static enum c10d_end watch_round(struct c10d_agent *a)
+{
+    enum c10d_end how = C10D_DONE;
+    int told = 0;
+
+    for (;;) {
+        const struct orders orders = orders_now(a);
+        char text[NODE_TEXT];
+        const char *why;
+
+        if (orders.ended || orders.quit)
+            return how;
+        if (how != C10D_LOST && orders.dead.pid)
+            take_out(a, &orders);
+        if (how != C10D_LOST && orders.failure.code && !told++)
+            tell_failure(a, &orders.failure);
+        if (how != C10D_LOST && c10d_pulse(&a->session) == C10D_LOST) {
+            how = C10D_LOST;
+            post_stop(a, a->session.why);
+        }
+        if (how == C10D_DONE && !orders.failure.code && !orders.signalled
+            && (why = what_happened(a, text, sizeof text))) {
+            how = C10D_CHANGED;
+            post_stop(a, why);
+        }
+        rest(a, how == C10D_DONE ? 1000 : 100);
+    }
+}
+
+/* ---- After it ------------------------------------------------------------------------- */
+
+static int barrier_timeout(void)
+{
+    const char *text = getenv("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT");
+    int seconds;
+
+    return text && value_int(text, &seconds) == 0 && seconds >= 0 ? seconds : 300;
+}
+
+static int64_t count_ended(struct c10d_agent *a, int delta)
+{
+    int64_t count = 0;
+    char key[400];
+
+    c10d_key(&a->session, a->session.state.round, "torchelastic/agent/terminal_state/num_members",
+             key, sizeof key);
+    return ct_store_add(a->session.store, key, delta, &count) == CT_OK ? count : -1;
+}
+
+/* Until the workers of all nodes have ended well.  1: the job begins anew. */
+static int exit_barrier(struct c10d_agent *a)
+{
+    static const char last[] = "torchelastic/agent/terminal_state/last_member";
+    struct c10d_session *s = &a->session;
+    const int64_t deadline = clock_ms() + barrier_timeout() * INT64_C(1000);
+    const int64_t nodes = (int64_t)s->world.count;
+    char key[400], text[NODE_TEXT], *all;
+    struct failure failure;
+
+    c10d_key(s, s->state.round, last, key, sizeof key);
+    if (count_ended(a, 1) >= nodes)
+        ct_store_set(s->store, key, "<val_ignored>", strlen("<val_ignored>"));
+    for (int ms = 1; !(all = c10d_peek(s, s->state.round, last)); ms = ms < 200 ? 2 * ms : 250) {
+        if (clock_ms() >= deadline || rest(a, ms) || c10d_pulse(s) != C10D_DONE)
+            break;
+        if (orders_now(a).signalled) {
+            c10d_leave_job(s);
+            post_over(a, 128 + orders_now(a).signalled, "");
+            return 0;
+        }
+        if (failure_of(a, text, sizeof text, &failure) == 0 && s->state.closed) {
+            post_over(a, failure.code, failure.what);
+            return 0;
+        }
+        if (s->state.closed)
+            break;
+        if ((c10d_count(&s->state, C10D_WAITING) > 0 || !c10d_world_stands(s))
+            && count_ended(a, 0) < nodes)
+            return 1;
+    }
+    free(all);
+    c10d_close_job(s);
+    post_over(a, 0, "");
+    return 0;
+}
+
+/* The failure was here, or one that we were told of: its code is the job's. */
+static void end_failed(struct c10d_agent *a, const struct failure *failure, int here)
+{
+    tell_failure(a, failure);
+    if (c10d_close_job(&a->session) != C10D_DONE)
+        log_line(LOG_WARN, "the others could not be told that the job is over: %s", a->session.why);
+    post_over(a, failure->code, here ? "" : failure->what);
+}
+
+/* 1: the next round. */
+static int after_round(struct c10d_agent *a, enum c10d_end how)
+{
+    const struct orders orders = orders_now(a);
+    struct failure failure;
+    char text[NODE_TEXT];
+
+    if (orders.signalled) {
+        c10d_leave_job(&a->session);
+        post_over(a, 128 + orders.signalled, "");
+        return 0;
+    }
+    if (how == C10D_LOST || orders.quit) {
+        post_over(a, 1, a->session.why);
+        return 0;
+    }
+    if (orders.failure.code) {
+        failure = orders.failure;
+        failure.what = orders.what;
+        if (failure.may_restart && restarts_take(&a->restarts, clock_ms())) {
+            a->restarted++;
+            return 1;
+        }
+        failure.may_restart = 0;
+        end_failed(a, &failure, 1);
+        return 0;
+    }
+    if (how == C10D_DONE)
+        return exit_barrier(a);
+    if (!a->session.state.closed)
+        return 1;
+    if (failure_of(a, text, sizeof text, &failure) == 0)
+        post_over(a, failure.code, failure.what);
+    else
+        post_over(a, 1, "another node has ended the job");
+    return 0;
+}
+
+/* There is no next round: why? */
+static void end_outside(struct c10d_agent *a, enum c10d_end end)
+{
+    const int signalled = orders_now(a).signalled;
+
+    if (end == C10D_SPARED)
+        log_line(LOG_WARN, "%s", a->session.why);
+    if (end == C10D_STOPPED || end == C10D_LATE)
+        c10d_leave_job(&a->session);
+    if (end == C10D_STOPPED)
+        post_over(a, 128 + signalled, "");
+    else
+        post_over(a, end == C10D_SPARED ? 0 : 1, end == C10D_SPARED ? "" : a->session.why);
+}
+
+static void live(struct c10d_agent *a)
+{
+    for (;;) {
+        enum c10d_end end = c10d_next_round(&a->session);
+
+        if (end == C10D_DONE)
+            end = exchange(a);
+        if (end == C10D_CHANGED)
+            continue;
+        if (end != C10D_DONE) {
+            end_outside(a, end);
+            return;
+        }
+        a->in_round = 1;
+        post_round(a);
+        end = watch_round(a);
+        end = (enum c10d_end)after_round(a, end);
+        a->in_round = 0;
+        if (!end)
+            return;
+    }
+}
+
+static void *run(void *arg)
+{
+    struct c10d_agent *a = arg;
+    ct_store *store;
+
+    if (open_store(a) < 0)
+        return NULL;
+    a->session.store = store = a->store;
+    live(a);
+    set_store(a, NULL);
+    ct_store_close(store);
+    return NULL;
+}
+
+/* ---- The loop's side -------------------------------------------------------------------- */
+
+static void setup_session(struct c10d_agent *a)
+{
+    const struct options *options = a->config.options;
+    const struct rdzv_conf *conf = &options->rdzv_conf;
+    struct c10d_session *s = &a->session;
+    uint32_t random = 0;
+
+    if (*a->config.file)
+        snprintf(a->place, sizeof a->place, "%s", a->config.file);
+    else
+        snprintf(a->place, sizeof a->place, "%s port %d", a->config.host, a->config.port);
+    if (options->local_addr)
+        snprintf(a->name, sizeof a->name, "%s", options->local_addr);
+    else if (gethostname(a->name, sizeof a->name - 1) < 0)
+        strcpy(a->name, "localhost");
+    /* In containers several agents may have one name and pid 1. */
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (uint32_t)clock_us();
+    c10d_session_init(s, NULL, a->place, a->config.run_id);
+    s->me = (struct c10d_node){ a->name, getpid(), random >> 8 };
+    s->rest = rest;
+    s->arg = a;
+    s->join_timeout = conf->join_timeout * SECOND_US;
+    s->close_timeout = conf->close_timeout * SECOND_US;
+    s->settings =
+        (struct c10d_settings){ .min = (size_t)options->nnodes.min,
+                                .max = (size_t)options->nnodes.max,
+                                .last_call_timeout = conf->last_call_timeout * SECOND_US,
+                                .keep_alive_interval = conf->keep_alive_interval * SECOND_US,
+                                .keep_alive_max_attempt = conf->keep_alive_max_attempt };
+    a->restarts.limit = options->max_restarts;
+}
+
+struct c10d_agent *c10d_agent_start(const struct c10d_config *config)
+{
+    struct c10d_agent *a = calloc(1, sizeof *a);
+    pthread_condattr_t monotonic;
+
+    if (!a) {
+        log_line(LOG_ERROR, "out of memory");
+        return NULL;
+    }
+    a->config = *config;
+    setup_session(a);
+    a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&a->told, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    errno = a->wake < 0 ? errno : pthread_create(&a->thread, NULL, run, a);
+    if (a->wake >= 0 && errno == 0)
+        return a;
+    log_line(LOG_ERROR, "cannot start the rendezvous: %s", strerror(errno));
+    if (a->wake >= 0)
+        close(a->wake);
+    free(a);
+    return NULL;
+}
+
+int c10d_agent_wake(const struct c10d_agent *a)
+{
+    return a->wake;
+}
+
+void c10d_agent_news(struct c10d_agent *a, struct c10d_news *news)
+{
+    eventfd_t count;
+
+    pthread_mutex_lock(&a->lock);
+    eventfd_read(a->wake, &count);
+    *news = a->news;
+    a->news.store_wanted = a->news.round = a->news.stop = a->news.over = 0;
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void order(struct c10d_agent *a)
+{
+    a->orders.look = 1;
+    pthread_cond_signal(&a->told);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void c10d_agent_store(struct c10d_agent *a, int port, const char *generation)
+{
+    pthread_mutex_lock(&a->lock);
+    a->orders.port = port;
+    snprintf(a->orders.generation, sizeof a->orders.generation, "%s", generation);
+    order(a);
+}
+
+void c10d_agent_failed(struct c10d_agent *a, const struct failure *failure)
+{
+    pthread_mutex_lock(&a->lock);
+    if (!a->orders.failure.code) {
+        snprintf(a->orders.what, sizeof a->orders.what, "%s", failure->what);
+        a->orders.failure = *failure;
+        a->orders.failure.what = a->orders.what;
+    }
+    order(a);
+}
+
+void c10d_agent_signalled(struct c10d_agent *a, int number)
+{
+    pthread_mutex_lock(&a->lock);
+    if (!a->orders.signalled)
+        a->orders.signalled = number;
+    order(a);
+}
+
+void c10d_agent_ended(struct c10d_agent *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->orders.ended = 1;
+    order(a);
+}
+
+void c10d_agent_look(struct c10d_agent *a)
+{
+    pthread_mutex_lock(&a->lock);
+    order(a);
+}
+
+void c10d_agent_dead(struct c10d_agent *a, const struct c10d_node *node)
+{
+    pthread_mutex_lock(&a->lock);
+    a->orders.dead = *node;
+    snprintf(a->orders.dead_addr, sizeof a->orders.dead_addr, "%s", node->addr);
+    order(a);
+}
+
+const struct c10d_node *c10d_agent_node(const struct c10d_agent *a)
+{
+    return &a->session.me;
+}
+
+void c10d_agent_destroy(struct c10d_agent *a)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->orders.quit = 1;
+    if (a->store && store_client_fd(a->store) >= 0)
+        shutdown(store_client_fd(a->store), SHUT_RDWR);
+    order(a);
+    pthread_join(a->thread, NULL);
+    close(a->wake);
+    c10d_session_free(&a->session);
+    restarts_free(&a->restarts);
+    pthread_cond_destroy(&a->told);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assign.c - torchrun's exchange: each node says what it has, rank 0 says who is who.
+ *
+ *   MASTER_ADDR, MASTER_PORT          rank 0's store for the workers
+ *   torchelastic/role_info/<g>        each node: role and number of workers, as JSON
+ *   torchelastic/assigned_ranks/<g>   rank 0: [first rank, world, first in role, of role]
+ *
+ * Rank 0 publishes its store in every round and before all else, so who finds its
+ * assignment finds the store too.  torchrun's rank 0 does so only when it first becomes
+ * that: then the address is in an earlier round. */
+#include "launcher/c10d/assign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+
+void c10d_key(const struct c10d_session *s, int64_t round, const char *name, char *key, size_t size)
+{
+    snprintf(key, size, "%s.%lld/%s", s->key, (long long)round, name);
+}
+
+static enum c10d_end store_lost(struct c10d_session *s)
+{
+    snprintf(s->why, sizeof s->why, "the rendezvous at %s was lost: %.250s", s->place,
+             ct_last_error());
+    return C10D_LOST;
+}
+
+static enum c10d_end publish(struct c10d_session *s, const char *name, const char *value)
+{
+    char key[400];
+
+    c10d_key(s, s->state.round, name, key, sizeof key);
+    return ct_store_set(s->store, key, value, strlen(value)) == CT_OK ? C10D_DONE : store_lost(s);
+}
+
+char *c10d_peek(struct c10d_session *s, int64_t round, const char *name)
+{
+    const char *keys[1];
+    char key[400];
+    void *value = NULL;
+    size_t size;
+    int present = 0;
+
+    c10d_key(s, round, name, key, sizeof key);
+    keys[0] = key;
+    if (ct_store_check(s->store, keys, 1, &present) != CT_OK || !present
+        || ct_store_get(s->store, key, -1, &value, &size) != CT_OK)
+        return NULL;
+    return value;
+}
+
+/* Until all keys are there, while we stay alive and the round stands. */
+static enum c10d_end wait_for(struct c10d_session *s, const char *const *keys, int count,
+                              const char *whose, int64_t timeout)
+{
+    const int64_t start = clock_us();
+
+    for (;;) {
+        int present = 0;
+        enum c10d_end end;
+
+        if (ct_store_check(s->store, keys, count, &present) != CT_OK)
+            return store_lost(s);
+        if (present)
+            return C10D_DONE;
+        if (clock_us() - start > timeout) {
+            snprintf(s->why, sizeof s->why,
+                     "%s said nothing at %s for %lld s (--rdzv-conf=read_timeout=...)", whose,
+                     s->place, (long long)(timeout / 1000000));
+            return C10D_LATE;
+        }
+        if (s->rest(s->arg, clock_us() - start < 100000 ? 1 : 20))
+            return C10D_STOPPED;
+        if ((end = c10d_pulse(s)) != C10D_DONE)
+            return end;
+        if (s->state.closed || !c10d_world_stands(s))
+            return C10D_CHANGED;
+    }
+}
+
+/* ---- Roles as JSON ---------------------------------------------------------------- */
+
+/* As json.dumps writes it, which is how others compare: all but ASCII as \uXXXX. */
+static size_t put_json(const char *text, char *to, size_t size)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t used = 0;
+
+    while (*c && used < size - 13) {
+        unsigned code = *c++;
+
+        if (code == '"' || code == '\\') {
+            used += (size_t)sprintf(to + used, "\\%c", code);
+        } else if (code >= ' ' && code < 127) {
+            to[used++] = (char)code;
+        } else {
+            int more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0 ? 1 : 0;
+
+            code &= more == 3 ? 7 : more == 2 ? 15 : more == 1 ? 31 : 127;
+            while (more-- > 0 && (*c & 0xc0) == 0x80)
+                code = code << 6 | (*c++ & 63);
+            if (code > 0xffff)
+                used += (size_t)sprintf(to + used, "\\u%04x\\u%04x",
+                                        (0xd800 + ((code - 0x10000) >> 10)) & 0xffff,
+                                        0xdc00 + (code & 0x3ff));
+            else
+                used += (size_t)sprintf(to + used, "\\u%04x", code);
+        }
+    }
+    to[used] = 0;
+    return used;
+}
+
+struct role_info {
+    char role[512]; /* as JSON */
+    int workers;
+};
+
+/* The value behind "name": in an object without nesting; NULL: there is none. */
+static const char *json_field(const char *json, const char *name)
+{
+    char quoted[64];
+    const char *at;
+
+    snprintf(quoted, sizeof quoted, "\"%s\"", name);
+    at = strstr(json, quoted);
+    if (!at)
+        return NULL;
+    at += strlen(quoted);
+    at += strspn(at, " \t\n");
+    if (*at++ != ':')
+        return NULL;
+    return at + strspn(at, " \t\n");
+}
+
+static int role_info_read(const char *json, struct role_info *info)
+{
+    const char *role = json_field(json, "role");
+    const char *workers = json_field(json, "local_world_size");
+    size_t length = 0;
+
+    if (!role || *role++ != '"' || !workers)
+        return -1;
+    while (role[length] && role[length] != '"')
+        length += role[length] == '\\' && role[length + 1] ? 2 : 1;
+    if (length >= sizeof info->role)
+        return -1;
+    memcpy(info->role, role, length);
+    info->role[length] = 0;
+    info->workers = atoi(workers);
+    return info->workers < 1 || info->workers > 1 << 20 ? -1 : 0;
+}
+
+/* ---- Rank 0 ------------------------------------------------------------------------ */
+
+/* Names of this round in one block: an array of pointers, then the strings. */
+static char **keys_of(const struct c10d_session *s, const char *what)
+{
+    const size_t count = s->world.count, each = 400;
+    char **keys = malloc(count * (sizeof *keys + each));
+
+    for (size_t i = 0; keys && i < count; i++) {
+        char name[64];
+
+        keys[i] = (char *)(keys + count) + i * each;
+        snprintf(name, sizeof name, "torchelastic/%s/%zu", what, i);
+        c10d_key(s, s->state.round, name, keys[i], each);
+    }
+    return keys;
+}
+
+/* Nodes in order of rank: the sums of those before, and of those before with the same role. */
+static void count_ranks(const struct role_info *infos, size_t count, size_t which, int sums[4])
+{
+    memset(sums, 0, 4 * sizeof *sums);
+    for (size_t i = 0; i < count; i++) {
+        const int same = !strcmp(infos[i].role, infos[which].role);
+
+        sums[0] += i < which ? infos[i].workers : 0;
+        sums[1] += infos[i].workers;
+        sums[2] += i < which && same ? infos[i].workers : 0;
+        sums[3] += same ? infos[i].workers : 0;
+    }
+}
+
+static enum c10d_end set_assignments(struct c10d_session *s, const struct role_info *infos)
+{
+    const size_t count = s->world.count;
+    char **keys = keys_of(s, "assigned_ranks");
+    char(*texts)[64] = malloc(count * sizeof *texts);
+    const void **values = malloc(count * sizeof *values);
+    size_t *sizes = malloc(count * sizeof *sizes);
+    ct_status status = CT_ERR_NOMEM;
+
+    if (keys && texts && values && sizes) {
+        for (size_t i = 0; i < count; i++) {
+            int sums[4];
+
+            count_ranks(infos, count, i, sums);
+            sizes[i] = (size_t)snprintf(texts[i], sizeof *texts, "[%d, %d, %d, %d]", sums[0],
+                                        sums[1], sums[2], sums[3]);
+            values[i] = texts[i];
+        }
+        status = ct_store_multi_set(s->store, (const char *const *)keys, (int)count, values, sizes);
+    }
+    free(keys);
+    free(texts);
+    free(values);
+    free(sizes);
+    return status == CT_OK ? C10D_DONE : store_lost(s);
+}
+
+static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos, char **keys)
+{
+    const int count = (int)s->world.count;
+    void **values = calloc((size_t)count, sizeof *values);
+    size_t *sizes = calloc((size_t)count, sizeof *sizes);
+    enum c10d_end end = C10D_DONE;
+
+    if (!values || !sizes
+        || ct_store_multi_get(s->store, (const char *const *)keys, count, -1, values, sizes)
+               != CT_OK)
+        end = store_lost(s);
+    for (int i = 0; i < count && values; i++) {
+        if (end == C10D_DONE && role_info_read(values[i], &infos[i]) < 0) {
+            snprintf(s->why, sizeof s->why,
+                     "node %d (%.60s) tells of its workers in words that "
+                     "are not understood: %.100s",
+                     i, s->world.nodes[i].addr, (const char *)values[i]);
+            end = C10D_LOST;
+        }
+        free(values[i]);
+    }
+    free(values);
+    free(sizes);
+    return end;
+}
+
+static enum c10d_end give_ranks(struct c10d_session *s, int64_t timeout)
+{
+    struct role_info *infos = malloc(s->world.count * sizeof *infos);
+    char **keys = keys_of(s, "role_info");
+    enum c10d_end end = C10D_LOST;
+
+    if (!infos || !keys)
+        snprintf(s->why, sizeof s->why, "out of memory for %zu nodes", s->world.count);
+    else
+        end = wait_for(s, (const char *const *)keys, (int)s->world.count, "another node", timeout);
+    if (end == C10D_DONE)
+        end = read_infos(s, infos, keys);
+    if (end == C10D_DONE)
+        end = set_assignments(s, infos);
+    free(infos);
+    free(keys);
+    return end;
+}
+
+static enum c10d_end publish_master(struct c10d_session *s, const struct c10d_offer *offer)
+{
+    char port[16];
+    enum c10d_end end = publish(s, "ct/generation", offer->generation);
+
+    snprintf(port, sizeof port, "%d", offer->port);
+    if (end == C10D_DONE)
+        end = publish(s, "MASTER_ADDR", offer->address);
+    return end == C10D_DONE ? publish(s, "MASTER_PORT", port) : end;
+}
+
+/* ---- The others --------------------------------------------------------------------- */
+
+/* Python's rank 0 publishes when it becomes that: in this round or an earlier one. */
+static enum c10d_end find_master(struct c10d_session *s, struct c10d_assignment *got,
+                                 int64_t timeout)
+{
+    const int64_t start = clock_us();
+
+    do {
+        for (int64_t round = s->state.round; round >= 0 && round > s->state.round - 64; round--) {
+            char *address = c10d_peek(s, round, "MASTER_ADDR");
+            char *port = address ? c10d_peek(s, round, "MASTER_PORT") : NULL;
+            const int fits =
+                port && (round == s->state.round || !strcmp(address, s->world.nodes[0].addr));
+
+            if (fits) {
+                snprintf(got->address, sizeof got->address, "%s", address);
+                got->port = atoi(port);
+            }
+            free(address);
+            free(port);
+            if (fits)
+                return C10D_DONE;
+        }
+        if (s->rest(s->arg, 20))
+            return C10D_STOPPED;
+        if (c10d_pulse(s) != C10D_DONE)
+            return C10D_LOST;
+    } while (clock_us() - start < timeout);
+    snprintf(s->why, sizeof s->why, "rank 0's node %.60s does not say where its store is",
+             s->world.nodes[0].addr);
+    return C10D_LATE;
+}
+
+static void find_generation(struct c10d_session *s, struct c10d_assignment *got)
+{
+    char *name = c10d_peek(s, s->state.round, "ct/generation");
+
+    if (name)
+        snprintf(got->generation, sizeof got->generation, "%s", name);
+    else
+        snprintf(got->generation, sizeof got->generation, "round-%lld", (long long)s->state.round);
+    free(name);
+}
+
+static enum c10d_end take_ranks(struct c10d_session *s, int rank, struct c10d_assignment *got,
+                                int64_t timeout)
+{
+    char name[64], key[400], *text;
+    const char *keys[] = { key };
+    enum c10d_end end;
+    int fields;
+
+    snprintf(name, sizeof name, "torchelastic/assigned_ranks/%d", rank);
+    c10d_key(s, s->state.round, name, key, sizeof key);
+    end = wait_for(s, keys, 1, "the node of rank 0", timeout);
+    if (end != C10D_DONE)
+        return end;
+    text = c10d_peek(s, s->state.round, name);
+    if (!text)
+        return store_lost(s);
+    fields = sscanf(text, "[%d, %d, %d, %d]", &got->base, &got->world, &got->role_base,
+                    &got->role_world);
+    free(text);
+    if (fields == 4 && got->base >= 0 && got->world > got->base && got->role_base >= 0)
+        return C10D_DONE;
+    snprintf(s->why, sizeof s->why, "rank 0's node gives ranks that are not understood");
+    return C10D_LOST;
+}
+
+static enum c10d_end tell_role(struct c10d_session *s, int rank, const struct c10d_offer *offer)
+{
+    char name[64], role[512], text[640];
+
+    put_json(offer->role, role, sizeof role);
+    snprintf(name, sizeof name, "torchelastic/role_info/%d", rank);
+    snprintf(text, sizeof text, "{\"role\": \"%s\", \"rank\": %d, \"local_world_size\": %d}", role,
+             rank, offer->workers);
+    return publish(s, name, text);
+}
+
+enum c10d_end c10d_assign(struct c10d_session *s, const struct c10d_offer *offer,
+                          struct c10d_assignment *got)
+{
+    const int rank = c10d_my_rank(s);
+    enum c10d_end end = C10D_DONE;
+
+    if (rank == 0)
+        end = publish_master(s, offer);
+    if (offer->identical) {
+        got->base = got->role_base = rank * offer->workers;
+        got->world = got->role_world = (int)s->world.count * offer->workers;
+    } else {
+        if (end == C10D_DONE)
+            end = tell_role(s, rank, offer);
+        if (end == C10D_DONE && rank == 0)
+            end = give_ranks(s, offer->timeout);
+        if (end == C10D_DONE)
+            end = take_ranks(s, rank, got, offer->timeout);
+    }
+    if (end == C10D_DONE)
+        end = find_master(s, got, offer->timeout);
+    if (end == C10D_DONE)
+        find_generation(s, got);
+    return end;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assign.h - after a round is complete: ranks of the workers, and where they meet. */
+#ifndef LAUNCHER_C10D_ASSIGN_H
+#define LAUNCHER_C10D_ASSIGN_H
+
+#include "launcher/c10d/session.h"
+
+/* What a node gives ... */
+struct c10d_offer {
+    const char *role;
+    int workers;
+    int identical; /* TORCH_ELASTIC_WORKER_IDENTICAL: all nodes are alike, nothing is exchanged */
+    /* Where the workers' store is if this node has rank 0, and the name of the round. */
+    const char *address, *generation;
+    int port;
+    int64_t timeout; /* microseconds: for the others' part */
+};
+
+/* ... and gets. */
+struct c10d_assignment {
+    int base, world, role_base, role_world; /* ranks of the first worker, and of how many */
+    char address[256], generation[40];
+    int port;
+};
+
+enum c10d_end c10d_assign(struct c10d_session *session, const struct c10d_offer *offer,
+                          struct c10d_assignment *assignment);
+
+/* One key of this round: "MASTER_ADDR" is ".../torch.rendezvous.<id>.<round>/MASTER_ADDR". */
+void c10d_key(const struct c10d_session *session, int64_t round, const char *name, char *key,
+              size_t size);
+/* A value of this round; NULL: it is not there (or the store is not).  The caller's. */
+char *c10d_peek(struct c10d_session *session, int64_t round, const char *name);
+
+#endif

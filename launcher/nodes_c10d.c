@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes_c10d.c - torchrun's dynamic rendezvous, seen from the event loop.
+ *
+ * Whoever can bind the endpoint hosts the rendezvous' store; nobody compares names.  The
+ * rest of it is a thread's (c10d/agent.c), which has news for us: it needs an empty
+ * store for the workers, a round begins, the workers have to stop, the job is over.
+ * Who hosts stays until the others have heard that. */
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/c10d/agent.h"
+#include "launcher/nodes.h"
+#include "launcher/report.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/socket.h"
+
+#define GOODBYE_MS 5000
+#define POLITE_SECONDS 3 /* to leave the others in good order when told to stop */
+
+struct dynamic {
+    struct nodes nodes;
+    struct rendezvous *meet;
+    const struct options *options;
+    struct store_server *store; /* of the rendezvous, if we host it */
+    int port, size;
+    struct c10d_agent *agent;
+    struct event wake, goodbye;
+    int64_t until; /* we host until then */
+    int running;   /* workers */
+    int lost;      /* of them, with --on-failure=continue */
+    int code;      /* once over */
+    int is_over, signal;
+    char why[NODE_TEXT];
+};
+
+/* ---- The end ---------------------------------------------------------------- */
+
+static void leave(struct dynamic *d)
+{
+    event_del(&d->goodbye);
+    event_del(&d->wake);
+    d->nodes.hooks->over(d->nodes.job, d->code, d->why);
+}
+
+static void on_goodbye(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval soon = { 0, 2000 };
+    struct dynamic *d = arg;
+
+    (void)fd;
+    (void)what;
+    if (!d->is_over) { /* told to stop, and the rendezvous does not answer */
+        d->code = 128 + d->signal;
+        leave(d);
+    } else if (d->store && store_server_clients(d->store) > 0 && clock_ms() < d->until) {
+        event_add(&d->goodbye, &soon);
+    } else {
+        leave(d);
+    }
+}
+
+static void end_job(struct dynamic *d, int code, const char *why)
+{
+    d->is_over = 1;
+    d->code = code;
+    snprintf(d->why, sizeof d->why, "%s", why);
+    d->until = clock_ms() + GOODBYE_MS;
+    if (!d->running)
+        on_goodbye(-1, 0, d);
+}
+
+/* ---- News ------------------------------------------------------------------- */
+
+static void on_news(evutil_socket_t fd, short what, void *arg)
+{
+    struct dynamic *d = arg;
+    struct c10d_news news;
+
+    (void)fd;
+    (void)what;
+    c10d_agent_news(d->agent, &news);
+    if (news.store_wanted) {
+        rendezvous_new_round(d->meet);
+        c10d_agent_store(d->agent, d->meet->port, d->meet->generation);
+    }
+    if (news.round) {
+        d->running = 1;
+        d->lost = 0;
+        snprintf(d->meet->generation, sizeof d->meet->generation, "%s", news.plan.generation);
+        d->nodes.hooks->round(d->nodes.job, &news.plan);
+    }
+    if (news.stop && d->running)
+        d->nodes.hooks->stop(d->nodes.job, news.why);
+    if (news.over)
+        end_job(d, news.code, news.why);
+}
+
+/* ---- What this node tells --------------------------------------------------- */
+
+static void dynamic_start(struct nodes *nodes)
+{
+    (void)nodes; /* the thread has begun */
+}
+
+static void dynamic_failed(struct nodes *nodes, const struct failure *failure)
+{
+    c10d_agent_failed(((struct dynamic *)nodes)->agent, failure);
+}
+
+/* MIN counts the workers of this node: nobody knows all of them. */
+static void dynamic_lost(struct nodes *nodes, const struct failure *failure)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+
+    rendezvous_post_death(d->meet, failure->rank, failure->what);
+    if (d->size - ++d->lost >= d->options->on_failure.least)
+        return;
+    c10d_agent_failed(d->agent, failure);
+    d->nodes.hooks->stop(d->nodes.job, "");
+}
+
+static void dynamic_refused(struct nodes *nodes, int code)
+{
+    const struct failure failure = { -1, code, 0, "it could not start its workers" };
+
+    c10d_agent_failed(((struct dynamic *)nodes)->agent, &failure);
+}
+
+static void dynamic_signalled(struct nodes *nodes, int number)
+{
+    const struct timeval polite = { POLITE_SECONDS, 0 };
+    struct dynamic *d = (struct dynamic *)nodes;
+
+    d->signal = d->signal ? d->signal : number;
+    c10d_agent_signalled(d->agent, number);
+    if (!d->running && !d->is_over)
+        event_add(&d->goodbye, &polite);
+}
+
+static void dynamic_ended(struct nodes *nodes)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+
+    d->running = 0;
+    if (d->is_over)
+        on_goodbye(-1, 0, d);
+    else
+        c10d_agent_ended(d->agent);
+}
+
+static void dynamic_destroy(struct nodes *nodes)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+
+    c10d_agent_destroy(d->agent);
+    event_del(&d->wake);
+    event_del(&d->goodbye);
+    store_server_destroy(d->store);
+    free(d);
+}
+
+static const struct nodes_ops dynamic_ops = { .start = dynamic_start,
+                                              .failed = dynamic_failed,
+                                              .lost = dynamic_lost,
+                                              .refused = dynamic_refused,
+                                              .signalled = dynamic_signalled,
+                                              .ended = dynamic_ended,
+                                              .destroy = dynamic_destroy };
+
+/* ---- Who hosts? -------------------------------------------------------------- */
+
+/* -1: somebody else does, here or elsewhere; else a listener.  A host's own name may
+ * mean its loopback: the others come from outside, so then it is all interfaces. */
+static int bind_endpoint(const struct meeting *meeting)
+{
+    const int only_here = !strncmp(meeting->host, "127.", 4) || !strcmp(meeting->host, "::1")
+                          || !strcmp(meeting->host, "localhost");
+    int fd;
+
+    if (socket_listen(meeting->host, meeting->port, &fd) != CT_OK)
+        return -1;
+    if (!socket_is_loopback(fd) || only_here)
+        return fd;
+    close(fd);
+    return socket_listen(NULL, meeting->port, &fd) == CT_OK ? fd : -1;
+}
+
+/* 0, or -1 and the sentence is said. */
+static int host_or_not(struct dynamic *d, struct event_base *base, const struct meeting *meeting)
+{
+    const int asked = d->options->rdzv_conf.is_host;
+    const int fd = *meeting->file || asked == 0 ? -1 : bind_endpoint(meeting);
+
+    d->port = meeting->port;
+    if (fd < 0 && asked == 1) {
+        log_line(LOG_ERROR, "--rdzv-conf=is_host=1: %s", ct_last_error());
+        return -1;
+    }
+    if (fd < 0)
+        return 0;
+    d->port = socket_port(fd);
+    if (store_server_create(base, fd, &d->meet->policy, &d->store) == CT_OK)
+        return 0;
+    log_line(LOG_ERROR, "%s", ct_last_error());
+    return -1;
+}
+
+static void free_half(struct dynamic *d)
+{
+    store_server_destroy(d->store);
+    free(d);
+}
+
+struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
+                         const struct options *options, const struct meeting *meeting, int size,
+                         const struct nodes_hooks *hooks, void *job)
+{
+    struct dynamic *d = calloc(1, sizeof *d);
+    struct c10d_config config = { .options = options,
+                                  .secret = &meet->policy.secret,
+                                  .run_id = meet->run_id,
+                                  .host = meeting->host,
+                                  .file = meeting->file,
+                                  .size = size };
+
+    if (!d) {
+        log_line(LOG_ERROR, "out of memory");
+        return NULL;
+    }
+    d->nodes = (struct nodes){ .ops = &dynamic_ops, .hooks = hooks, .job = job };
+    d->meet = meet;
+    d->options = options;
+    d->size = size;
+    evtimer_assign(&d->goodbye, base, on_goodbye, d);
+    if (host_or_not(d, base, meeting) < 0) {
+        free_half(d);
+        return NULL;
+    }
+    config.port = d->port;
+    config.hosts = d->store != NULL;
+    d->agent = c10d_agent_start(&config);
+    if (!d->agent) {
+        free_half(d);
+        return NULL;
+    }
+    event_assign(&d->wake, base, c10d_agent_wake(d->agent), EV_READ | EV_PERSIST, on_news, d);
+    event_add(&d->wake, NULL);
+    return &d->nodes;
+}
