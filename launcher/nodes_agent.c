@@ -2,29 +2,17 @@
 /* nodes_agent.c - a ctrun that is not node 0: connects to the one that is, starts
  * and stops as it is told, and tells it how the workers here fare.
  *
- * It also answers for this host's programs: when one of them comes to the store
- * without a secret, as PyTorch's do, node 0 asks whose it is.  Losing node 0
- * stops the workers: nobody would hear of their failures any more.  A host that
- * vanishes is noticed by TCP's keepalive within seconds. */
-#include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
+ * Losing node 0 stops the workers: nobody would hear of their failures any more. */
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "launcher/link.h"
 #include "launcher/nodes.h"
-#include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-#include "runtime/store/peer_uid.h"
-#include "runtime/socket.h"
 
 #define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
 #define FIRST_WORD_MS 5000
@@ -36,56 +24,20 @@ struct agent {
     struct rendezvous *meet;
     const struct options *options;
     int size;
-    struct bufferevent *stream; /* NULL: not connected */
+    struct link_to host;
     struct event again;
     int64_t since, speak;
     int pause_ms;
     int running; /* a round */
-    int netlink;
     char generation[32];
     char lost[NODE_TEXT]; /* why there is nobody to wait for when the workers are gone */
 };
-
-/* ---- Out -------------------------------------------------------------------- */
-
-static void send_message(struct agent *a, int type, const void *data, size_t bytes)
-{
-    const uint32_t size = (uint32_t)bytes + 1;
-    const unsigned char kind = (unsigned char)type;
-
-    if (!a->stream)
-        return;
-    bufferevent_write(a->stream, &size, sizeof size);
-    bufferevent_write(a->stream, &kind, 1);
-    bufferevent_write(a->stream, data, bytes);
-}
-
-static void tell(struct agent *a, int type, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void tell(struct agent *a, int type, const char *format, ...)
-{
-    char text[NODE_TEXT];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    send_message(a, type, text, strlen(text));
-}
-
-static void disconnect(struct agent *a)
-{
-    if (a->stream)
-        bufferevent_free(a->stream);
-    a->stream = NULL;
-}
 
 /* ---- In --------------------------------------------------------------------- */
 
 static void over(struct agent *a, int code, const char *why)
 {
-    disconnect(a);
+    link_close(&a->host);
     event_del(&a->again);
     a->nodes.hooks->over(a->nodes.job, code, why);
 }
@@ -93,38 +45,13 @@ static void over(struct agent *a, int code, const char *why)
 /* Node 0 is gone: when the workers are, so are we. */
 static void lose_host(struct agent *a, const char *why)
 {
-    disconnect(a);
+    link_close(&a->host);
     log_line(LOG_ERROR, "%s", why);
     snprintf(a->lost, sizeof a->lost, "%s", why);
     if (a->running)
         a->nodes.hooks->stop(a->nodes.job, why);
     else
         over(a, 1, why);
-}
-
-static void get_end(const unsigned char in[18], struct sockaddr_storage *out)
-{
-    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-
-    memcpy(&v6.sin6_addr, in, 16);
-    memcpy(&v6.sin6_port, in + 16, 2);
-    *out = (struct sockaddr_storage){ 0 };
-    memcpy(out, &v6, sizeof v6);
-}
-
-static void answer_who(struct agent *a, const unsigned char *data, size_t bytes)
-{
-    struct sockaddr_storage program, store;
-    unsigned char answer[5];
-    uid_t uid = 0;
-
-    if (bytes != AGENT_WHO_BYTES)
-        return;
-    get_end(data + 4, &program);
-    get_end(data + 22, &store);
-    memcpy(answer, data, 4);
-    answer[4] = peer_uid(a->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
-    send_message(a, AGENT_OURS, answer, sizeof answer);
 }
 
 static void begin_round(struct agent *a, const char *text)
@@ -143,15 +70,12 @@ static void begin_round(struct agent *a, const char *text)
     a->nodes.hooks->round(a->nodes.job, &plan);
 }
 
-static void take_message(struct agent *a, int type, const unsigned char *data, size_t bytes)
+static void on_said(void *arg, int type, const char *text)
 {
-    char text[NODE_TEXT];
+    struct agent *a = arg;
     int code = 0, at = 0;
 
-    node_text(text, sizeof text, data, bytes);
-    if (type == AGENT_WHO) {
-        answer_who(a, data, bytes);
-    } else if (type == NODE_REFUSED) {
+    if (type == NODE_REFUSED) {
         log_line(LOG_ERROR, "node 0 refused this node: %s", text);
         over(a, 1, text);
     } else if (type == NODE_ROUND) {
@@ -163,71 +87,30 @@ static void take_message(struct agent *a, int type, const unsigned char *data, s
     }
 }
 
-static void on_read(struct bufferevent *stream, void *arg)
-{
-    struct agent *a = arg;
-    unsigned char message[4 + NODE_TEXT];
-    uint32_t size;
-
-    while (a->stream == stream) {
-        struct evbuffer *in = bufferevent_get_input(stream);
-
-        if (evbuffer_copyout(in, &size, 4) < 4)
-            return;
-        if (size == 0 || size > NODE_TEXT) {
-            lose_host(a, "node 0 speaks another language: is it the same version of ctrun?");
-            return;
-        }
-        if (evbuffer_get_length(in) < 4 + size)
-            return;
-        evbuffer_remove(in, message, 4 + size);
-        take_message(a, message[4], message + 5, size - 1);
-    }
-}
-
-static void on_end(struct bufferevent *stream, short what, void *arg)
+static void on_broke(void *arg, const char *cause)
 {
     struct agent *a = arg;
     char why[NODE_TEXT];
 
-    (void)stream;
     snprintf(why, sizeof why, "node 0 at %s port %d was lost: %s", a->meet->address, a->meet->port,
-             what & BEV_EVENT_EOF ? "its ctrun ended" : strerror(errno));
+             cause);
     lose_host(a, why);
 }
 
+static const struct link_hooks link_hooks = { .said = on_said, .broke = on_broke };
+
 /* ---- Connecting ------------------------------------------------------------- */
-
-static ct_status connect_once(struct agent *a, int *fd)
-{
-    const int64_t deadline = deadline_after(ATTEMPT_MS);
-    char where[300];
-    ct_status status = socket_connect_once(a->meet->address, a->meet->port, deadline, fd);
-
-    if (status != CT_OK)
-        return status;
-    snprintf(where, sizeof where, "%s port %d", a->meet->address, a->meet->port);
-    status = secret_prove(&a->meet->policy.secret, *fd, HELLO_AGENT, where, deadline);
-    if (status != CT_OK)
-        close(*fd);
-    return status;
-}
 
 static void join(struct agent *a, int fd)
 {
-    socket_notice_silence(fd);
-    evutil_make_socket_nonblocking(fd);
-    a->stream = bufferevent_socket_new(a->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!a->stream) {
-        close(fd);
+    if (link_start(&a->host, a->base, fd) < 0) {
         log_line(LOG_ERROR, "out of memory");
         over(a, 1, "out of memory");
         return;
     }
-    bufferevent_setcb(a->stream, on_read, NULL, on_end, a);
-    bufferevent_enable(a->stream, EV_READ | EV_WRITE);
-    tell(a, NODE_JOIN, "%d %d %d %s %zu %s %s", a->options->node_rank, a->options->nnodes.max,
-         a->size, CT_VERSION, strlen(a->options->role), a->options->role, a->meet->run_id);
+    link_tell(&a->host, NODE_JOIN, "%d %d %d %s %zu %s %s", a->options->node_rank,
+              a->options->nnodes.max, a->size, CT_VERSION, strlen(a->options->role),
+              a->options->role, a->meet->run_id);
 }
 
 /* A wrong secret stays wrong; all else may be a node 0 that is not up yet. */
@@ -237,7 +120,8 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     const int64_t waited = clock_ms() - a->since;
     struct timeval pause;
     int fd;
-    const ct_status status = connect_once(a, &fd);
+    const ct_status status = link_connect(&a->meet->policy.secret, a->meet->address, a->meet->port,
+                                          deadline_after(ATTEMPT_MS), &fd);
 
     (void)ignored;
     (void)what;
@@ -279,26 +163,26 @@ static void agent_start(struct nodes *nodes)
 
 static void agent_failed(struct nodes *nodes, const struct failure *f)
 {
-    tell((struct agent *)nodes, NODE_FAILED, "%d %d %d %s", f->rank, f->code, f->may_restart,
-         f->what);
+    link_tell(&((struct agent *)nodes)->host, NODE_FAILED, "%d %d %d %s", f->rank, f->code,
+              f->may_restart, f->what);
 }
 
 static void agent_lost(struct nodes *nodes, const struct failure *f)
 {
-    tell((struct agent *)nodes, NODE_LOST, "%d %d %d %s", f->rank, f->code, f->may_restart,
-         f->what);
+    link_tell(&((struct agent *)nodes)->host, NODE_LOST, "%d %d %d %s", f->rank, f->code,
+              f->may_restart, f->what);
 }
 
 static void agent_refused(struct nodes *nodes, int code)
 {
-    tell((struct agent *)nodes, NODE_CANNOT, "%d", code);
+    link_tell(&((struct agent *)nodes)->host, NODE_CANNOT, "%d", code);
 }
 
 static void agent_signalled(struct nodes *nodes, int number)
 {
     struct agent *a = (struct agent *)nodes;
 
-    tell(a, NODE_SIGNALLED, "%d", number);
+    link_tell(&a->host, NODE_SIGNALLED, "%d", number);
     if (!a->running) /* nobody to wait for */
         over(a, 128 + number, "");
 }
@@ -308,8 +192,8 @@ static void agent_ended(struct nodes *nodes)
     struct agent *a = (struct agent *)nodes;
 
     a->running = 0;
-    if (a->stream)
-        tell(a, NODE_ENDED, "%s", "");
+    if (a->host.stream)
+        link_tell(&a->host, NODE_ENDED, "%s", "");
     else
         over(a, 1, a->lost);
 }
@@ -318,10 +202,8 @@ static void agent_destroy(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
 
-    disconnect(a);
+    link_close(&a->host);
     event_del(&a->again);
-    if (a->netlink >= 0)
-        close(a->netlink);
     free(a);
 }
 
@@ -348,7 +230,7 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
     a->meet = meet;
     a->options = options;
     a->size = size;
-    a->netlink = peer_uid_open();
+    link_setup(&a->host, &link_hooks, a);
     evtimer_assign(&a->again, base, try_to_connect, a);
     return &a->nodes;
 }
