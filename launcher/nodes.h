@@ -80,7 +80,9 @@ enum {
     NODE_SIGNALLED,          /* agent: "number" */
     NODE_ENDED,              /* agent: "" */
     NODE_STOP,               /* host: why */
-    NODE_OVER                /* host: "code why" */
+    NODE_OVER,               /* host: "code why" */
+    NODE_HERE,               /* dynamic, to the host: "pid id addr" of the agent that is linked */
+    NODE_LOOK                /* dynamic, both ways: there is something new in the store */
 };
 
 #define NODE_TEXT 1024 /* of one of them */

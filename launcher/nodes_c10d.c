@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/c10d/agent.h"
+#include "launcher/link.h"
 #include "launcher/nodes.h"
 #include "launcher/report.h"
 #include "runtime/clock.h"
@@ -21,20 +22,33 @@
 #include "runtime/socket.h"
 
 #define GOODBYE_MS 5000
+#define LOOK_EVERY_MS 20 /* at most: each look of a guest is a request for the whole state */
 #define POLITE_SECONDS 3 /* to leave the others in good order when told to stop */
+
+/* A ctrun that is linked to us, the host. */
+struct guest {
+    struct store_agent *agent;
+    char addr[256];
+    long long pid, id;
+    struct guest *next;
+};
 
 struct dynamic {
     struct nodes nodes;
+    struct event_base *base;
     struct rendezvous *meet;
     const struct options *options;
     struct store_server *store; /* of the rendezvous, if we host it */
     int port, size;
     struct c10d_agent *agent;
-    struct event wake, goodbye;
-    int64_t until; /* we host until then */
-    int running;   /* workers */
-    int lost;      /* of them, with --on-failure=continue */
-    int code;      /* once over */
+    struct link_to host, workers; /* to who serves the rendezvous, to who serves our workers */
+    struct guest *guests;
+    struct event wake, goodbye, look;
+    int64_t looked; /* when the guests were told to look */
+    int64_t until;  /* we host until then */
+    int running;    /* workers */
+    int lost;       /* of them, with --on-failure=continue */
+    int code;       /* once over */
     int is_over, signal;
     char why[NODE_TEXT];
 };
@@ -75,6 +89,103 @@ static void end_job(struct dynamic *d, int code, const char *why)
         on_goodbye(-1, 0, d);
 }
 
+/* ---- Links ------------------------------------------------------------------- */
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct dynamic *d = arg;
+
+    (void)fd;
+    (void)what;
+    d->looked = clock_ms();
+    for (struct guest *guest = d->guests; guest; guest = guest->next)
+        store_agent_send(guest->agent, NODE_LOOK, "", 0);
+}
+
+/* All should look: the host tells its guests, a guest tells the host. */
+static void spread(struct dynamic *d)
+{
+    const int64_t wait = d->looked + LOOK_EVERY_MS - clock_ms();
+    const struct timeval later = { 0, 1000 * (wait > 0 ? wait : 0) };
+
+    link_tell(&d->host, NODE_LOOK, "%s", "");
+    if (d->guests && !event_pending(&d->look, EV_TIMEOUT, NULL))
+        event_add(&d->look, &later);
+}
+
+static void on_guest_said(void *arg, struct store_agent *agent, int type, const void *data,
+                          size_t bytes)
+{
+    struct dynamic *d = arg;
+    struct guest *guest;
+    char text[NODE_TEXT];
+
+    node_text(text, sizeof text, data, bytes);
+    if (type == NODE_LOOK) {
+        c10d_agent_look(d->agent);
+        spread(d);
+    } else if (type == NODE_HERE && (guest = calloc(1, sizeof *guest))) {
+        guest->agent = agent;
+        guest->next = d->guests;
+        d->guests = guest;
+        if (sscanf(text, "%lld %lld %255s", &guest->pid, &guest->id, guest->addr) < 3)
+            guest->pid = 0;
+    }
+}
+
+static void on_guest_left(void *arg, struct store_agent *agent)
+{
+    struct dynamic *d = arg;
+
+    for (struct guest **at = &d->guests; *at;) {
+        struct guest *guest = *at;
+        const struct c10d_node node = { guest->addr, guest->pid, guest->id };
+
+        if (guest->agent != agent) {
+            at = &guest->next;
+            continue;
+        }
+        *at = guest->next;
+        if (guest->pid && !d->is_over)
+            c10d_agent_dead(d->agent, &node);
+        free(guest);
+    }
+}
+
+static const struct store_agent_hooks guest_hooks = { .said = on_guest_said,
+                                                      .left = on_guest_left };
+
+static void on_host_said(void *arg, int type, const char *text)
+{
+    struct dynamic *d = arg;
+
+    (void)text;
+    if (type == NODE_LOOK)
+        c10d_agent_look(d->agent);
+}
+
+/* The thread has a connection of its own, and is about to notice. */
+static void on_link_broke(void *arg, const char *why)
+{
+    struct dynamic *d = arg;
+
+    (void)why;
+    c10d_agent_look(d->agent);
+}
+
+static const struct link_hooks link_hooks = { .said = on_host_said, .broke = on_link_broke };
+
+static void take_links(struct dynamic *d, const struct c10d_news *news)
+{
+    const struct c10d_node *me = c10d_agent_node(d->agent);
+
+    if (news->host_link >= 0 && link_start(&d->host, d->base, news->host_link) == 0)
+        link_tell(&d->host, NODE_HERE, "%lld %lld %s", (long long)me->pid, (long long)me->local_id,
+                  me->addr);
+    if (news->store_link >= 0)
+        link_start(&d->workers, d->base, news->store_link);
+}
+
 /* ---- News ------------------------------------------------------------------- */
 
 static void on_news(evutil_socket_t fd, short what, void *arg)
@@ -85,6 +196,9 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     c10d_agent_news(d->agent, &news);
+    take_links(d, &news);
+    if (news.changed)
+        spread(d);
     if (news.store_wanted) {
         rendezvous_new_round(d->meet);
         c10d_agent_store(d->agent, d->meet->port, d->meet->generation);
@@ -154,15 +268,24 @@ static void dynamic_ended(struct nodes *nodes)
         c10d_agent_ended(d->agent);
 }
 
+static void free_rest(struct dynamic *d)
+{
+    event_del(&d->goodbye);
+    store_server_destroy(d->store); /* its agents leave: the guests are freed */
+    free(d);
+}
+
 static void dynamic_destroy(struct nodes *nodes)
 {
     struct dynamic *d = (struct dynamic *)nodes;
 
+    d->is_over = 1;
     c10d_agent_destroy(d->agent);
+    link_close(&d->host);
+    link_close(&d->workers);
     event_del(&d->wake);
-    event_del(&d->goodbye);
-    store_server_destroy(d->store);
-    free(d);
+    event_del(&d->look);
+    free_rest(d);
 }
 
 static const struct nodes_ops dynamic_ops = { .start = dynamic_start,
@@ -195,6 +318,7 @@ static int bind_endpoint(const struct meeting *meeting)
 static int host_or_not(struct dynamic *d, struct event_base *base, const struct meeting *meeting)
 {
     const int asked = d->options->rdzv_conf.is_host;
+    char key[320];
     const int fd = *meeting->file || asked == 0 ? -1 : bind_endpoint(meeting);
 
     d->port = meeting->port;
@@ -205,16 +329,15 @@ static int host_or_not(struct dynamic *d, struct event_base *base, const struct 
     if (fd < 0)
         return 0;
     d->port = socket_port(fd);
-    if (store_server_create(base, fd, &d->meet->policy, &d->store) == CT_OK)
+    if (store_server_create(base, fd, &d->meet->policy, &d->store) == CT_OK) {
+        key[0] = '/'; /* as clients' keys travel */
+        c10d_host_key(d->meet->run_id, key + 1, sizeof key - 1);
+        store_server_put(d->store, key, CT_VERSION, strlen(CT_VERSION));
+        store_server_on_agents(d->store, &guest_hooks, d);
         return 0;
+    }
     log_line(LOG_ERROR, "%s", ct_last_error());
     return -1;
-}
-
-static void free_half(struct dynamic *d)
-{
-    store_server_destroy(d->store);
-    free(d);
 }
 
 struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
@@ -237,16 +360,20 @@ struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
     d->meet = meet;
     d->options = options;
     d->size = size;
+    d->base = base;
+    link_setup(&d->host, &link_hooks, d);
+    link_setup(&d->workers, &link_hooks, d);
     evtimer_assign(&d->goodbye, base, on_goodbye, d);
+    evtimer_assign(&d->look, base, on_look, d);
     if (host_or_not(d, base, meeting) < 0) {
-        free_half(d);
+        free_rest(d);
         return NULL;
     }
     config.port = d->port;
     config.hosts = d->store != NULL;
     d->agent = c10d_agent_start(&config);
     if (!d->agent) {
-        free_half(d);
+        free_rest(d);
         return NULL;
     }
     event_assign(&d->wake, base, c10d_agent_wake(d->agent), EV_READ | EV_PERSIST, on_news, d);

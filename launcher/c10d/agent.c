@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/link.h"
 #include "launcher/restarts.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -38,8 +39,13 @@ struct orders {
     char generation[40];
     struct failure failure; /* code 0: none */
     char what[NODE_TEXT];
-    struct c10d_node dead; /* pid 0: nobody */
-    char dead_addr[256];
+};
+
+/* Nodes whose ctrun has died.  With more at a time, heartbeats tell. */
+#define DEAD_MOST 16
+struct dead {
+    char addr[256];
+    int64_t pid, local_id;
 };
 
 struct c10d_agent {
@@ -52,6 +58,8 @@ struct c10d_agent {
     pthread_mutex_t lock;
     pthread_cond_t told;
     struct orders orders;
+    struct dead dead[DEAD_MOST];
+    int deads;
     struct c10d_news news;
     ct_store *store; /* while there is one: to be shut down when we have to end */
 
@@ -104,10 +112,23 @@ static void wait_to_be_told(struct c10d_agent *a, int ms)
     pthread_cond_timedwait(&a->told, &a->lock, &until);
 }
 
+static int take_dead(struct c10d_agent *a, struct dead *dead)
+{
+    int some;
+
+    pthread_mutex_lock(&a->lock);
+    some = a->deads > 0;
+    if (some)
+        *dead = a->dead[--a->deads];
+    pthread_mutex_unlock(&a->lock);
+    return some;
+}
+
 /* The session's rest(): 1, if there is no use in going on with what it does. */
 static int rest(void *arg, int ms)
 {
     struct c10d_agent *a = arg;
+    struct dead dead;
     int stop;
 
     pthread_mutex_lock(&a->lock);
@@ -118,7 +139,24 @@ static int rest(void *arg, int ms)
     a->orders.look = 0;
     stop = a->orders.quit || (!a->in_round && a->orders.signalled);
     pthread_mutex_unlock(&a->lock);
+    while (take_dead(a, &dead)) {
+        const struct c10d_node node = { dead.addr, dead.pid, dead.local_id };
+
+        log_line(LOG_WARN, "node %s (pid %lld) was lost: its ctrun ended", dead.addr,
+                 (long long)dead.pid);
+        c10d_take_out(&a->session, &node);
+    }
     return stop;
+}
+
+static void changed(void *arg)
+{
+    struct c10d_agent *a = arg;
+
+    pthread_mutex_lock(&a->lock);
+    a->news.changed = 1;
+    pthread_mutex_unlock(&a->lock);
+    news_is_there(a);
 }
 
 static struct orders orders_now(struct c10d_agent *a)
@@ -127,7 +165,6 @@ static struct orders orders_now(struct c10d_agent *a)
 
     pthread_mutex_lock(&a->lock);
     orders = a->orders;
-    a->orders.dead.pid = 0;
     pthread_mutex_unlock(&a->lock);
     return orders;
 }
@@ -212,6 +249,40 @@ static int open_store(struct c10d_agent *a)
     return 0;
 }
 
+/* Links between ctruns make news fast; without one, looking once a second does. */
+static void open_link(struct c10d_agent *a, const char *host, int port, int *news)
+{
+    int fd;
+
+    if (link_connect(a->config.secret, host, port, deadline_after(1000), &fd) != CT_OK) {
+        log_line(LOG_INFO, "no link to the ctrun at %s port %d: %s", host, port, ct_last_error());
+        return;
+    }
+    pthread_mutex_lock(&a->lock);
+    if (*news >= 0)
+        close(*news);
+    *news = fd;
+    pthread_mutex_unlock(&a->lock);
+    news_is_there(a);
+}
+
+void c10d_host_key(const char *run_id, char *key, size_t size)
+{
+    snprintf(key, size, "torch.rendezvous.%s/ct/host", run_id);
+}
+
+static void link_to_host(struct c10d_agent *a)
+{
+    char key[320];
+    const char *keys[] = { key };
+    int present = 0;
+
+    c10d_host_key(a->config.run_id, key, sizeof key);
+    if (!a->config.hosts && !*a->config.file && ct_store_check(a->store, keys, 1, &present) == CT_OK
+        && present)
+        open_link(a, a->config.host, a->config.port, &a->news.host_link);
+}
+
 /* ---- A round ------------------------------------------------------------------------- */
 
 /* What the first failure of this round was, if it was told: 0, and text holds it. */
@@ -241,6 +312,7 @@ static void tell_failure(struct c10d_agent *a, const struct failure *f)
     if (ct_store_compare_set(a->session.store, key, "", 0, text, (size_t)size, &first, &first_size)
         == CT_OK)
         free(first);
+    changed(a);
 }
 
 /* NULL: nothing has happened to the others that ends this round. */
@@ -290,9 +362,16 @@ static enum c10d_end exchange(struct c10d_agent *a)
                                 .generation = a->orders.generation,
                                 .timeout = options->rdzv_conf.read_timeout * SECOND_US };
 
+    enum c10d_end end;
+
     if (c10d_my_rank(&a->session) == 0 && (offer.port = wait_for_store(a)) == 0)
         return C10D_STOPPED;
-    return c10d_assign(&a->session, &offer, &a->assignment);
+    end = c10d_assign(&a->session, &offer, &a->assignment);
+    /* For programs here that come there without the secret, as PyTorch's do. */
+    if (end == C10D_DONE && a->config.secret->size > 0 && c10d_my_rank(&a->session) != 0
+        && a->assignment.by_ctrun)
+        open_link(a, a->assignment.address, a->assignment.port, &a->news.store_link);
+    return end;
 }
 
 static void post_round(struct c10d_agent *a)
@@ -317,13 +396,6 @@ static void post_round(struct c10d_agent *a)
     news_is_there(a);
 }
 
-static void take_out(struct c10d_agent *a, const struct orders *orders)
-{
-    const struct c10d_node dead = { orders->dead_addr, orders->dead.pid, orders->dead.local_id };
-
-    c10d_take_out(&a->session, &dead);
-}
-
 /* Until our workers have ended.  Returns how: C10D_DONE as they wanted, C10D_CHANGED since
  * we stopped them, C10D_LOST without a store. */
 static enum c10d_end watch_round(struct c10d_agent *a)
@@ -338,8 +410,6 @@ static enum c10d_end watch_round(struct c10d_agent *a)
 
         if (orders.ended || orders.quit)
             return how;
-        if (how != C10D_LOST && orders.dead.pid)
-            take_out(a, &orders);
         if (how != C10D_LOST && orders.failure.code && !told++)
             tell_failure(a, &orders.failure);
         if (how != C10D_LOST && c10d_pulse(&a->session) == C10D_LOST) {
@@ -505,6 +575,7 @@ static void *run(void *arg)
     if (open_store(a) < 0)
         return NULL;
     a->session.store = store = a->store;
+    link_to_host(a);
     live(a);
     set_store(a, NULL);
     ct_store_close(store);
@@ -534,6 +605,7 @@ static void setup_session(struct c10d_agent *a)
     c10d_session_init(s, NULL, a->place, a->config.run_id);
     s->me = (struct c10d_node){ a->name, getpid(), random >> 8 };
     s->rest = rest;
+    s->changed = changed;
     s->arg = a;
     s->join_timeout = conf->join_timeout * SECOND_US;
     s->close_timeout = conf->close_timeout * SECOND_US;
@@ -556,6 +628,7 @@ struct c10d_agent *c10d_agent_start(const struct c10d_config *config)
         return NULL;
     }
     a->config = *config;
+    a->news.host_link = a->news.store_link = -1;
     setup_session(a);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&a->lock, NULL);
@@ -585,7 +658,8 @@ void c10d_agent_news(struct c10d_agent *a, struct c10d_news *news)
     pthread_mutex_lock(&a->lock);
     eventfd_read(a->wake, &count);
     *news = a->news;
-    a->news.store_wanted = a->news.round = a->news.stop = a->news.over = 0;
+    a->news.store_wanted = a->news.round = a->news.stop = a->news.over = a->news.changed = 0;
+    a->news.host_link = a->news.store_link = -1;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -639,8 +713,13 @@ void c10d_agent_look(struct c10d_agent *a)
 void c10d_agent_dead(struct c10d_agent *a, const struct c10d_node *node)
 {
     pthread_mutex_lock(&a->lock);
-    a->orders.dead = *node;
-    snprintf(a->orders.dead_addr, sizeof a->orders.dead_addr, "%s", node->addr);
+    if (a->deads < DEAD_MOST) {
+        struct dead *dead = &a->dead[a->deads++];
+
+        snprintf(dead->addr, sizeof dead->addr, "%s", node->addr);
+        dead->pid = node->pid;
+        dead->local_id = node->local_id;
+    }
     order(a);
 }
 
@@ -659,6 +738,10 @@ void c10d_agent_destroy(struct c10d_agent *a)
         shutdown(store_client_fd(a->store), SHUT_RDWR);
     order(a);
     pthread_join(a->thread, NULL);
+    if (a->news.host_link >= 0)
+        close(a->news.host_link);
+    if (a->news.store_link >= 0)
+        close(a->news.store_link);
     close(a->wake);
     c10d_session_free(&a->session);
     restarts_free(&a->restarts);

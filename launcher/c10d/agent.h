@@ -23,16 +23,21 @@ struct c10d_config {
 
 /* In this order, when there are several. */
 struct c10d_news {
-    int store_wanted; /* this node has rank 0: an empty store for the workers */
-    int round;        /* plan */
-    int stop;         /* why */
-    int over;         /* code, why */
+    int host_link, store_link; /* connected: to who serves the rendezvous, the workers; else -1 */
+    int changed;               /* the others should look at the store */
+    int store_wanted;          /* this node has rank 0: an empty store for the workers */
+    int round;                 /* plan */
+    int stop;                  /* why */
+    int over;                  /* code, why */
     struct plan plan;
     int code;
     char why[NODE_TEXT];
 };
 
 struct c10d_agent;
+
+/* The key, as clients name it, by which other ctruns know that the host is one. */
+void c10d_host_key(const char *run_id, char *key, size_t size);
 
 /* NULL: the sentence is said.  config's pointers stay the caller's. */
 struct c10d_agent *c10d_agent_start(const struct c10d_config *config);
@@ -45,7 +50,7 @@ void c10d_agent_store(struct c10d_agent *agent, int port, const char *generation
 void c10d_agent_failed(struct c10d_agent *agent, const struct failure *failure);
 void c10d_agent_signalled(struct c10d_agent *agent, int number);
 void c10d_agent_ended(struct c10d_agent *agent);
-void c10d_agent_look(struct c10d_agent *agent); /* something has changed at the store */
+void c10d_agent_look(struct c10d_agent *agent); /* the store: something has changed */
 void c10d_agent_dead(struct c10d_agent *agent, const struct c10d_node *node);
 
 /* Who we are at the rendezvous. */

@@ -307,6 +307,7 @@ static void find_generation(struct c10d_session *s, struct c10d_assignment *got)
 {
     char *name = c10d_peek(s, s->state.round, "ct/generation");
 
+    got->by_ctrun = name != NULL;
     if (name)
         snprintf(got->generation, sizeof got->generation, "%s", name);
     else

@@ -21,6 +21,7 @@ struct c10d_assignment {
     int base, world, role_base, role_world; /* ranks of the first worker, and of how many */
     char address[256], generation[40];
     int port;
+    int by_ctrun; /* serves the workers' store, not torchrun */
 };
 
 enum c10d_end c10d_assign(struct c10d_session *session, const struct c10d_offer *offer,

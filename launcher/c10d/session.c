@@ -22,7 +22,7 @@
 #define FIRST_WORD_US 5000000
 #define NEXT_WORD_US 30000000
 /* Between leaving and coming back an agent is nowhere for a moment. */
-#define ALL_BACK_US 200000
+#define ALL_BACK_US 100000
 
 static struct c10d_now now_is(void)
 {
@@ -120,11 +120,23 @@ static enum c10d_end offer(struct c10d_session *s)
     return end;
 }
 
+/* What makes others stop their workers, who look at the store once a second only. */
+static int is_news(enum c10d_action action)
+{
+    return action == C10D_JOIN_WAIT_LIST || action == C10D_LEAVE || action == C10D_CLOSE;
+}
+
 static enum c10d_end carry_out(struct c10d_session *s, enum c10d_action action)
 {
+    const int news = is_news(action) && s->state.complete;
+    enum c10d_end end;
+
     if (c10d_apply(&s->state, action, &s->me, now_is(), &s->settings, &s->world) < 0)
         return no_memory(s);
-    return offer(s);
+    end = offer(s);
+    if (news)
+        s->changed(s->arg);
+    return end;
 }
 
 /* ---- In ------------------------------------------------------------------------ */
@@ -301,6 +313,7 @@ enum c10d_end c10d_take_out(struct c10d_session *s, const struct c10d_node *node
         c10d_remove(&s->state, node, all, &s->settings);
         end = offer(s);
     }
+    s->changed(s->arg);
     return end;
 }
 

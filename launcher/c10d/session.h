@@ -29,6 +29,7 @@ struct c10d_session {
     int64_t join_timeout, close_timeout; /* microseconds */
     /* Waits so many ms, or until there is something to look at; 1: give up. */
     int (*rest)(void *arg, int ms);
+    void (*changed)(void *arg); /* we have just told the store what others wait for */
     void *arg;
 
     struct c10d_state state; /* as last read, without who has died since */
