@@ -142,8 +142,6 @@ static int rest(void *arg, int ms)
     while (take_dead(a, &dead)) {
         const struct c10d_node node = { dead.addr, dead.pid, dead.local_id };
 
-        log_line(LOG_WARN, "node %s (pid %lld) was lost: its ctrun ended", dead.addr,
-                 (long long)dead.pid);
         c10d_take_out(&a->session, &node);
     }
     return stop;
