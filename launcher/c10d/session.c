@@ -309,8 +309,8 @@ enum c10d_end c10d_take_out(struct c10d_session *s, const struct c10d_node *node
     const unsigned all = C10D_PARTICIPANT | C10D_WAITING | C10D_SPARE;
     enum c10d_end end = c10d_look(s);
 
-    if (end != C10D_DONE || !c10d_is(&s->state, node, all))
-        return end; /* it has left in good order */
+    if (end != C10D_DONE || s->state.closed || !c10d_is(&s->state, node, all))
+        return end; /* it has left in good order, or all are about to */
     log_line(LOG_WARN, "node %s (pid %lld) was lost: its ctrun ended", node->addr,
              (long long)node->pid);
     while (end == C10D_DONE && c10d_is(&s->state, node, all)) {
