@@ -28,11 +28,11 @@ static int signals_as_new(const sigset_t *ignored)
     return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Runs in the child. */
-static _Noreturn void child(const struct spawn_args *args, pid_t parent, int report)
+/* Runs in the child.  *cause lies in the parent's memory, which is ours until the
+ * exec.  Where vfork is a fork (some emulators) nobody reads it, hence the exit codes. */
+static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
     const pid_t self = getpid();
-    int cause;
 
     /* Before the program can do anything, even kill us: see guard.c. */
     if (args->guard >= 0)
@@ -49,39 +49,25 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, int rep
         close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         execve(args->path, args->argv, args->envp);
     }
-    cause = errno;
-    if (write(report, &cause, sizeof cause) < 0) /* report is CLOEXEC: a good exec reads as EOF */
-        _exit(126);
-    _exit(127);
+    *cause = errno;
+    _exit(errno == ENOENT ? 127 : 126);
 }
 
 pid_t spawn(const struct spawn_args *args, int *execed)
 {
     const pid_t parent = getpid();
-    int report[2], cause = 0;
-    ssize_t got;
+    volatile int cause = 0;
     pid_t pid;
 
     *execed = 0;
-    if (pipe2(report, O_CLOEXEC) < 0)
-        return -1;
-    pid = vfork();
+    pid = vfork(); /* returns when the child has our memory no longer: after its exec, or its end */
     if (pid == 0)
-        child(args, parent, report[1]);
-    cause = errno;
-    close(report[1]);
-    if (pid > 0) {
-        do
-            got = read(report[0], &cause, sizeof cause);
-        while (got < 0 && errno == EINTR);
-        if (got == sizeof cause) {
-            *execed = 1;
-            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-                continue;
-            pid = -1;
-        }
-    }
-    close(report[0]);
+        child(args, parent, &cause);
+    if (pid < 0 || cause == 0)
+        return pid;
+    *execed = 1;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
     errno = cause;
-    return pid;
+    return -1;
 }
