@@ -3,34 +3,24 @@
  *
  * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.
  * The guard is a fork of ctrun in a session of its own, deaf to signals, which
- * holds nothing but one end of a socket.  Over it each worker tells its process
- * group before its exec (positive), ctrun each that ended (negative); told by
- * ctrun, a group would be unknown while its program already runs.  When ctrun
- * dies, however it does, the guard reads EOF and kills the groups that are left. */
+ * holds nothing but one end of a pipe and sleeps.  In memory that both see, each
+ * worker writes its process group before its exec (told by ctrun, a group would be
+ * unknown while its program already runs), and ctrun strikes out those that ended.
+ * When ctrun dies, however it does, the guard reads EOF and kills the groups that
+ * are left.  Memory, since a message would wake the guard: two switches a worker,
+ * each of them a time slice on a busy machine. */
 #include "launcher/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/close_range.h>
-
-static void note(pid_t *groups, int most, pid_t message)
-{
-    const pid_t old = message > 0 ? 0 : -message, new = message > 0 ? message : 0;
-
-    for (int i = 0; i < most; i++)
-        if (groups[i] == old) {
-            groups[i] = new;
-            return;
-        }
-}
 
 /* Descriptors: 0 is the pipe.  Keeping 1 or 2 would keep `ctrun | cat` waiting. */
 static void leave_the_job(int pipe)
@@ -48,64 +38,80 @@ static void leave_the_job(int pipe)
 }
 
 /* Runs in the guard.  Only async-signal-safe calls. */
-static _Noreturn void watch(int pipe, pid_t *groups, int most, const struct error_files *files)
+static _Noreturn void watch(int pipe, const struct guard *guard, const struct error_files *files)
 {
-    pid_t messages[64];
-    ssize_t got;
+    char nothing;
 
     leave_the_job(pipe);
-    while ((got = read(0, messages, sizeof messages)) > 0 || (got < 0 && errno == EINTR))
-        for (ssize_t i = 0; i < got / (ssize_t)sizeof *messages; i++)
-            note(groups, most, messages[i]);
-    for (int i = 0; i < most; i++)
-        if (groups[i] > 0)
-            kill(-groups[i], SIGKILL);
+    while (read(0, &nothing, 1) < 0 && errno == EINTR)
+        continue;
+    for (int i = 0; i < guard->most; i++) {
+        const pid_t group = atomic_load(&guard->groups[i]);
+
+        if (group > 0)
+            kill(-group, SIGKILL);
+    }
     error_files_remove(files);
     _exit(0);
 }
 
+static size_t bytes_of(const struct guard *guard)
+{
+    return (size_t)guard->most * sizeof *guard->groups;
+}
+
 int guard_start(struct guard *guard, int most, const struct error_files *files)
 {
-    pid_t *groups = calloc((size_t)most, sizeof *groups);
     int ends[2];
 
-    if (!groups)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        free(groups);
+    *guard = (struct guard){ .pipe = -1, .most = most };
+    guard->groups =
+        mmap(NULL, bytes_of(guard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (guard->groups == MAP_FAILED) {
+        guard->groups = NULL;
         return -1;
     }
-    guard->pid = fork();
-    if (guard->pid == 0) {
-        close(ends[1]);
-        watch(ends[0], groups, most, files);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        guard_stop(guard);
+        return -1;
     }
-    close(ends[0]);
-    free(groups);
     guard->pipe = ends[1];
+    guard->pid = fork();
+    if (guard->pid == 0)
+        watch(ends[0], guard, files);
+    close(ends[0]);
     if (guard->pid > 0)
         return 0;
-    close(ends[1]);
-    *guard = (struct guard){ 0, -1 };
+    guard_stop(guard);
     return -1;
 }
 
-/* A guard that somebody killed does not stop the job. */
-void guard_remove(const struct guard *guard, pid_t group)
+_Atomic pid_t *guard_place(const struct guard *guard, int local_rank)
 {
-    const pid_t message = -group;
-
-    if (guard->pipe >= 0)
-        send(guard->pipe, &message, sizeof message, MSG_NOSIGNAL);
+    return guard->groups && local_rank < guard->most ? &guard->groups[local_rank] : NULL;
 }
 
+void guard_remove(const struct guard *guard, int local_rank)
+{
+    _Atomic pid_t *place = guard_place(guard, local_rank);
+
+    if (place)
+        atomic_store(place, 0);
+}
+
+/* A guard that somebody killed did not stop the job. */
 void guard_stop(struct guard *guard)
 {
-    if (guard->pid > 0) {
+    const int cause = errno;
+
+    if (guard->pid > 0)
         kill(guard->pid, SIGKILL); /* before it can take our EOF for a death */
+    if (guard->pipe >= 0)
         close(guard->pipe);
-        while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    }
-    *guard = (struct guard){ 0, -1 };
+    while (guard->pid > 0 && waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (guard->groups)
+        munmap(guard->groups, bytes_of(guard));
+    *guard = (struct guard){ .pipe = -1 };
+    errno = cause;
 }

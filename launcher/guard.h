@@ -9,14 +9,19 @@
 
 struct guard {
     pid_t pid; /* 0: none */
-    int pipe;  /* a socket; its other end is the guard's; -1 */
+    int pipe;  /* its other end is the guard's; -1 */
+    int most;
+    _Atomic pid_t *groups; /* by local rank, in memory that the guard sees too; 0: none */
 };
 
 /* Room for `most` groups at a time.  0 or -1 with errno. */
 int guard_start(struct guard *guard, int most, const struct error_files *files);
 
-/* Workers announce their groups themselves, by a send() to ->pipe of their pid. */
-void guard_remove(const struct guard *guard, pid_t group);
+/* Where a worker announces its group, before its exec. */
+_Atomic pid_t *guard_place(const struct guard *guard, int local_rank);
+
+/* The group is gone: its number may be somebody else's soon. */
+void guard_remove(const struct guard *guard, int local_rank);
 
 /* Ends it; the groups it knows are left alone. */
 void guard_stop(struct guard *guard);

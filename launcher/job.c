@@ -497,7 +497,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .state = MEETING,
                        .signal_fd = -1,
                        .meet.listener = -1,
-                       .guard = { 0, -1 } };
+                       .guard.pipe = -1 };
 
     job.code = setup(&job);
     if (job.code == 0) {

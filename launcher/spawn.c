@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,11 +31,9 @@ static int signals_as_new(const sigset_t *ignored)
  * exec.  Where vfork is a fork (some emulators) nobody reads it, hence the exit codes. */
 static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
-    const pid_t self = getpid();
-
     /* Before the program can do anything, even kill us: see guard.c. */
-    if (args->guard >= 0)
-        send(args->guard, &self, sizeof self, MSG_NOSIGNAL);
+    if (args->announce)
+        atomic_store(args->announce, getpid());
     if (setsid() >= 0                            /* one kill() reaches its whole tree */
         && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 /* it dies if ctrun does */
         && getppid() == parent                   /* and ctrun had not died before that */

@@ -4,6 +4,7 @@
 #define LAUNCHER_SPAWN_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -12,7 +13,7 @@ struct spawn_args {
     char *const *argv;
     char *const *envp;
     int out, err;                     /* to be descriptors 1 and 2; -1: ours are inherited */
-    int guard;                        /* where the child announces its group; -1: nowhere */
+    _Atomic pid_t *announce;          /* where the child announces its group; NULL: nowhere */
     const sigset_t *ignored;          /* signals to set back to their defaults */
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
 };

@@ -59,7 +59,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
     struct spawn_args args = { .path = program->path,
                                .out = -1,
                                .err = -1,
-                               .guard = guard->pipe,
+                               .announce = guard_place(guard, worker->local_rank),
                                .ignored = ignored,
                                .descriptors = env->round->descriptors };
     char **argv = program_argv(program, worker->local_rank);
@@ -121,7 +121,7 @@ void worker_clear(struct worker *worker, const struct guard *guard)
         const int64_t deadline = clock_ms() + 200;
 
         kill(-group, SIGKILL);
-        guard_remove(guard, group);
+        guard_remove(guard, worker->local_rank);
         while (waitpid(group, NULL, 0) < 0 && errno == EINTR)
             continue;
         /* Somebody else's children now: gone in a moment, but not at once. */

@@ -101,7 +101,7 @@ static pid_t start(const char *path, char *const *argv, int *execed)
 {
     static char *envp[] = { NULL };
     static sigset_t ignored;
-    const struct spawn_args args = { path, argv, envp, -1, -1, -1, &ignored, NULL };
+    const struct spawn_args args = { path, argv, envp, -1, -1, NULL, &ignored, NULL };
 
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGINT);
