@@ -2,7 +2,7 @@
 /* rules.c - what an agent does next.
  *
  * The first rule that fits decides, so their order is the protocol; the numbers are those
- * of docs and tests.  Times: a heartbeat is due *at* its interval, a deadline is
+ * of the tests.  Times: a heartbeat is due *at* its interval, a deadline is
  * over only *after* it. */
 #include "launcher/c10d/rules.h"
 

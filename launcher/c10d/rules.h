@@ -12,9 +12,10 @@
  *   *_ERROR, QUIT the operation has failed (QUIT: a spare of a job that is over)
  *   others        c10d_apply(), write; LEAVE_SPARES: the join deadline starts anew
  *
- * The rules are PyTorch's, but for two: a world that is smaller than `min` or has lost
- * a rank is not accepted, and who has died is told by heartbeats that stand still
- * (watch.h), not by the others' clocks. */
+ * The rules are PyTorch's, but for these: a world that is smaller than `min` or has
+ * lost a rank is left, not accepted; a spare stays one while there are more
+ * participants than `max`; and who has died is told by heartbeats that stand still (watch.h),
+ * not by the others' clocks. */
 #ifndef LAUNCHER_C10D_RULES_H
 #define LAUNCHER_C10D_RULES_H
 

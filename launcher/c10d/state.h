@@ -24,7 +24,7 @@
 enum {
     C10D_TEXT_MOST = 64 << 20,
     C10D_NODES_MOST = 1 << 16,
-    C10D_ADDR_MOST = 1023, /* bytes of a node's addr */
+    C10D_ADDR_MOST = 511, /* bytes of a node's addr */
     C10D_ROUND_MOST = INT32_MAX
 };
 

@@ -15,7 +15,7 @@
 #include "launcher/c10d/pickle.h"
 #include "launcher/c10d/utc.h"
 
-enum { OTHERS_MOST = 16 << 20, ATTRIBUTES_MOST = 64 };
+enum { OTHERS_MOST = 8 << 20, ATTRIBUTES_MOST = 64 };
 
 struct reader {
     struct c10d_state state;
@@ -300,7 +300,7 @@ static int read_attribute(struct reader *r, const struct pickle_value *name,
         return pickle_wrong(
             r->why,
             "the rendezvous state's attribute %.*s cannot be carried over: it is too "
-            "large or too deep",
+            "large or too deep, or there is no memory for it",
             (int)(name->as.text.size < 60 ? name->as.text.size : 60),
             (const char *)name->as.text.data);
     return 0;

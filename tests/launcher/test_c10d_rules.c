@@ -51,7 +51,7 @@ static void draw(const char *word)
 
     c10d_state_free(&s);
     for (; *word; word++) {
-        const struct c10d_node who = node(*word >= 'A' ? *word : 'A');
+        const struct c10d_node who = node(*word >= 'A' && *word <= 'Z' ? *word : 'A');
         struct c10d_member *added;
 
         if (*word == '|') {

@@ -376,6 +376,29 @@ static void long_names_and_large_pids_are_read(void **state)
     comes_back();
 }
 
+static void a_name_longer_than_any_is_refused(void **state)
+{
+    struct c10d_member *added;
+    char addr[C10D_ADDR_MOST + 2] = "";
+    const struct c10d_node who = { addr, 1, 0 };
+    struct why why = { .text = "" };
+    size_t size;
+    char *text;
+
+    (void)state;
+    memset(addr, 'a', C10D_ADDR_MOST);
+    assert_non_null(added = c10d_member(&s, &who));
+    added->roles = C10D_WAITING;
+    comes_back();
+    addr[C10D_ADDR_MOST] = 'a';
+    assert_non_null(added = c10d_member(&s, &who));
+    added->roles = C10D_WAITING;
+    assert_non_null(text = c10d_state_write(&s, &size));
+    assert_int_equal(c10d_state_read(&s, text, size, &why), -1);
+    assert_non_null(strstr(why.text, "addr is longer than any"));
+    free(text);
+}
+
 /* Memo numbers beyond a byte, and more room than any first guess. */
 static void ten_thousand_nodes_come_back(void **state)
 {
@@ -687,6 +710,7 @@ int main(void)
         TEST(unknown_attributes_are_carried_over),
         TEST(protocol_5_is_the_same),
         TEST(long_names_and_large_pids_are_read),
+        TEST(a_name_longer_than_any_is_refused),
         TEST(ten_thousand_nodes_come_back),
         TEST(members_are_found_whatever_the_order_of_their_coming),
         TEST(globals_are_never_run),
