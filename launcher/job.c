@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "launcher/arrivals.h"
+#include "launcher/deaths.h"
 #include "launcher/nodes.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
@@ -56,6 +57,8 @@ struct job {
     struct nodes *nodes;
     struct plan plan; /* of this round */
     struct error_files error_files;
+    struct oom_watch oom;
+    struct deaths deaths;
     struct guard guard;
     struct terminal terminal;
     struct arrivals arrivals;
@@ -232,9 +235,15 @@ static void say_what_failed(struct job *job, int restarts)
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
-    if (job->culprit)
-        report_failure(job->workers, job->size, job->culprit, next);
-    else if (*job->elsewhere)
+    if (job->culprit) {
+        const struct failed_round round = { job->workers,  job->size,         job->culprit,
+                                            &job->program, &job->error_files, &job->oom };
+
+        report_failure(&round, next);
+        if (restarts == 0)
+            report_upward(&round);
+        oom_watch_reset(&job->oom);
+    } else if (*job->elsewhere)
         log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
                  job->plan.world > 0 ? "; the workers here were stopped" : "", next);
     job->culprit = NULL;
@@ -287,8 +296,11 @@ static int start_workers(struct job *job)
     }
     for (int i = 0; i < job->size && code == 0; i++) {
         job->workers[i].rank = job->plan.base + i;
+        job->workers[i].attempt = job->plan.restarts;
         code = worker_start(&job->workers[i], &job->program, &env, &job->ignored,
                             job->plan.world > 1 ? &job->terminal : NULL, &job->guard);
+        if (code == 0)
+            deaths_watch(&job->deaths, &job->workers[i]);
         job->running += code == 0;
     }
     worker_env_destroy(&env);
@@ -362,16 +374,16 @@ static void worker_ended(struct job *job, struct worker *worker)
         job_event(job, LAST_WORKER_GONE);
 }
 
-/* Signals of one kind merge while they wait, and the first one's sender is
- * kept: of several deaths, `first` is the one that came first. */
-static void reap(struct job *job, pid_t first)
+/* SIGCHLDs merge while they wait: there may be several, or none any more. */
+static void reap(struct job *job)
 {
-    for (int i = 0; i < job->size; i++)
-        if (job->workers[i].pid == first && worker_check(&job->workers[i]))
-            worker_ended(job, &job->workers[i]);
-    for (int i = 0; i < job->size && job->state != DONE; i++)
-        if (worker_check(&job->workers[i]))
-            worker_ended(job, &job->workers[i]);
+    struct deaths *deaths = &job->deaths;
+    int count = deaths_collect(deaths);
+
+    if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
+        count = deaths_put_culprit_first(deaths, count, &job->error_files);
+    for (int i = 0; i < count; i++)
+        worker_ended(job, &job->workers[deaths->ended[i]]);
 }
 
 static void signals_ready(evutil_socket_t fd, short what, void *arg)
@@ -384,7 +396,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         const int number = (int)info.ssi_signo;
 
         if (number == SIGCHLD)
-            reap(job, (pid_t)info.ssi_pid);
+            reap(job);
         else if (sigismember(&job->options->signals.set, number) == 1) {
             if (job->state != STOPPING) /* later ones only hurry */
                 job->signal = number;
@@ -449,6 +461,11 @@ static int setup(struct job *job)
     }
     for (int i = 0; i < job->size; i++)
         worker_setup(&job->workers[i], i);
+    if (deaths_open(&job->deaths, job->workers, job->size) < 0) {
+        log_line(LOG_ERROR, "cannot watch %d workers: %s", job->size, strerror(errno));
+        return 1;
+    }
+    oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
@@ -474,6 +491,7 @@ static void tear_down(struct job *job)
 {
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
+    deaths_close(&job->deaths);
     error_files_remove(&job->error_files);
     guard_stop(&job->guard);
     if (job->nodes)
@@ -497,6 +515,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .state = MEETING,
                        .signal_fd = -1,
                        .meet.listener = -1,
+                       .deaths.epoll = -1,
                        .guard.pipe = -1 };
 
     job.code = setup(&job);

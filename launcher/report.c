@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - sentences about workers that ended. */
+/* report.c - sentences about workers that ended; what stands below them is in
+ * report_layout.c. */
 #include "launcher/report.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/core_file.h"
+#include "launcher/error_json.h"
+#include "launcher/report_layout.h"
 #include "runtime/log.h"
 
 #define LAST_LINES 20
+#define LONGEST_LINE 2000
 
 const char *report_signal(int number, char *text, size_t bytes)
 {
@@ -54,22 +62,6 @@ void report_ranks(const struct worker *workers, int size, int (*pick)(const stru
     }
 }
 
-/* Ended by the signal that ctrun sent, or obeyed it with an exit. */
-static int was_stopped(const struct worker *worker)
-{
-    return worker->asked != 0 && worker->asked != SIGKILL;
-}
-
-static int was_killed(const struct worker *worker)
-{
-    return worker->asked == SIGKILL;
-}
-
-static int failed_too(const struct worker *worker)
-{
-    return worker->asked == 0 && worker_failed(worker) && !worker->first_failed;
-}
-
 static void add_ranks(char *text, size_t bytes, const struct worker *workers, int size,
                       int (*pick)(const struct worker *worker), const char *fate)
 {
@@ -82,33 +74,101 @@ static void add_ranks(char *text, size_t bytes, const struct worker *workers, in
                  ranks, fate);
 }
 
-void report_failure(const struct worker *workers, int size, struct worker *culprit,
-                    const char *what_follows)
+void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
+                   size_t bytes)
 {
-    char cause[64], others[900] = "", first[2048];
-    const char *last = stream_last_lines(&culprit->err, LAST_LINES);
-    int used;
+    char cause[200], core[600] = "";
+
+    *text = '\0';
+    if (worker->how == CLD_DUMPED) {
+        core_file_find(worker, round->program->path, core, sizeof core);
+        snprintf(text, bytes, "core dumped: %s", core);
+    } else if (worker->how == CLD_KILLED && worker->code == SIGKILL && !was_killed(worker)) {
+        if (oom_killed(round->oom, cause, sizeof cause))
+            snprintf(text, bytes, "killed by the kernel: out of memory (%s)", cause);
+        else
+            snprintf(text, bytes, "SIGKILL from outside (ctrun sent none)");
+    }
+}
+
+static void sentence(const struct failed_round *round, const char *what_follows)
+{
+    const struct worker *culprit = round->culprit;
+    char cause[64], others[900] = "";
 
     report_cause(culprit, cause, sizeof cause);
-    add_ranks(others, sizeof others, workers, size, failed_too, "failed after it");
-    add_ranks(others, sizeof others, workers, size, was_stopped, "stopped by ctrun");
-    add_ranks(others, sizeof others, workers, size, was_killed,
+    add_ranks(others, sizeof others, round->workers, round->size, failed_too, "failed after it");
+    add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
+    add_ranks(others, sizeof others, round->workers, round->size, was_killed,
               "did not obey and had to be killed");
     log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", culprit->rank,
-             (int)culprit->pid, culprit->local_rank, cause, size > 1 ? ", first of all" : "",
+             (int)culprit->pid, culprit->local_rank, cause, round->size > 1 ? ", first of all" : "",
              others, what_follows);
+}
+
+static void add_last_words(struct text *out, struct worker *culprit)
+{
+    const char *last = stream_last_lines(&culprit->err, LAST_LINES);
+    char title[64];
+
     if (!*last)
         return;
-    used = snprintf(first, sizeof first, "ctrun: last words of rank %d:\n", culprit->rank);
-    if (write(STDERR_FILENO, first, (size_t)used) < 0)
-        return;
+    snprintf(title, sizeof title, "ctrun: last words of rank %d:\n", culprit->rank);
+    text_add(out, title, strlen(title));
     while (*last) {
         const size_t length = strcspn(last, "\n");
 
-        used = snprintf(first, sizeof first, "    | %.*s\n", (int)(length < 2000 ? length : 2000),
-                        last);
-        if (write(STDERR_FILENO, first, (size_t)used) < 0)
-            return;
+        text_add(out, "    | ", 6);
+        report_add_plain(out, last, length < LONGEST_LINE ? length : LONGEST_LINE);
+        text_add(out, "\n", 1);
         last += length + (last[length] == '\n');
     }
+}
+
+/* In one piece, so that nobody's lines come between ours. */
+static void show(const struct text *out)
+{
+    const char *data = out->data;
+    size_t left = out->used;
+
+    while (left > 0) {
+        const ssize_t wrote = write(STDERR_FILENO, data, left);
+
+        if (wrote < 0 && errno == EAGAIN) /* somebody made our terminal non-blocking */
+            poll(&(struct pollfd){ STDERR_FILENO, POLLOUT, 0 }, 1, -1);
+        else if (wrote < 0 && errno != EINTR)
+            return; /* nobody listens */
+        data += wrote > 0 ? wrote : 0;
+        left -= wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+void report_failure(const struct failed_round *round, const char *what_follows)
+{
+    struct text out = { 0 };
+
+    sentence(round, what_follows);
+    if (*what_follows)
+        report_add_short(&out, round);
+    else
+        report_add_blocks(&out, round);
+    add_last_words(&out, round->culprit);
+    show(&out);
+    free(out.data);
+}
+
+void report_upward(const struct failed_round *round)
+{
+    const struct worker *culprit = round->culprit;
+    const char *const to = getenv("TORCHELASTIC_ERROR_FILE");
+    struct error_json error;
+    char path[300];
+
+    if (!to || !*to)
+        return;
+    error_files_path(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
+    error_json_read(&error, path);
+    if (error.bytes && error_json_copy(&error, to, report_exit_code(culprit)) < 0)
+        log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));
+    error_json_free(&error);
 }

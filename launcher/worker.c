@@ -109,6 +109,7 @@ int worker_check(struct worker *worker)
     worker->running = 0;
     worker->how = info.si_code;
     worker->code = info.si_status;
+    worker->ended = time(NULL);
     return 1;
 }
 

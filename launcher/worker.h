@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "launcher/guard.h"
 #include "launcher/output.h"
@@ -20,6 +21,8 @@ struct worker {
         code;  /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
     int asked; /* the last signal that ctrun sent it; 0: none */
     int first_failed; /* the culprit */
+    int attempt;      /* rounds before this one: its error file's */
+    time_t ended;     /* when its end was noticed */
     struct stream out, err;
 };
 

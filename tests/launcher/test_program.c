@@ -6,16 +6,7 @@
 
 #include "launcher/error_files.c"
 #include "launcher/program.c"
-#include "launcher/report.c"
 #include "launcher/worker_env.c"
-
-/* Only reports of workers on a terminal have last words. */
-const char *stream_last_lines(struct stream *stream, int most)
-{
-    (void)stream;
-    (void)most;
-    return "";
-}
 
 static void rewrites_to(const char *text, const char *expected)
 {
@@ -146,36 +137,6 @@ static void the_environment_is_torchruns(void **state)
     worker_env_destroy(&env);
 }
 
-static int odd_or_large(const struct worker *worker)
-{
-    return worker->rank % 2 == 1 || worker->rank > 4;
-}
-
-static void sets_of_ranks_are_short(void **state)
-{
-    struct worker workers[8];
-    char text[64];
-
-    (void)state;
-    for (int i = 0; i < 8; i++)
-        workers[i] = (struct worker){ .rank = i };
-    report_ranks(workers, 8, odd_or_large, text, sizeof text);
-    assert_string_equal(text, "1,3,5-7");
-}
-
-static void causes_are_named(void **state)
-{
-    struct worker worker = { .how = CLD_EXITED, .code = 7 };
-    char text[64];
-
-    (void)state;
-    report_cause(&worker, text, sizeof text);
-    assert_string_equal(text, "exited with code 7");
-    worker = (struct worker){ .how = CLD_DUMPED, .code = SIGSEGV };
-    report_cause(&worker, text, sizeof text);
-    assert_string_equal(text, "died of SIGSEGV (core dumped)");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,8 +144,6 @@ int main(void)
         cmocka_unit_test(programs_are_executed_and_python_files_interpreted),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
-        cmocka_unit_test(sets_of_ranks_are_short),
-        cmocka_unit_test(causes_are_named),
     };
 
     unsetenv("PYTHON_EXEC");

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deaths.c - the truth about who died first, as far as the kernel tells it.
+ *
+ * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors
+ * in the order in which they became ready, and a pidfd becomes ready when its
+ * process has died: one epoll set of pidfds is a queue of the dead.
+ *
+ * Two things it can't know.  A dying process closes its sockets some time before it
+ * counts as dead, with a GPU up to seconds; a quick neighbour sees that, fails too
+ * and is dead earlier.  So of those found dead in one look, or dying, who was killed or
+ * crashed goes before those who left by themselves: an exit can be an answer to a
+ * death, SIGKILL can't.  And a Python exception is older than
+ * the death that follows it: @record notes its time in error.json, and the earlier one
+ * wins; since the others may be about to write theirs, they get the time that
+ * torchrun's polling would have given them. */
+#include "launcher/deaths.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/error_json.h"
+#include "runtime/clock.h"
+
+#define STRUCK_MS 1000
+#define STAMPS_MS 100
+
+int deaths_open(struct deaths *deaths, struct worker *workers, int size)
+{
+    *deaths = (struct deaths){ .workers = workers, .size = size };
+    deaths->epoll = epoll_create1(EPOLL_CLOEXEC);
+    deaths->pidfds = malloc((size_t)size * sizeof *deaths->pidfds);
+    deaths->ended = calloc((size_t)size, sizeof *deaths->ended);
+    for (int i = 0; deaths->pidfds && i < size; i++)
+        deaths->pidfds[i] = -1;
+    return deaths->epoll >= 0 && deaths->pidfds && deaths->ended ? 0 : -1;
+}
+
+static void forget(struct deaths *deaths, int i)
+{
+    if (deaths->pidfds[i] >= 0)
+        close(deaths->pidfds[i]);
+    deaths->pidfds[i] = -1;
+}
+
+void deaths_close(struct deaths *deaths)
+{
+    for (int i = 0; deaths->pidfds && i < deaths->size; i++)
+        forget(deaths, i);
+    if (deaths->epoll >= 0)
+        close(deaths->epoll);
+    free(deaths->pidfds);
+    free(deaths->ended);
+    deaths->epoll = -1;
+    deaths->pidfds = deaths->ended = NULL;
+}
+
+void deaths_watch(struct deaths *deaths, const struct worker *worker)
+{
+    const int i = (int)(worker - deaths->workers);
+    struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = (uint32_t)i };
+
+    forget(deaths, i);
+    deaths->pidfds[i] = (int)syscall(SYS_pidfd_open, worker->pid, 0);
+    if (deaths->pidfds[i] >= 0)
+        epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, deaths->pidfds[i], &event);
+}
+
+static int note(struct deaths *deaths, int count, int i)
+{
+    if (!worker_check(&deaths->workers[i]))
+        return count;
+    forget(deaths, i);
+    deaths->ended[count] = i;
+    return count + 1;
+}
+
+/* More than fit into one call come in the next, still in order. */
+static int collect(struct deaths *deaths, int count, int wait_ms)
+{
+    struct epoll_event events[64];
+    int got;
+
+    do {
+        got = epoll_wait(deaths->epoll, events, sizeof events / sizeof *events, wait_ms);
+        for (int i = 0; i < got; i++)
+            count = note(deaths, count, (int)events[i].data.u32);
+        wait_ms = 0;
+    } while (got > 0);
+    for (int i = 0; i < deaths->size; i++) /* those without a pidfd */
+        count = note(deaths, count, i);
+    return count;
+}
+
+int deaths_collect(struct deaths *deaths)
+{
+    return collect(deaths, 0, 0);
+}
+
+/* ---- Who failed first? ------------------------------------------------------ */
+
+/* What no program does in answer to a death.  (SIGABRT is: PyTorch's watchdog's.) */
+static int strikes(int number)
+{
+    return number == SIGKILL || number == SIGSEGV || number == SIGBUS || number == SIGILL
+           || number == SIGFPE || number == SIGSYS;
+}
+
+static int was_struck(const struct worker *worker)
+{
+    return !worker->running && worker->how != CLD_EXITED && strikes(worker->code);
+}
+
+/* Field 52 of /proc/<pid>/stat is the status that a process will have ended with; the
+ * kernel knows it when the end begins.  Field 2, the name, may hold anything. */
+static int is_being_struck(const struct worker *worker)
+{
+    char path[64], stat[1024], *at;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)worker->pid);
+    file = worker->running ? fopen(path, "re") : NULL;
+    if (!file)
+        return 0;
+    stat[fread(stat, 1, sizeof stat - 1, file)] = '\0';
+    fclose(file);
+    at = strrchr(stat, ')');
+    for (int field = 2; at && field < 52; field++)
+        at = strchr(at + 1, ' ');
+    return at && strikes(atoi(at) & 0x7f);
+}
+
+static int somebody_is_being_struck(const struct deaths *deaths)
+{
+    for (int i = 0; i < deaths->size; i++)
+        if (is_being_struck(&deaths->workers[i]))
+            return 1;
+    return 0;
+}
+
+static int somebody_runs(const struct deaths *deaths)
+{
+    for (int i = 0; i < deaths->size; i++)
+        if (deaths->workers[i].running)
+            return 1;
+    return 0;
+}
+
+static double timestamp(const struct worker *worker, const struct error_files *files)
+{
+    struct error_json error;
+    char path[300];
+    double stamp;
+
+    error_files_path(files, worker->attempt, worker->local_rank, path, sizeof path);
+    error_json_read(&error, path);
+    stamp = error.timestamp;
+    error_json_free(&error);
+    return stamp;
+}
+
+static int first_failed(const struct deaths *deaths, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (worker_failed(&deaths->workers[deaths->ended[i]]))
+            return i;
+    return -1;
+}
+
+static int first_struck(const struct deaths *deaths, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (was_struck(&deaths->workers[deaths->ended[i]]))
+            return i;
+    return -1;
+}
+
+static int first_by_timestamp(const struct deaths *deaths, int count, int first, double stamp,
+                              const struct error_files *files)
+{
+    for (int i = 0; i < count; i++) {
+        const struct worker *worker = &deaths->workers[deaths->ended[i]];
+        const double its = i != first && worker_failed(worker) ? timestamp(worker, files) : 0;
+
+        if (its > 0 && its < stamp) {
+            stamp = its;
+            first = i;
+        }
+    }
+    return first;
+}
+
+/* -1: nobody was. */
+static int wait_for_the_struck(struct deaths *deaths, int *count)
+{
+    const int64_t deadline = clock_ms() + STRUCK_MS;
+
+    while (somebody_is_being_struck(deaths) && clock_ms() < deadline)
+        *count = collect(deaths, *count, 5);
+    return first_struck(deaths, *count);
+}
+
+static int wait_for_timestamps(struct deaths *deaths, int *count, int first,
+                               const struct error_files *files)
+{
+    const double stamp = timestamp(&deaths->workers[deaths->ended[first]], files);
+    const int64_t deadline = clock_ms() + STAMPS_MS;
+
+    if (stamp == 0)
+        return first;
+    while (somebody_runs(deaths) && clock_ms() < deadline)
+        *count = collect(deaths, *count, 5);
+    return first_by_timestamp(deaths, *count, first, stamp, files);
+}
+
+int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files)
+{
+    const int first = first_failed(deaths, count);
+    int culprit, worker;
+
+    if (first < 0)
+        return count;
+    culprit = wait_for_the_struck(deaths, &count);
+    if (culprit < 0)
+        culprit = wait_for_timestamps(deaths, &count, first, files);
+    worker = deaths->ended[culprit];
+    memmove(deaths->ended + 1, deaths->ended, (size_t)culprit * sizeof *deaths->ended);
+    deaths->ended[0] = worker;
+    return count;
+}

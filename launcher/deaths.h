@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deaths.h - in which order the workers died, and which of them failed first. */
+#ifndef LAUNCHER_DEATHS_H
+#define LAUNCHER_DEATHS_H
+
+#include "launcher/error_files.h"
+#include "launcher/worker.h"
+
+struct deaths {
+    struct worker *workers;
+    int size;
+    int epoll;   /* -1: this kernel has no pidfd; then the order is that of the ranks */
+    int *pidfds; /* by worker; -1 */
+    int *ended;  /* workers that were found dead, the first one first */
+};
+
+/* -1 with errno.  deaths_close() is owed in both cases. */
+int deaths_open(struct deaths *deaths, struct worker *workers, int size);
+void deaths_close(struct deaths *deaths);
+
+/* Right after its start. */
+void deaths_watch(struct deaths *deaths, const struct worker *worker);
+
+/* Fills ->ended with those that were not there at the last call; how many. */
+int deaths_collect(struct deaths *deaths);
+
+/* Of ->ended, puts the worker that failed first in front.  Others may be waited for and
+ * are added: those that are being killed (1 s at most), and after a Python exception all
+ * (100 ms).  Before anybody was asked to stop.  How many there are now. */
+int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files);
+
+#endif
