@@ -53,6 +53,7 @@ struct job {
     sigset_t ignored;          /* dispositions that workers must not inherit */
     struct rlimit descriptors; /* that we were started with */
     struct program program;
+    struct wrapper wrapper;
     struct rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* of this round */
@@ -297,6 +298,7 @@ static int start_workers(struct job *job)
     for (int i = 0; i < job->size && code == 0; i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->plan.restarts;
+        worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
         code = worker_start(&job->workers[i], &job->program, &env, &job->ignored,
                             job->plan.world > 1 ? &job->terminal : NULL, &job->guard);
         if (code == 0)
@@ -469,6 +471,7 @@ static int setup(struct job *job)
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
+        || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = setup_loop(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
@@ -504,6 +507,7 @@ static void tear_down(struct job *job)
     }
     if (job->signal_fd >= 0)
         close(job->signal_fd);
+    wrapper_free(&job->wrapper);
     free(job->workers);
 }
 

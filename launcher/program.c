@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.c - from the words after the options to something that exec takes.
  *
- *   *.py, -m            $PYTHON_EXEC, else python, else python3; with -u
- *   a/b                 that file: executed if it is executable, else python
- *   b                   along PATH, then in the working directory
- *   --no-python         executed, whatever it is
+ *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
+ *   a/b                    that file: executed if it is executable, else python
+ *   b                      along PATH, then in the working directory
+ *   --no-python            executed, whatever it is
  *
  * All looking happens here, once, so that a misspelt name is one sentence and
  * not one death per worker. */
@@ -33,13 +33,16 @@ static int executable(const char *path)
     return access(path, X_OK) < 0 ? errno : 0;
 }
 
-/* As the shell: the first executable file of that name; EACCES when there are
- * only others. */
-static int search_path(const char *name, char *found, size_t size)
+/* EACCES when there are only files that can't be executed. */
+int program_search(const char *name, char *found, size_t size)
 {
     const char *path = getenv("PATH");
     int cause = ENOENT;
 
+    if (strchr(name, '/')) {
+        snprintf(found, size, "%s", name);
+        return executable(found);
+    }
     for (const char *at = path && *path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
         const char *colon = strchrnul(at, ':');
         int here;
@@ -72,11 +75,7 @@ static int find_python(struct program *program, int module)
         program->leading[1] = "-u";
         program->leading[2] = module ? "-m" : NULL;
         program->rewritten_from = 0;
-        if (strchr(name, '/')) {
-            snprintf(program->path, sizeof program->path, "%s", name);
-            cause = executable(name);
-        } else
-            cause = search_path(name, program->path, sizeof program->path);
+        cause = program_search(name, program->path, sizeof program->path);
         if (cause == 0)
             return 0;
         if (i < 0) {
@@ -90,7 +89,7 @@ static int find_python(struct program *program, int module)
     return 127;
 }
 
-static int refuse(const char *name, int cause)
+int program_refuse(const char *name, int cause)
 {
     if (cause == ENOENT && !strchr(name, '/'))
         log_line(LOG_ERROR,
@@ -110,6 +109,7 @@ static int python_file(const char *name)
     return length > 3 && !strcmp(name + length - 3, ".py");
 }
 
+/* --run-path is stronger than --no-python, as with torchrun. */
 int program_find(struct program *program, const struct options *options)
 {
     const char *name = options->program[0];
@@ -118,24 +118,25 @@ int program_find(struct program *program, const struct options *options)
     program->words = options->program;
     program->leading[0] = NULL;
     program->rewritten_from = 1;
-    if (options->module)
+    program->tells_rank = options->legacy_launch && !options->use_env;
+    if (options->module && !options->run_path)
         return find_python(program, 1);
-    if (!options->no_python && python_file(name)) {
+    if (options->run_path || (!options->no_python && python_file(name))) {
         /* With $PYTHON_EXEC the file may be one that only that interpreter sees
          * (of a container, say): it is left to complain. */
         if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC"))
-            return refuse(name, errno);
+            return program_refuse(name, errno);
         return find_python(program, 0);
     }
     if (!strchr(name, '/'))
-        cause = search_path(name, program->path, sizeof program->path);
+        cause = program_search(name, program->path, sizeof program->path);
     if (cause != 0 && (strchr(name, '/') || (!options->no_python && access(name, F_OK) == 0))) {
         snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./", name);
         cause = executable(program->path);
         if (cause == EACCES && !options->no_python)
             return find_python(program, 0);
     }
-    return cause ? refuse(name, cause) : 0;
+    return cause ? program_refuse(name, cause) : 0;
 }
 
 static int in_identifier(char c)
@@ -179,18 +180,19 @@ size_t program_rewrite(const char *text, const char *local_rank, char *to)
 
 char **program_argv(const struct program *program, int local_rank)
 {
-    char rank[16], *text, **argv;
-    size_t count = 0, bytes = 0;
+    char rank[16], told[32], *text, **argv;
+    size_t count = 0, bytes = sizeof told;
     int i;
 
     snprintf(rank, sizeof rank, "%d", local_rank);
+    snprintf(told, sizeof told, "--local-rank=%d", local_rank);
     for (i = 0; program->leading[i]; i++)
         count++;
     for (i = 0; program->words[i]; i++, count++)
         bytes += program_rewrite(program->words[i], rank, NULL) + strlen(program->words[i]) + 1;
-    if (!(argv = malloc((count + 1) * sizeof *argv + bytes)))
+    if (!(argv = malloc((count + 2) * sizeof *argv + bytes)))
         return NULL;
-    text = (char *)(argv + count + 1);
+    text = (char *)(argv + count + 2);
     count = 0;
     for (i = 0; program->leading[i]; i++)
         argv[count++] = (char *)(uintptr_t)program->leading[i];
@@ -198,6 +200,10 @@ char **program_argv(const struct program *program, int local_rank)
         argv[count++] = i < program->rewritten_from ? program->words[i] : text;
         if (i >= program->rewritten_from)
             text += program_rewrite(program->words[i], rank, text) + 1;
+        if (i == 0 && program->tells_rank) {
+            argv[count++] = strcpy(text, told);
+            text += strlen(told) + 1;
+        }
     }
     argv[count] = NULL;
     return argv;

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/foreground.h"
+
 /* An ignored signal stays ignored over exec, and a program that ignores SIGINT
  * could not be stopped by it.  Then the mask: nothing may be blocked. */
 static int signals_as_new(const sigset_t *ignored)
@@ -27,6 +29,14 @@ static int signals_as_new(const sigset_t *ignored)
     return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* One kill() reaches its whole tree. */
+static int group_of_its_own(const struct spawn_args *args)
+{
+    if (!args->foreground)
+        return setsid();
+    return setpgid(0, 0) < 0 ? -1 : foreground_give(getpid());
+}
+
 /* Runs in the child.  *cause lies in the parent's memory, which is ours until the
  * exec.  Where vfork is a fork (some emulators) nobody reads it, hence the exit codes. */
 static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
@@ -34,7 +44,7 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
     /* Before the program can do anything, even kill us: see guard.c. */
     if (args->announce)
         atomic_store(args->announce, getpid());
-    if (setsid() >= 0                            /* one kill() reaches its whole tree */
+    if (group_of_its_own(args) >= 0
         && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 /* it dies if ctrun does */
         && getppid() == parent                   /* and ctrun had not died before that */
         && (args->out < 0 || dup2(args->out, STDOUT_FILENO) >= 0)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/foreground.h"
 #include "launcher/spawn.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -34,6 +35,12 @@ static int open_streams(struct worker *worker, struct terminal *terminal, int *o
     return 0;
 }
 
+void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world)
+{
+    worker->wrapper = wrapper_has(wrapper, worker->rank, world) ? wrapper : NULL;
+    worker->foreground = worker->wrapper && wrapper_has_one(wrapper, world) && foreground_is_ours();
+}
+
 static int refuse(const struct worker *worker, const struct program *program, int execed)
 {
     const int cause = errno;
@@ -45,7 +52,8 @@ static int refuse(const struct worker *worker, const struct program *program, in
                                    : "");
         return 1;
     }
-    log_line(LOG_ERROR, "cannot run %s: %s%s", program->path, strerror(cause),
+    log_line(LOG_ERROR, "cannot run %s: %s%s",
+             worker->wrapper ? worker->wrapper->path : program->path, strerror(cause),
              cause == ENOEXEC  ? ": it is no program for this machine; a script needs a first "
                                  "line such as #!/bin/sh"
              : cause == ENOENT ? ": the interpreter that it names is missing"
@@ -61,11 +69,18 @@ int worker_start(struct worker *worker, const struct program *program, const str
                                .err = -1,
                                .announce = guard_place(guard, worker->local_rank),
                                .ignored = ignored,
+                               .foreground = worker->foreground,
                                .descriptors = env->round->descriptors };
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
     int execed = 0, code = 0;
 
+    if (worker->wrapper) {
+        argv = wrapper_argv(worker->wrapper, program->path, argv);
+        args.path = worker->wrapper->path;
+    }
+    if (worker->foreground)
+        terminal = NULL; /* it writes there itself */
     args.argv = argv;
     args.envp = envp;
     worker->pid = 0;
@@ -77,9 +92,12 @@ int worker_start(struct worker *worker, const struct program *program, const str
     if (worker->pid > 0) {
         worker->group = worker->pid;
         worker->running = 1;
+        worker->lent = worker->foreground;
     } else {
         code = refuse(worker, program, execed);
         worker->pid = 0;
+        if (worker->foreground)
+            foreground_take();
     }
     if (args.out >= 0)
         close(args.out);
@@ -96,6 +114,8 @@ void worker_signal(struct worker *worker, int number)
         return;
     if (number != SIGCONT && number != SIGWINCH && number != SIGUSR1 && number != SIGUSR2)
         worker->asked = number;
+    if (number == SIGCONT && worker->foreground && !worker->lent)
+        worker->lent = foreground_continued(worker->pid);
     kill(-worker->group, number);
 }
 
@@ -103,10 +123,15 @@ int worker_check(struct worker *worker)
 {
     siginfo_t info = { .si_pid = 0 };
 
+    if (worker->foreground && worker->running)
+        worker->lent = foreground_stopped(worker->pid, worker->lent);
     if (!worker->running || waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0
         || info.si_pid == 0)
         return 0;
     worker->running = 0;
+    if (worker->lent)
+        foreground_take();
+    worker->lent = 0;
     worker->how = info.si_code;
     worker->code = info.si_status;
     worker->ended = time(NULL);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "launcher/exec_on.h"
 #include "launcher/guard.h"
 #include "launcher/output.h"
 #include "launcher/program.h"
@@ -20,13 +21,19 @@ struct worker {
     int how,
         code;  /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
     int asked; /* the last signal that ctrun sent it; 0: none */
-    int first_failed; /* the culprit */
-    int attempt;      /* rounds before this one: its error file's */
-    time_t ended;     /* when its end was noticed */
+    int first_failed;              /* the culprit */
+    int attempt;                   /* rounds before this one: its error file's */
+    time_t ended;                  /* when its end was noticed */
+    const struct wrapper *wrapper; /* what it runs under; NULL: nothing */
+    int foreground, lent;          /* is it to have our terminal? has it? */
     struct stream out, err;
 };
 
 void worker_setup(struct worker *worker, int rank);
+
+/* Before its start: puts it under the command of --exec-on, if its rank is named there.  Alone
+ * there it also gets the terminal that ctrun has. */
+void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world);
 
 /* 0, or ctrun's exit code and the sentence is said; then nothing of it is left. */
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,

@@ -66,6 +66,48 @@ static void programs_are_executed_and_python_files_interpreted(void **state)
     unsetenv("PYTHON_EXEC");
 }
 
+static void run_path_is_python_whatever_the_name(void **state)
+{
+    static char *words[] = { "/etc/passwd", "x", NULL };
+    struct options options = { .run_path = 1, .no_python = 1, .program = words };
+    char **argv;
+
+    (void)state;
+    setenv("PYTHON_EXEC", "/bin/echo", 1);
+    assert_int_equal(program_find(&found, &options), 0);
+    argv = program_argv(&found, 0);
+    assert_string_equal(argv[0], "/bin/echo");
+    assert_string_equal(argv[1], "-u");
+    assert_string_equal(argv[2], "/etc/passwd");
+    free(argv);
+    unsetenv("PYTHON_EXEC");
+}
+
+/* As python -m torch.distributed.launch does it, behind the script or the module. */
+static void the_old_launcher_tells_the_rank_first(void **state)
+{
+    static char *words[] = { "mod", "$local_rank", "b", NULL };
+    struct options options = { .module = 1, .legacy_launch = 1, .program = words };
+    static const char *const expected[] = { "/bin/echo",       "-u", "-m", "mod",
+                                            "--local-rank=12", "12", "b" };
+    char **argv;
+
+    (void)state;
+    setenv("PYTHON_EXEC", "/bin/echo", 1);
+    assert_int_equal(program_find(&found, &options), 0);
+    argv = program_argv(&found, 12);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(argv[i], expected[i]);
+    assert_null(argv[7]);
+    free(argv);
+    options.use_env = 1;
+    assert_int_equal(program_find(&found, &options), 0);
+    argv = program_argv(&found, 12);
+    assert_string_equal(argv[4], "12");
+    free(argv);
+    unsetenv("PYTHON_EXEC");
+}
+
 static void missing_is_127_and_not_executable_126(void **state)
 {
     (void)state;
@@ -142,6 +184,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(local_rank_and_double_dollar_are_replaced),
         cmocka_unit_test(programs_are_executed_and_python_files_interpreted),
+        cmocka_unit_test(run_path_is_python_whatever_the_name),
+        cmocka_unit_test(the_old_launcher_tells_the_rank_first),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
     };

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/foreground.c"
 #include "launcher/lines.c"
 #include "launcher/nproc.c"
 #include "launcher/spawn.c"
@@ -101,7 +102,12 @@ static pid_t start(const char *path, char *const *argv, int *execed)
 {
     static char *envp[] = { NULL };
     static sigset_t ignored;
-    const struct spawn_args args = { path, argv, envp, -1, -1, NULL, &ignored, NULL };
+    const struct spawn_args args = { .path = path,
+                                     .argv = argv,
+                                     .envp = envp,
+                                     .out = -1,
+                                     .err = -1,
+                                     .ignored = &ignored };
 
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGINT);

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# --exec-on: ranks that run under another command; one alone gets the terminal.
+. "$(dirname "$0")/lib.sh"
+
+run --nproc-per-node=3 --exec-on="1:env WRAPPED='a  b'" sh -c 'echo "$RANK:${WRAPPED:-}"'
+expect "the named rank runs under the command" is "$(sorted "$out")" $'0:\n1:a  b\n2:'
+run --nproc-per-node=2 --exec-on='*:env A=1' -m nosuch.module
+expect "the program is found before, as without" has "$err" "No module named"
+echo 'import sys; print(sys.argv)' >args.py
+run --exec-on='0:env -u X' args.py '$local_rank'
+expect "Python and its arguments too" is "$out" "['args.py', '0']"
+run --nproc-per-node=2 --exec-on='@last:nosuch --args' sh -c 'echo ran'
+expect "a command that is missing: 127, and nothing ran" is "$code $out" "127 "
+expect "and it is said" has "$err" "cannot run nosuch: No such file or directory"
+run --exec-on='0:/etc/passwd' true
+expect "one that can't be executed: 126" is "$code" 126
+run --exec-on="0:gdb 'a" true
+expect "an open quote is wrong usage" is "$code" 2
+
+python3 - "$CTRUN" <<'END'
+# A terminal of our own, with ctrun as a job of a small shell.
+import os, pty, select, signal, sys, time
+
+ctrun = sys.argv[1]
+failed = 0
+
+
+def expect(name, holds, seen=""):
+    global failed
+    print(("ok   " if holds else "FAIL ") + name + ("" if holds else ": " + repr(seen)))
+    failed |= not holds
+
+
+def until(fd, *words):
+    """Reads until all words were seen, at most 20 s."""
+    seen = b""
+    end = time.time() + 20
+    while time.time() < end and not all(w in seen for w in words):
+        if select.select([fd], [], [], 0.1)[0]:
+            try:
+                more = os.read(fd, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            seen += more
+    return seen
+
+
+def begin(command):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp("bash", ["bash", "--norc", "-i"])
+    os.write(fd, b"PS1='' PS2=''; stty -echo; set +o history; echo re''ady\n")
+    until(fd, b"ready")
+    os.write(fd, command.encode() + b"\n")
+    return pid, fd
+
+
+def end(pid, fd):
+    os.write(fd, b"\nexit\n")
+    until(fd, b"exit")
+    os.close(fd)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+# The command: a program that reads the terminal, survives Ctrl-C, and ends at a word.
+open("debugger", "w").write("""#!/usr/bin/env python3
+import os, signal, sys
+signal.signal(signal.SIGINT, lambda *a: print("interrupted", flush=True))
+print("terminal", os.tcgetpgrp(0) == os.getpgrp(), os.isatty(1), flush=True)
+for line in sys.stdin:
+    print("read", line.strip(), flush=True)
+    if line.strip() == "quit":
+        sys.exit(7)
+""")
+os.chmod("debugger", 0o755)
+
+pid, fd = begin(ctrun + " --nproc-per-node=2 --exec-on=1:./debugger sleep 60; echo code=$?")
+seen = until(fd, b"terminal True True")
+expect("one rank has the terminal", b"terminal True True" in seen, seen)
+os.write(fd, b"hello\n")
+seen = until(fd, b"read hello")
+expect("it reads", b"read hello" in seen, seen)
+os.write(fd, b"\x03")
+seen = until(fd, b"interrupted")
+expect("Ctrl-C is its own", b"interrupted" in seen and b"code=" not in seen, seen)
+os.write(fd, b"\x1a")
+seen = until(fd, b"Stopped")
+expect("Ctrl-Z gives the shell its terminal", b"Stopped" in seen, seen)
+os.write(fd, b"fg; echo code=$?\n")
+until(fd, b"--exec-on")
+os.write(fd, b"again\n")
+seen = until(fd, b"read again")
+expect("fg goes on with it", b"read again" in seen, seen)
+os.write(fd, b"quit\n")
+seen = until(fd, b"code=")
+expect("its end is the job's", b"code=7" in seen, seen)
+os.write(fd, b"echo she''ll\n")
+seen = until(fd, b"shell")
+expect("the shell has the terminal again", b"shell" in seen, seen)
+end(pid, fd)
+
+pid, fd = begin(ctrun + " --nproc-per-node=2 --exec-on='*:./debugger' true </dev/tty; echo code=$?")
+seen = until(fd, b"terminal", b"code=")
+expect("several ranks have none", b"terminal True" not in seen, seen)
+os.write(fd, b"\x03")
+until(fd, b"code=")
+end(pid, fd)
+sys.exit(failed)
+END
+[ $? = 0 ] || failed=1
+finish
