@@ -111,12 +111,29 @@ static int take_value(struct cmdline *line, int option, const char *attached)
     return 0;
 }
 
+/* As soon as it is met, like --help: no program is needed, and no job.ini is in the way. */
+static enum outcome show_completion(struct cmdline *line)
+{
+    const struct option_row *row = option_row(OPTION_PRINT_COMPLETION);
+    struct why why;
+
+    if (row->parse(line->options->settings[OPTION_PRINT_COMPLETION].text,
+                   (char *)line->options + row->field, &why)
+        == 0)
+        return OPTIONS_SHOW_COMPLETION;
+    snprintf(line->error, line->size, "--%s: %s", row->name, why.text);
+    return OPTIONS_WRONG;
+}
+
 static enum outcome take(struct cmdline *line, int option, const char *attached)
 {
     const struct option_row *row = option_row(option);
 
-    if (row->value)
-        return take_value(line, option, attached) < 0 ? OPTIONS_WRONG : OPTIONS_RUN;
+    if (row->value) {
+        if (take_value(line, option, attached) < 0)
+            return OPTIONS_WRONG;
+        return option == OPTION_PRINT_COMPLETION ? show_completion(line) : OPTIONS_RUN;
+    }
     if (attached) {
         snprintf(line->error, line->size, "--%s: ignored explicit argument '%s': it is a switch",
                  row->name, attached);

@@ -143,6 +143,7 @@ enum outcome {
     OPTIONS_RUN,
     OPTIONS_SHOW_HELP,
     OPTIONS_SHOW_VERSION,
+    OPTIONS_SHOW_COMPLETION,
     OPTIONS_WRONG,  /* usage: ctrun ends with 2 */
     OPTIONS_REFUSED /* a value that can't be: with 1, as torchrun */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "launcher/program.h"
+#include "launcher/shell_words.h"
 #include "launcher/worker_env.h"
 
 static void line(const char *name, const char *value, const char *source, const char *why)
@@ -57,6 +58,12 @@ static void explain_variables(const struct options *options, int size)
     }
 }
 
+static void print_word(const char *word)
+{
+    putchar(' ');
+    shell_quote(stdout, word);
+}
+
 int explain(const struct options *options, const struct meeting *meeting, int size,
             const char *why_size)
 {
@@ -76,12 +83,12 @@ int explain(const struct options *options, const struct meeting *meeting, int si
     fflush(stdout);
     if ((code = program_find(&program, options)) != 0)
         return code;
-    printf("%-20s %s", "executes", program.path);
-    for (int i = 0; program.leading[i]; i++)
-        if (i > 0)
-            printf(" %s", program.leading[i]);
+    printf("%-20s ", "executes");
+    shell_quote(stdout, program.path);
+    for (int i = 1; program.leading[0] && program.leading[i]; i++)
+        print_word(program.leading[i]);
     for (int i = program.leading[0] ? 0 : 1; program.words[i]; i++)
-        printf(" %s", program.words[i]);
+        print_word(program.words[i]);
     printf("\n");
     return 0;
 }

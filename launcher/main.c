@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "config/completion.h"
 #include "config/options.h"
+#include "launcher/dry_run.h"
 #include "launcher/explain.h"
 #include "launcher/job.h"
 #include "launcher/nproc.h"
@@ -51,7 +53,7 @@ static int run(const struct options *options)
                  conflict->line, conflict->key);
         return 2;
     }
-    if (!options->explain)
+    if (!options->explain && !options->dry_run)
         signals_block(options);
     size = nproc_count(&options->nproc, why, sizeof why);
     if (size == 0) {
@@ -60,6 +62,8 @@ static int run(const struct options *options)
     }
     if (options->explain)
         return explain(options, &meeting, size, why);
+    if (options->dry_run)
+        return dry_run(options, &meeting, size);
     if (meeting.warning)
         log_line(LOG_WARN, "%s", meeting.warning);
     if (*options->signals.unknown)
@@ -91,6 +95,10 @@ int main(int argc, char **argv)
         break;
     case OPTIONS_SHOW_VERSION:
         printf("ctrun %s\n", CT_VERSION);
+        code = 0;
+        break;
+    case OPTIONS_SHOW_COMPLETION:
+        completion_print(stdout, options.print_completion);
         code = 0;
         break;
     case OPTIONS_WRONG:

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* completion.h - what makes a shell complete ctrun's options. */
+#ifndef CONFIG_COMPLETION_H
+#define CONFIG_COMPLETION_H
+
+#include <stdio.h>
+
+/* shell: bash, zsh or tcsh. */
+void completion_print(FILE *out, const char *shell);
+
+#endif

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# --run-path, -m and --legacy-launch; --dry-run; --print-completion.
+. "$(dirname "$0")/lib.sh"
+python=$(command -v python || command -v python3) || exit 77
+
+cat >script <<'END'
+import os, sys
+print(os.environ["LOCAL_RANK"], __name__, sys.argv[1:])
+sys.exit(int(os.environ.get("CODE", 0)))
+END
+run --run-path script a b
+expect "--run-path runs a Python file of any name" is "$out" "0 __main__ ['a', 'b']"
+run --run-path --no-python script
+expect "and beats --no-python" is "$out" "0 __main__ []"
+CODE=3 run --run-path script
+expect "its exit code is ours" is "$code" 3
+run --run-path missing
+expect "a missing file: 127" is "$code" 127
+
+mkdir pkg && cp script pkg/__main__.py
+run -m pkg x
+expect "-m runs a package, found in the working directory" is "$out" "0 __main__ ['x']"
+run --nproc-per-node=2 --legacy-launch --run-path script q
+expect "--legacy-launch tells the local rank first" is "$(sorted "$out")" "0 __main__ ['--local-rank=0', 'q']"$'\n'"1 __main__ ['--local-rank=1', 'q']"
+run --legacy-launch -m pkg q
+expect "to modules too" is "$out" "0 __main__ ['--local-rank=0', 'q']"
+run --legacy-launch --use-env -m pkg q
+expect "not with --use-env" is "$out" "0 __main__ ['q']"
+
+# What --dry-run prints is a command: run by a shell, it finds the variables and words of a run.
+cat >show <<'END'
+#!/bin/sh
+echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $OMP_NUM_THREADS $*"
+END
+chmod +x show
+run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
+ran=$(sorted "$out")
+run --dry-run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
+expect "--dry-run ends with 0" is "$code" 0
+expect "runs nothing" lacks "$out" "127.0.0.1 1 it"
+expect "and prints commands that do the same" is "$(sorted "$(sh <<<"$out")")" "$ran"
+run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29500 ./show
+expect "nobody is looked up" is "$code" 0
+expect "a node knows its ranks" has "$out" "# rank 1 of 2"
+run --dry-run nosuchprogram
+expect "a program that is missing: 127" is "$code" 127
+run --dry-run --exec-on=0:nosuch ./show
+expect "a command that is missing too" is "$code" 127
+run --dry-run --exec-on='0:env A=1' ./show
+expect "--exec-on is in it" matches "$out" "/env A=1 ./show"
+
+run --print-completion bash
+expect "--print-completion needs no program" is "$code" 0
+complete_bash=$out
+expect "bash takes it" has "$(bash -c 'source <(echo "$1"); complete -p ctrun' - "$out")" "_ctrun ctrun"
+run --help
+for option in $(grep -oE '^  (-., )?--[a-z-]+(, --[a-z-]+)?' <<<"$out" | grep -oE -e '--[a-z-]+'); do
+    expect "$option is completed" has "$complete_bash" " $option "
+done
+
+# completed WORDS...: what bash offers for the last of them.
+completed() {
+    bash -c 'source <(echo "$1"); shift; COMP_WORDS=(ctrun "$@") COMP_CWORD=$#; _ctrun; echo "${COMPREPLY[*]}"' - "$complete_bash" "$@"
+}
+expect "names" is "$(completed --rdzv-b)" "--rdzv-backend"
+expect "values" is "$(completed --rdzv-backend '')" "static c10d"
+expect "values after =" is "$(completed --numa-binding = so)" "socket"
+expect "values of the underscored spelling" is "$(completed --rdzv_backend s)" "static"
+expect "the program's words are files" is "$(completed --nproc-per-node 2 ./show sc)" "script"
+expect "files of an option" is "$(completed --job sc)" "script"
+
+run --print-completion=fish
+expect "another shell is wrong usage" is "$code" 2
+echo 'nonsense' >job.ini
+for shell in zsh tcsh; do
+    run --print-completion $shell
+    expect "$shell, whatever lies here" is "$code" 0
+    if command -v $shell >/dev/null; then
+        echo "$out" >completion
+        said=$($shell -f -c "$([ $shell = zsh ] && echo 'autoload -U compinit; compinit -u -D;') source ./completion && echo fine" 2>&1)
+        expect "$shell takes it" is "$said" fine
+    fi
+done
+finish
