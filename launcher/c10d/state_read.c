@@ -15,7 +15,9 @@
 #include "launcher/c10d/pickle.h"
 #include "launcher/c10d/utc.h"
 
-enum { OTHERS_MOST = 8 << 20, ATTRIBUTES_MOST = 64 };
+/* OTHERS_MOST: written out in full, and read again, they must fit into a pickle's memory
+ * beside C10D_NODES_MOST nodes. */
+enum { OTHERS_MOST = 3 << 19, ATTRIBUTES_MOST = 64 };
 
 struct reader {
     struct c10d_state state;
