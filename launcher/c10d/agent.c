@@ -69,6 +69,8 @@ struct c10d_agent {
     struct c10d_assignment assignment;
     struct restarts restarts;
     int restarted;
+    int again;     /* the failure of this round, here, is followed by another one */
+    int64_t round; /* the last we had workers in; -1: none yet */
     int in_round;
 };
 
@@ -283,10 +285,10 @@ static void link_to_host(struct c10d_agent *a)
 
 /* ---- A round ------------------------------------------------------------------------- */
 
-/* What the first failure of this round was, if it was told: 0, and text holds it. */
+/* What the first failure of our last round was, if it was told: 0, and text holds it. */
 static int failure_of(struct c10d_agent *a, char *text, size_t size, struct failure *failure)
 {
-    char *value = c10d_peek(&a->session, a->session.state.round, "ct/failed");
+    char *value = a->round < 0 ? NULL : c10d_peek(&a->session, a->round, "ct/failed");
     int status = -1;
 
     if (value) {
@@ -304,13 +306,21 @@ static void tell_failure(struct c10d_agent *a, const struct failure *f)
     void *first;
     size_t first_size;
 
-    c10d_key(&a->session, a->session.state.round, "ct/failed", key, sizeof key);
+    c10d_key(&a->session, a->round, "ct/failed", key, sizeof key);
     size =
         snprintf(text, sizeof text, "%d %d %d %.900s", f->rank, f->code, f->may_restart, f->what);
     if (ct_store_compare_set(a->session.store, key, "", 0, text, (size_t)size, &first, &first_size)
         == CT_OK)
         free(first);
     changed(a);
+}
+
+/* At once, while our workers are still being stopped: the others can stop theirs. */
+static void decide_and_tell(struct c10d_agent *a, struct failure failure)
+{
+    a->again = failure.may_restart && restarts_take(&a->restarts, clock_ms());
+    failure.may_restart = a->again;
+    tell_failure(a, &failure);
 }
 
 /* NULL: nothing has happened to the others that ends this round. */
@@ -406,10 +416,10 @@ static enum c10d_end watch_round(struct c10d_agent *a)
         char text[NODE_TEXT];
         const char *why;
 
+        if (how != C10D_LOST && orders.failure.code && !told++)
+            decide_and_tell(a, orders.failure);
         if (orders.ended || orders.quit)
             return how;
-        if (how != C10D_LOST && orders.failure.code && !told++)
-            tell_failure(a, &orders.failure);
         if (how != C10D_LOST && c10d_pulse(&a->session) == C10D_LOST) {
             how = C10D_LOST;
             post_stop(a, a->session.why);
@@ -480,15 +490,6 @@ static int exit_barrier(struct c10d_agent *a)
     return 0;
 }
 
-/* The failure was here, or one that we were told of: its code is the job's. */
-static void end_failed(struct c10d_agent *a, const struct failure *failure, int here)
-{
-    tell_failure(a, failure);
-    if (c10d_close_job(&a->session) != C10D_DONE)
-        log_line(LOG_WARN, "the others could not be told that the job is over: %s", a->session.why);
-    post_over(a, failure->code, here ? "" : failure->what);
-}
-
 /* 1: the next round. */
 static int after_round(struct c10d_agent *a, enum c10d_end how)
 {
@@ -502,36 +503,40 @@ static int after_round(struct c10d_agent *a, enum c10d_end how)
         return 0;
     }
     if (how == C10D_LOST || orders.quit) {
-        post_over(a, 1, a->session.why);
+        post_over(a, orders.failure.code ? orders.failure.code : 1, a->session.why);
+        return 0;
+    }
+    if (orders.failure.code && !a->again) {
+        if (c10d_close_job(&a->session) != C10D_DONE)
+            log_line(LOG_WARN, "the others could not be told that the job is over: %s",
+                     a->session.why);
+        post_over(a, orders.failure.code, "");
         return 0;
     }
     if (orders.failure.code) {
-        failure = orders.failure;
-        failure.what = orders.what;
-        if (failure.may_restart && restarts_take(&a->restarts, clock_ms())) {
-            a->restarted++;
-            return 1;
-        }
-        failure.may_restart = 0;
-        end_failed(a, &failure, 1);
-        return 0;
+        a->restarted++;
+        return 1;
     }
     if (how == C10D_DONE)
         return exit_barrier(a);
-    if (!a->session.state.closed)
-        return 1;
-    if (failure_of(a, text, sizeof text, &failure) == 0)
+    if (failure_of(a, text, sizeof text, &failure) == 0 && !failure.may_restart) {
         post_over(a, failure.code, failure.what);
-    else
-        post_over(a, 1, "another node has ended the job");
-    return 0;
+        return 0;
+    }
+    return 1; /* and if the job is closed, that is said there */
 }
 
 /* There is no next round: why? */
 static void end_outside(struct c10d_agent *a, enum c10d_end end)
 {
     const int signalled = orders_now(a).signalled;
+    struct failure failure;
+    char text[NODE_TEXT];
 
+    if (end == C10D_CLOSED && failure_of(a, text, sizeof text, &failure) == 0) {
+        post_over(a, failure.code, failure.what);
+        return;
+    }
     if (end == C10D_SPARED)
         log_line(LOG_WARN, "%s", a->session.why);
     if (end == C10D_STOPPED || end == C10D_LATE)
@@ -556,6 +561,7 @@ static void live(struct c10d_agent *a)
             return;
         }
         a->in_round = 1;
+        a->round = a->session.state.round;
         post_round(a);
         end = watch_round(a);
         end = (enum c10d_end)after_round(a, end);
@@ -614,6 +620,7 @@ static void setup_session(struct c10d_agent *a)
                                 .keep_alive_interval = conf->keep_alive_interval * SECOND_US,
                                 .keep_alive_max_attempt = conf->keep_alive_max_attempt };
     a->restarts.limit = options->max_restarts;
+    a->round = -1;
 }
 
 struct c10d_agent *c10d_agent_start(const struct c10d_config *config)

@@ -102,12 +102,9 @@ static pid_t start(const char *path, char *const *argv, int *execed)
 {
     static char *envp[] = { NULL };
     static sigset_t ignored;
-    const struct spawn_args args = { .path = path,
-                                     .argv = argv,
-                                     .envp = envp,
-                                     .out = -1,
-                                     .err = -1,
-                                     .ignored = &ignored };
+    const struct spawn_args args = {
+        .path = path, .argv = argv, .envp = envp, .out = -1, .err = -1, .ignored = &ignored
+    };
 
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGINT);
