@@ -29,6 +29,7 @@
 #include "launcher/report.h"
 #include "launcher/signals.h"
 #include "launcher/worker.h"
+#include "runtime/clock.h"
 #include "runtime/log.h"
 
 enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
@@ -221,10 +222,15 @@ static void kill_workers(struct job *job)
 /* The round is over: nothing of it stays. */
 static void clear_workers(struct job *job)
 {
+    int64_t deadline;
+
     event_del(&job->grace);
     arrivals_stop(&job->arrivals);
     for (int i = 0; i < job->size; i++)
-        worker_clear(&job->workers[i], &job->guard);
+        worker_kill_rest(&job->workers[i], &job->guard);
+    deadline = clock_ms() + 200;
+    for (int i = 0; i < job->size; i++)
+        worker_clear(&job->workers[i], deadline);
     terminal_wipe(&job->terminal);
 }
 

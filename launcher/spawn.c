@@ -8,7 +8,6 @@
 #include "launcher/spawn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

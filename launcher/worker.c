@@ -138,22 +138,21 @@ int worker_check(struct worker *worker)
     return 1;
 }
 
-void worker_clear(struct worker *worker, const struct guard *guard)
+void worker_kill_rest(struct worker *worker, const struct guard *guard)
 {
-    const pid_t group = worker->group;
+    if (worker->group <= 0)
+        return;
+    kill(-worker->group, SIGKILL);
+    guard_remove(guard, worker->local_rank);
+    while (waitpid(worker->group, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
 
+void worker_clear(struct worker *worker, int64_t deadline)
+{
+    while (worker->group > 0 && kill(-worker->group, 0) == 0 && clock_ms() < deadline)
+        usleep(500);
     worker->group = 0;
-    if (group > 0) {
-        const int64_t deadline = clock_ms() + 200;
-
-        kill(-group, SIGKILL);
-        guard_remove(guard, worker->local_rank);
-        while (waitpid(group, NULL, 0) < 0 && errno == EINTR)
-            continue;
-        /* Somebody else's children now: gone in a moment, but not at once. */
-        while (kill(-group, 0) == 0 && clock_ms() < deadline)
-            usleep(500);
-    }
     stream_close(&worker->out);
     stream_close(&worker->err);
 }

@@ -4,6 +4,7 @@
 #define LAUNCHER_WORKER_H
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -42,7 +43,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
 /* To its whole process group, while it runs. */
 void worker_signal(struct worker *worker, int number);
 
-/* 1: it has just ended.  It stays a zombie until worker_clear(), so that its pid,
+/* 1: it has just ended.  It stays a zombie until worker_kill_rest(), so that its pid,
  * the name of its group, can't come to mean somebody else's. */
 int worker_check(struct worker *worker);
 
@@ -56,8 +57,11 @@ static inline int worker_exit_code(const struct worker *worker)
     return worker->how == CLD_EXITED ? worker->code : 128 + worker->code;
 }
 
-/* After its end: kills what it left behind in its group, shows its last output. */
-void worker_clear(struct worker *worker, const struct guard *guard);
+/* After its end, for all workers and then for all: kills what it left behind in its group;
+ * waits for that (somebody else's children now: gone in a moment, but not at once, and where
+ * PID 1 reaps nobody never) and shows its last output. */
+void worker_kill_rest(struct worker *worker, const struct guard *guard);
+void worker_clear(struct worker *worker, int64_t deadline);
 void worker_free(struct worker *worker);
 
 #endif
