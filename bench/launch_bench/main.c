@@ -2,7 +2,7 @@
 /* main.c - what does it cost to start and to end a job?
  *
  *   launch_bench [--quick] MODE NAME=COMMAND...
- *   launch_bench floor N PROGRAM [ARGUMENT]
+ *   launch_bench floor|sessions N PROGRAM [ARGUMENT]
  *
  * A COMMAND is a launcher and its options, separated by spaces, with %d for the
  * number of workers; the program is added.  A mode goes round the launchers, one run
@@ -11,7 +11,8 @@
  *
  *   case=wall/64 unit=ms launcher=ctrun median=20.1 min=18.0 runs=31
  *
- * floor is a launcher that does nothing but posix_spawn() and waitpid(). */
+ * floor is a launcher that does nothing but posix_spawn() and waitpid(); sessions
+ * gives each worker a session of its own besides. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static const struct {
 static _Noreturn void usage(void)
 {
     fprintf(stderr, "usage: launch_bench [--quick] MODE NAME=COMMAND...\n"
-                    "       launch_bench floor N PROGRAM [ARGUMENT]\nmodes:");
+                    "       launch_bench floor|sessions N PROGRAM [ARGUMENT]\nmodes:");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         fprintf(stderr, " %s", modes[i].name);
     fprintf(stderr, "\n");
@@ -88,8 +89,8 @@ int main(int argc, char **argv)
     struct bench bench = { 0 };
     int at = 1;
 
-    if (argc >= 4 && !strcmp(argv[1], "floor"))
-        return spawn_loop(argv + 2);
+    if (argc >= 4 && (!strcmp(argv[1], "floor") || !strcmp(argv[1], "sessions")))
+        return spawn_loop(argv + 2, *argv[1] == 's');
     bench.quick = argc > at && !strcmp(argv[at], "--quick");
     at += bench.quick;
     for (size_t i = 0; argc > at && i < sizeof modes / sizeof *modes; i++)

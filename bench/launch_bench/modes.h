@@ -18,6 +18,6 @@ void memory(struct bench *bench);
 void idle(struct bench *bench);
 
 /* floor.c: what no launcher can do without */
-int spawn_loop(char **words);
+int spawn_loop(char **words, int sessions);
 
 #endif
