@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# hosts.sh - hosts on one machine: each a network, a host name and an /etc/hosts of its own.
+#   hosts N [WIRE]       h0 ... h(N-1) at 10.77.0.1 ... on one switch; fails without the right.
+#                        WIRE PID... makes eth0 for the networks of PIDs, instead of a switch
+#   ${on[I]} COMMAND...  COMMAND on host I, in the folder where `hosts` was called; it becomes
+#                        COMMAND, so $! and kill are COMMAND's
+#   cut I; plug I        takes the cable of host I out of the switch, and puts it back
+#   no_hosts             they are gone
+# A host is what a sleeping process holds by its namespaces, and so is the switch:
+# nothing of it is seen outside, two runs at a time can't meet, and however the
+# script ends, its sleepers die with it and the networks with them.
+on=() held=()
+
+# holder COMMAND...: in the background until we end; $!, once it says "up".
+holder() {
+    local line= from
+    exec {from}< <(exec setpriv --pdeathsig KILL "$@" </dev/null 2>/dev/null)
+    held+=($!)
+    read -r line <&"$from"
+    exec {from}<&-
+    [ "$line" = up ]
+}
+
+# asleep NAMESPACES SCRIPT WORDS...: SCRIPT runs in them, which are then held.
+asleep() {
+    local namespaces=$1 script=$2
+    shift 2
+    holder unshare $namespaces sh -c "{ $script; } >&2 && echo up && exec sleep 1000000 >&-" sh "$@"
+}
+
+hosts() {
+    local n=$1 wire=${2:-} i files
+    files=$(mktemp -d) || return
+    printf '127.0.0.1 localhost\n::1 localhost\n' >"$files/hosts"
+    for ((i = 0; i < n; i++)); do echo "10.77.0.$((i + 1)) h$i"; done >>"$files/hosts"
+    echo 'hosts: files' >"$files/nsswitch.conf" # or a name server is asked that nobody reaches
+    make_hosts "$n" "$files" "$wire"
+    i=$?
+    rm -rf "$files" # but what is mounted lives on
+    [ $i -eq 0 ] || no_hosts
+    return $i
+}
+
+make_hosts() {
+    local n=$1 files=$2 wire=$3 i pids=()
+    for ((i = 0; i < n; i++)); do
+        asleep '-m -u -n' 'mount --bind $1/hosts /etc/hosts && hostname $2 && ip link set lo up &&
+            mount --bind $1/nsswitch.conf /etc/nsswitch.conf' "$files" h$i || return
+        pids[i]=$!
+        on[i]="nsenter --target $! --mount --uts --net --wd"
+    done
+    if [ -n "$wire" ]; then
+        holder $wire "${pids[@]}" || return
+    else
+        asleep -n 'ip link add br0 type bridge && ip link set br0 up' || return
+        at_switch="nsenter --target $! --net"
+    fi
+    for ((i = 0; i < n; i++)); do
+        [ -n "$wire" ] || {
+            $at_switch ip link add h$i type veth peer name eth0 netns "${pids[i]}" &&
+                $at_switch ip link set h$i master br0 up
+        } || return
+        ${on[i]} ip addr add 10.77.0.$((i + 1))/24 dev eth0 && ${on[i]} ip link set eth0 up || return
+    done
+} 2>/dev/null
+
+cut() { $at_switch ip link set "h$1" down; }
+plug() { $at_switch ip link set "h$1" up; }
+
+no_hosts() {
+    [ ${#held[@]} -eq 0 ] || { kill -KILL "${held[@]}"; wait "${held[@]}"; }
+    held=() on=()
+} 2>/dev/null
