@@ -31,9 +31,15 @@ static struct round round_of(const struct options *options, const struct meeting
     static const struct secret kept = { .bytes = "<secret>", .size = 8 }, none = { .size = 0 };
     const int nodes = meeting->kind == MEET_DYNAMIC ? options->nnodes.min : options->nnodes.max;
 
+    const int node = meeting->kind == MEET_STATIC ? options->node_rank : 0;
+
     return (struct round){ .size = size,
-                           .base = meeting->kind == MEET_STATIC ? options->node_rank * size : 0,
+                           .base = node * size,
                            .world = nodes * size,
+                           .role_base = node * size,
+                           .role_world = nodes * size,
+                           .node = node,
+                           .nodes = nodes,
                            .address = meeting->host,
                            .port = meeting->port,
                            .run_id = meeting->kind != MEET_ALONE && *options->rdzv_id

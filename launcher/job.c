@@ -25,6 +25,7 @@
 #include "launcher/arrivals.h"
 #include "launcher/deaths.h"
 #include "launcher/nodes.h"
+#include "launcher/orphans.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
@@ -62,6 +63,7 @@ struct job {
     struct oom_watch oom;
     struct deaths deaths;
     struct guard guard;
+    struct orphans orphans;
     struct terminal terminal;
     struct arrivals arrivals;
     enum job_state state;
@@ -223,6 +225,7 @@ static void kill_workers(struct job *job)
 static void clear_workers(struct job *job)
 {
     int64_t deadline;
+    int left;
 
     event_del(&job->grace);
     arrivals_stop(&job->arrivals);
@@ -231,7 +234,11 @@ static void clear_workers(struct job *job)
     deadline = clock_ms() + 200;
     for (int i = 0; i < job->size; i++)
         worker_clear(&job->workers[i], deadline);
+    left = job->plan.generation ? orphans_kill(&job->orphans, job->guard.pid, job->plan.generation)
+                                : 0;
     terminal_wipe(&job->terminal);
+    if (left > 0)
+        log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
 /* Starting again is said with the failure that it follows. */
@@ -382,8 +389,21 @@ static void worker_ended(struct job *job, struct worker *worker)
         job_event(job, LAST_WORKER_GONE);
 }
 
-/* SIGCHLDs merge while they wait: there may be several, or none any more. */
-static void reap(struct job *job)
+static int is_known(const void *arg, pid_t pid)
+{
+    const struct job *job = arg;
+
+    if (pid == job->guard.pid)
+        return 1;
+    for (int i = 0; i < job->size; i++)
+        if (job->workers[i].group == pid)
+            return 1;
+    return 0;
+}
+
+/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
+ * was kept. */
+static void reap(struct job *job, pid_t first)
 {
     struct deaths *deaths = &job->deaths;
     int count = deaths_collect(deaths);
@@ -392,6 +412,8 @@ static void reap(struct job *job)
         count = deaths_put_culprit_first(deaths, count, &job->error_files);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[deaths->ended[i]]);
+    if (!is_known(job, first))
+        orphans_reap(is_known, job);
 }
 
 static void signals_ready(evutil_socket_t fd, short what, void *arg)
@@ -404,7 +426,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         const int number = (int)info.ssi_signo;
 
         if (number == SIGCHLD)
-            reap(job);
+            reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1) {
             if (job->state != STOPPING) /* later ones only hurry */
                 job->signal = number;
@@ -474,6 +496,7 @@ static int setup(struct job *job)
         return 1;
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
+    orphans_adopt(&job->orphans);
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
