@@ -11,8 +11,8 @@
  * crashed goes before those who left by themselves: an exit can be an answer to a
  * death, SIGKILL can't.  And a Python exception is older than
  * the death that follows it: @record notes its time in error.json, and the earlier one
- * wins; since the others may be about to write theirs, they get the time that
- * torchrun's polling would have given them. */
+ * wins, though Python may take long to end after it; since the others may be about to
+ * write theirs, they get the time that torchrun's polling would have given them. */
 #include "launcher/deaths.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@
 #include "runtime/clock.h"
 
 #define STRUCK_MS 1000
-#define STAMPS_MS 100
+#define NOTES_MS 100
+#define EARLIER_MS 2000
 
 int deaths_open(struct deaths *deaths, struct worker *workers, int size)
 {
@@ -152,17 +153,29 @@ static int somebody_runs(const struct deaths *deaths)
     return 0;
 }
 
-static double timestamp(const struct worker *worker, const struct error_files *files)
+/* What it left in error.json about when. */
+struct note {
+    double timestamp, written; /* 0: there is none */
+};
+
+static struct note note_of(const struct worker *worker, const struct error_files *files)
 {
     struct error_json error;
+    struct note note;
     char path[300];
-    double stamp;
 
     error_files_path(files, worker->attempt, worker->local_rank, path, sizeof path);
     error_json_read(&error, path);
-    stamp = error.timestamp;
+    note = (struct note){ error.timestamp, error.timestamp > 0 ? error.written : 0 };
     error_json_free(&error);
-    return stamp;
+    return note;
+}
+
+static int is_earlier(struct note note, struct note than)
+{
+    if (note.timestamp == 0 || note.timestamp == than.timestamp)
+        return note.timestamp > 0 && note.written < than.written;
+    return note.timestamp < than.timestamp;
 }
 
 static int first_failed(const struct deaths *deaths, int count)
@@ -181,21 +194,6 @@ static int first_struck(const struct deaths *deaths, int count)
     return -1;
 }
 
-static int first_by_timestamp(const struct deaths *deaths, int count, int first, double stamp,
-                              const struct error_files *files)
-{
-    for (int i = 0; i < count; i++) {
-        const struct worker *worker = &deaths->workers[deaths->ended[i]];
-        const double its = i != first && worker_failed(worker) ? timestamp(worker, files) : 0;
-
-        if (its > 0 && its < stamp) {
-            stamp = its;
-            first = i;
-        }
-    }
-    return first;
-}
-
 /* -1: nobody was. */
 static int wait_for_the_struck(struct deaths *deaths, int *count)
 {
@@ -206,17 +204,38 @@ static int wait_for_the_struck(struct deaths *deaths, int *count)
     return first_struck(deaths, *count);
 }
 
-static int wait_for_timestamps(struct deaths *deaths, int *count, int first,
-                               const struct error_files *files)
+/* Runs, but has written its note before: it is on its way out. */
+static int somebody_failed_earlier(const struct deaths *deaths, struct note note,
+                                   const struct error_files *files)
 {
-    const double stamp = timestamp(&deaths->workers[deaths->ended[first]], files);
-    const int64_t deadline = clock_ms() + STAMPS_MS;
+    for (int i = 0; i < deaths->size; i++)
+        if (deaths->workers[i].running && is_earlier(note_of(&deaths->workers[i], files), note))
+            return 1;
+    return 0;
+}
 
-    if (stamp == 0)
+static int wait_for_notes(struct deaths *deaths, int *count, int first,
+                          const struct error_files *files)
+{
+    const int64_t now = clock_ms();
+    struct note note = note_of(&deaths->workers[deaths->ended[first]], files);
+
+    if (note.timestamp == 0)
         return first;
-    while (somebody_runs(deaths) && clock_ms() < deadline)
+    while (somebody_runs(deaths)
+           && (clock_ms() < now + NOTES_MS
+               || (clock_ms() < now + EARLIER_MS && somebody_failed_earlier(deaths, note, files))))
         *count = collect(deaths, *count, 5);
-    return first_by_timestamp(deaths, *count, first, stamp, files);
+    for (int i = 0; i < *count; i++) {
+        const struct worker *worker = &deaths->workers[deaths->ended[i]];
+        const struct note its = worker_failed(worker) ? note_of(worker, files) : (struct note){ 0 };
+
+        if (is_earlier(its, note)) {
+            note = its;
+            first = i;
+        }
+    }
+    return first;
 }
 
 int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files)
@@ -228,7 +247,7 @@ int deaths_put_culprit_first(struct deaths *deaths, int count, const struct erro
         return count;
     culprit = wait_for_the_struck(deaths, &count);
     if (culprit < 0)
-        culprit = wait_for_timestamps(deaths, &count, first, files);
+        culprit = wait_for_notes(deaths, &count, first, files);
     worker = deaths->ended[culprit];
     memmove(deaths->ended + 1, deaths->ended, (size_t)culprit * sizeof *deaths->ended);
     deaths->ended[0] = worker;

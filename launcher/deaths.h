@@ -25,8 +25,9 @@ void deaths_watch(struct deaths *deaths, const struct worker *worker);
 int deaths_collect(struct deaths *deaths);
 
 /* Of ->ended, puts the worker that failed first in front.  Others may be waited for and
- * are added: those that are being killed (1 s at most), and after a Python exception all
- * (100 ms).  Before anybody was asked to stop.  How many there are now. */
+ * are added: those that are being killed (1 s at most), after a Python exception all (100 ms)
+ * and those that had one earlier (2 s).  Before anybody was asked to stop.  How many there are now.
+ */
 int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files);
 
 #endif

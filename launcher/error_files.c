@@ -63,7 +63,8 @@ void error_files_attempt(const struct error_files *files, int attempt)
         return;
     mkdir(path_of(files, attempt, -1, "").text, 0700);
     for (int i = 0; i < files->workers; i++)
-        mkdir(path_of(files, attempt, i, "").text, 0700);
+        if (mkdir(path_of(files, attempt, i, "").text, 0700) < 0) /* a round without a restart */
+            unlink(path_of(files, attempt, i, "/error.json").text);
 }
 
 void error_files_path(const struct error_files *files, int attempt, int worker, char *path,

@@ -74,7 +74,8 @@ static int slurp(struct error_json *error, const char *path)
             close(fd);
         return -1;
     }
-    error->bytes = malloc(LARGEST + 1);
+    error->written = (double)file.st_mtim.tv_sec + (double)file.st_mtim.tv_nsec / 1e9;
+    error->bytes = calloc(1, LARGEST + 2); /* ends with a 0 */
     while (error->bytes && error->size <= LARGEST
            && (got = read(fd, error->bytes + error->size, LARGEST + 1 - error->size)) > 0)
         error->size += (size_t)got;

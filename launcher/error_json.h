@@ -16,7 +16,8 @@ struct error_json {
     char *text; /* traceback, else message; the first bytes if ERROR_RAW; else NULL */
     int structured;
     double timestamp; /* seconds; 0: none */
-    char *bytes;      /* the file */
+    double written;   /* the file's own time, finer: PyTorch's are whole seconds */
+    char *bytes;      /* the file, and a 0 behind it */
     size_t size;
     char why[256]; /* ERROR_BROKEN, ERROR_RAW */
 };

@@ -24,6 +24,7 @@
 
 #include "launcher/arrivals.h"
 #include "launcher/deaths.h"
+#include "launcher/events.h"
 #include "launcher/nodes.h"
 #include "launcher/orphans.h"
 #include "launcher/rendezvous.h"
@@ -62,6 +63,7 @@ struct job {
     struct error_files error_files;
     struct oom_watch oom;
     struct deaths deaths;
+    struct events events;
     struct guard guard;
     struct orphans orphans;
     struct terminal terminal;
@@ -70,6 +72,7 @@ struct job {
     struct worker *workers;
     int size, running;
     struct worker *culprit;    /* of this round, here: the first that failed */
+    struct worker *blamed;     /* the culprit that the job ended for */
     struct worker *failed;     /* the one that just has */
     int lost;                  /* in this round, here: with --on-failure=continue */
     char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
@@ -145,6 +148,11 @@ static void grace(struct job *job, int seconds)
 
 static void stop_workers(struct job *job)
 {
+    char why[64] = "";
+
+    if (job->culprit)
+        snprintf(why, sizeof why, "rank %d failed", job->culprit->rank);
+    events_stopping(&job->events, SIGTERM, job->culprit ? why : job->elsewhere);
     signal_workers(job, SIGTERM);
     grace(job, job->options->shutdown_timeout);
 }
@@ -202,6 +210,7 @@ static void forward_and_stop(struct job *job)
              job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
              job->options->shutdown_timeout);
     job->culprit = NULL;
+    events_stopping(&job->events, job->signal, "ctrun was told to stop");
     signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
     tell_signal(job);
@@ -241,6 +250,12 @@ static void clear_workers(struct job *job)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
+static struct failed_round failed_round(struct job *job, struct worker *culprit)
+{
+    return (struct failed_round){ job->workers,  job->size,         culprit,
+                                  &job->program, &job->error_files, &job->oom };
+}
+
 /* Starting again is said with the failure that it follows. */
 static void say_what_failed(struct job *job, int restarts)
 {
@@ -250,12 +265,10 @@ static void say_what_failed(struct job *job, int restarts)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
     if (job->culprit) {
-        const struct failed_round round = { job->workers,  job->size,         job->culprit,
-                                            &job->program, &job->error_files, &job->oom };
+        const struct failed_round round = failed_round(job, job->culprit);
 
         report_failure(&round, next);
-        if (restarts == 0)
-            report_upward(&round);
+        job->blamed = restarts == 0 ? job->culprit : NULL;
         oom_watch_reset(&job->oom);
     } else if (*job->elsewhere)
         log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
@@ -308,15 +321,17 @@ static int start_workers(struct job *job)
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
-    for (int i = 0; i < job->size && code == 0; i++) {
+    for (int i = 0; i < job->size; i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->plan.restarts;
         worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
         code = worker_start(&job->workers[i], &job->program, &env, &job->ignored,
                             job->plan.world > 1 ? &job->terminal : NULL, &job->guard);
-        if (code == 0)
-            deaths_watch(&job->deaths, &job->workers[i]);
-        job->running += code == 0;
+        if (code != 0)
+            break;
+        deaths_watch(&job->deaths, &job->workers[i]);
+        events_worker_started(&job->events, &job->workers[i]);
+        job->running++;
     }
     worker_env_destroy(&env);
     return code;
@@ -327,8 +342,11 @@ static void start_round(struct job *job)
 {
     int code;
 
-    if (job->plan.restarts > 0)
+    if (job->plan.restarts > 0) {
         say_what_failed(job, job->plan.restarts);
+        events_restarted(&job->events, &job->plan, job->options->max_restarts.most);
+    }
+    events_round_began(&job->events, &job->plan);
     job->running = job->lost = 0;
     code = start_workers(job);
     if (code == 0) {
@@ -368,14 +386,23 @@ static void on_over(void *arg, int code, const char *why)
     job_event(job, OVER);
 }
 
-static const struct nodes_hooks nodes_hooks = { .round = on_round,
-                                                .stop = on_stop,
-                                                .over = on_over };
+static void on_member(void *arg, int node, int there)
+{
+    events_node(&((struct job *)arg)->events, node, there);
+}
+
+static const struct nodes_hooks nodes_hooks = {
+    .round = on_round, .member = on_member, .stop = on_stop, .over = on_over
+};
 
 /* ---- Events ------------------------------------------------------------ */
 
 static void worker_ended(struct job *job, struct worker *worker)
 {
+    const struct failed_round round = failed_round(job, job->culprit);
+
+    events_worker_ended(&job->events, &round, worker,
+                        !job->culprit || job->options->on_failure.go_on);
     job->running--;
     if (worker_failed(worker) && job->state == RUNNING) {
         job->failed = worker;
@@ -497,6 +524,8 @@ static int setup(struct job *job)
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
     orphans_adopt(&job->orphans);
+    if (events_open(&job->events, job->options, job->meeting) < 0)
+        return 1;
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
@@ -505,6 +534,7 @@ static int setup(struct job *job)
         || (code = setup_loop(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
+    events_job_started(&job->events, job->meet.run_id, job->size);
     error_files_create(&job->error_files, job->size, job->options->max_restarts.most);
     if (guard_start(&job->guard, job->size, &job->error_files) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
@@ -519,11 +549,29 @@ static int setup(struct job *job)
     return job->nodes ? 0 : 1;
 }
 
+/* Who started us may want to know it as torchrun would have told it. */
+static void pass_on(struct job *job)
+{
+    const struct failed_round round = failed_round(job, job->blamed);
+    char fault[1200] = "";
+
+    if (job->code != 0)
+        log_last_error(fault, sizeof fault);
+    if (job->code != 0 && job->signal)
+        snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
+    if (job->blamed)
+        report_upward(&round);
+    else if (job->code != 0)
+        report_own_fault(fault);
+    events_job_ended(&job->events, job->code, &round, fault);
+}
+
 static void tear_down(struct job *job)
 {
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
     deaths_close(&job->deaths);
+    events_close(&job->events);
     error_files_remove(&job->error_files);
     guard_stop(&job->guard);
     if (job->nodes)
@@ -549,6 +597,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .signal_fd = -1,
                        .meet.listener = -1,
                        .deaths.epoll = -1,
+                       .events.fd = -1,
                        .guard.pipe = -1 };
 
     job.code = setup(&job);
@@ -557,6 +606,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
         if (job.state != DONE)
             store_server_run(job.meet.server, job.base);
     }
+    pass_on(&job);
     tear_down(&job);
     return job.code;
 }

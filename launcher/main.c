@@ -10,6 +10,7 @@
 #include "launcher/explain.h"
 #include "launcher/job.h"
 #include "launcher/nproc.h"
+#include "launcher/report.h"
 #include "launcher/signals.h"
 #include "launcher/worker_env.h"
 #include "runtime/error.h"
@@ -30,6 +31,8 @@ static void fill_standard_descriptors(void)
 static int refuse(const char *error, int code)
 {
     log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
+    if (code == 1) /* as torchrun: an error of usage is the user's own */
+        report_own_fault(error);
     return code;
 }
 
@@ -58,6 +61,7 @@ static int run(const struct options *options)
     size = nproc_count(&options->nproc, why, sizeof why);
     if (size == 0) {
         log_line(LOG_ERROR, "--nproc-per-node=gpu: %s", why);
+        report_own_fault(why);
         return 1;
     }
     if (options->explain)

@@ -27,6 +27,7 @@ struct nodes_hooks {
     void (*round)(void *job, const struct plan *plan);
     void (*stop)(void *job, const char *why);
     void (*over)(void *job, int code, const char *why);
+    void (*member)(void *job, int node, int there); /* another node came, or was lost */
 };
 
 /* Each kind of node starts with this. */

@@ -48,6 +48,7 @@ static void lose_host(struct agent *a, const char *why)
     link_close(&a->host);
     log_line(LOG_ERROR, "%s", why);
     snprintf(a->lost, sizeof a->lost, "%s", why);
+    a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running)
         a->nodes.hooks->stop(a->nodes.job, why);
     else

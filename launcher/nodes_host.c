@@ -343,6 +343,7 @@ static void take_join(struct host *h, struct store_agent *agent, const char *tex
     else {
         h->members[node] = (struct member){ .joined = 1, .workers = workers, .agent = agent };
         snprintf(h->members[node].role, sizeof h->members->role, "%.*s", role, text + at + 1);
+        h->nodes.hooks->member(h->nodes.job, node, 1);
         start_when_all_are_there(h);
     }
 }
@@ -408,6 +409,8 @@ static void on_left(void *arg, struct store_agent *agent)
     if (from < 0)
         return;
     h->members[from].agent = NULL;
+    if (h->phase != IS_OVER)
+        h->nodes.hooks->member(h->nodes.job, from, 0);
     if (h->phase == GATHERING) { /* it may come again */
         h->members[from].joined = 0;
     } else if (h->phase == IS_OVER) {

@@ -125,8 +125,7 @@ static void add_last_words(struct text *out, struct worker *culprit)
     }
 }
 
-/* In one piece, so that nobody's lines come between ours. */
-static void show(const struct text *out)
+void report_show(const struct text *out)
 {
     const char *data = out->data;
     size_t left = out->used;
@@ -153,8 +152,16 @@ void report_failure(const struct failed_round *round, const char *what_follows)
     else
         report_add_blocks(&out, round);
     add_last_words(&out, round->culprit);
-    show(&out);
+    report_show(&out);
     free(out.data);
+}
+
+void report_own_fault(const char *what)
+{
+    const char *const to = getenv("TORCHELASTIC_ERROR_FILE");
+
+    if (to && *to && error_json_write(to, what) < 0)
+        log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));
 }
 
 void report_upward(const struct failed_round *round)

@@ -26,6 +26,9 @@ void report_failure(const struct failed_round *round, const char *what_follows);
  * TORCHELASTIC_ERROR_FILE of its own. */
 void report_upward(const struct failed_round *round);
 
+/* And so is what ctrun itself failed of. */
+void report_own_fault(const char *what);
+
 /* "0,2-3" of the workers for which pick says yes; "" if for none. */
 void report_ranks(const struct worker *workers, int size, int (*pick)(const struct worker *worker),
                   char *text, size_t bytes);
@@ -39,6 +42,9 @@ void report_detail(const struct failed_round *round, const struct worker *worker
 
 /* "SIGTERM" */
 const char *report_signal(int number, char *text, size_t bytes);
+
+/* On stderr in one piece, so that nobody's lines come between ours. */
+void report_show(const struct text *out);
 
 /* Ended by the signal that ctrun sent, or obeyed it with an exit. */
 static inline int was_stopped(const struct worker *worker)

@@ -14,6 +14,7 @@ static const char *const names[] = { "none", "error", "warn", "info", "debug" };
 static _Atomic int threshold = -1; /* -1: the environment was not looked at yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char speaker[32] = "ct"; /* under lock */
+static char fault[1200];        /* likewise */
 
 static int level_from_environment(int unless_set)
 {
@@ -41,6 +42,13 @@ void log_line(enum log_level level, const char *format, ...)
     int used, more;
     va_list args;
 
+    if (level == LOG_ERROR) {
+        pthread_mutex_lock(&lock);
+        va_start(args, format);
+        vsnprintf(fault, sizeof fault, format, args);
+        va_end(args);
+        pthread_mutex_unlock(&lock);
+    }
     if (atomic_load(&threshold) < 0)
         atomic_store(&threshold, level_from_environment(LOG_NONE));
     if ((int)level > atomic_load(&threshold))
@@ -55,4 +63,11 @@ void log_line(enum log_level level, const char *format, ...)
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, (size_t)used) < 0)
         return; /* nobody listens: nothing to be done about it */
+}
+
+void log_last_error(char *text, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(text, size, "%s", fault);
+    pthread_mutex_unlock(&lock);
 }

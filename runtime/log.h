@@ -2,6 +2,8 @@
 #ifndef RUNTIME_LOG_H
 #define RUNTIME_LOG_H
 
+#include <stddef.h>
+
 /* CT_LOG=error|warn|info|debug; unset: nothing.  ctrun sets its own default. */
 enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
@@ -10,5 +12,8 @@ void log_setup(const char *who, enum log_level unless_set);
 
 /* One line on stderr in one write: "who: text".  A newline is added. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The newest text of LOG_ERROR, whether it was shown or not; "": none. */
+void log_last_error(char *text, size_t size);
 
 #endif
