@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT_MS 10000
+#define LIMIT_MS 20000
 #define SLOW_MS 400
 #define MOST_HANGS 2
 #define MOST_WORDS 32
