@@ -2,9 +2,9 @@
 /* arrivals.c - the rank that never comes.
  *
  * Each rank of libct notes its arrival in the store before it waits for the
- * others.  Once a second, until all have: when some came and 5 s later others
- * had not, one line names them; again every 30 s.  A program that does not use
- * libct never arrives, and nothing is said. */
+ * others.  Once somebody has come to the store we look once a second until all have: when
+ * some came and 5 s later others had not, one line names them; again every 30 s.  A program
+ * that does not use libct never arrives: nothing is said, and soon we look no more. */
 #include "launcher/arrivals.h"
 
 #include <event2/event.h>
@@ -15,6 +15,8 @@
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+
+#define QUIET_LOOKS 10 /* nobody has arrived, and nobody came: it is another kind of program */
 
 static void look_again(struct arrivals *arrivals)
 {
@@ -69,7 +71,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (int i = 0; i < arrivals->size; i++)
         arrived += rendezvous_arrived(arrivals->meet, arrivals->workers[i].rank);
-    if (arrived == arrivals->size)
+    if (arrived == arrivals->size || (arrived == 0 && ++arrivals->quiet > QUIET_LOOKS))
         return;
     look_again(arrivals);
     if (arrived > 0 && !arrivals->first) {
@@ -89,14 +91,25 @@ void arrivals_setup(struct arrivals *arrivals, struct event_base *base,
     evtimer_assign(&arrivals->tick, base, tick, arrivals);
 }
 
+static void somebody_came(void *arg)
+{
+    struct arrivals *arrivals = arg;
+
+    arrivals->quiet = 0;
+    if (!event_pending(&arrivals->tick, EV_TIMEOUT, NULL))
+        look_again(arrivals);
+}
+
 void arrivals_start(struct arrivals *arrivals)
 {
     arrivals->first = arrivals->say = 0;
-    if (arrivals->size > 1)
-        look_again(arrivals);
+    if (arrivals->size > 1 && arrivals->meet->server)
+        store_server_on_guest(arrivals->meet->server, somebody_came, arrivals);
 }
 
 void arrivals_stop(struct arrivals *arrivals)
 {
     event_del(&arrivals->tick);
+    if (arrivals->meet->server)
+        store_server_on_guest(arrivals->meet->server, NULL, NULL);
 }

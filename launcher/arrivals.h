@@ -13,6 +13,7 @@ struct arrivals {
     const struct rendezvous *meet;
     const struct worker *workers;
     int size;
+    int quiet;     /* looks since somebody last came to the store */
     int64_t first; /* when an arrival was first seen; 0: none yet */
     int64_t say;   /* when to speak next */
 };

@@ -51,6 +51,8 @@ struct store_server {
     uint32_t questions; /* asked of agents so far */
     const struct store_agent_hooks *hooks;
     void *hooks_arg;
+    void (*came)(void *arg); /* NULL: nobody wants to know */
+    void *came_arg;
     struct conn *current; /* the one that is fed: its answers gather in `answers` */
     size_t answers_size;
     struct {

@@ -227,6 +227,8 @@ static void on_acceptable(evutil_socket_t listener, short what, void *arg)
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
             welcome(s, fd);
+        if (fd >= 0 && s->came)
+            s->came(s->came_arg);
     }
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         refuse_one(s);
@@ -359,6 +361,12 @@ int store_server_clients(struct store_server *server)
 int store_server_has(const struct store_server *server, const char *wire_key)
 {
     return table_has(server->table, wire_key);
+}
+
+void store_server_on_guest(struct store_server *server, void (*came)(void *arg), void *arg)
+{
+    server->came = came;
+    server->came_arg = arg;
 }
 
 static size_t add_blob(unsigned char *to, const void *data, size_t bytes)

@@ -96,6 +96,8 @@ void store_server_clear(
     struct store_server *server); /* an empty table: nothing of an older round is left */
 int store_server_clients(struct store_server *server); /* connected now; from any thread */
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
+/* Told of each connection as it comes; NULL: nobody is. */
+void store_server_on_guest(struct store_server *server, void (*came)(void *arg), void *arg);
 /* As a client's set; waiting clients are told. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes);
