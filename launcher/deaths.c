@@ -106,11 +106,23 @@ int deaths_collect(struct deaths *deaths)
 
 /* ---- Who failed first? ------------------------------------------------------ */
 
-/* What no program does in answer to a death.  (SIGABRT is: PyTorch's watchdog's.) */
+/* What no program does to itself in answer to a death.  PyTorch's watchdog aborts, a
+ * broken pipe is one, and a stopped process has the stop signal for its status. */
 static int strikes(int number)
 {
-    return number == SIGKILL || number == SIGSEGV || number == SIGBUS || number == SIGILL
-           || number == SIGFPE || number == SIGSYS;
+    switch (number) {
+    case 0:
+    case SIGABRT:
+    case SIGPIPE:
+    case SIGALRM:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+        return 0;
+    default:
+        return 1;
+    }
 }
 
 static int was_struck(const struct worker *worker)

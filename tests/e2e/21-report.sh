@@ -5,7 +5,7 @@
 line() { grep -qE -- "$2" <<<"$1"; }
 no_line() { ! line "$@"; }
 before() { [[ $1 == *"$2"*"$3"* ]]; }
-ulimit -c 0
+ulimit -S -c 0
 
 run --nproc-per-node 2 --no-python sh -c 'test $RANK = 1 && exit 7; sleep 20'
 expect "the exit code is the root cause's" is "$code" 7
@@ -56,6 +56,25 @@ expect "what a terminal would obey is replaced" line "$err" 'traceback : a\?\]0;
 run --no-python sh -c 'head -c 3000000 /dev/zero | tr "\0" " " > $TORCHELASTIC_ERROR_FILE; exit 1'
 expect "a huge one is not read" line "$err" 'Failed to parse reply file: it is larger than 1 MiB'
 expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
+
+
+# Without jansson the file is shown as it is.
+if unshare -m true 2>/dev/null; then
+    hide() { for library in /lib/*/libjansson.so.4 /usr/lib/*/libjansson.so.4; do [ ! -e $library ] || mount --bind /dev/null $library; done; }
+    export CTRUN
+    err=$(unshare -m bash -c "$(declare -f hide); hide; "'"$CTRUN" sh -c "echo what happened >\$TORCHELASTIC_ERROR_FILE; exit 1"' 2>&1)
+    expect "jansson is missing" line "$err" 'traceback : \(libjansson.so.4 is missing \(Debian: libjansson4\)'
+    expect "and the error is shown" line "$err" '^what happened$'
+fi
+
+# ---- core files ----
+if ulimit -S -c 100000 2>/dev/null && [ "$(cat /proc/sys/kernel/core_pattern)" = core ]; then
+    run sh -c 'kill -SEGV $$$$'
+    core=$(sed -n 's/^  cause     : core dumped: //p' <<<"$err")
+    expect "the core is where the report says" [ -s "$core" ]
+    rm -f "$core"
+    ulimit -S -c 0
+fi
 
 # ---- upwards ----
 export TORCHELASTIC_ERROR_FILE=$work/parent.json

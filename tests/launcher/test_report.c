@@ -465,7 +465,8 @@ static void the_first_failure_is_the_culprit_unless_another_was_struck(void **st
     assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, 4, 5 }), 2);
     assert_int_equal(culprit_of(3, ranks, (const int[]){ 0, 4, 5 }), 0);
     assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, 4, -SIGKILL }), 1);
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, -SIGABRT, -SIGTERM }), 2);
+    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, -SIGTERM, -SIGKILL }), 0);
+    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, -SIGABRT, -SIGPIPE }), 2);
 }
 
 static int setup(void **state)
