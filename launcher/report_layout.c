@@ -197,14 +197,11 @@ static int add_failures(struct text *out, const struct failed_round *round, int 
 /* The lines' width is known when they are there. */
 static size_t widest(const struct text *title, const struct text *body)
 {
-    size_t most = title->used;
+    size_t most = title->used, length = 0;
 
-    for (const char *at = body->data, *end = at + body->used; at && at < end;) {
-        const char *const stop = memchr(at, '\n', (size_t)(end - at));
-        const size_t length = (size_t)((stop ? stop : end) - at);
-
+    for (size_t i = 0; i < body->used; i++) {
+        length = body->data[i] == '\n' ? 0 : length + 1;
         most = length > most ? length : most;
-        at += length + 1;
     }
     return most < WIDEST ? most : WIDEST;
 }
