@@ -170,13 +170,13 @@ struct note {
     double timestamp, written; /* 0: there is none */
 };
 
-static struct note note_of(const struct worker *worker, const struct error_files *files)
+static struct note note_of(const struct worker *worker, const struct run_folder *files)
 {
     struct error_json error;
     struct note note;
-    char path[300];
+    char path[PATH_MAX];
 
-    error_files_path(files, worker->attempt, worker->local_rank, path, sizeof path);
+    run_folder_error_file(files, worker->attempt, worker->local_rank, path, sizeof path);
     error_json_read(&error, path);
     note = (struct note){ error.timestamp, error.timestamp > 0 ? error.written : 0 };
     error_json_free(&error);
@@ -218,7 +218,7 @@ static int wait_for_the_struck(struct deaths *deaths, int *count)
 
 /* Runs, but has written its note before: it is on its way out. */
 static int somebody_failed_earlier(const struct deaths *deaths, struct note note,
-                                   const struct error_files *files)
+                                   const struct run_folder *files)
 {
     for (int i = 0; i < deaths->size; i++)
         if (deaths->workers[i].running && is_earlier(note_of(&deaths->workers[i], files), note))
@@ -227,7 +227,7 @@ static int somebody_failed_earlier(const struct deaths *deaths, struct note note
 }
 
 static int wait_for_notes(struct deaths *deaths, int *count, int first,
-                          const struct error_files *files)
+                          const struct run_folder *files)
 {
     const int64_t now = clock_ms();
     struct note note = note_of(&deaths->workers[deaths->ended[first]], files);
@@ -250,7 +250,7 @@ static int wait_for_notes(struct deaths *deaths, int *count, int first,
     return first;
 }
 
-int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files)
+int deaths_put_culprit_first(struct deaths *deaths, int count, const struct run_folder *files)
 {
     const int first = first_failed(deaths, count);
     int culprit, worker;

@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_DEATHS_H
 #define LAUNCHER_DEATHS_H
 
-#include "launcher/error_files.h"
+#include "launcher/run_folder.h"
 #include "launcher/worker.h"
 
 struct deaths {
@@ -28,6 +28,6 @@ int deaths_collect(struct deaths *deaths);
  * are added: those that are being killed (1 s at most), after a Python exception all (100 ms)
  * and those that had one earlier (2 s).  Before anybody was asked to stop.  How many there are now.
  */
-int deaths_put_culprit_first(struct deaths *deaths, int count, const struct error_files *files);
+int deaths_put_culprit_first(struct deaths *deaths, int count, const struct run_folder *files);
 
 #endif

@@ -17,7 +17,7 @@
 #include "launcher/worker_env.h"
 #include "runtime/log.h"
 
-static const struct error_files no_files = { .top = "<new folder>" };
+static const struct run_folder no_files = { .path = "<new folder>" };
 
 /* Alone, ctrun makes one; several nodes have one only if they were given it. */
 static int has_secret(const struct options *options)
@@ -47,7 +47,7 @@ static struct round round_of(const struct options *options, const struct meeting
                                          : "<new>",
                            .generation = "<new>",
                            .secret = has_secret(options) ? &kept : &none,
-                           .error_files = &no_files };
+                           .folder = &no_files };
 }
 
 static const char *stream_of(const struct options *options, int local_rank, int bit)

@@ -205,9 +205,9 @@ static void add_error(struct json_text *json, const struct failed_round *round,
                       const struct worker *worker)
 {
     struct error_json error;
-    char path[300];
+    char path[PATH_MAX];
 
-    error_files_path(round->files, worker->attempt, worker->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, worker->attempt, worker->local_rank, path, sizeof path);
     error_json_read(&error, worker_failed(worker) ? path : "");
     if (error.text)
         add_cut(json, "error", error.text);

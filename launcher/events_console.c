@@ -128,13 +128,13 @@ static void worker_ended(struct events *events, int code, const struct failed_ro
                          const struct worker *worker)
 {
     struct error_json error;
-    char path[300];
+    char path[PATH_MAX];
 
     if (!worker_failed(worker)) {
         console_worker(events, worker, code == 0 ? "SUCCEEDED" : "TERMINATED", NULL);
         return;
     }
-    error_files_path(round->files, worker->attempt, worker->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, worker->attempt, worker->local_rank, path, sizeof path);
     error_json_read(&error, path);
     console_worker(events, worker, "FAILED",
                    error.state == ERROR_READ ? error.bytes : "{\"message\": \"<NONE>\"}");

@@ -38,7 +38,7 @@ static void leave_the_job(int pipe)
 }
 
 /* Runs in the guard.  Only async-signal-safe calls. */
-static _Noreturn void watch(int pipe, const struct guard *guard, const struct error_files *files)
+static _Noreturn void watch(int pipe, const struct guard *guard, const struct run_folder *folder)
 {
     char nothing;
 
@@ -51,7 +51,7 @@ static _Noreturn void watch(int pipe, const struct guard *guard, const struct er
         if (group > 0)
             kill(-group, SIGKILL);
     }
-    error_files_remove(files);
+    run_folder_remove(folder);
     _exit(0);
 }
 
@@ -60,7 +60,7 @@ static size_t bytes_of(const struct guard *guard)
     return (size_t)guard->most * sizeof *guard->groups;
 }
 
-int guard_start(struct guard *guard, int most, const struct error_files *files)
+int guard_start(struct guard *guard, int most, const struct run_folder *folder)
 {
     int ends[2];
 
@@ -78,7 +78,7 @@ int guard_start(struct guard *guard, int most, const struct error_files *files)
     guard->pipe = ends[1];
     guard->pid = fork();
     if (guard->pid == 0)
-        watch(ends[0], guard, files);
+        watch(ends[0], guard, folder);
     close(ends[0]);
     if (guard->pid > 0)
         return 0;

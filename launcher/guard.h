@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "launcher/error_files.h"
+#include "launcher/run_folder.h"
 
 struct guard {
     pid_t pid; /* 0: none */
@@ -15,7 +15,7 @@ struct guard {
 };
 
 /* Room for `most` groups at a time.  0 or -1 with errno. */
-int guard_start(struct guard *guard, int most, const struct error_files *files);
+int guard_start(struct guard *guard, int most, const struct run_folder *folder);
 
 /* Where a worker announces its group, before its exec. */
 _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);

@@ -60,13 +60,13 @@ struct job {
     struct rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* of this round */
-    struct error_files error_files;
+    struct run_folder folder;
     struct oom_watch oom;
     struct deaths deaths;
     struct events events;
     struct guard guard;
     struct orphans orphans;
-    struct terminal terminal;
+    struct output output;
     struct arrivals arrivals;
     enum job_state state;
     struct worker *workers;
@@ -187,7 +187,6 @@ static void tell_loss(struct job *job)
 
     job->lost++;
     report_cause(job->failed, cause, sizeof cause);
-    terminal_wipe(&job->terminal);
     log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)", job->failed->rank,
              (int)job->failed->pid, cause, job->options->settings[OPTION_ON_FAILURE].text);
     tell_failure(job, job->nodes->ops->lost);
@@ -202,7 +201,6 @@ static void forward_and_stop(struct job *job)
 {
     char name[32];
 
-    terminal_wipe(&job->terminal);
     report_signal(job->signal, name, sizeof name);
     log_line(LOG_WARN,
              "Received %d death signal, %s: forwarded to %d %s; SIGKILL in %d s (once "
@@ -245,15 +243,14 @@ static void clear_workers(struct job *job)
         worker_clear(&job->workers[i], deadline);
     left = job->plan.generation ? orphans_kill(&job->orphans, job->guard.pid, job->plan.generation)
                                 : 0;
-    terminal_wipe(&job->terminal);
     if (left > 0)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
 static struct failed_round failed_round(struct job *job, struct worker *culprit)
 {
-    return (struct failed_round){ job->workers,  job->size,         culprit,
-                                  &job->program, &job->error_files, &job->oom };
+    return (struct failed_round){ job->workers,  job->size,    culprit,
+                                  &job->program, &job->folder, &job->oom };
 }
 
 /* Starting again is said with the failure that it follows. */
@@ -311,22 +308,24 @@ static int start_workers(struct job *job)
                            .run_id = job->meet.run_id,
                            .generation = job->plan.generation,
                            .secret = &job->meet.policy.secret,
-                           .error_files = &job->error_files,
+                           .folder = &job->folder,
                            .descriptors = &job->descriptors };
     struct worker_env env;
     int code = 0;
 
-    error_files_attempt(&job->error_files, job->plan.restarts);
+    if (run_folder_next(&job->folder) != 0
+        || output_round(&job->output, job->plan.base, job->plan.world, job->size) < 0)
+        return 1;
     if (worker_env_create(&env, job->options, &round) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
     for (int i = 0; i < job->size; i++) {
         job->workers[i].rank = job->plan.base + i;
-        job->workers[i].attempt = job->plan.restarts;
+        job->workers[i].attempt = job->folder.attempt;
         worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
-        code = worker_start(&job->workers[i], &job->program, &env, &job->ignored,
-                            job->plan.world > 1 ? &job->terminal : NULL, &job->guard);
+        code = worker_start(&job->workers[i], &job->program, &env, &job->ignored, &job->output,
+                            &job->guard);
         if (code != 0)
             break;
         deaths_watch(&job->deaths, &job->workers[i]);
@@ -436,7 +435,7 @@ static void reap(struct job *job, pid_t first)
     int count = deaths_collect(deaths);
 
     if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
-        count = deaths_put_culprit_first(deaths, count, &job->error_files);
+        count = deaths_put_culprit_first(deaths, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[deaths->ended[i]]);
     if (!is_known(job, first))
@@ -491,7 +490,7 @@ static int setup_loop(struct job *job)
                  job);
     evtimer_assign(&job->grace, job->base, grace_over, job);
     event_add(&job->signals, NULL);
-    terminal_setup(&job->terminal, job->base);
+    output_setup(&job->output, job->base, job->options, &job->folder);
     arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
     return 0;
 }
@@ -535,8 +534,10 @@ static int setup(struct job *job)
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
     events_job_started(&job->events, job->meet.run_id, job->size);
-    error_files_create(&job->error_files, job->size, job->options->max_restarts.most);
-    if (guard_start(&job->guard, job->size, &job->error_files) < 0) {
+    code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
+    if (code != 0)
+        return code;
+    if (guard_start(&job->guard, job->size, &job->folder) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
@@ -566,20 +567,32 @@ static void pass_on(struct job *job)
     events_job_ended(&job->events, job->code, &round, fault);
 }
 
+/* A reader of ours that has stopped is given as long as a worker that has, unless
+ * somebody wants us to end. */
+static void finish_output(struct job *job)
+{
+    const int seconds = job->signal ? 0 : job->options->shutdown_timeout;
+
+    if (job->folder.unnamed && job->folder.attempt >= 0)
+        log_line(LOG_WARN, "the workers' output is in %s", job->folder.path);
+    output_finish(&job->output, 1000 * (seconds > 2 ? seconds : 2));
+    output_free(&job->output);
+}
+
 static void tear_down(struct job *job)
 {
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
     deaths_close(&job->deaths);
     events_close(&job->events);
-    error_files_remove(&job->error_files);
+    run_folder_remove(&job->folder);
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
     rendezvous_close(&job->meet);
     if (job->base) {
         arrivals_stop(&job->arrivals);
-        terminal_free(&job->terminal);
+        finish_output(job);
         event_base_free(job->base);
     }
     if (job->signal_fd >= 0)

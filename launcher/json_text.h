@@ -7,7 +7,7 @@
 #ifndef LAUNCHER_JSON_TEXT_H
 #define LAUNCHER_JSON_TEXT_H
 
-#include "launcher/lines.h"
+#include "launcher/text.h"
 
 struct json_text {
     struct text *to;

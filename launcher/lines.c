@@ -5,74 +5,61 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIPE "\r\033[K" /* to the line's start, and nothing right of it */
-#define LONGEST 65536   /* a line without end is cut here */
+#define LONGEST (1 << 20) /* a line without end is cut here */
 
-/* Out of memory: the bytes are dropped, the job goes on. */
-void text_add(struct text *text, const char *data, size_t size)
+static void end_line(struct lines *lines, const struct line_taker *to)
 {
-    if (text->used + size > text->room) {
-        const size_t room = 2 * text->room + size;
-        char *grown = realloc(text->data, room);
-
-        if (!grown)
-            return;
-        text->data = grown;
-        text->room = room;
-    }
-    if (size > 0)
-        memcpy(text->data + text->used, data, size);
-    text->used += size;
-}
-
-static void show(struct lines *lines, const char *end, int *on_bar, struct text *out)
-{
-    if (*on_bar || lines->bar)
-        text_add(out, WIPE, sizeof WIPE - 1);
-    text_add(out, lines->prefix, strlen(lines->prefix));
-    text_add(out, lines->held.data, lines->held.used);
-    text_add(out, end, strlen(end));
-    *on_bar = !*end;
-}
-
-static void end_line(struct lines *lines, int *on_bar, struct text *out)
-{
-    show(lines, "\n", on_bar, out);
+    to->line(to->arg, lines->held.data, lines->held.used);
     lines->held.used = 0;
-    lines->returned = lines->bar = 0;
+    lines->bar = 0;
 }
 
-void lines_feed(struct lines *lines, const char *data, size_t size, int *on_bar, struct text *out)
+/* After a '\r': what stood there is written over.  Where that has ended a line
+ * already, only its '\n' is left to skip. */
+static const char *after_return(struct lines *lines, const char *data)
+{
+    if (lines->split)
+        data += *data == '\n';
+    else if (*data == '\r')
+        return data;
+    else if (*data != '\n') {
+        lines->held.used = 0;
+        lines->bar = 1;
+    }
+    lines->returned = 0;
+    return data;
+}
+
+void lines_feed(struct lines *lines, const char *data, size_t size, const struct line_taker *to)
 {
     const char *const end = data + size;
 
     while (data < end) {
-        const char *stop = data;
+        const char *stop;
 
-        if (lines->returned && *data != '\n') { /* what stood there is written over */
-            lines->held.used = 0;
-            lines->returned = 0;
-            lines->bar = 1;
-        }
+        if (lines->returned && (data = after_return(lines, data)) == end)
+            break;
+        stop = data;
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
         text_add(&lines->held, data, (size_t)(stop - data));
         if (stop < end && *stop == '\r')
             lines->returned = 1;
-        else if (stop < end || lines->held.used > LONGEST)
-            end_line(lines, on_bar, out);
+        if (stop < end ? *stop == '\n' || lines->split : lines->held.used > LONGEST)
+            end_line(lines, to);
         data = stop + (stop < end);
     }
     if (lines->held.used > 0 && (lines->bar || lines->returned)) {
         lines->bar = 1;
-        show(lines, "", on_bar, out);
+        to->bar(to->arg, lines->held.data, lines->held.used);
     }
 }
 
-void lines_end(struct lines *lines, int *on_bar, struct text *out)
+void lines_end(struct lines *lines, const struct line_taker *to)
 {
     if (lines->held.used > 0)
-        end_line(lines, on_bar, out);
+        end_line(lines, to);
     free(lines->held.data);
     lines->held = (struct text){ 0 };
+    lines->returned = lines->bar = 0;
 }

@@ -1,46 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.h - workers' output on a terminal: whole lines, each after its rank. */
+/* output.h - what the output of all workers of this node shares. */
 #ifndef LAUNCHER_OUTPUT_H
 #define LAUNCHER_OUTPUT_H
 
-#include <event2/event_struct.h>
+#include <pthread.h>
 
-#include "launcher/lines.h"
+#include "launcher/console.h"
+#include "launcher/fold.h"
+#include "launcher/input.h"
+#include "launcher/log_file.h"
+#include "launcher/run_folder.h"
 
-/* What the streams of all workers share. */
-struct terminal {
+struct stream;
+
+struct output {
+    const struct options *options;
+    const struct run_folder *folder;
     struct event_base *base;
-    int shared[3]; /* are descriptors 1 and 2 terminals? */
+    int terminal[3]; /* are our descriptors 1 and 2 terminals? */
     int colours;
-    int on_bar; /* see lines_feed() */
-    struct text out;
+    char host[64];
+    struct input input;
+    int first_rank, world, size;        /* of this round */
+    struct console consoles[2], *to[3]; /* opened when the first stream needs them */
+    struct text line;                   /* the one that is being put together */
+    struct log_file filtered[3];
+    struct fold fold;
+    struct event fold_timer;
+    struct stream *streams; /* open ones */
+    struct other_threads {  /* their lines, until ours shows them */
+        pthread_t ours;
+        pthread_mutex_t lock;
+        struct text said; /* under lock */
+        int wake;         /* an eventfd */
+        struct event event;
+    } threads;
 };
 
-/* Standard output or error of one worker.  fd -1: it inherits ours. */
-struct stream {
-    struct terminal *terminal;
-    struct event event;
-    int fd, to; /* to: 1 or 2 */
-    struct lines lines;
-    struct text last; /* of stderr: the newest bytes, for the report */
-};
+void output_setup(struct output *output, struct event_base *base, const struct options *options,
+                  const struct run_folder *folder);
 
-void terminal_setup(struct terminal *terminal, struct event_base *base);
-void terminal_free(struct terminal *terminal);
+/* New workers are about to be started.  0, or -1 and the sentence is said. */
+int output_round(struct output *output, int first_rank, int world, int size);
 
-/* ctrun is about to write a line of its own: wipes a progress bar. */
-void terminal_wipe(struct terminal *terminal);
+/* From here on ctrun writes to 1 and 2 through consoles only, log_line() too. */
+void output_open_consoles(struct output *output);
 
-/* Opens a pipe; *worker_end is for the worker, to be closed here after its start.
- * -1 with errno. */
-int stream_open(struct stream *stream, struct terminal *terminal, int rank, int to,
-                int *worker_end);
-/* Shows what is left; a process that still holds the other end is not waited for. */
-void stream_close(struct stream *stream);
+/* A whole line, a bar of a stream. */
+void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
+void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);
 
-/* The last lines a worker wrote to stderr, at most `most`; "" if they went past
- * us (stderr is no terminal: the worker has inherited it, as under torchrun). */
-const char *stream_last_lines(struct stream *stream, int most);
-void stream_free(struct stream *stream);
+/* Shows what is left, as long as somebody reads it. */
+void output_finish(struct output *output, int patience_ms);
+void output_free(struct output *output);
 
 #endif

@@ -127,19 +127,7 @@ static void add_last_words(struct text *out, struct worker *culprit)
 
 void report_show(const struct text *out)
 {
-    const char *data = out->data;
-    size_t left = out->used;
-
-    while (left > 0) {
-        const ssize_t wrote = write(STDERR_FILENO, data, left);
-
-        if (wrote < 0 && errno == EAGAIN) /* somebody made our terminal non-blocking */
-            poll(&(struct pollfd){ STDERR_FILENO, POLLOUT, 0 }, 1, -1);
-        else if (wrote < 0 && errno != EINTR)
-            return; /* nobody listens */
-        data += wrote > 0 ? wrote : 0;
-        left -= wrote > 0 ? (size_t)wrote : 0;
-    }
+    log_text(out->data, out->used);
 }
 
 void report_failure(const struct failed_round *round, const char *what_follows)
@@ -169,11 +157,11 @@ void report_upward(const struct failed_round *round)
     const struct worker *culprit = round->culprit;
     const char *const to = getenv("TORCHELASTIC_ERROR_FILE");
     struct error_json error;
-    char path[300];
+    char path[PATH_MAX];
 
     if (!to || !*to)
         return;
-    error_files_path(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
     error_json_read(&error, path);
     if (error.bytes && error_json_copy(&error, to, report_exit_code(culprit)) < 0)
         log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));

@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_REPORT_H
 #define LAUNCHER_REPORT_H
 
-#include "launcher/error_files.h"
+#include "launcher/run_folder.h"
 #include "launcher/oom.h"
 #include "launcher/worker.h"
 
@@ -13,7 +13,7 @@ struct failed_round {
     int size;
     struct worker *culprit;
     const struct program *program;
-    const struct error_files *files;
+    const struct run_folder *files;
     const struct oom_watch *oom;
 };
 

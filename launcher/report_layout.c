@@ -149,12 +149,12 @@ static void add_block(struct text *out, const struct failed_round *round,
                       const struct worker *worker, int index, int most_lines)
 {
     const char *const name = worker->how == CLD_EXITED ? NULL : sigabbrev_np(worker->code);
-    char host[256] = "", when[32], path[300];
+    char host[256] = "", when[32], path[PATH_MAX];
     struct error_json error;
     struct tm day;
     time_t time;
 
-    error_files_path(round->files, worker->attempt, worker->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, worker->attempt, worker->local_rank, path, sizeof path);
     error_json_read(&error, path);
     time = error.timestamp > 0 && error.timestamp < 1e11 ? (time_t)error.timestamp : worker->ended;
     strftime(when, sizeof when, "%Y-%m-%d_%H:%M:%S", localtime_r(&time, &day));
@@ -249,12 +249,12 @@ void report_add_short(struct text *out, const struct failed_round *round)
 {
     const struct worker *culprit = round->culprit;
     struct error_json error;
-    char detail[800], path[300];
+    char detail[800], path[PATH_MAX];
 
     report_detail(round, culprit, detail, sizeof detail);
     if (*detail)
         add(out, "ctrun: rank %d: %s\n", culprit->rank, detail);
-    error_files_path(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
     error_json_read(&error, path);
     if (error.state != ERROR_ABSENT) {
         add(out, "ctrun: error of rank %d:\n", culprit->rank);

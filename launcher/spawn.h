@@ -12,7 +12,7 @@ struct spawn_args {
     const char *path; /* executed as it is: no look-up */
     char *const *argv;
     char *const *envp;
-    int out, err;            /* to be descriptors 1 and 2; -1: ours are inherited */
+    int in, out, err;        /* to be descriptors 0 to 2; -1: ours are inherited */
     _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
     const sigset_t *ignored; /* signals to set back to their defaults */
     int foreground;          /* stays in our session: a group of its own, which gets the terminal */

@@ -17,22 +17,25 @@
 void worker_setup(struct worker *worker, int rank)
 {
     *worker = (struct worker){ .rank = rank, .local_rank = rank };
-    worker->out.fd = worker->err.fd = -1;
+    stream_setup(&worker->out);
+    stream_setup(&worker->err);
 }
 
-/* A shared terminal is written by ctrun; anything else by the worker itself. */
-static int open_streams(struct worker *worker, struct terminal *terminal, int *out, int *err)
+/* 0; 1: the sentence is said; -1 with errno. */
+static int open_streams(struct worker *worker, struct output *output, struct spawn_args *args)
 {
-    *out = *err = -1;
-    if (!terminal)
+    int status;
+
+    if (worker->foreground) /* it has our terminal for itself */
         return 0;
-    if (terminal->shared[STDOUT_FILENO]
-        && stream_open(&worker->out, terminal, worker->rank, STDOUT_FILENO, out) < 0)
-        return -1;
-    if (terminal->shared[STDERR_FILENO]
-        && stream_open(&worker->err, terminal, worker->rank, STDERR_FILENO, err) < 0)
-        return -1;
-    return 0;
+    status = stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
+
+    if (status == 0)
+        status = stream_open(&worker->err, output, worker->rank, worker->local_rank, STDERR_FILENO);
+    args->in = input_of(&output->input, worker->rank);
+    args->out = worker->out.given;
+    args->err = worker->err.given;
+    return status;
 }
 
 void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world)
@@ -62,9 +65,10 @@ static int refuse(const struct worker *worker, const struct program *program, in
 }
 
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
-                 const sigset_t *ignored, struct terminal *terminal, const struct guard *guard)
+                 const sigset_t *ignored, struct output *output, const struct guard *guard)
 {
     struct spawn_args args = { .path = program->path,
+                               .in = -1,
                                .out = -1,
                                .err = -1,
                                .announce = guard_place(guard, worker->local_rank),
@@ -73,36 +77,31 @@ int worker_start(struct worker *worker, const struct program *program, const str
                                .descriptors = env->round->descriptors };
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
-    int execed = 0, code = 0;
+    int execed = 0, code = 0, status = -1;
 
     if (worker->wrapper) {
         argv = wrapper_argv(worker->wrapper, program->path, argv);
         args.path = worker->wrapper->path;
     }
-    if (worker->foreground)
-        terminal = NULL; /* it writes there itself */
     args.argv = argv;
     args.envp = envp;
     worker->pid = 0;
     worker->asked = worker->first_failed = 0;
-    worker->err.last.used = 0;
     errno = ENOMEM;
-    if (argv && envp && open_streams(worker, terminal, &args.out, &args.err) == 0)
+    if (argv && envp && (status = open_streams(worker, output, &args)) == 0)
         worker->pid = spawn(&args, &execed);
     if (worker->pid > 0) {
         worker->group = worker->pid;
         worker->running = 1;
         worker->lent = worker->foreground;
     } else {
-        code = refuse(worker, program, execed);
+        code = status > 0 ? status : refuse(worker, program, execed);
         worker->pid = 0;
         if (worker->foreground)
             foreground_take();
     }
-    if (args.out >= 0)
-        close(args.out);
-    if (args.err >= 0)
-        close(args.err);
+    stream_given(&worker->out);
+    stream_given(&worker->err);
     free(argv);
     free(envp);
     return code;

@@ -10,8 +10,8 @@
 
 #include "launcher/exec_on.h"
 #include "launcher/guard.h"
-#include "launcher/output.h"
 #include "launcher/program.h"
+#include "launcher/stream.h"
 #include "launcher/worker_env.h"
 
 struct worker {
@@ -38,7 +38,7 @@ void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world
 
 /* 0, or ctrun's exit code and the sentence is said; then nothing of it is left. */
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
-                 const sigset_t *ignored, struct terminal *terminal, const struct guard *guard);
+                 const sigset_t *ignored, struct output *output, const struct guard *guard);
 
 /* To its whole process group, while it runs. */
 void worker_signal(struct worker *worker, int number);

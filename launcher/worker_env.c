@@ -192,13 +192,14 @@ void worker_env_destroy(struct worker_env *env)
 
 char **worker_env_of(const struct worker_env *env, int local_rank)
 {
-    char path[256], text[256 + 128];
+    char path[PATH_MAX], text[PATH_MAX + 128];
     const size_t pointers = ((size_t)env->count + PER_WORKER + 1) * sizeof(char *);
     const int rank = env->round->base + local_rank;
     int used, count = env->count;
     char **entries, *at;
 
-    error_files_path(env->round->error_files, env->round->restarts, local_rank, path, sizeof path);
+    run_folder_error_file(env->round->folder, env->round->folder->attempt, local_rank, path,
+                          sizeof path);
     used = snprintf(text, sizeof text,
                     "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", rank, 0,
                     local_rank, 0, env->round->role_base + local_rank, 0, path)

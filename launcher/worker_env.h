@@ -4,7 +4,7 @@
 #define LAUNCHER_WORKER_ENV_H
 
 #include "config/options.h"
-#include "launcher/error_files.h"
+#include "launcher/run_folder.h"
 #include "runtime/store/secret.h"
 
 /* What is the same for all workers of one round. */
@@ -16,7 +16,7 @@ struct round {
     int port;
     const char *run_id, *generation;
     const struct secret *secret; /* of the store */
-    const struct error_files *error_files;
+    const struct run_folder *folder;
     const struct rlimit *descriptors; /* how many they may have open */
     int role_base, role_world;        /* as base and world, among those of the same role */
     int node, nodes;                  /* the rank of this node, and how many there are */

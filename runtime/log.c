@@ -2,6 +2,8 @@
 /* log.c - a record per line on stderr, with who speaks. */
 #include "runtime/log.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,6 +17,10 @@ static _Atomic int threshold = -1; /* -1: the environment was not looked at yet 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char speaker[32] = "ct"; /* under lock */
 static char fault[1200];        /* likewise */
+static struct {                 /* the same */
+    void (*write)(void *arg, const char *line, size_t size);
+    void *arg;
+} diverted;
 
 static int level_from_environment(int unless_set)
 {
@@ -34,6 +40,43 @@ void log_setup(const char *who, enum log_level unless_set)
         snprintf(speaker, sizeof speaker, "%s", who);
         pthread_mutex_unlock(&lock);
     }
+}
+
+void log_divert(void (*write)(void *arg, const char *line, size_t size), void *arg)
+{
+    pthread_mutex_lock(&lock);
+    diverted.write = write;
+    diverted.arg = arg;
+    pthread_mutex_unlock(&lock);
+}
+
+static void write_all(const char *text, size_t size)
+{
+    while (size > 0) {
+        const ssize_t wrote = write(STDERR_FILENO, text, size);
+
+        if (wrote < 0 && errno == EAGAIN) /* somebody made our terminal non-blocking */
+            poll(&(struct pollfd){ STDERR_FILENO, POLLOUT, 0 }, 1, -1);
+        else if (wrote < 0 && errno != EINTR)
+            return; /* nobody listens: nothing to be done about it */
+        text += wrote > 0 ? wrote : 0;
+        size -= wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+void log_text(const char *text, size_t size)
+{
+    void (*elsewhere)(void *arg, const char *line, size_t size);
+    void *arg;
+
+    pthread_mutex_lock(&lock);
+    elsewhere = diverted.write;
+    arg = diverted.arg;
+    pthread_mutex_unlock(&lock);
+    if (elsewhere)
+        elsewhere(arg, text, size);
+    else
+        write_all(text, size);
 }
 
 void log_line(enum log_level level, const char *format, ...)
@@ -61,8 +104,7 @@ void log_line(enum log_level level, const char *format, ...)
     va_end(args);
     used += more < (int)sizeof line - used - 1 ? more : (int)sizeof line - used - 2;
     line[used++] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)used) < 0)
-        return; /* nobody listens: nothing to be done about it */
+    log_text(line, (size_t)used);
 }
 
 void log_last_error(char *text, size_t size)

@@ -10,6 +10,14 @@ enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 /* Who speaks ("ctrun", "rank 3"; empty: "ct"), and how much when CT_LOG is unset. */
 void log_setup(const char *who, enum log_level unless_set);
 
+/* From here on lines are handed to write, as they are, instead of written to stderr:
+ * for a program that writes other things there too.  NULL: no more.  Lines of several
+ * threads may come at the same time. */
+void log_divert(void (*write)(void *arg, const char *line, size_t size), void *arg);
+
+/* Bytes that belong to the line before, whatever the level. */
+void log_text(const char *text, size_t size);
+
 /* One line on stderr in one write: "who: text".  A newline is added. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

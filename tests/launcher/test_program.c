@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "launcher/error_files.c"
+#include "launcher/run_folder.c"
 #include "launcher/program.c"
 #include "launcher/worker_env.c"
 
@@ -140,10 +140,10 @@ static void the_environment_is_torchruns(void **state)
                                .nnodes = { 2, 2 },
                                .node_rank = 1,
                                .file = { NULL, lines, 3 } };
-    const struct error_files files = { "/t", 2, 1 };
+    const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 1 };
     const struct secret secret = { "0123456789abcdef", 16 };
-    const struct round round = { 2,       3,      5,    1, "127.0.0.1", 999, "id", "beef",
-                                 &secret, &files, NULL, 1, 3,           1,   2,    0 };
+    const struct round round = { 2,       3,       5,    1, "127.0.0.1", 999, "id", "beef",
+                                 &secret, &folder, NULL, 1, 3,           1,   2,    0 };
     struct worker_env env;
     char **entries;
 

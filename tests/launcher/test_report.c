@@ -211,7 +211,7 @@ static void what_we_write_ourselves_can_be_read(void **state)
 /* ---- The layout -------------------------------------------------------------- */
 
 static struct program program = { .path = "/bin/sh", .words = (char *[]){ "sh", NULL } };
-static struct error_files none;
+static struct run_folder none;
 static struct oom_watch unwatched = { .kills = -1 };
 
 /* Rank 1 of `size` is the culprit, rank 2 failed after it, the others were stopped. */
