@@ -38,7 +38,8 @@ static void leave_the_job(int pipe)
 }
 
 /* Runs in the guard.  Only async-signal-safe calls. */
-static _Noreturn void watch(int pipe, const struct guard *guard, const struct run_folder *folder)
+static _Noreturn void watch(int pipe, const struct guard *guard, const struct run_folder *folder,
+                            const char *also)
 {
     char nothing;
 
@@ -52,6 +53,8 @@ static _Noreturn void watch(int pipe, const struct guard *guard, const struct ru
             kill(-group, SIGKILL);
     }
     run_folder_remove(folder);
+    if (*also)
+        unlink(also);
     _exit(0);
 }
 
@@ -60,7 +63,7 @@ static size_t bytes_of(const struct guard *guard)
     return (size_t)guard->most * sizeof *guard->groups;
 }
 
-int guard_start(struct guard *guard, int most, const struct run_folder *folder)
+int guard_start(struct guard *guard, int most, const struct run_folder *folder, const char *also)
 {
     int ends[2];
 
@@ -78,7 +81,7 @@ int guard_start(struct guard *guard, int most, const struct run_folder *folder)
     guard->pipe = ends[1];
     guard->pid = fork();
     if (guard->pid == 0)
-        watch(ends[0], guard, folder);
+        watch(ends[0], guard, folder, also);
     close(ends[0]);
     if (guard->pid > 0)
         return 0;

@@ -14,8 +14,9 @@ struct guard {
     _Atomic pid_t *groups; /* by local rank, in memory that the guard sees too; 0: none */
 };
 
-/* Room for `most` groups at a time.  0 or -1 with errno. */
-int guard_start(struct guard *guard, int most, const struct run_folder *folder);
+/* Room for `most` groups at a time.  With the folder it removes `also`, a path, if it is not "".
+ * 0 or -1 with errno. */
+int guard_start(struct guard *guard, int most, const struct run_folder *folder, const char *also);
 
 /* Where a worker announces its group, before its exec. */
 _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);

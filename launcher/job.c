@@ -25,11 +25,14 @@
 #include "launcher/arrivals.h"
 #include "launcher/deaths.h"
 #include "launcher/events.h"
+#include "launcher/health.h"
 #include "launcher/nodes.h"
 #include "launcher/orphans.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
+#include "launcher/stuck.h"
+#include "launcher/watchdog.h"
 #include "launcher/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -40,6 +43,7 @@ enum job_event {
     WORKER_FAILED, /* the first of a round */
     WORKER_LOST,   /* and the others go on */
     TOLD_TO_STOP,  /* by another node's failure */
+    WORKER_STUCK,  /* in the kernel: no restart would help */
     SIGNALLED,     /* ctrun was told to stop */
     GRACE_OVER,    /* workers that were asked to stop still run */
     LAST_WORKER_GONE,
@@ -66,6 +70,9 @@ struct job {
     struct events events;
     struct guard guard;
     struct orphans orphans;
+    struct watchdog watchdog;
+    struct stuck stuck;
+    struct health health;
     struct output output;
     struct arrivals arrivals;
     enum job_state state;
@@ -85,6 +92,7 @@ static void start_round(struct job *job);
 static void stop_and_tell(struct job *job);
 static void tell_loss(struct job *job);
 static void stop_workers(struct job *job);
+static void stop_for_good(struct job *job);
 static void forward_and_stop(struct job *job);
 static void tell_signal(struct job *job);
 static void hurry(struct job *job);
@@ -105,6 +113,7 @@ static const struct move {
         [WORKER_FAILED] = { STOPPING, stop_and_tell },
         [WORKER_LOST] = { STAY, tell_loss },
         [TOLD_TO_STOP] = { STOPPING, stop_workers },
+        [WORKER_STUCK] = { STOPPING, stop_for_good },
         [SIGNALLED] = { STOPPING, forward_and_stop },
         [LAST_WORKER_GONE] = { ENDED, end_round },
     },
@@ -180,6 +189,21 @@ static void stop_and_tell(struct job *job)
     tell_failure(job, job->nodes->ops->failed);
 }
 
+static void stop_for_good(struct job *job)
+{
+    const struct worker *worker = job->failed;
+    struct failure failure = { worker->rank, 1, 0, NULL };
+    char what[160];
+
+    snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
+             worker->rank, (int)worker->pid, job->stuck.limit);
+    log_line(LOG_ERROR, "%s: marking worker group UNHEALTHY; it is stopped and not restarted",
+             what);
+    failure.what = what;
+    stop_workers(job);
+    job->nodes->ops->failed(job->nodes, &failure);
+}
+
 /* The loss is said at once; too few left end the round by TOLD_TO_STOP. */
 static void tell_loss(struct job *job)
 {
@@ -236,6 +260,8 @@ static void clear_workers(struct job *job)
 
     event_del(&job->grace);
     arrivals_stop(&job->arrivals);
+    stuck_end(&job->stuck);
+    watchdog_clear(&job->watchdog);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
     deadline = clock_ms() + 200;
@@ -350,6 +376,7 @@ static void start_round(struct job *job)
     code = start_workers(job);
     if (code == 0) {
         arrivals_start(&job->arrivals);
+        stuck_begin(&job->stuck);
         return;
     }
     job->state = ENDED;
@@ -462,6 +489,14 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+static void found_stuck(void *arg, int local_rank)
+{
+    struct job *job = arg;
+
+    job->failed = &job->workers[local_rank];
+    job_event(job, WORKER_STUCK);
+}
+
 static void grace_over(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -491,6 +526,12 @@ static int setup_loop(struct job *job)
     evtimer_assign(&job->grace, job->base, grace_over, job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);
+    watchdog_watch(&job->watchdog, job->base);
+    if (stuck_open(&job->stuck, job->base, job->workers, job->size, found_stuck, job) < 0) {
+        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
+        return 1;
+    }
+    health_open(&job->health, job->base);
     arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
     return 0;
 }
@@ -530,6 +571,7 @@ static int setup(struct job *job)
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+        || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = setup_loop(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
@@ -537,7 +579,7 @@ static int setup(struct job *job)
     code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
     if (code != 0)
         return code;
-    if (guard_start(&job->guard, job->size, &job->folder) < 0) {
+    if (guard_start(&job->guard, job->size, &job->folder, job->watchdog.path) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
@@ -586,6 +628,7 @@ static void tear_down(struct job *job)
     deaths_close(&job->deaths);
     events_close(&job->events);
     run_folder_remove(&job->folder);
+    watchdog_close(&job->watchdog);
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
@@ -593,6 +636,8 @@ static void tear_down(struct job *job)
     if (job->base) {
         arrivals_stop(&job->arrivals);
         finish_output(job);
+        stuck_close(&job->stuck);
+        health_close(&job->health);
         event_base_free(job->base);
     }
     if (job->signal_fd >= 0)
@@ -609,6 +654,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .state = MEETING,
                        .signal_fd = -1,
                        .meet.listener = -1,
+                       .health.listener = -1,
                        .deaths.epoll = -1,
                        .events.fd = -1,
                        .guard.pipe = -1 };

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# The watchdog's FIFO, workers that hang in the kernel, the health check.
+. "$(dirname "$0")/lib.sh"
+
+export TORCHELASTIC_ENABLE_FILE_TIMER=1
+run sh -c 'test -p "$TORCHELASTIC_TIMER_FILE" && echo fifo'
+expect "workers find a FIFO" is "$out" fifo
+expect "which goes with ctrun" is "$(ls "$TMPDIR")" ""
+TORCHELASTIC_TIMER_FILE=$work/named run sh -c 'echo $TORCHELASTIC_TIMER_FILE; test -p named && echo fifo'
+expect "where the user says" is "$out" "$work/named"$'\n'fifo
+echo precious >file
+TORCHELASTIC_TIMER_FILE=$work/file run true
+expect "but in no file's place" is "$code $(cat file)" "1 precious"
+
+# timer PID EXPIRES SIGNAL: a line of JSON, as a shell in the worker writes it.
+timer='timer() { echo "{\"version\":1,\"pid\":$1,\"scope_id\":\"step 7\",\"expiration_time\":$2,\"signal\":$3}" >"$TORCHELASTIC_TIMER_FILE"; }'
+run --nproc-per-node=2 sh -c "$timer; [ \$RANK = 1 ] && timer \$\$\$\$ 1 9; exec sleep 50"
+expect "an expired timer is a failure of its worker, not of ctrun" is "$code" 137
+expect "and said" has "$err" "its timer 'step 7' expired: SIGKILL"
+expect "in the report too" has "$err" "cause     : its timer expired"
+run --max-restarts=1 sh -c "$timer; [ \$TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; timer \$\$\$\$ 1 9; exec sleep 50"
+expect "which restarts, as any" is "$code" 0
+run sh -c "$timer; trap 'echo late; exit 0' USR1; timer \$\$\$\$ \$(date +%s).9 10; while :; do sleep 0.05; done"
+expect "a timer expires in its time, with the signal it names" is "$out" late
+run sh -c "$timer; timer \$\$\$\$ \$((\$(date +%s) + 3)) 9; timer \$\$\$\$ -1 0; sleep 4"
+expect "one that was taken back does not" is "$code" 0
+sleep 60 &
+stranger=$!
+run sh -c "$timer; timer $stranger 1 9; timer 1 1 9; echo junk >\$TORCHELASTIC_TIMER_FILE; head -c 9999 /dev/zero | tr '\\0' x >\$TORCHELASTIC_TIMER_FILE; echo >\$TORCHELASTIC_TIMER_FILE; timer \$PPID 1 9; (sleep 60 & timer \$! 1 9; wait \$!); echo child \$?"
+expect "a stranger is never signalled" alive $stranger
+expect "nor ctrun; a child of a worker is" is "$code $out" "0 child 137"
+expect "what is no request is passed over, once said" is "$(grep -c 'passed over' <<<"$err")" 1
+kill $stranger
+"$CTRUN" sh -c 'echo >up; exec sleep 100' >/dev/null 2>&1 &
+ctrun=$!
+within 10 test -e up
+kill -KILL $ctrun
+wait $ctrun 2>/dev/null # "Killed", says bash
+empty() { [ -z "$(ls "$TMPDIR")" ]; }
+expect "a ctrun that is killed leaves no FIFO" within 5 empty
+unset TORCHELASTIC_ENABLE_FILE_TIMER
+run sh -c 'echo "<${TORCHELASTIC_TIMER_FILE-}>"'
+expect "without the switch there is none" is "$out" "<>"
+
+# A process that waits for its vfork child is in state D.
+cat >hang.py <<'END'
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+if os.environ["RANK"] == "1":
+    open("up", "w").close()
+    time.sleep(float(sys.argv[1]))
+    if libc.syscall(58) == 0:  # vfork() of x86-64
+        libc.usleep(60000000)
+        libc._exit(0)
+time.sleep(60)
+END
+python=$(command -v python3 || command -v python) || finish
+if [ "$(uname -m)" = x86_64 ]; then
+    export TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=0.5
+    run --nproc-per-node=2 --max-restarts=3 --shutdown-timeout=1 hang.py 0
+    expect "a worker that hangs in the kernel ends the job with 1" is "$code" 1
+    expect "it is said, with torchrun's words" matches "$err" "rank 1 .*state D.* marking worker group UNHEALTHY"
+    expect "no restart would help" lacks "$err" "restart 1 of"
+    TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=30 run --nproc-per-node=2 sh -c 'sleep 0.5'
+    expect "workers that do not hang are left alone" is "$code" 0
+    unset TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT
+fi
+
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+cat >probe.py <<'END'
+import http.client, socket, sys, time
+
+port = int(sys.argv[1])
+
+
+def ask(method):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    c.request(method, "/health")
+    r = c.getresponse()
+    return r.status, r.read()
+
+
+status, body = ask("GET")
+print(status, abs(int(body) - time.time()) < 10, ask("HEAD"), ask("POST")[0])
+idle = [socket.create_connection(("127.0.0.1", port)) for i in range(20)]
+print("closed", any(s.settimeout(10) or s.recv(1) == b"" for s in idle[16:17]))
+idle[0].sendall(b"x" * 5000)
+try:
+    print("cut", idle[0].recv(1) == b"")
+except ConnectionResetError:
+    print("cut", True)
+for s in idle:
+    s.close()
+for i in range(100):
+    try:
+        print(ask("GET")[0])
+        break
+    except (OSError, http.client.HTTPException):
+        time.sleep(0.05)
+END
+TORCHELASTIC_HEALTH_CHECK_PORT=$port run python3 probe.py "$port"
+expect "the health check answers with the time" has "$out" "200 True (200, b'') 405"
+expect "crowds and nonsense are turned away" has "$out" $'closed True\ncut True\n200'
+TORCHELASTIC_HEALTH_CHECK_PORT=junk run true
+expect "a port that is none does not stop the job" is "$code" 0
+expect "and is said" has "$err" "No health check server started"
+finish
