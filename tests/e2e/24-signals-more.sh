@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+# Who is signalled, by what and when, and that nobody is left (see also 14-signals.sh).
+. "$(dirname "$0")/lib.sh"
+
+# begin WORDS...: ctrun in the background; its workers add their pids to the file "pids".
+begin() {
+    rm -f log pids
+    "$CTRUN" "$@" >out 2>err </dev/null &
+    ctrun=$!
+}
+
+# ended: waits for it; sets $code, $took (ms since $start), $err.
+ended() {
+    wait $ctrun 2>/dev/null
+    code=$?
+    took=$(($(now_ms) - start)) err=$(cat err)
+}
+
+gone() { for pid in $(cat pids); do ! alive "$pid" || return 1; done; }
+no_such() { for pid in $(cat pids); do [ ! -e /proc/$pid ] || return 1; done; }
+
+begin --nproc-per-node=2 sh -c 'trap : TERM; echo $$$$ >>pids; sh -c "trap \"echo inner >>log; exit 0\" TERM; echo \$\$ >>pids; while :; do sleep 0.05; done"; exit 0'
+within 10 lines_in 4 pids
+start=$(now_ms)
+kill -TERM $ctrun
+ended
+expect "what a worker runs in its foreground is signalled too" is "$(cat log)" $'inner\ninner'
+expect "no worker is left, not even a zombie" no_such
+
+begin --signals-to-handle=SIGUSR1 sh -c 'trap "echo usr1 >>log; exit 0" USR1; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 1 pids
+start=$(now_ms)
+kill -USR1 $ctrun
+ended
+expect "a listed signal is forwarded and stops the job" is "$code $(cat log)" "138 usr1"
+
+begin --signals-to-handle=SIGUSR1 sh -c 'trap "" TERM; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 1 pids
+start=$(now_ms)
+kill -TERM $ctrun
+ended
+expect "the list replaces the default: SIGTERM is ctrun's death" is "$code" 143
+expect "and its workers', whatever they ignore" within 5 gone
+
+begin --shutdown-timeout=0 --nproc-per-node=2 sh -c 'trap "" TERM; echo $$$$ >>pids; while :; do sleep 0.05; done'
+within 10 lines_in 2 pids
+start=$(now_ms)
+kill -TERM $ctrun
+ended
+expect "no grace: SIGKILL at once" [ "$code" = 143 -a $took -lt 5000 ]
+expect "nobody is left" no_such
+
+start=$(now_ms)
+rm -f pids
+run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pids; until [ $(wc -l <pids) = 2 ]; do sleep 0.02; done; [ $RANK = 1 ] && exit 9; while :; do sleep 0.05; done'
+took=$(($(now_ms) - start))
+expect "after a failure the grace is the same option's" [ $took -ge 900 -a $took -lt 20000 ]
+expect "the code is that of who failed" is "$code" 9
+expect "who was killed is no culprit" matches "$err" "rank 1 \(pid [0-9]+, local rank 1\) exited with code 9, first of all; rank 0 did not obey"
+
+run --nproc-per-node=2 --shutdown-timeout=1 sh -c 'trap "echo signalled" TERM; [ $RANK = 1 ] && exit 0; sleep 0.5; echo done'
+expect "who ends early with 0 stops nobody" is "$code $out" "0 done"
+
+# kill -9 of ctrun, again and again: the group of each worker is gone at once.
+for i in 1 2 3 4 5; do
+    begin --nproc-per-node=2 bash -c 'sleep 1000 & echo $! >>pids; echo $$$$ >>pids; wait; true'
+    within 10 lines_in $((i % 2 ? 4 : 1)) pids # also while they start
+    kill -KILL $ctrun
+    wait $ctrun 2>/dev/null
+    expect "kill -9 leaves nothing ($i)" within 5 gone
+done
+
+# A rank that can't be started: the program removes itself, or more processes are not allowed.
+printf '#!/bin/sh\necho $$ >>pids\nrm -f vanishing\nsleep 5\n' >vanishing
+chmod +x vanishing
+rm -f pids
+run --nproc-per-node=64 ./vanishing
+if [ "$code" = 0 ]; then
+    echo "     (all were started before the first could remove it)"
+else
+    expect "a later rank that can't be started: 127" is "$code" 127
+    expect "those before it are gone" gone
+fi
+
+if [ "$(id -u)" = 0 ] && setpriv --reuid=64321 --clear-groups true 2>/dev/null; then
+    chmod 755 "$work" && chmod 777 "$TMPDIR"
+    mkdir -m 777 free && cp "$CTRUN" free/ctrun && cd free || exit 1
+    : >pids && chmod 666 pids
+    CTRUN=$PWD/ctrun
+    # As many as that user has already, and room for ctrun, its guard and six more.
+    limit=$(($(ps -o pid= -L -u 64321 | wc -l) + 8))
+    setpriv --reuid=64321 --clear-groups bash -c "ulimit -u $limit; exec timeout 50 \"\$@\"" - "$CTRUN" --nproc-per-node=60 sh -c 'echo $$$$ >>pids; exec sleep 1000' >out 2>err </dev/null
+    code=$? err=$(cat err)
+    expect "no more processes allowed: 1, and it is said" eval '[ $code = 1 ] && has "$err" "no more processes are allowed"'
+    expect "the ranks before are gone" gone
+    cd ..
+    CTRUN=$CT_BUILD/bin/ctrun
+fi
+
+# Before there are workers: alone in a job of two nodes.
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+for name in TERM INT; do
+    for how in "--master-addr=127.0.0.1 --master-port=$port" "--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port"; do
+        begin --nnodes=2 $how sh -c 'echo ran >>log'
+        listens() { grep -q ":$(printf %04X "$port") .* 0A " /proc/net/tcp /proc/net/tcp6; }
+        within 10 listens
+        start=$(now_ms)
+        kill -$name $ctrun
+        ended
+        expect "SIG$name while the other node is awaited (${how%%=*})" is "$code" $((128 + $(kill -l $name)))
+        expect "at once" [ $took -lt 5000 ]
+        expect "nothing is left" is "$(ls "$TMPDIR")$(cat log 2>/dev/null)" ""
+    done
+done
+
+# A node whose workers are done waits for the others; a signal does not wait.
+begin --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port --rdzv-id=j --local-addr=127.0.0.2 sh -c 'echo $$$$ >>pids; exec sleep 100'
+first=$ctrun
+"$CTRUN" --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port --rdzv-id=j --local-addr=127.0.0.3 sh -c 'exit 0' >out2 2>err2 </dev/null &
+ctrun=$!
+within 20 lines_in 1 pids
+sleep 1
+start=$(now_ms)
+kill -TERM $ctrun
+ended
+expect "a signal ends the wait for other nodes at once" [ "$code" != 0 -a $took -lt 10000 ]
+kill -TERM $first 2>/dev/null
+wait $first
+expect "the other node ends too" gone
+finish
