@@ -23,6 +23,7 @@
 #include "runtime/clock.h"
 
 #define PATIENCE_MS 1000 /* for SIGKILL to do its work */
+#define EXEC_MS 50       /* within an exec a process has no environment for a moment */
 
 /* The whole of a file of /proc, with a NUL behind it, for free(); NULL: it can't be read. */
 static char *read_file(const char *path, size_t *size)
@@ -92,35 +93,44 @@ void orphans_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
     free(list);
 }
 
+/* 1, 0, or -1: there is nothing to read, perhaps not yet. */
 static int has_generation(pid_t pid, const char *generation)
 {
     char path[64], wanted[64];
     size_t size;
     char *variables;
-    int has;
+    int has = -1;
 
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     snprintf(wanted, sizeof wanted, "CT_GENERATION=%s", generation);
     variables = read_file(path, &size);
-    has = variables && memmem(variables, size, wanted, strlen(wanted) + 1);
+    if (size > 0)
+        has = memmem(variables, size, wanted, strlen(wanted) + 1) != NULL;
     free(variables);
     return has;
 }
 
-/* Kills and reaps each child but the guard and strangers; returns how many still live. */
-static int kill_once(const struct orphans *orphans, pid_t guard, const char *generation)
+/* Kills and reaps each child but the guard and strangers.  Returns how many still live; *unsure
+ * are not counted. */
+static int kill_once(const struct orphans *orphans, pid_t guard, const char *generation,
+                     int *unsure)
 {
     char *list = children();
     const char *at = list;
     int alive = 0;
 
+    *unsure = 0;
     for (pid_t pid; (pid = next_pid(&at)) > 0;) {
+        int ours = 1;
+
         if (pid == guard || waitpid(pid, NULL, WNOHANG) != 0)
             continue;
-        if (orphans->strangers && !has_generation(pid, generation))
-            continue;
-        kill(pid, SIGKILL);
-        alive++;
+        if (orphans->strangers)
+            ours = has_generation(pid, generation);
+        if (ours == 1)
+            kill(pid, SIGKILL);
+        alive += ours == 1;
+        *unsure += ours == -1;
     }
     free(list);
     return alive;
@@ -129,10 +139,15 @@ static int kill_once(const struct orphans *orphans, pid_t guard, const char *gen
 /* Whom the killed leave behind comes to us in turn, and is met by the next pass. */
 int orphans_kill(const struct orphans *orphans, pid_t guard, const char *generation)
 {
-    const int64_t deadline = clock_ms() + PATIENCE_MS;
-    int alive;
+    const int64_t begin = clock_ms();
+    int alive, unsure;
 
-    while ((alive = kill_once(orphans, guard, generation)) > 0 && clock_ms() < deadline)
+    for (;;) {
+        const int64_t passed = clock_ms() - begin;
+
+        alive = kill_once(orphans, guard, generation, &unsure);
+        if ((alive == 0 && (unsure == 0 || passed > EXEC_MS)) || passed > PATIENCE_MS)
+            return alive;
         usleep(200);
-    return alive;
+    }
 }
