@@ -28,6 +28,7 @@
 #include "launcher/health.h"
 #include "launcher/nodes.h"
 #include "launcher/orphans.h"
+#include "launcher/place_report.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
@@ -68,6 +69,7 @@ struct job {
     struct oom_watch oom;
     struct deaths deaths;
     struct events events;
+    struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;
     struct orphans orphans;
     struct watchdog watchdog;
@@ -335,7 +337,8 @@ static int start_workers(struct job *job)
                            .generation = job->plan.generation,
                            .secret = &job->meet.policy.secret,
                            .folder = &job->folder,
-                           .descriptors = &job->descriptors };
+                           .descriptors = &job->descriptors,
+                           .placement = job->placement };
     struct worker_env env;
     int code = 0;
 
@@ -358,6 +361,8 @@ static int start_workers(struct job *job)
         events_worker_started(&job->events, &job->workers[i]);
         job->running++;
     }
+    if (code == 0 && job->options->report != REPORT_NOT)
+        place_report(job->options->report, job->workers, &env);
     worker_env_destroy(&env);
     return code;
 }
@@ -570,6 +575,7 @@ static int setup(struct job *job)
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
+        || (code = placement_create(&job->placement, job->options, job->size, "")) != 0
         || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = setup_loop(job)) != 0
@@ -643,6 +649,7 @@ static void tear_down(struct job *job)
     if (job->signal_fd >= 0)
         close(job->signal_fd);
     wrapper_free(&job->wrapper);
+    placement_destroy(job->placement);
     free(job->workers);
 }
 

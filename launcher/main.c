@@ -58,9 +58,9 @@ static int run(const struct options *options)
     }
     if (!options->explain && !options->dry_run)
         signals_block(options);
-    size = nproc_count(&options->nproc, why, sizeof why);
+    size = nproc_count(options, why, sizeof why);
     if (size == 0) {
-        log_line(LOG_ERROR, "--nproc-per-node=gpu: %s", why);
+        log_line(LOG_ERROR, "%s", why);
         report_own_fault(why);
         return 1;
     }

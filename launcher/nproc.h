@@ -4,14 +4,10 @@
 
 #include <stddef.h>
 
-#include "config/values.h"
+#include "config/options.h"
 
 /* The number of workers that --nproc-per-node means here, and why, for
- * --explain.  0: there is none of what was asked for; why says so. */
-int nproc_count(const struct nproc *nproc, char *why, size_t size);
-
-/* GPUs by their device files in `devices` ("/dev"), narrowed by the value of
- * CUDA_VISIBLE_DEVICES (NULL: unset; "": none is visible), as CUDA reads it. */
-int gpu_count(const char *devices, const char *visible);
+ * --explain.  0: there is none of what was asked for; why is the sentence. */
+int nproc_count(const struct options *options, char *why, size_t size);
 
 #endif

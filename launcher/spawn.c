@@ -9,7 +9,10 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
+#include <linux/mempolicy.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +39,24 @@ static int group_of_its_own(const struct spawn_args *args)
     return setpgid(0, 0) < 0 ? -1 : foreground_give(getpid());
 }
 
+/* Before the exec, so that the program's first page is where its CPUs are.  Memory is
+ * a preference, and a kernel that refuses it was said to (place.c). */
+static int place(const struct spawn_args *args)
+{
+    unsigned long nodes[1024 / (8 * sizeof(unsigned long))] = { 0 };
+    const size_t bits = 8 * sizeof *nodes;
+
+    if (!args->cpus)
+        return 0;
+    if (cpus_enter(args->cpus) < 0)
+        return -1;
+    if (args->memory >= 0 && (size_t)args->memory < 8 * sizeof nodes) {
+        nodes[(size_t)args->memory / bits] |= 1UL << (size_t)args->memory % bits;
+        syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes, 8 * sizeof nodes);
+    }
+    return 0;
+}
+
 /* Runs in the child.  *cause lies in the parent's memory, which is ours until the
  * exec.  Where vfork is a fork (some emulators) nobody reads it, hence the exit codes. */
 static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
@@ -43,6 +64,10 @@ static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatil
     /* Before the program can do anything, even kill us: see guard.c. */
     if (args->announce)
         atomic_store(args->announce, getpid());
+    if (place(args) < 0) {
+        *cause = -errno; /* negative: not the exec's */
+        _exit(126);
+    }
     if (group_of_its_own(args) >= 0
         && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 /* it dies if ctrun does */
         && getppid() == parent                   /* and ctrun had not died before that */
@@ -72,9 +97,9 @@ pid_t spawn(const struct spawn_args *args, int *execed)
         child(args, parent, &cause);
     if (pid < 0 || cause == 0)
         return pid;
-    *execed = 1;
+    *execed = cause > 0;
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
-    errno = cause;
+    errno = abs(cause);
     return -1;
 }

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "launcher/cpus.h"
+
 struct spawn_args {
     const char *path; /* executed as it is: no look-up */
     char *const *argv;
@@ -17,12 +19,14 @@ struct spawn_args {
     const sigset_t *ignored; /* signals to set back to their defaults */
     int foreground;          /* stays in our session: a group of its own, which gets the terminal */
     const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
+    const struct cpus *cpus;          /* that it is bound to; NULL: ours */
+    int memory;                       /* then: the NUMA node whose memory it prefers; -1: none */
 };
 
 /* Returns when the program is running: its pid, which is also its process
  * group and, unless ->foreground, its session.  Else -1; errno is that of exec and *execed is 1, or
- * that of fork and *execed is 0.  A failed child is reaped here, so that nobody meets an unknown
- * pid.  The caller has all its signals blocked. */
+ * that of fork or of the CPUs and *execed is 0.  A failed child is reaped here, so that nobody
+ * meets an unknown pid.  The caller has all its signals blocked. */
 pid_t spawn(const struct spawn_args *args, int *execed);
 
 #endif

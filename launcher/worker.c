@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/foreground.h"
+#include "launcher/place.h"
 #include "launcher/spawn.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -52,6 +53,7 @@ static int refuse(const struct worker *worker, const struct program *program, in
         log_line(LOG_ERROR, "cannot start rank %d: %s%s", worker->rank, strerror(cause),
                  cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
                  : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
+                 : cause == EINVAL ? ": the CPUs that were chosen for it can't be used any more"
                                    : "");
         return 1;
     }
@@ -75,6 +77,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
                                .ignored = ignored,
                                .foreground = worker->foreground,
                                .descriptors = env->round->descriptors };
+    const struct placement *placement = env->round->placement;
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
     int execed = 0, code = 0, status = -1;
@@ -85,6 +88,10 @@ int worker_start(struct worker *worker, const struct program *program, const str
     }
     args.argv = argv;
     args.envp = envp;
+    if (placement && placement->place[worker->local_rank].bound) {
+        args.cpus = &placement->place[worker->local_rank].cpus;
+        args.memory = placement->place[worker->local_rank].memory;
+    }
     worker->pid = 0;
     worker->asked = worker->first_failed = worker->expired = 0;
     errno = ENOMEM;

@@ -50,6 +50,22 @@ static int is_ours(const char *entry)
     return 0;
 }
 
+/* The lists of GPUs that take the place of inherited ones: the first `placed`. */
+static const char *const gpu_lists[] = { "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES" };
+
+static int placed(const struct placement *placement)
+{
+    return !placement_visible(placement, 0) ? 0 : placement->hip ? 2 : 1;
+}
+
+static int is_placed(const struct placement *placement, const char *name, size_t length)
+{
+    for (int i = 0; i < placed(placement); i++)
+        if (strlen(gpu_lists[i]) == length && !strncmp(gpu_lists[i], name, length))
+            return 1;
+    return 0;
+}
+
 static int put(struct worker_env *env, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -107,6 +123,8 @@ static int put_file(struct worker_env *env, const struct jobfile *file)
         there = getenv(name);
         if (there && *there) /* the environment is stronger than the file */
             continue;
+        if (is_placed(env->round->placement, name, strlen(name)))
+            continue;
         for (int j = 0; j < env->inherited; j++)
             if (named(env->entries[j], name)) /* there, but empty: it is unset */
                 env->entries[j] = env->entries[--env->inherited], env->count--;
@@ -131,12 +149,16 @@ int worker_env_sets_omp(const struct options *options, int size)
 static int put_ours(struct worker_env *env, const struct options *options)
 {
     const struct round *round = env->round;
+    const struct placement *placement = round->placement;
     const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
 
     if (worker_env_sets_omp(options, round->size) && put(env, "OMP_NUM_THREADS=1") < 0)
         return -1;
     if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
         return -1;
+    for (int i = 0; placement && !placement->own_gpu_only && i < placed(placement); i++)
+        if (put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0)) < 0)
+            return -1;
     if (put(env, "WORLD_SIZE=%d", round->world) < 0
         || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0
         || put(env, "GROUP_RANK=%d", round->node) < 0
@@ -164,7 +186,7 @@ static int put_ours(struct worker_env *env, const struct options *options)
 int worker_env_create(struct worker_env *env, const struct options *options,
                       const struct round *round)
 {
-    int room = OURS + 3 + options->file.count;
+    int room = OURS + 5 + options->file.count;
 
     for (char **entry = environ; *entry; entry++)
         room++;
@@ -172,7 +194,7 @@ int worker_env_create(struct worker_env *env, const struct options *options,
     if (!(env->entries = calloc((size_t)room, sizeof *env->entries)))
         return -1;
     for (char **entry = environ; *entry; entry++)
-        if (!is_ours(*entry))
+        if (!is_ours(*entry) && !is_placed(round->placement, *entry, strcspn(*entry, "=")))
             env->entries[env->inherited++] = *entry;
     env->count = env->inherited;
     if (put_file(env, &options->file) < 0 || put_ours(env, options) < 0) {
@@ -190,25 +212,50 @@ void worker_env_destroy(struct worker_env *env)
     *env = (struct worker_env){ 0 };
 }
 
+const char *worker_env_get(const struct worker_env *env, const char *name)
+{
+    for (int i = 0; i < env->count; i++)
+        if (named(env->entries[i], name))
+            return named(env->entries[i], name);
+    return NULL;
+}
+
+/* PER_WORKER entries, one behind the other, and the GPU that is a worker's own.  Returns
+ * how many bytes they have with their ends. */
+static int write_own(const struct worker_env *env, int local_rank, int own_gpu, char *text,
+                     size_t size)
+{
+    const struct round *round = env->round;
+    char path[PATH_MAX];
+    int used;
+
+    run_folder_error_file(round->folder, round->folder->attempt, local_rank, path, sizeof path);
+    used = snprintf(text, size, "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s",
+                    round->base + local_rank, 0, own_gpu ? 0 : local_rank, 0,
+                    round->role_base + local_rank, 0, path)
+           + 1;
+    for (int i = 0; own_gpu && i < placed(round->placement); i++)
+        used += snprintf(text + used, size - (size_t)used, "%s=%s", gpu_lists[i],
+                         placement_visible(round->placement, local_rank))
+                + 1;
+    return used;
+}
+
 char **worker_env_of(const struct worker_env *env, int local_rank)
 {
-    char path[PATH_MAX], text[PATH_MAX + 128];
-    const size_t pointers = ((size_t)env->count + PER_WORKER + 1) * sizeof(char *);
-    const int rank = env->round->base + local_rank;
-    int used, count = env->count;
+    const int own_gpu = env->round->placement && env->round->placement->own_gpu_only;
+    const int own = PER_WORKER + (own_gpu ? placed(env->round->placement) : 0);
+    const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
+    char text[PATH_MAX + 128 + 2 * (sizeof(struct device) + 32)];
+    const int used = write_own(env, local_rank, own_gpu, text, sizeof text);
     char **entries, *at;
+    int count = env->count;
 
-    run_folder_error_file(env->round->folder, env->round->folder->attempt, local_rank, path,
-                          sizeof path);
-    used = snprintf(text, sizeof text,
-                    "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s", rank, 0,
-                    local_rank, 0, env->round->role_base + local_rank, 0, path)
-           + 1;
     if (!(entries = malloc(pointers + (size_t)used)))
         return NULL;
     memcpy(entries, env->entries, (size_t)count * sizeof *entries);
     at = memcpy((char *)entries + pointers, text, (size_t)used);
-    for (int i = 0; i < PER_WORKER; i++, at += strlen(at) + 1)
+    for (int i = 0; i < own; i++, at += strlen(at) + 1)
         entries[count++] = at;
     entries[count] = NULL;
     return entries;

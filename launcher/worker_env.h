@@ -4,6 +4,7 @@
 #define LAUNCHER_WORKER_ENV_H
 
 #include "config/options.h"
+#include "launcher/place.h"
 #include "launcher/run_folder.h"
 #include "runtime/store/secret.h"
 
@@ -21,6 +22,7 @@ struct round {
     int role_base, role_world;        /* as base and world, among those of the same role */
     int node, nodes;                  /* the rank of this node, and how many there are */
     int own_store;                    /* nobody serves one at address and port: rank 0 does */
+    const struct placement *placement; /* NULL: nothing is placed */
 };
 
 struct worker_env {
@@ -37,6 +39,9 @@ void worker_env_destroy(struct worker_env *env);
 
 /* One worker's, in one block for free(); it points into env.  NULL: out of memory. */
 char **worker_env_of(const struct worker_env *env, int local_rank);
+
+/* What all workers find under that name; NULL: it is unset. */
+const char *worker_env_get(const struct worker_env *env, const char *name);
 
 /* The variable that a line of [env] or [collectives] sets. */
 void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size);

@@ -8,6 +8,12 @@
 #include "launcher/program.c"
 #include "launcher/worker_env.c"
 
+/* place.c has tests of its own. */
+const char *placement_visible(const struct placement *placement, int local_rank)
+{
+    return placement ? placement->place[local_rank].device->name : NULL;
+}
+
 static void rewrites_to(const char *text, const char *expected)
 {
     char to[128];
@@ -142,8 +148,20 @@ static void the_environment_is_torchruns(void **state)
                                .file = { NULL, lines, 3 } };
     const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 1 };
     const struct secret secret = { "0123456789abcdef", 16 };
-    const struct round round = { 2,       3,       5,    1, "127.0.0.1", 999, "id", "beef",
-                                 &secret, &folder, NULL, 1, 3,           1,   2,    0 };
+    const struct round round = { .size = 2,
+                                 .base = 3,
+                                 .world = 5,
+                                 .restarts = 1,
+                                 .address = "127.0.0.1",
+                                 .port = 999,
+                                 .run_id = "id",
+                                 .generation = "beef",
+                                 .secret = &secret,
+                                 .folder = &folder,
+                                 .role_base = 1,
+                                 .role_world = 3,
+                                 .node = 1,
+                                 .nodes = 2 };
     struct worker_env env;
     char **entries;
 
@@ -179,6 +197,41 @@ static void the_environment_is_torchruns(void **state)
     worker_env_destroy(&env);
 }
 
+static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
+{
+    struct jobfile_entry lines[] = { { "env", "HIP_VISIBLE_DEVICES", "8,9", 2 } };
+    struct options options = { .role = "tr", .file = { NULL, lines, 1 } };
+    const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 1 };
+    const struct secret secret = { "", 0 };
+    const struct device devices[] = { { "2", -1 }, { "GPU-7", -1 } };
+    struct place places[] = { { .device = &devices[0] }, { .device = &devices[1] } };
+    const struct placement placement = { .place = places, .own_gpu_only = 1, .hip = 1 };
+    const struct round round = { .size = 2,
+                                 .world = 2,
+                                 .address = "h",
+                                 .run_id = "id",
+                                 .generation = "beef",
+                                 .secret = &secret,
+                                 .folder = &folder,
+                                 .placement = &placement };
+    struct worker_env env;
+    char **entries;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    entries = worker_env_of(&env, 1);
+    assert_string_equal(value(entries, "RANK"), "1");
+    assert_string_equal(value(entries, "LOCAL_RANK"), "0");
+    assert_string_equal(value(entries, "CUDA_VISIBLE_DEVICES"), "GPU-7");
+    assert_string_equal(value(entries, "HIP_VISIBLE_DEVICES"), "GPU-7");
+    assert_string_equal(value(entries, "TORCHELASTIC_ERROR_FILE"), "/t/attempt_0/1/error.json");
+    free(entries);
+    worker_env_destroy(&env);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +241,7 @@ int main(void)
         cmocka_unit_test(the_old_launcher_tells_the_rank_first),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
+        cmocka_unit_test(a_worker_with_a_gpu_of_its_own_is_local_rank_0),
     };
 
     unsetenv("PYTHON_EXEC");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_words.c - the launcher's pure parts: argv rewriting, sets of ranks,
- * counting GPUs.  ctrun's files are no library: they are included. */
+/* test_words.c - the launcher's pure parts: sets of ranks, starting a program.
+ * ctrun's files are no library: they are included. */
 #include "tests/harness.h"
 
 #include <fcntl.h>
@@ -11,36 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/cpus.c"
 #include "launcher/foreground.c"
-#include "launcher/nproc.c"
 #include "launcher/spawn.c"
-
-static void gpus_are_device_files_narrowed_by_cuda_visible_devices(void **state)
-{
-    char folder[] = "/tmp/test_words_XXXXXX", path[64];
-    const char *files[] = { "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm" };
-
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(gpu_count(folder, NULL), 0);
-    assert_int_equal(gpu_count(folder, "0,1"), 0);
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        close(open(path, O_CREAT | O_WRONLY, 0600));
-    }
-    assert_int_equal(gpu_count(folder, NULL), 2);
-    assert_int_equal(gpu_count(folder, ""), 0);
-    assert_int_equal(gpu_count(folder, "1"), 1);
-    assert_int_equal(gpu_count(folder, "1, 0"), 2);
-    assert_int_equal(gpu_count(folder, "0,7,1"), 1);
-    assert_int_equal(gpu_count(folder, "-1,0"), 0);
-    assert_int_equal(gpu_count(folder, "GPU-1f3,MIG-2"), 2);
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(folder), 0);
-}
 
 static pid_t start(const char *path, char *const *argv, int *execed)
 {
@@ -99,7 +72,6 @@ static void a_failed_exec_says_why_and_leaves_no_child(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_are_device_files_narrowed_by_cuda_visible_devices),
         cmocka_unit_test(a_worker_leads_its_session_and_obeys_every_signal),
         cmocka_unit_test(a_failed_exec_says_why_and_leaves_no_child),
     };
