@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/place.h"
 #include "launcher/program.h"
 #include "launcher/shell_words.h"
 #include "launcher/worker_env.h"
@@ -64,6 +65,33 @@ static void print_word(const char *word)
     shell_quote(stdout, word);
 }
 
+/* Where each would run, if an option says so.  0, or ctrun's exit code. */
+static int explain_places(const struct options *options, int size)
+{
+    struct placement *placement;
+    const char *bound_by = options->numa_binding != NUMA_NOT ? "--numa-binding" : "--bind";
+    const char *shown_by = options->virtual_local_rank ? "--virtual-local-rank" : "--gpus";
+    const int code = placement_create(&placement, options, size, "");
+
+    for (int i = 0; placement && i < size; i++) {
+        const struct place *place = &placement->place[i];
+        const char *visible = placement_visible(placement, i);
+        char name[32], cpus[CPUS_TEXT], where[CPUS_TEXT + 8] = "ctrun's CPUs", gpus[256] = "";
+
+        cpus_write(&place->cpus, cpus);
+        if (place->bound)
+            snprintf(where, sizeof where, "CPUs %s", cpus);
+        if (visible)
+            snprintf(gpus, sizeof gpus, "sees GPU %s", visible);
+        else if (place->device)
+            snprintf(gpus, sizeof gpus, "GPU %s is its own", place->device->name);
+        snprintf(name, sizeof name, "local rank %d", i);
+        line(name, where, place->bound ? bound_by : visible ? shown_by : "inherited", gpus);
+    }
+    placement_destroy(placement);
+    return code;
+}
+
 int explain(const struct options *options, const struct meeting *meeting, int size,
             const char *why_size)
 {
@@ -81,7 +109,8 @@ int explain(const struct options *options, const struct meeting *meeting, int si
         line("job file", options->file.path,
              options->settings[OPTION_JOB].text ? "asked for" : "found here", "");
     fflush(stdout);
-    if ((code = program_find(&program, options)) != 0)
+    if ((code = explain_places(options, size)) != 0
+        || (code = program_find(&program, options)) != 0)
         return code;
     printf("%-20s ", "executes");
     shell_quote(stdout, program.path);

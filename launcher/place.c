@@ -193,12 +193,6 @@ int placement_create(struct placement **made, const struct options *options, int
     if (!is_bound(options) && !options->gpus && !options->virtual_local_rank
         && options->report == REPORT_NOT)
         return 0;
-    if (options->numa_binding != NUMA_NOT && options->bind && strcmp(options->bind, "none") != 0) {
-        log_line(LOG_ERROR,
-                 "--numa-binding=%s and --bind=%s both say which CPUs workers get; leave one out",
-                 options->settings[OPTION_NUMA_BINDING].text, options->bind);
-        return 2;
-    }
     if (!(placement = calloc(1, sizeof *placement))
         || !(placement->place = calloc((size_t)size, sizeof *placement->place))) {
         log_line(LOG_ERROR, "out of memory for the places of %d workers", size);

@@ -69,7 +69,7 @@ static int is_data_cache(const struct hwloc_obj *object)
 }
 
 /* The objects above a processing unit, the nearest first: the last cache is the highest. */
-static struct cpu describe(const struct hwloc *hwloc, const struct hwloc_obj *unit)
+static struct cpu describe_unit(const struct hwloc *hwloc, const struct hwloc_obj *unit)
 {
     struct cpu cpu = { .core = (int)unit->os_index, .cache = -1, .socket = -1, .node = 0 };
 
@@ -96,7 +96,7 @@ static int describe_all(const struct hwloc *hwloc, hwloc_topology_t machine,
     for (unsigned i = 0; (object = hwloc->object(machine, units, i)); i++)
         if ((int)object->os_index < topology->cpus
             && cpus_has(&topology->allowed, (int)object->os_index)) {
-            topology->cpu[object->os_index] = describe(hwloc, object);
+            topology->cpu[object->os_index] = describe_unit(hwloc, object);
             found++;
         }
     for (unsigned i = 0; (object = hwloc->object(machine, HWLOC_TYPE_DEPTH_NUMANODE, i)); i++)
