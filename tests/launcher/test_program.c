@@ -201,7 +201,7 @@ static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
 {
     struct jobfile_entry lines[] = { { "env", "HIP_VISIBLE_DEVICES", "8,9", 2 } };
     struct options options = { .role = "tr", .file = { NULL, lines, 1 } };
-    const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 1 };
+    const struct run_folder folder = { .path = "/t", .workers = 2, .attempt = 0 };
     const struct secret secret = { "", 0 };
     const struct device devices[] = { { "2", -1 }, { "GPU-7", -1 } };
     struct place places[] = { { .device = &devices[0] }, { .device = &devices[1] } };
