@@ -244,6 +244,8 @@ static int open_store(struct c10d_agent *a)
             return -1;
         }
     }
+    if (store_client_fd(store) >= 0)
+        socket_notice_silence(store_client_fd(store)); /* a cut cable, as fast as the others do */
     find_address(a, store_client_fd(store));
     set_store(a, store);
     return 0;
@@ -323,22 +325,44 @@ static void decide_and_tell(struct c10d_agent *a, struct failure failure)
     tell_failure(a, &failure);
 }
 
+/* Its workers have ended well: their part is done, so it may leave. */
+static int has_ended_well(struct c10d_agent *a, size_t rank)
+{
+    char name[40], *value;
+
+    snprintf(name, sizeof name, "ct/ended/%zu", rank);
+    value = c10d_peek(&a->session, a->round, name);
+    free(value);
+    return value != NULL;
+}
+
+/* A node of our round that is gone, and was needed; NULL: there is none. */
+static const struct c10d_node *missing_node(struct c10d_agent *a)
+{
+    const struct c10d_session *s = &a->session;
+
+    for (size_t i = 0; i < s->world.count; i++)
+        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT) && !has_ended_well(a, i))
+            return &s->world.nodes[i];
+    return NULL;
+}
+
 /* NULL: nothing has happened to the others that ends this round. */
 static const char *what_happened(struct c10d_agent *a, char *text, size_t size)
 {
     struct c10d_session *s = &a->session;
+    const struct c10d_node *missing;
     struct failure failure;
 
     if (failure_of(a, text, size, &failure) == 0)
         return failure.what;
     if (s->state.closed)
         return "another node has ended the job";
-    for (size_t i = 0; i < s->world.count; i++)
-        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT)) {
-            snprintf(text, size, "node %s (pid %lld) has left the job", s->world.nodes[i].addr,
-                     (long long)s->world.nodes[i].pid);
-            return text;
-        }
+    if ((missing = missing_node(a))) {
+        snprintf(text, size, "node %s (pid %lld) has left the job", missing->addr,
+                 (long long)missing->pid);
+        return text;
+    }
     if (c10d_count(&s->state, C10D_WAITING) > 0)
         return "a node has come: all begin again with it";
     return NULL;
@@ -453,6 +477,15 @@ static int64_t count_ended(struct c10d_agent *a, int delta)
     return ct_store_add(a->session.store, key, delta, &count) == CT_OK ? count : -1;
 }
 
+static void tell_ended(struct c10d_agent *a)
+{
+    char name[40], key[400];
+
+    snprintf(name, sizeof name, "ct/ended/%d", c10d_my_rank(&a->session));
+    c10d_key(&a->session, a->round, name, key, sizeof key);
+    ct_store_set(a->session.store, key, "1", 1);
+}
+
 /* Until the workers of all nodes have ended well.  1: the job begins anew. */
 static int exit_barrier(struct c10d_agent *a)
 {
@@ -463,6 +496,7 @@ static int exit_barrier(struct c10d_agent *a)
     char key[400], text[NODE_TEXT], *all;
     struct failure failure;
 
+    tell_ended(a);
     c10d_key(s, s->state.round, last, key, sizeof key);
     if (count_ended(a, 1) >= nodes)
         ct_store_set(s->store, key, "<val_ignored>", strlen("<val_ignored>"));
@@ -480,7 +514,7 @@ static int exit_barrier(struct c10d_agent *a)
         }
         if (s->state.closed)
             break;
-        if ((c10d_count(&s->state, C10D_WAITING) > 0 || !c10d_world_stands(s))
+        if ((c10d_count(&s->state, C10D_WAITING) > 0 || missing_node(a))
             && count_ended(a, 0) < nodes)
             return 1;
     }
