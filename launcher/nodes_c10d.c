@@ -246,15 +246,22 @@ static void dynamic_refused(struct nodes *nodes, int code)
     c10d_agent_failed(((struct dynamic *)nodes)->agent, &failure);
 }
 
-static void dynamic_signalled(struct nodes *nodes, int number)
+/* The workers are gone: the rendezvous has that long to answer. */
+static void leave_politely(struct dynamic *d)
 {
     const struct timeval polite = { POLITE_SECONDS, 0 };
+
+    event_add(&d->goodbye, &polite);
+}
+
+static void dynamic_signalled(struct nodes *nodes, int number)
+{
     struct dynamic *d = (struct dynamic *)nodes;
 
     d->signal = d->signal ? d->signal : number;
     c10d_agent_signalled(d->agent, number);
     if (!d->running && !d->is_over)
-        event_add(&d->goodbye, &polite);
+        leave_politely(d);
 }
 
 static void dynamic_ended(struct nodes *nodes)
@@ -266,6 +273,8 @@ static void dynamic_ended(struct nodes *nodes)
         on_goodbye(-1, 0, d);
     else
         c10d_agent_ended(d->agent);
+    if (!d->is_over && d->signal)
+        leave_politely(d);
 }
 
 static void free_rest(struct dynamic *d)

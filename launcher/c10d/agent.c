@@ -413,6 +413,7 @@ static void post_round(struct c10d_agent *a)
     pthread_mutex_lock(&a->lock);
     a->orders.ended = 0;
     a->orders.failure.code = 0;
+    a->news.stop = 0; /* not heard yet: it was for the round before */
     a->news.round = 1;
     a->news.plan = (struct plan){ .base = got->base,
                                   .world = got->world,
@@ -647,6 +648,7 @@ static void setup_session(struct c10d_agent *a)
     s->arg = a;
     s->join_timeout = conf->join_timeout * SECOND_US;
     s->close_timeout = conf->close_timeout * SECOND_US;
+    s->heartbeat_timeout = conf->heartbeat_timeout * SECOND_US;
     s->settings =
         (struct c10d_settings){ .min = (size_t)options->nnodes.min,
                                 .max = (size_t)options->nnodes.max,

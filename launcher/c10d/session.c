@@ -295,13 +295,24 @@ enum c10d_end c10d_close_job(struct c10d_session *s)
 
 /* ---- Meanwhile ------------------------------------------------------------------ */
 
+static enum c10d_action decide_beat(const struct c10d_session *s, int64_t deadline)
+{
+    return c10d_decide_keep_alive(&s->state, &s->me, now_is(), deadline, &s->settings);
+}
+
+/* An offer that lost is made again at once, and not with the next look: then another
+ * node's heartbeat is in between again, and its rhythm would have us declared dead. */
 enum c10d_end c10d_pulse(struct c10d_session *s)
 {
-    const struct c10d_now now = now_is();
+    enum c10d_end end;
 
-    if (c10d_keep_alive_due(&s->state, &s->me, now, &s->settings))
-        return carry_out(s, C10D_KEEP_ALIVE);
-    return now.monotonic - s->looked >= LOOK_EVERY_US ? c10d_look(s) : C10D_DONE;
+    if (clock_us() - s->looked < LOOK_EVERY_US
+        && !c10d_keep_alive_due(&s->state, &s->me, now_is(), &s->settings))
+        return C10D_DONE;
+    end = c10d_look(s);
+    if (end == C10D_DONE)
+        end = settle(s, s->heartbeat_timeout, decide_beat);
+    return end == C10D_LATE ? C10D_DONE : end; /* others are faster for once */
 }
 
 enum c10d_end c10d_take_out(struct c10d_session *s, const struct c10d_node *node)

@@ -26,7 +26,7 @@ struct c10d_session {
     char key[300];     /* of the state */
     struct c10d_node me;
     struct c10d_settings settings;
-    int64_t join_timeout, close_timeout; /* microseconds */
+    int64_t join_timeout, close_timeout, heartbeat_timeout; /* microseconds */
     /* Waits so many ms, or until there is something to look at; 1: give up. */
     int (*rest)(void *arg, int ms);
     void (*changed)(void *arg); /* we have just told the store what others wait for */
