@@ -1,94 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - the workers of this node, from start to verdict.
  *
- * job_run() finds the program, opens the store, starts the guard and goes to meet
- * the other nodes (nodes.h; there may be none).  From then on the event loop
- * drives: a round that begins, a worker's end, a signal to ctrun, a word of
- * another node or the grace timer becomes one event, and moves[][] says what
- * follows.  The first failure stops the others: SIGTERM, then SIGKILL when the
- * grace period is over; with restarts left all begin again, in a new generation.
- * A round ends when the last worker is reaped and its process group is killed,
- * never earlier, so no process outlives ctrun. */
-#include "launcher/job.h"
+ * job_run.c sets all up and goes to meet the other nodes (nodes.h; there may be
+ * none).  From then on the event loop (job_events.c) drives: a round that begins, a worker's end, a
+ * signal to ctrun, a word of another node or the grace timer becomes one event, and moves[][] says
+ * what follows.  The first failure stops the others: SIGTERM, then SIGKILL when the grace period is
+ * over; with restarts left all begin again, in a new generation. A round ends when the last worker
+ * is reaped and its process group is killed, never earlier, so no process outlives ctrun. */
+#include "launcher/job_state.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-#include "launcher/arrivals.h"
-#include "launcher/deaths.h"
-#include "launcher/events.h"
-#include "launcher/health.h"
-#include "launcher/nodes.h"
-#include "launcher/orphans.h"
 #include "launcher/place_report.h"
-#include "launcher/rendezvous.h"
-#include "launcher/report.h"
-#include "launcher/signals.h"
-#include "launcher/stuck.h"
-#include "launcher/watchdog.h"
-#include "launcher/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-
-enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
-enum job_event {
-    ROUND,         /* the nodes are there: start the workers */
-    WORKER_FAILED, /* the first of a round */
-    WORKER_LOST,   /* and the others go on */
-    TOLD_TO_STOP,  /* by another node's failure */
-    WORKER_STUCK,  /* in the kernel: no restart would help */
-    SIGNALLED,     /* ctrun was told to stop */
-    GRACE_OVER,    /* workers that were asked to stop still run */
-    LAST_WORKER_GONE,
-    OVER, /* the job is, on all nodes */
-    JOB_EVENTS
-};
-
-struct job {
-    const struct options *options;
-    const struct meeting *meeting;
-    struct event_base *base;
-    struct event signals, grace;
-    int signal_fd;
-    sigset_t ignored;          /* dispositions that workers must not inherit */
-    struct rlimit descriptors; /* that we were started with */
-    struct program program;
-    struct wrapper wrapper;
-    struct rendezvous meet;
-    struct nodes *nodes;
-    struct plan plan; /* of this round */
-    struct run_folder folder;
-    struct oom_watch oom;
-    struct deaths deaths;
-    struct events events;
-    struct placement *placement; /* NULL: workers run where ctrun does */
-    struct guard guard;
-    struct orphans orphans;
-    struct watchdog watchdog;
-    struct stuck stuck;
-    struct health health;
-    struct output output;
-    struct arrivals arrivals;
-    enum job_state state;
-    struct worker *workers;
-    int size, running;
-    struct worker *culprit;    /* of this round, here: the first that failed */
-    struct worker *blamed;     /* the culprit that the job ended for */
-    struct worker *failed;     /* the one that just has */
-    int lost;                  /* in this round, here: with --on-failure=continue */
-    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
-    int signal;                /* the one that stopped the job; 0: none */
-    int impatience;            /* signals since the workers were asked to stop */
-    int code;                  /* ctrun's */
-};
 
 static void start_round(struct job *job);
 static void stop_and_tell(struct job *job);
@@ -132,7 +59,7 @@ static const struct move {
 };
 
 /* An empty cell means: stay, do nothing. */
-static void job_event(struct job *job, enum job_event event)
+void job_event(struct job *job, enum job_event event)
 {
     const struct move *move = &moves[job->state][event];
 
@@ -144,7 +71,7 @@ static void job_event(struct job *job, enum job_event event)
 
 /* ---- Actions ----------------------------------------------------------- */
 
-static void signal_workers(struct job *job, int number)
+void job_signal_workers(struct job *job, int number)
 {
     for (int i = 0; i < job->size; i++)
         worker_signal(&job->workers[i], number);
@@ -164,7 +91,7 @@ static void stop_workers(struct job *job)
     if (job->culprit)
         snprintf(why, sizeof why, "rank %d failed", job->culprit->rank);
     events_stopping(&job->events, SIGTERM, job->culprit ? why : job->elsewhere);
-    signal_workers(job, SIGTERM);
+    job_signal_workers(job, SIGTERM);
     grace(job, job->options->shutdown_timeout);
 }
 
@@ -235,7 +162,7 @@ static void forward_and_stop(struct job *job)
              job->options->shutdown_timeout);
     job->culprit = NULL;
     events_stopping(&job->events, job->signal, "ctrun was told to stop");
-    signal_workers(job, job->signal);
+    job_signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
     tell_signal(job);
 }
@@ -251,7 +178,7 @@ static void hurry(struct job *job)
 
 static void kill_workers(struct job *job)
 {
-    signal_workers(job, SIGKILL);
+    job_signal_workers(job, SIGKILL);
 }
 
 /* The round is over: nothing of it stays. */
@@ -275,7 +202,7 @@ static void clear_workers(struct job *job)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
-static struct failed_round failed_round(struct job *job, struct worker *culprit)
+struct failed_round job_failed_round(struct job *job, struct worker *culprit)
 {
     return (struct failed_round){ job->workers,  job->size,    culprit,
                                   &job->program, &job->folder, &job->oom };
@@ -290,7 +217,7 @@ static void say_what_failed(struct job *job, int restarts)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
     if (job->culprit) {
-        const struct failed_round round = failed_round(job, job->culprit);
+        const struct failed_round round = job_failed_round(job, job->culprit);
 
         report_failure(&round, next);
         job->blamed = restarts == 0 ? job->culprit : NULL;
@@ -422,257 +349,6 @@ static void on_member(void *arg, int node, int there)
     events_node(&((struct job *)arg)->events, node, there);
 }
 
-static const struct nodes_hooks nodes_hooks = {
+const struct nodes_hooks job_nodes_hooks = {
     .round = on_round, .member = on_member, .stop = on_stop, .over = on_over
 };
-
-/* ---- Events ------------------------------------------------------------ */
-
-static void worker_ended(struct job *job, struct worker *worker)
-{
-    const struct failed_round round = failed_round(job, job->culprit);
-
-    events_worker_ended(&job->events, &round, worker,
-                        !job->culprit || job->options->on_failure.go_on);
-    job->running--;
-    if (worker_failed(worker) && job->state == RUNNING) {
-        job->failed = worker;
-        if (!job->culprit) {
-            job->culprit = worker;
-            worker->first_failed = 1;
-        }
-        job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
-    }
-    if (job->running == 0)
-        job_event(job, LAST_WORKER_GONE);
-}
-
-static int is_known(const void *arg, pid_t pid)
-{
-    const struct job *job = arg;
-
-    if (pid == job->guard.pid)
-        return 1;
-    for (int i = 0; i < job->size; i++)
-        if (job->workers[i].group == pid)
-            return 1;
-    return 0;
-}
-
-/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
- * was kept. */
-static void reap(struct job *job, pid_t first)
-{
-    struct deaths *deaths = &job->deaths;
-    int count = deaths_collect(deaths);
-
-    if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
-        count = deaths_put_culprit_first(deaths, count, &job->folder);
-    for (int i = 0; i < count; i++)
-        worker_ended(job, &job->workers[deaths->ended[i]]);
-    if (!is_known(job, first))
-        orphans_reap(is_known, job);
-}
-
-static void signals_ready(evutil_socket_t fd, short what, void *arg)
-{
-    struct job *job = arg;
-    struct signalfd_siginfo info;
-
-    (void)what;
-    while (job->state != DONE && read(fd, &info, sizeof info) == sizeof info) {
-        const int number = (int)info.ssi_signo;
-
-        if (number == SIGCHLD)
-            reap(job, (pid_t)info.ssi_pid);
-        else if (sigismember(&job->options->signals.set, number) == 1) {
-            if (job->state != STOPPING) /* later ones only hurry */
-                job->signal = number;
-            job_event(job, SIGNALLED);
-        } else
-            signal_workers(job, number);
-    }
-}
-
-static void found_stuck(void *arg, int local_rank)
-{
-    struct job *job = arg;
-
-    job->failed = &job->workers[local_rank];
-    job_event(job, WORKER_STUCK);
-}
-
-static void grace_over(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    job_event(arg, GRACE_OVER);
-}
-
-/* ---- The whole --------------------------------------------------------- */
-
-static int setup_loop(struct job *job)
-{
-    const sigset_t set = signals_watched(job->options);
-    struct event_config *config = event_config_new();
-
-    if (config) {
-        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-        job->base = event_base_new_with_config(config);
-        event_config_free(config);
-    }
-    job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!job->base || job->signal_fd < 0) {
-        log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
-        return 1;
-    }
-    event_assign(&job->signals, job->base, job->signal_fd, EV_READ | EV_PERSIST, signals_ready,
-                 job);
-    evtimer_assign(&job->grace, job->base, grace_over, job);
-    event_add(&job->signals, NULL);
-    output_setup(&job->output, job->base, job->options, &job->folder);
-    watchdog_watch(&job->watchdog, job->base);
-    if (stuck_open(&job->stuck, job->base, job->workers, job->size, found_stuck, job) < 0) {
-        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
-        return 1;
-    }
-    health_open(&job->health, job->base);
-    arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
-    return 0;
-}
-
-/* The store has a descriptor for each client; the workers get the limit that we got. */
-static void raise_descriptor_limit(struct job *job)
-{
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    job->descriptors = limit;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int setup(struct job *job)
-{
-    int code;
-
-    job->workers = calloc((size_t)job->size, sizeof *job->workers);
-    if (!job->workers) {
-        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
-        return 1;
-    }
-    for (int i = 0; i < job->size; i++)
-        worker_setup(&job->workers[i], i);
-    if (deaths_open(&job->deaths, job->workers, job->size) < 0) {
-        log_line(LOG_ERROR, "cannot watch %d workers: %s", job->size, strerror(errno));
-        return 1;
-    }
-    oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
-    orphans_adopt(&job->orphans);
-    if (events_open(&job->events, job->options, job->meeting) < 0)
-        return 1;
-    signals_ignored(&job->ignored);
-    raise_descriptor_limit(job);
-    if ((code = program_find(&job->program, job->options)) != 0
-        || (code = wrapper_find(&job->wrapper, job->options)) != 0
-        || (code = placement_create(&job->placement, job->options, job->size, "")) != 0
-        || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
-        || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
-        || (code = setup_loop(job)) != 0
-        || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
-        return code;
-    events_job_started(&job->events, job->meet.run_id, job->size);
-    code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
-    if (code != 0)
-        return code;
-    if (guard_start(&job->guard, job->size, &job->folder, job->watchdog.path) < 0) {
-        log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
-        return 1;
-    }
-    if (job->meeting->kind == MEET_DYNAMIC)
-        job->nodes = nodes_c10d(job->base, &job->meet, job->options, job->meeting, job->size,
-                                &nodes_hooks, job);
-    else
-        job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
-            job->base, &job->meet, job->options, job->size, &nodes_hooks, job);
-    return job->nodes ? 0 : 1;
-}
-
-/* Who started us may want to know it as torchrun would have told it. */
-static void pass_on(struct job *job)
-{
-    const struct failed_round round = failed_round(job, job->blamed);
-    char fault[1200] = "";
-
-    if (job->code != 0)
-        log_last_error(fault, sizeof fault);
-    if (job->code != 0 && job->signal)
-        snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    if (job->blamed)
-        report_upward(&round);
-    else if (job->code != 0)
-        report_own_fault(fault);
-    events_job_ended(&job->events, job->code, &round, fault);
-}
-
-/* A reader of ours that has stopped is given as long as a worker that has, unless
- * somebody wants us to end. */
-static void finish_output(struct job *job)
-{
-    const int seconds = job->signal ? 0 : job->options->shutdown_timeout;
-
-    if (job->folder.unnamed && job->folder.attempt >= 0)
-        log_line(LOG_WARN, "the workers' output is in %s", job->folder.path);
-    output_finish(&job->output, 1000 * (seconds > 2 ? seconds : 2));
-    output_free(&job->output);
-}
-
-static void tear_down(struct job *job)
-{
-    for (int i = 0; job->workers && i < job->size; i++)
-        worker_free(&job->workers[i]);
-    deaths_close(&job->deaths);
-    events_close(&job->events);
-    run_folder_remove(&job->folder);
-    watchdog_close(&job->watchdog);
-    guard_stop(&job->guard);
-    if (job->nodes)
-        job->nodes->ops->destroy(job->nodes);
-    rendezvous_close(&job->meet);
-    if (job->base) {
-        arrivals_stop(&job->arrivals);
-        finish_output(job);
-        stuck_close(&job->stuck);
-        health_close(&job->health);
-        event_base_free(job->base);
-    }
-    if (job->signal_fd >= 0)
-        close(job->signal_fd);
-    wrapper_free(&job->wrapper);
-    placement_destroy(job->placement);
-    free(job->workers);
-}
-
-int job_run(const struct options *options, const struct meeting *meeting, int size)
-{
-    struct job job = { .options = options,
-                       .meeting = meeting,
-                       .size = size,
-                       .state = MEETING,
-                       .signal_fd = -1,
-                       .meet.listener = -1,
-                       .health.listener = -1,
-                       .deaths.epoll = -1,
-                       .events.fd = -1,
-                       .guard.pipe = -1 };
-
-    job.code = setup(&job);
-    if (job.code == 0) {
-        job.nodes->ops->start(job.nodes);
-        if (job.state != DONE)
-            store_server_run(job.meet.server, job.base);
-    }
-    pass_on(&job);
-    tear_down(&job);
-    return job.code;
-}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_events.c - where the events of a job come from: a descriptor for signals, which
+ * SIGCHLD is one of, and timers. */
+#include <errno.h>
+#include <event2/event.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "launcher/job_state.h"
+#include "launcher/signals.h"
+#include "runtime/log.h"
+
+static void worker_ended(struct job *job, struct worker *worker)
+{
+    const struct failed_round round = job_failed_round(job, job->culprit);
+
+    events_worker_ended(&job->events, &round, worker,
+                        !job->culprit || job->options->on_failure.go_on);
+    job->running--;
+    if (worker_failed(worker) && job->state == RUNNING) {
+        job->failed = worker;
+        if (!job->culprit) {
+            job->culprit = worker;
+            worker->first_failed = 1;
+        }
+        job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
+    }
+    if (job->running == 0)
+        job_event(job, LAST_WORKER_GONE);
+}
+
+static int is_known(const void *arg, pid_t pid)
+{
+    const struct job *job = arg;
+
+    if (pid == job->guard.pid)
+        return 1;
+    for (int i = 0; i < job->size; i++)
+        if (job->workers[i].group == pid)
+            return 1;
+    return 0;
+}
+
+/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
+ * was kept. */
+static void reap(struct job *job, pid_t first)
+{
+    struct deaths *deaths = &job->deaths;
+    int count = deaths_collect(deaths);
+
+    if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
+        count = deaths_put_culprit_first(deaths, count, &job->folder);
+    for (int i = 0; i < count; i++)
+        worker_ended(job, &job->workers[deaths->ended[i]]);
+    if (!is_known(job, first))
+        orphans_reap(is_known, job);
+}
+
+static void signals_ready(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    struct signalfd_siginfo info;
+
+    (void)what;
+    while (job->state != DONE && read(fd, &info, sizeof info) == sizeof info) {
+        const int number = (int)info.ssi_signo;
+
+        if (number == SIGCHLD)
+            reap(job, (pid_t)info.ssi_pid);
+        else if (sigismember(&job->options->signals.set, number) == 1) {
+            if (job->state != STOPPING) /* later ones only hurry */
+                job->signal = number;
+            job_event(job, SIGNALLED);
+        } else
+            job_signal_workers(job, number);
+    }
+}
+
+static void found_stuck(void *arg, int local_rank)
+{
+    struct job *job = arg;
+
+    job->failed = &job->workers[local_rank];
+    job_event(job, WORKER_STUCK);
+}
+
+static void grace_over(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    job_event(arg, GRACE_OVER);
+}
+
+int job_listen(struct job *job)
+{
+    const sigset_t set = signals_watched(job->options);
+    struct event_config *config = event_config_new();
+
+    if (config) {
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+        job->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (!job->base || job->signal_fd < 0) {
+        log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
+        return 1;
+    }
+    event_assign(&job->signals, job->base, job->signal_fd, EV_READ | EV_PERSIST, signals_ready,
+                 job);
+    evtimer_assign(&job->grace, job->base, grace_over, job);
+    event_add(&job->signals, NULL);
+    output_setup(&job->output, job->base, job->options, &job->folder);
+    watchdog_watch(&job->watchdog, job->base);
+    if (stuck_open(&job->stuck, job->base, job->workers, job->size, found_stuck, job) < 0) {
+        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
+        return 1;
+    }
+    health_open(&job->health, job->base);
+    arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
+    return 0;
+}

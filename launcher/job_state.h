@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_state.h - the job as its three files see it: job.c decides, job_events.c listens,
+ * job_run.c sets up and tears down. */
+#ifndef LAUNCHER_JOB_STATE_H
+#define LAUNCHER_JOB_STATE_H
+
+#include <event2/event_struct.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "config/meeting.h"
+#include "launcher/arrivals.h"
+#include "launcher/deaths.h"
+#include "launcher/events.h"
+#include "launcher/health.h"
+#include "launcher/nodes.h"
+#include "launcher/orphans.h"
+#include "launcher/place.h"
+#include "launcher/rendezvous.h"
+#include "launcher/report.h"
+#include "launcher/stuck.h"
+#include "launcher/watchdog.h"
+#include "launcher/worker.h"
+
+enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
+enum job_event {
+    ROUND,         /* the nodes are there: start the workers */
+    WORKER_FAILED, /* the first of a round */
+    WORKER_LOST,   /* and the others go on */
+    TOLD_TO_STOP,  /* by another node's failure */
+    WORKER_STUCK,  /* in the kernel: no restart would help */
+    SIGNALLED,     /* ctrun was told to stop */
+    GRACE_OVER,    /* workers that were asked to stop still run */
+    LAST_WORKER_GONE,
+    OVER, /* the job is, on all nodes */
+    JOB_EVENTS
+};
+
+struct job {
+    const struct options *options;
+    const struct meeting *meeting;
+    struct event_base *base;
+    struct event signals, grace;
+    int signal_fd;
+    sigset_t ignored;          /* dispositions that workers must not inherit */
+    struct rlimit descriptors; /* that we were started with */
+    struct program program;
+    struct wrapper wrapper;
+    struct rendezvous meet;
+    struct nodes *nodes;
+    struct plan plan; /* of this round */
+    struct run_folder folder;
+    struct oom_watch oom;
+    struct deaths deaths;
+    struct events events;
+    struct placement *placement; /* NULL: workers run where ctrun does */
+    struct guard guard;
+    struct orphans orphans;
+    struct watchdog watchdog;
+    struct stuck stuck;
+    struct health health;
+    struct output output;
+    struct arrivals arrivals;
+    enum job_state state;
+    struct worker *workers;
+    int size, running;
+    struct worker *culprit;    /* of this round, here: the first that failed */
+    struct worker *blamed;     /* the culprit that the job ended for */
+    struct worker *failed;     /* the one that just has */
+    int lost;                  /* in this round, here: with --on-failure=continue */
+    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
+    int signal;                /* the one that stopped the job; 0: none */
+    int impatience;            /* signals since the workers were asked to stop */
+    int code;                  /* ctrun's */
+};
+
+/* job.c */
+void job_event(struct job *job, enum job_event event);
+void job_signal_workers(struct job *job, int number);
+struct failed_round job_failed_round(struct job *job, struct worker *culprit);
+extern const struct nodes_hooks job_nodes_hooks;
+
+/* job_events.c: 0, or ctrun's exit code and the sentence is said. */
+int job_listen(struct job *job);
+
+#endif
