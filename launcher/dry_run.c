@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "launcher/exec_on.h"
+#include "launcher/place.h"
 #include "launcher/program.h"
+#include "launcher/route.h"
 #include "launcher/shell_words.h"
 #include "launcher/worker_env.h"
 #include "runtime/log.h"
@@ -50,27 +52,38 @@ static struct round round_of(const struct options *options, const struct meeting
                            .folder = &no_files };
 }
 
-static const char *stream_of(const struct options *options, int local_rank, int bit)
+static const char *stream_of(const struct options *options, const struct round *round,
+                             int local_rank, int to)
 {
-    if (options->log_dir && !strcmp(options->log_dir, "/dev/null"))
-        return "here";
-    if (stream_spec_of(&options->tee, local_rank) & bit)
-        return "a file, and here";
-    return stream_spec_of(&options->redirects, local_rank) & bit ? "a file" : "here";
+    const struct origin origin = { .rank = round->base + local_rank,
+                                   .local_rank = local_rank,
+                                   .world = round->world,
+                                   .to = to,
+                                   .terminal = isatty(to),
+                                   .files = !options->log_dir
+                                            || strcmp(options->log_dir, "/dev/null") != 0 };
+    const struct route route = route_of(options, &origin);
+
+    if (route.file)
+        return route.shown ? "a file, and here" : "a file";
+    return route.nowhere || (route.through && !route.shown) ? "nowhere" : "here";
 }
 
 static void say_where(const struct options *options, const struct round *round, int local_rank)
 {
     char *folder = getcwd(NULL, 0);
-    const int rank = round->base + local_rank;
 
-    printf("# rank %d of %d, local rank %d, in ", rank, round->world, local_rank);
+    printf("# rank %d of %d, local rank %d, in ", round->base + local_rank, round->world,
+           local_rank);
     shell_quote(stdout, folder ? folder : "?");
-    printf("\n# stdout: %s; stderr: %s", stream_of(options, local_rank, 1),
-           stream_of(options, local_rank, 2));
-    if (options->bind || options->numa_binding != NUMA_NOT)
-        printf("; CPUs: %s",
-               options->settings[options->bind ? OPTION_BIND : OPTION_NUMA_BINDING].text);
+    printf("\n# stdout: %s; stderr: %s", stream_of(options, round, local_rank, STDOUT_FILENO),
+           stream_of(options, round, local_rank, STDERR_FILENO));
+    if (round->placement && round->placement->place[local_rank].bound) {
+        char cpus[CPUS_TEXT];
+
+        cpus_write(&round->placement->place[local_rank].cpus, cpus);
+        printf("; CPUs: %s", cpus);
+    }
     printf("\n");
     free(folder);
 }
@@ -132,7 +145,8 @@ static int print_workers(const struct options *options, const struct program *pr
 
 int dry_run(const struct options *options, const struct meeting *meeting, int size)
 {
-    const struct round round = round_of(options, meeting, size);
+    struct round round = round_of(options, meeting, size);
+    struct placement *placement = NULL;
     struct program program;
     struct wrapper wrapper = { .ranks = NULL };
     int code = program_find(&program, options);
@@ -140,7 +154,11 @@ int dry_run(const struct options *options, const struct meeting *meeting, int si
     if (code == 0)
         code = wrapper_find(&wrapper, options);
     if (code == 0)
+        code = placement_create(&placement, options, size, "");
+    round.placement = placement;
+    if (code == 0)
         code = print_workers(options, &program, &wrapper, &round);
     wrapper_free(&wrapper);
+    placement_destroy(placement);
     return code;
 }
