@@ -25,7 +25,7 @@
 
 struct member {
     int joined, ended;
-    int workers;
+    int workers, lost; /* lost: in this round, with --on-failure=continue */
     char role[256];
     struct store_agent *agent; /* NULL: member 0, or not there */
 };
@@ -39,7 +39,6 @@ struct host {
     enum { GATHERING, IN_A_ROUND, RESTARTING, STOPPING, IS_OVER } phase;
     struct restarts budget;
     int restarts;
-    int lost;    /* workers of this round, with --on-failure=continue */
     int code;    /* of the first failure */
     int culprit; /* the member it was on; -1: nobody's */
     char why[NODE_TEXT];
@@ -98,11 +97,11 @@ static void begin_round(struct host *h)
     rendezvous_new_round(h->meet);
     event_del(&h->tick);
     h->phase = IN_A_ROUND;
-    h->code = h->lost = 0;
+    h->code = 0;
     h->culprit = -1;
     h->why[0] = 0;
     for (int i = 0; i < h->count; i++)
-        h->members[i].ended = 0;
+        h->members[i].ended = h->members[i].lost = 0;
     for (int i = 1; i < h->count; plan.base += h->members[i++].workers) {
         count_role(h, i, &plan);
         tell(h, i, NODE_ROUND, "%d %d %d %d %d %s", plan.base, plan.world, plan.role_base,
@@ -159,28 +158,52 @@ static void note_failure(struct host *h, int from, const struct failure *failure
         snprintf(h->why, sizeof h->why, "node %d: %s", from, failure->what);
 }
 
+static int all_are_connected(const struct host *h)
+{
+    for (int i = 1; i < h->count; i++)
+        if (!h->members[i].agent)
+            return 0;
+    return 1;
+}
+
+/* Again, or never.  Not without a node that was lost. */
+static void stop_the_round(struct host *h, int from, const struct failure *failure)
+{
+    const int again =
+        failure->may_restart && all_are_connected(h) && restarts_take(&h->budget, clock_ms());
+
+    h->phase = again ? RESTARTING : STOPPING;
+    stop_all(h, from);
+}
+
 static void member_failed(struct host *h, int from, const struct failure *failure)
 {
     if (h->phase != IN_A_ROUND)
         return;
     note_failure(h, from, failure);
-    h->phase =
-        failure->may_restart && restarts_take(&h->budget, clock_ms()) ? RESTARTING : STOPPING;
-    stop_all(h, from);
+    stop_the_round(h, from, failure);
 }
 
-/* Nobody is signalled as long as enough are left. */
-static void member_lost(struct host *h, int from, const struct failure *failure)
+/* `count` workers of one member.  Nobody is signalled as long as enough are left. */
+static void lose_workers(struct host *h, int from, int count, const struct failure *failure)
 {
+    int left = world_of(h);
+
     if (h->phase != IN_A_ROUND)
         return;
     note_failure(h, from, failure);
     rendezvous_post_death(h->meet, failure->rank, failure->what);
-    if (world_of(h) - ++h->lost >= h->options->on_failure.least)
-        return;
-    h->phase =
-        failure->may_restart && restarts_take(&h->budget, clock_ms()) ? RESTARTING : STOPPING;
-    stop_all(h, -1);
+    h->members[from].lost += count;
+    for (int i = 0; i < h->count; i++)
+        left -= h->members[i].lost;
+    if (left < h->options->on_failure.least)
+        stop_the_round(h, -1, failure);
+}
+
+static void member_lost(struct host *h, int from, const struct failure *failure)
+{
+    if (h->members[from].lost < h->members[from].workers)
+        lose_workers(h, from, 1, failure);
 }
 
 /* Another try would end the same way. */
@@ -397,8 +420,7 @@ static void lose_member(struct host *h, int from)
         return;
     }
     log_line(LOG_WARN, "node %d: %s", from, failure.what);
-    h->lost += h->members[from].workers - 1;
-    member_lost(h, from, &failure);
+    lose_workers(h, from, h->members[from].workers - h->members[from].lost, &failure);
 }
 
 static void on_left(void *arg, struct store_agent *agent)
