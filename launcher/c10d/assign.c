@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/nodes.h"
 #include "runtime/clock.h"
+
+#define MOST_WORKERS (1 << 24) /* of a job: what others tell is added up */
 
 void c10d_key(const struct c10d_session *s, int64_t round, const char *name, char *key, size_t size)
 {
@@ -219,6 +222,7 @@ static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos,
     void **values = calloc((size_t)count, sizeof *values);
     size_t *sizes = calloc((size_t)count, sizeof *sizes);
     enum c10d_end end = C10D_DONE;
+    int64_t world = 0;
 
     if (!values || !sizes
         || ct_store_multi_get(s->store, (const char *const *)keys, count, -1, values, sizes)
@@ -232,7 +236,13 @@ static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos,
                      i, s->world.nodes[i].addr, (const char *)values[i]);
             end = C10D_LOST;
         }
+        world += end == C10D_DONE ? infos[i].workers : 0;
         free(values[i]);
+    }
+    if (end == C10D_DONE && world > MOST_WORKERS) {
+        snprintf(s->why, sizeof s->why, "%lld workers are more than a job can have",
+                 (long long)world);
+        end = C10D_LOST;
     }
     free(values);
     free(sizes);
@@ -271,36 +281,62 @@ static enum c10d_end publish_master(struct c10d_session *s, const struct c10d_of
 
 /* ---- The others --------------------------------------------------------------------- */
 
-/* Python's rank 0 publishes when it becomes that: in this round or an earlier one. */
+/* 1: the round has an address and a port; 0: not (yet); -1: none that could be. */
+static int master_of(struct c10d_session *s, int64_t round, struct c10d_assignment *got)
+{
+    char *address = c10d_peek(s, round, "MASTER_ADDR");
+    char *port = address ? c10d_peek(s, round, "MASTER_PORT") : NULL;
+    int found = port != NULL;
+
+    if (found
+        && (!*address || strlen(address) >= sizeof got->address || value_int(port, &got->port) < 0
+            || got->port < 1 || got->port > 65535))
+        found = -1;
+    if (found > 0)
+        snprintf(got->address, sizeof got->address, "%s", address);
+    free(address);
+    free(port);
+    return found;
+}
+
+/* torchrun's rank 0 publishes when it becomes that: in this round or an earlier one. */
+static int look_for_master(struct c10d_session *s, struct c10d_assignment *got)
+{
+    const int found = master_of(s, s->state.round, got);
+
+    if (found)
+        return found;
+    for (int64_t round = s->state.round - 1; round >= 0 && round > s->state.round - 64; round--)
+        if (master_of(s, round, got) > 0 && !strcmp(got->address, s->world.nodes[0].addr))
+            return 1;
+    return 0;
+}
+
 static enum c10d_end find_master(struct c10d_session *s, struct c10d_assignment *got,
                                  int64_t timeout)
 {
     const int64_t start = clock_us();
+    enum c10d_end end;
+    int found;
 
-    do {
-        for (int64_t round = s->state.round; round >= 0 && round > s->state.round - 64; round--) {
-            char *address = c10d_peek(s, round, "MASTER_ADDR");
-            char *port = address ? c10d_peek(s, round, "MASTER_PORT") : NULL;
-            const int fits =
-                port && (round == s->state.round || !strcmp(address, s->world.nodes[0].addr));
-
-            if (fits) {
-                snprintf(got->address, sizeof got->address, "%s", address);
-                got->port = atoi(port);
-            }
-            free(address);
-            free(port);
-            if (fits)
-                return C10D_DONE;
+    while ((found = look_for_master(s, got)) == 0) {
+        if (clock_us() - start > timeout) {
+            snprintf(s->why, sizeof s->why, "rank 0's node %.60s does not say where its store is",
+                     s->world.nodes[0].addr);
+            return C10D_LATE;
         }
         if (s->rest(s->arg, 20))
             return C10D_STOPPED;
-        if (c10d_pulse(s) != C10D_DONE)
-            return C10D_LOST;
-    } while (clock_us() - start < timeout);
-    snprintf(s->why, sizeof s->why, "rank 0's node %.60s does not say where its store is",
+        if ((end = c10d_pulse(s)) != C10D_DONE)
+            return end;
+        if (s->state.closed || !c10d_world_stands(s))
+            return C10D_CHANGED;
+    }
+    if (found > 0)
+        return C10D_DONE;
+    snprintf(s->why, sizeof s->why, "rank 0's node %.60s says that its store is where none can be",
              s->world.nodes[0].addr);
-    return C10D_LATE;
+    return C10D_LOST;
 }
 
 static void find_generation(struct c10d_session *s, struct c10d_assignment *got)
@@ -309,14 +345,20 @@ static void find_generation(struct c10d_session *s, struct c10d_assignment *got)
 
     got->by_ctrun = name != NULL;
     if (name)
-        snprintf(got->generation, sizeof got->generation, "%s", name);
+        node_text(got->generation, sizeof got->generation, name, strlen(name));
     else
         snprintf(got->generation, sizeof got->generation, "round-%lld", (long long)s->state.round);
     free(name);
 }
 
-static enum c10d_end take_ranks(struct c10d_session *s, int rank, struct c10d_assignment *got,
-                                int64_t timeout)
+/* Are `workers` ranks from `base` on among those of the world? */
+static int fits(int base, int workers, int world)
+{
+    return base >= 0 && world <= MOST_WORKERS && base <= world - workers;
+}
+
+static enum c10d_end take_ranks(struct c10d_session *s, int rank, const struct c10d_offer *offer,
+                                struct c10d_assignment *got)
 {
     char name[64], key[400], *text;
     const char *keys[] = { key };
@@ -325,7 +367,7 @@ static enum c10d_end take_ranks(struct c10d_session *s, int rank, struct c10d_as
 
     snprintf(name, sizeof name, "torchelastic/assigned_ranks/%d", rank);
     c10d_key(s, s->state.round, name, key, sizeof key);
-    end = wait_for(s, keys, 1, "the node of rank 0", timeout);
+    end = wait_for(s, keys, 1, "the node of rank 0", offer->timeout);
     if (end != C10D_DONE)
         return end;
     text = c10d_peek(s, s->state.round, name);
@@ -334,7 +376,8 @@ static enum c10d_end take_ranks(struct c10d_session *s, int rank, struct c10d_as
     fields = sscanf(text, "[%d, %d, %d, %d]", &got->base, &got->world, &got->role_base,
                     &got->role_world);
     free(text);
-    if (fields == 4 && got->base >= 0 && got->world > got->base && got->role_base >= 0)
+    if (fields == 4 && fits(got->base, offer->workers, got->world)
+        && fits(got->role_base, offer->workers, got->role_world))
         return C10D_DONE;
     snprintf(s->why, sizeof s->why, "rank 0's node gives ranks that are not understood");
     return C10D_LOST;
@@ -368,7 +411,7 @@ enum c10d_end c10d_assign(struct c10d_session *s, const struct c10d_offer *offer
         if (end == C10D_DONE && rank == 0)
             end = give_ranks(s, offer->timeout);
         if (end == C10D_DONE)
-            end = take_ranks(s, rank, got, offer->timeout);
+            end = take_ranks(s, rank, offer, got);
     }
     if (end == C10D_DONE)
         end = find_master(s, got, offer->timeout);
