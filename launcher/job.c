@@ -229,6 +229,16 @@ static void say_what_failed(struct job *job, int restarts)
     job->elsewhere[0] = 0;
 }
 
+/* Nodes came, or went, or failed: here nothing did. */
+static void say_what_changed(struct job *job)
+{
+    if (*job->elsewhere)
+        log_line(LOG_WARN, "%s; the workers here begin again, %d in all", job->elsewhere,
+                 job->plan.world);
+    job->culprit = NULL;
+    job->elsewhere[0] = 0;
+}
+
 static void end_round(struct job *job)
 {
     clear_workers(job);
@@ -299,9 +309,11 @@ static void start_round(struct job *job)
 {
     int code;
 
-    if (job->plan.restarts > 0) {
+    if (job->restarted) {
         say_what_failed(job, job->plan.restarts);
         events_restarted(&job->events, &job->plan, job->options->max_restarts.most);
+    } else {
+        say_what_changed(job);
     }
     events_round_began(&job->events, &job->plan);
     job->running = job->lost = 0;
@@ -323,6 +335,7 @@ static void on_round(void *arg, const struct plan *plan)
 {
     struct job *job = arg;
 
+    job->restarted = plan->restarts > job->plan.restarts;
     job->plan = *plan;
     job_event(job, ROUND);
 }

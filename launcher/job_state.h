@@ -49,6 +49,7 @@ struct job {
     struct rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* of this round */
+    int restarted;    /* it costs one of the restarts that we have */
     struct run_folder folder;
     struct oom_watch oom;
     struct deaths deaths;
