@@ -113,6 +113,15 @@ static void spread(struct dynamic *d)
         event_add(&d->look, &later);
 }
 
+static struct guest *guest_of(const struct dynamic *d, const struct store_agent *agent)
+{
+    struct guest *guest = d->guests;
+
+    while (guest && guest->agent != agent)
+        guest = guest->next;
+    return guest;
+}
+
 static void on_guest_said(void *arg, struct store_agent *agent, int type, const void *data,
                           size_t bytes)
 {
@@ -124,7 +133,7 @@ static void on_guest_said(void *arg, struct store_agent *agent, int type, const 
     if (type == NODE_LOOK) {
         c10d_agent_look(d->agent);
         spread(d);
-    } else if (type == NODE_HERE && (guest = calloc(1, sizeof *guest))) {
+    } else if (type == NODE_HERE && !guest_of(d, agent) && (guest = calloc(1, sizeof *guest))) {
         guest->agent = agent;
         guest->next = d->guests;
         d->guests = guest;

@@ -67,6 +67,7 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
 {
     struct store_policy *policy = &meet->policy;
     const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
+    char port[16] = "";
     /* The command line is stronger than the environment, job.ini is weaker. */
     ct_status status =
         secret_read(&policy->secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
@@ -81,11 +82,13 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     if (status == CT_OK && policy->secret.size == 0 && options->nnodes.max == 1)
         status = secret_make(&policy->secret);
     policy->open = policy->secret.size == 0 && policy->allow.count == 0;
+    if (meet->port)
+        snprintf(port, sizeof port, " port %d", meet->port);
     if (policy->open && meet->is_host && !is_this_host_only(meet->address))
         log_line(LOG_WARN,
-                 "no job secret: every host that reaches %s port %d may read and write the store; "
+                 "no job secret: every host that reaches %s%s may read and write the store; "
                  "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
-                 meet->address, meet->port);
+                 meet->port ? meet->address : "this one", port);
     return status;
 }
 

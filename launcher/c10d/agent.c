@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "launcher/link.h"
+#include "launcher/report.h"
 #include "launcher/restarts.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -65,6 +66,7 @@ struct c10d_agent {
 
     /* The thread's own. */
     char place[600];
+    int host_is_ctrun; /* another one */
     struct c10d_session session;
     struct c10d_assignment assignment;
     struct restarts restarts;
@@ -281,8 +283,10 @@ static void link_to_host(struct c10d_agent *a)
 
     c10d_host_key(a->config.run_id, key, sizeof key);
     if (!a->config.hosts && !*a->config.file && ct_store_check(a->store, keys, 1, &present) == CT_OK
-        && present)
+        && present) {
+        a->host_is_ctrun = 1;
         open_link(a, a->config.host, a->config.port, &a->news.host_link);
+    }
 }
 
 /* ---- A round ------------------------------------------------------------------------- */
@@ -364,7 +368,7 @@ static const char *what_happened(struct c10d_agent *a, char *text, size_t size)
         return text;
     }
     if (c10d_count(&s->state, C10D_WAITING) > 0)
-        return "a node has come: all begin again with it";
+        return "a node has come";
     return NULL;
 }
 
@@ -460,12 +464,33 @@ static enum c10d_end watch_round(struct c10d_agent *a)
 
 /* ---- After it ------------------------------------------------------------------------- */
 
-static int barrier_timeout(void)
+/* We were told to stop.  The others may go on, but not without the rendezvous. */
+static void bow_out(struct c10d_agent *a)
+{
+    const int number = orders_now(a).signalled;
+    char name[32], what[128];
+
+    report_signal(number, name, sizeof name);
+    snprintf(what, sizeof what, "the ctrun that hosts the rendezvous was told to stop by %s", name);
+    if (a->config.hosts && a->round >= 0)
+        tell_failure(a, &(struct failure){ -1, 128 + number, 0, what });
+    if (a->config.hosts)
+        c10d_close_job(&a->session);
+    else
+        c10d_leave_job(&a->session);
+    post_over(a, 128 + number, "");
+}
+
+/* -1: as long as the others live.  torchrun's 300 s would end the job, and with it the
+ * workers of a node that has more to do than we had, such as to write a checkpoint. */
+static int64_t barrier_deadline(void)
 {
     const char *text = getenv("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT");
     int seconds;
 
-    return text && value_int(text, &seconds) == 0 && seconds >= 0 ? seconds : 300;
+    return text && value_int(text, &seconds) == 0 && seconds >= 0
+               ? clock_ms() + seconds * INT64_C(1000)
+               : -1;
 }
 
 static int64_t count_ended(struct c10d_agent *a, int delta)
@@ -487,42 +512,65 @@ static void tell_ended(struct c10d_agent *a)
     ct_store_set(a->session.store, key, "1", 1);
 }
 
+enum barrier { WAITING, ALL_ENDED, ANEW, SAID /* that it is over */ };
+
+/* What do the others do, while we wait for their workers? */
+static enum barrier look_around(struct c10d_agent *a)
+{
+    struct c10d_session *s = &a->session;
+    struct failure failure;
+    char text[NODE_TEXT];
+
+    if (c10d_pulse(s) != C10D_DONE) {
+        /* torchrun's host goes when it has seen the end, ctrun's when all have. */
+        if (!a->host_is_ctrun)
+            return ALL_ENDED;
+        post_over(a, 1, s->why);
+        return SAID;
+    }
+    if (orders_now(a).signalled) {
+        bow_out(a);
+        return SAID;
+    }
+    if (failure_of(a, text, sizeof text, &failure) == 0 && s->state.closed) {
+        post_over(a, failure.code, failure.what);
+        return SAID;
+    }
+    if (s->state.closed)
+        return ALL_ENDED;
+    if (c10d_count(&s->state, C10D_WAITING) == 0 && !missing_node(a))
+        return WAITING;
+    /* If all have, who should have said so, the last one, was lost meanwhile. */
+    return count_ended(a, 0) < (int64_t)s->world.count ? ANEW : ALL_ENDED;
+}
+
 /* Until the workers of all nodes have ended well.  1: the job begins anew. */
 static int exit_barrier(struct c10d_agent *a)
 {
     static const char last[] = "torchelastic/agent/terminal_state/last_member";
     struct c10d_session *s = &a->session;
-    const int64_t deadline = clock_ms() + barrier_timeout() * INT64_C(1000);
-    const int64_t nodes = (int64_t)s->world.count;
-    char key[400], text[NODE_TEXT], *all;
-    struct failure failure;
+    const int64_t deadline = barrier_deadline();
+    enum barrier now = WAITING;
+    char key[400];
 
     tell_ended(a);
     c10d_key(s, s->state.round, last, key, sizeof key);
-    if (count_ended(a, 1) >= nodes)
+    if (count_ended(a, 1) >= (int64_t)s->world.count)
         ct_store_set(s->store, key, "<val_ignored>", strlen("<val_ignored>"));
-    for (int ms = 1; !(all = c10d_peek(s, s->state.round, last)); ms = ms < 200 ? 2 * ms : 250) {
-        if (clock_ms() >= deadline || rest(a, ms) || c10d_pulse(s) != C10D_DONE)
-            break;
-        if (orders_now(a).signalled) {
-            c10d_leave_job(s);
-            post_over(a, 128 + orders_now(a).signalled, "");
-            return 0;
-        }
-        if (failure_of(a, text, sizeof text, &failure) == 0 && s->state.closed) {
-            post_over(a, failure.code, failure.what);
-            return 0;
-        }
-        if (s->state.closed)
-            break;
-        if ((c10d_count(&s->state, C10D_WAITING) > 0 || missing_node(a))
-            && count_ended(a, 0) < nodes)
-            return 1;
+    for (int ms = 1; now == WAITING; ms = ms < 200 ? 2 * ms : 250) {
+        char *all = c10d_peek(s, s->state.round, last);
+
+        if (all || (deadline >= 0 && clock_ms() >= deadline) || rest(a, ms))
+            now = ALL_ENDED;
+        else
+            now = look_around(a);
+        free(all);
     }
-    free(all);
-    c10d_close_job(s);
-    post_over(a, 0, "");
-    return 0;
+    if (now == ALL_ENDED) {
+        c10d_close_job(s);
+        post_over(a, 0, "");
+    }
+    return now == ANEW;
 }
 
 /* 1: the next round. */
@@ -533,8 +581,7 @@ static int after_round(struct c10d_agent *a, enum c10d_end how)
     char text[NODE_TEXT];
 
     if (orders.signalled) {
-        c10d_leave_job(&a->session);
-        post_over(a, 128 + orders.signalled, "");
+        bow_out(a);
         return 0;
     }
     if (how == C10D_LOST || orders.quit) {
@@ -564,22 +611,22 @@ static int after_round(struct c10d_agent *a, enum c10d_end how)
 /* There is no next round: why? */
 static void end_outside(struct c10d_agent *a, enum c10d_end end)
 {
-    const int signalled = orders_now(a).signalled;
     struct failure failure;
     char text[NODE_TEXT];
 
+    if (end == C10D_STOPPED) {
+        bow_out(a);
+        return;
+    }
     if (end == C10D_CLOSED && failure_of(a, text, sizeof text, &failure) == 0) {
         post_over(a, failure.code, failure.what);
         return;
     }
     if (end == C10D_SPARED)
         log_line(LOG_WARN, "%s", a->session.why);
-    if (end == C10D_STOPPED || end == C10D_LATE)
+    if (end == C10D_LATE)
         c10d_leave_job(&a->session);
-    if (end == C10D_STOPPED)
-        post_over(a, 128 + signalled, "");
-    else
-        post_over(a, end == C10D_SPARED ? 0 : 1, end == C10D_SPARED ? "" : a->session.why);
+    post_over(a, end == C10D_SPARED ? 0 : 1, end == C10D_SPARED ? "" : a->session.why);
 }
 
 static void live(struct c10d_agent *a)

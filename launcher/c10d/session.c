@@ -177,7 +177,8 @@ static void say_who_is_there(const struct c10d_session *s, int64_t waited_us)
                  s->settings.max, there >= s->settings.min ? "; it is the last call" : "");
 }
 
-static enum c10d_end give_up(struct c10d_session *s, enum c10d_action action)
+/* there: how many there were; who gives up has taken itself out by now. */
+static enum c10d_end give_up(struct c10d_session *s, enum c10d_action action, size_t there)
 {
     if (action == C10D_QUIT)
         return end_with(s, C10D_SPARED, "the job at %s is over; this node was a spare", s->place);
@@ -189,8 +190,7 @@ static enum c10d_end give_up(struct c10d_session *s, enum c10d_action action)
     return end_with(s, C10D_LATE,
                     "RendezvousTimeoutError: %zu of at least %zu nodes came to %s within %lld s "
                     "(--rdzv-conf=join_timeout=...)",
-                    c10d_count(&s->state, C10D_PARTICIPANT), s->settings.min, s->place,
-                    (long long)(s->join_timeout / 1000000));
+                    there, s->settings.min, s->place, (long long)(s->join_timeout / 1000000));
 }
 
 /* One step; C10D_SLEEP as an answer to "what now?" is for the caller. */
@@ -206,19 +206,22 @@ static enum c10d_end join(struct c10d_session *s)
     const int64_t start = clock_us();
     int64_t deadline = start + s->join_timeout, back_since = 0, speak = FIRST_WORD_US;
     enum c10d_end end = c10d_look(s);
+    size_t there = 0;
 
     while (end == C10D_DONE) {
         const struct c10d_now now = now_is();
         const int64_t waited = now.monotonic - start;
         enum c10d_action action = c10d_decide_join(&s->state, &s->me, now, deadline, &s->settings);
 
+        if (now.monotonic <= deadline)
+            there = c10d_count(&s->state, C10D_PARTICIPANT);
         back_since = !all_are_back(s) ? 0 : back_since ? back_since : now.monotonic;
         if (action == C10D_SLEEP && back_since && now.monotonic >= back_since + ALL_BACK_US)
             action = C10D_COMPLETE;
         if (action == C10D_FINISH)
             return c10d_ranks_take(&s->world, &s->state) < 0 ? no_memory(s) : C10D_DONE;
         if (action == C10D_CLOSED_ERROR || action == C10D_TIMEOUT_ERROR || action == C10D_QUIT)
-            return give_up(s, action);
+            return give_up(s, action, there);
         if (action != C10D_SLEEP) {
             end = step(s, action, &deadline);
             continue;
@@ -250,7 +253,7 @@ static enum c10d_end settle(struct c10d_session *s, int64_t timeout,
         if (action == C10D_FINISH)
             return C10D_DONE;
         if (action == C10D_TIMEOUT_ERROR)
-            return give_up(s, action);
+            return give_up(s, action, c10d_count(&s->state, C10D_PARTICIPANT));
         end = carry_out(s, action);
     }
     return end;
