@@ -4,7 +4,7 @@
 #                        WIRE PID... makes eth0 for the networks of PIDs, instead of a switch
 #   ${on[I]} COMMAND...  COMMAND on host I, in the folder where `hosts` was called; it becomes
 #                        COMMAND, so $! and kill are COMMAND's
-#   cut I; plug I        takes the cable of host I out of the switch, and puts it back
+#   unplug I; plug I     takes the cable of host I out of the switch, and puts it back
 #   no_hosts             they are gone
 # A host is what a sleeping process holds by its namespaces, and so is the switch:
 # nothing of it is seen outside, two runs at a time can't meet, and however the
@@ -64,7 +64,7 @@ make_hosts() {
     done
 } 2>/dev/null
 
-cut() { $at_switch ip link set "h$1" down; }
+unplug() { $at_switch ip link set "h$1" down; }
 plug() { $at_switch ip link set "h$1" up; }
 
 no_hosts() {
