@@ -4,7 +4,9 @@
     init.py URL [ENDING]     how the ranks end:
                              leave   without destroy_process_group
                              child   so too, and leave a child that holds the store
-                             kill    rank 1 kills itself, the others stay"""
+                             kill    rank 1 kills itself, the others stay
+                             once    rank 1 fails, the others stay; but if the file `once`
+                                     is there, which it leaves, all end well"""
 import os
 import signal
 import sys
@@ -17,6 +19,7 @@ from values import same
 
 url, ending = (sys.argv[1:] + ["destroy"])[:2]
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+again = os.path.exists("once")
 dist.init_process_group("gloo", init_method=url, rank=rank, world_size=size,
                         timeout=timedelta(seconds=60))
 x = torch.tensor([rank + 1])
@@ -27,7 +30,12 @@ if ending == "child" and os.fork() == 0:
     signal.pause()
 if ending == "kill":
     os.kill(os.getpid(), signal.SIGKILL) if rank == 1 else signal.pause()
-if ending == "destroy":
+if ending == "once" and not again:
+    if rank != 1:
+        signal.pause()
+    open("once", "w").close()
+    os._exit(7)
+if ending in ("destroy", "once"):
     dist.destroy_process_group()
 else:
     # Not through PyTorch's destructors: those sometimes abort ("terminate called without an
