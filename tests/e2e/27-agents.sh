@@ -11,6 +11,7 @@ trap 'kill_agents; cd /; rm -rf "$work"' EXIT
 foreign() {
     local name=$1
     shift
+    : >"$name.out"
     python3 -u "$CT_SOURCE/tests/interop/agent.py" "localhost:$port" "job$jobs" "$@" >"$name.out" 2>"$name.err" </dev/null &
     pid[$name]=$!
 }

@@ -30,6 +30,7 @@ agent_on() {
 agent() {
     local name=$1
     shift
+    : >"$name.out" # now: the process below may be slow, and an older agent's lines be taken for its own
     ${where[@]+"${where[@]}"} "$CTRUN" $meet "$@" >"$name.out" 2>"$name.err" </dev/null &
     pid[$name]=$!
 }
