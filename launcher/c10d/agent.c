@@ -481,8 +481,8 @@ static void bow_out(struct c10d_agent *a)
     post_over(a, 128 + number, "");
 }
 
-/* -1: as long as the others live.  torchrun's 300 s would end the job, and with it the
- * workers of a node that has more to do than we had, such as to write a checkpoint. */
+/* -1: as long as the others live.  torchrun's 300 s would end the job if we host it, and with
+ * it the workers of a node that has more to do than we had, such as to write a checkpoint. */
 static int64_t barrier_deadline(void)
 {
     const char *text = getenv("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT");
@@ -512,7 +512,7 @@ static void tell_ended(struct c10d_agent *a)
     ct_store_set(a->session.store, key, "1", 1);
 }
 
-enum barrier { WAITING, ALL_ENDED, ANEW, SAID /* that it is over */ };
+enum barrier { WAITING, ALL_ENDED, ENOUGH, ANEW, SAID /* that it is over */ };
 
 /* What do the others do, while we wait for their workers? */
 static enum barrier look_around(struct c10d_agent *a)
@@ -560,11 +560,17 @@ static int exit_barrier(struct c10d_agent *a)
     for (int ms = 1; now == WAITING; ms = ms < 200 ? 2 * ms : 250) {
         char *all = c10d_peek(s, s->state.round, last);
 
-        if (all || (deadline >= 0 && clock_ms() >= deadline) || rest(a, ms))
+        if (all || rest(a, ms))
             now = ALL_ENDED;
         else
             now = look_around(a);
         free(all);
+        if (now == WAITING && deadline >= 0 && clock_ms() >= deadline)
+            now = a->config.hosts ? ALL_ENDED : ENOUGH;
+    }
+    if (now == ENOUGH) {
+        c10d_leave_job(s);
+        post_over(a, 0, "");
     }
     if (now == ALL_ENDED) {
         c10d_close_job(s);
