@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes_rounds.h - node 0 of a static job: what it knows of the nodes, and what it decides.
+ *
+ * Member 0 is this ctrun itself, told by a call; the others are told by a message. */
+#ifndef LAUNCHER_NODES_ROUNDS_H
+#define LAUNCHER_NODES_ROUNDS_H
+
+#include <event2/event_struct.h>
+
+#include "launcher/nodes.h"
+#include "launcher/restarts.h"
+
+#define GOODBYE_SECONDS 5
+
+struct member {
+    int joined, ended;
+    int workers, lost; /* lost: in this round, with --on-failure=continue */
+    char role[256];
+    struct store_agent *agent; /* NULL: member 0, or not there */
+};
+
+struct host {
+    struct nodes nodes;
+    struct rendezvous *meet;
+    const struct options *options;
+    struct member *members;
+    int count;
+    enum { GATHERING, IN_A_ROUND, RESTARTING, STOPPING, IS_OVER } phase;
+    struct restarts budget;
+    int restarts;
+    int code;    /* of the first failure */
+    int culprit; /* the member it was on; -1: nobody's */
+    char why[NODE_TEXT];
+    struct event tick;
+    int64_t since, speak;
+};
+
+/* All are there. */
+void rounds_begin(struct host *host);
+
+/* What a member tells.  The first failure stops all, and all begin again or the job ends. */
+void rounds_failed(struct host *host, int from, const struct failure *failure);
+void rounds_lost(struct host *host, int from, const struct failure *failure);
+void rounds_refused(struct host *host, int from, int code);
+void rounds_signalled(struct host *host, int from, int number);
+void rounds_ended(struct host *host, int from);
+
+/* `count` workers of one member.  Nobody is signalled as long as enough are left. */
+void rounds_lose(struct host *host, int from, int count, const struct failure *failure);
+
+/* The others have to hear it: they leave then, or are given up. */
+void rounds_end_job(struct host *host);
+void rounds_leave(struct host *host); /* if they have */
+
+#endif
