@@ -29,7 +29,7 @@ PYTHON_EXEC=./nope run foo.py
 expect "PYTHON_EXEC that is not there" is "$code" 127
 
 if command -v python >/dev/null || command -v python3 >/dev/null; then
-    echo 'import os, sys; print(os.environ["RANK"], sys.argv[1:])' >prog.py
+    echo 'import os, sys; sys.stdout.write("%s %s\n" % (os.environ["RANK"], sys.argv[1:]))' >prog.py
     run --nproc-per-node=2 prog.py --x
     expect "python runs it" is "$(sorted "$out")" $'0 [\'--x\']\n1 [\'--x\']'
     run -m prog y

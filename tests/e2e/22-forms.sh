@@ -5,7 +5,8 @@ python=$(command -v python || command -v python3) || exit 77
 
 cat >script <<'END'
 import os, sys
-print(os.environ["LOCAL_RANK"], __name__, sys.argv[1:])
+# In one write: print() has several, and -u passes on each.
+sys.stdout.write("%s %s %s\n" % (os.environ["LOCAL_RANK"], __name__, sys.argv[1:]))
 sys.exit(int(os.environ.get("CODE", 0)))
 END
 run --run-path script a b
