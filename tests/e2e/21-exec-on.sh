@@ -17,6 +17,7 @@ expect "one that can't be executed: 126" is "$code" 126
 run --exec-on="0:gdb 'a" true
 expect "an open quote is wrong usage" is "$code" 2
 
+command -v python3 >/dev/null || { echo "skipped: terminals, which need python3"; finish; }
 python3 - "$CTRUN" <<'END'
 # A terminal of our own, with ctrun as a job of a small shell.
 import os, pty, select, signal, sys, time

@@ -98,7 +98,7 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=64321 --clear-groups true 2>/dev/null; 
 fi
 
 # Before there are workers: alone in a job of two nodes.
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+port=$("$CTRUN" sh -c 'echo $MASTER_PORT')
 for name in TERM INT; do
     for how in "--master-addr=127.0.0.1 --master-port=$port" "--rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port"; do
         begin --nnodes=2 $how sh -c 'echo ran >>log'
