@@ -4,11 +4,13 @@
 
 run --nproc-per-node=3 --exec-on="1:env WRAPPED='a  b'" sh -c 'echo "$RANK:${WRAPPED:-}"'
 expect "the named rank runs under the command" is "$(sorted "$out")" $'0:\n1:a  b\n2:'
-run --nproc-per-node=2 --exec-on='*:env A=1' -m nosuch.module
-expect "the program is found before, as without" has "$err" "No module named"
-echo 'import sys; print(sys.argv)' >args.py
-run --exec-on='0:env -u X' args.py '$local_rank'
-expect "Python and its arguments too" is "$out" "['args.py', '0']"
+if command -v python3 >/dev/null; then
+    run --nproc-per-node=2 --exec-on='*:env A=1' -m nosuch.module
+    expect "the program is found before, as without" has "$err" "No module named"
+    echo 'import sys; print(sys.argv)' >args.py
+    run --exec-on='0:env -u X' args.py '$local_rank'
+    expect "Python and its arguments too" is "$out" "['args.py', '0']"
+fi
 run --nproc-per-node=2 --exec-on='@last:nosuch --args' sh -c 'echo ran'
 expect "a command that is missing: 127, and nothing ran" is "$code $out" "127 "
 expect "and it is said" has "$err" "cannot run nosuch: No such file or directory"

@@ -25,7 +25,7 @@ run --tee 1 $N 1 sh -c 'printf abc; sleep 0.3; printf "def\n"; printf end'
 expect "a line is whole, and the last one ends" is "$out" $'[default0]:abcdef\n[default0]:end'
 run --log-dir G --tee 1 $N 1 printf '\377\376x\n'
 expect "what is no UTF-8 is replaced here" is "$out" $'[default0]:\xef\xbf\xbd\xef\xbf\xbdx'
-expect "and kept in the file" is "$(xxd -p "$(attempt G)/0/stdout.log")" fffe780a
+expect "and kept in the file" is "$(od -An -tx1 "$(attempt G)/0/stdout.log" | tr -d " ")" fffe780a
 mkfifo lines
 timeout 60 "$CTRUN" --tee 1 $N 1 sh -c 'for i in 1 2 3; do echo $i; while [ ! -e seen$i ]; do sleep 0.01; done; done' >lines 2>/dev/null &
 while read -r line; do
