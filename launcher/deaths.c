@@ -32,9 +32,10 @@
 #define NOTES_MS 100
 #define EARLIER_MS 2000
 
-int deaths_open(struct deaths *deaths, struct worker *workers, int size)
+int deaths_open(struct deaths *deaths, struct worker *workers, int size,
+                void (*died)(void *arg, const struct worker *worker), void *arg)
 {
-    *deaths = (struct deaths){ .workers = workers, .size = size };
+    *deaths = (struct deaths){ .workers = workers, .size = size, .died = died, .arg = arg };
     deaths->epoll = epoll_create1(EPOLL_CLOEXEC);
     deaths->pidfds = malloc((size_t)size * sizeof *deaths->pidfds);
     deaths->ended = calloc((size_t)size, sizeof *deaths->ended);
@@ -78,6 +79,7 @@ static int note(struct deaths *deaths, int count, int i)
     if (!worker_check(&deaths->workers[i]))
         return count;
     forget(deaths, i);
+    deaths->died(deaths->arg, &deaths->workers[i]);
     deaths->ended[count] = i;
     return count + 1;
 }

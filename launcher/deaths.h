@@ -11,11 +11,15 @@ struct deaths {
     int size;
     int epoll;   /* -1: this kernel has no pidfd; then the order is that of the ranks */
     int *pidfds; /* by worker; -1 */
-    int *ended;  /* workers that were found dead, the first one first */
+    void (*died)(void *arg, const struct worker *worker);
+    void *arg;
+    int *ended; /* workers that were found dead, the first one first */
 };
 
-/* -1 with errno.  deaths_close() is owed in both cases. */
-int deaths_open(struct deaths *deaths, struct worker *workers, int size);
+/* died is called for each at once, before anything is waited for.
+ * -1 with errno.  deaths_close() is owed in both cases. */
+int deaths_open(struct deaths *deaths, struct worker *workers, int size,
+                void (*died)(void *arg, const struct worker *worker), void *arg);
 void deaths_close(struct deaths *deaths);
 
 /* Right after its start. */

@@ -275,7 +275,8 @@ static int start_workers(struct job *job)
                            .secret = &job->meet.policy.secret,
                            .folder = &job->folder,
                            .descriptors = &job->descriptors,
-                           .placement = job->placement };
+                           .placement = job->placement,
+                           .control = &job->control };
     struct worker_env env;
     int code = 0;
 
@@ -286,6 +287,8 @@ static int start_workers(struct job *job)
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
+    control_host_open(&job->control, &job->plan, job->size, job->meet.run_id,
+                      job->options->program[0]);
     for (int i = 0; i < job->size; i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
@@ -295,6 +298,7 @@ static int start_workers(struct job *job)
         if (code != 0)
             break;
         deaths_watch(&job->deaths, &job->workers[i]);
+        control_host_started(&job->control, i, job->workers[i].pid);
         events_worker_started(&job->events, &job->workers[i]);
         job->running++;
     }

@@ -11,6 +11,16 @@
 #include "launcher/signals.h"
 #include "runtime/log.h"
 
+/* Before it is settled who failed first: the others may be waiting for it. */
+void job_worker_died(void *arg, const struct worker *worker)
+{
+    struct job *job = arg;
+    struct control_death death;
+
+    control_host_describe(&job->control, worker, &death);
+    control_host_died(&job->control, &death);
+}
+
 static void worker_ended(struct job *job, struct worker *worker)
 {
     const struct failed_round round = job_failed_round(job, job->culprit);

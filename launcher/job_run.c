@@ -38,7 +38,7 @@ static int setup(struct job *job)
     }
     for (int i = 0; i < job->size; i++)
         worker_setup(&job->workers[i], i);
-    if (deaths_open(&job->deaths, job->workers, job->size) < 0) {
+    if (deaths_open(&job->deaths, job->workers, job->size, job_worker_died, job) < 0) {
         log_line(LOG_ERROR, "cannot watch %d workers: %s", job->size, strerror(errno));
         return 1;
     }
@@ -107,6 +107,7 @@ static void tear_down(struct job *job)
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
     deaths_close(&job->deaths);
+    control_host_close(&job->control);
     events_close(&job->events);
     run_folder_remove(&job->folder);
     watchdog_close(&job->watchdog);
@@ -138,6 +139,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .meet.listener = -1,
                        .health.listener = -1,
                        .deaths.epoll = -1,
+                       .control = { .memory = -1, .event = -1 },
                        .events.fd = -1,
                        .guard.pipe = -1 };
 

@@ -53,6 +53,7 @@ struct job {
     struct run_folder folder;
     struct oom_watch oom;
     struct deaths deaths;
+    struct control_host control;
     struct events events;
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;
@@ -78,6 +79,7 @@ struct job {
 /* job.c */
 void job_event(struct job *job, enum job_event event);
 void job_signal_workers(struct job *job, int number);
+void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 extern const struct nodes_hooks job_nodes_hooks;
 

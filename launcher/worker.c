@@ -76,12 +76,17 @@ int worker_start(struct worker *worker, const struct program *program, const str
                                .announce = guard_place(guard, worker->local_rank),
                                .ignored = ignored,
                                .foreground = worker->foreground,
-                               .descriptors = env->round->descriptors };
+                               .descriptors = env->round->descriptors,
+                               .keep = { -1, -1 } };
     const struct placement *placement = env->round->placement;
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
     int execed = 0, code = 0, status = -1;
 
+    if (env->round->control) {
+        args.keep[0] = env->round->control->memory;
+        args.keep[1] = env->round->control->event;
+    }
     if (worker->wrapper) {
         argv = wrapper_argv(worker->wrapper, program->path, argv);
         args.path = worker->wrapper->path;

@@ -17,6 +17,7 @@ static const char *const ours[] = {
     "ROLE_RANK",
     "TORCHELASTIC_ERROR_FILE",
 #define PER_WORKER 4
+    "CT_CONTROL",
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
     "GROUP_RANK",
@@ -64,6 +65,11 @@ static int is_placed(const struct placement *placement, const char *name, size_t
         if (strlen(gpu_lists[i]) == length && !strncmp(gpu_lists[i], name, length))
             return 1;
     return 0;
+}
+
+static int has_control(const struct round *round)
+{
+    return round->control && round->control->head;
 }
 
 static int put(struct worker_env *env, const char *format, ...)
@@ -220,8 +226,8 @@ const char *worker_env_get(const struct worker_env *env, const char *name)
     return NULL;
 }
 
-/* PER_WORKER entries, one behind the other, and the GPU that is a worker's own.  Returns
- * how many bytes they have with their ends. */
+/* PER_WORKER entries, one behind the other, the control page, and the GPU that is a worker's own.
+ * Returns how many bytes they have with their ends. */
 static int write_own(const struct worker_env *env, int local_rank, int own_gpu, char *text,
                      size_t size)
 {
@@ -234,6 +240,10 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
                     round->base + local_rank, 0, own_gpu ? 0 : local_rank, 0,
                     round->role_base + local_rank, 0, path)
            + 1;
+    if (has_control(round))
+        used += snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
+                         round->control->memory, round->control->event, local_rank)
+                + 1;
     for (int i = 0; own_gpu && i < placed(round->placement); i++)
         used += snprintf(text + used, size - (size_t)used, "%s=%s", gpu_lists[i],
                          placement_visible(round->placement, local_rank))
@@ -244,7 +254,8 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
 char **worker_env_of(const struct worker_env *env, int local_rank)
 {
     const int own_gpu = env->round->placement && env->round->placement->own_gpu_only;
-    const int own = PER_WORKER + (own_gpu ? placed(env->round->placement) : 0);
+    const int own =
+        PER_WORKER + has_control(env->round) + (own_gpu ? placed(env->round->placement) : 0);
     const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
     char text[PATH_MAX + 128 + 2 * (sizeof(struct device) + 32)];
     const int used = write_own(env, local_rank, own_gpu, text, sizeof text);

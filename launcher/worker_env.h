@@ -4,6 +4,7 @@
 #define LAUNCHER_WORKER_ENV_H
 
 #include "config/options.h"
+#include "launcher/control_host.h"
 #include "launcher/place.h"
 #include "launcher/run_folder.h"
 #include "runtime/store/secret.h"
@@ -18,11 +19,12 @@ struct round {
     const char *run_id, *generation;
     const struct secret *secret; /* of the store */
     const struct run_folder *folder;
-    const struct rlimit *descriptors;  /* how many they may have open */
-    int role_base, role_world;         /* as base and world, among those of the same role */
-    int node, nodes;                   /* the rank of this node, and how many there are */
-    int own_store;                     /* nobody serves one at address and port: rank 0 does */
-    const struct placement *placement; /* NULL: nothing is placed */
+    const struct rlimit *descriptors;   /* how many they may have open */
+    int role_base, role_world;          /* as base and world, among those of the same role */
+    int node, nodes;                    /* the rank of this node, and how many there are */
+    int own_store;                      /* nobody serves one at address and port: rank 0 does */
+    const struct placement *placement;  /* NULL: nothing is placed */
+    const struct control_host *control; /* NULL: none is handed down */
 };
 
 struct worker_env {

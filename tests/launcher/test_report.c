@@ -399,6 +399,12 @@ static struct worker sleeper(int rank)
     return worker;
 }
 
+static void tell_nobody(void *arg, const struct worker *worker)
+{
+    (void)arg;
+    (void)worker;
+}
+
 /* Many more than one epoll_wait() takes, in an order that is not that of the ranks. */
 static void the_dead_come_in_the_order_of_their_deaths(void **state)
 {
@@ -407,7 +413,7 @@ static void the_dead_come_in_the_order_of_their_deaths(void **state)
     struct deaths deaths;
 
     (void)state;
-    assert_int_equal(deaths_open(&deaths, workers, COUNT), 0);
+    assert_int_equal(deaths_open(&deaths, workers, COUNT, tell_nobody, NULL), 0);
     for (int i = 0; i < COUNT; i++) {
         workers[i] = sleeper(i);
         deaths_watch(&deaths, &workers[i]);
@@ -434,7 +440,7 @@ static int culprit_of(int count, const int *ranks, const int *ends)
     struct deaths deaths;
     int first;
 
-    assert_int_equal(deaths_open(&deaths, workers, 4), 0);
+    assert_int_equal(deaths_open(&deaths, workers, 4, tell_nobody, NULL), 0);
     for (int i = 0; i < count; i++) {
         struct worker *worker = &workers[ranks[i]];
 

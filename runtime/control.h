@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.h - the control page: what the ranks of a host and their ctrun let each other see.
+ *
+ * ctrun makes one memory for the workers of a round on its host and hands it down as an
+ * inherited descriptor (CT_CONTROL).  In it, one behind the other:
+ *
+ *     struct control_head            of ctrun: which job this is, who died, shall it stop
+ *     struct control_rank [local]    of each worker: which calls it is in, which were the last
+ *     struct control_death [world]   of ctrun: one for each worker that ended, on whatever host
+ *
+ * Each field has one writer.  A reader never waits for one: ctctl reads while all ranks are
+ * stopped, and after they died.  Nothing in it is a pointer, and a reader believes nothing:
+ * a program that scribbles over its page deceives its reader and nobody else.
+ *
+ * Without ctrun, or where a wrapper closed the descriptor, a rank has a memory of its own, so
+ * that its calls are recorded all the same; then nobody tells of deaths in it. */
+#ifndef RUNTIME_CONTROL_H
+#define RUNTIME_CONTROL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/error.h"
+#include "runtime/wait.h"
+
+#define CONTROL_MAGIC 0x31707463u /* "ctp1" */
+#define CONTROL_VERSION 1
+#define CONTROL_NAME "ct-control" /* of the memfd: how ctctl finds it in /proc/<pid>/fd */
+#define CONTROL_GROUPS 24         /* of a worker, at a time; what is beyond is not recorded */
+#define CONTROL_CALLS 128         /* a power of two: the last calls of a worker */
+#define CONTROL_TOMBS 8           /* groups of a dead worker that are told to other hosts */
+
+/* ---- ctrun's part ---------------------------------------------------------- */
+
+struct control_head {
+    uint32_t magic, version;
+    int32_t node, nodes; /* of this host in the job */
+    int32_t base, local; /* the rank of the first worker here, and how many there are */
+    int32_t world;
+    int32_t launcher;   /* pid of ctrun; without one, the rank's own */
+    int32_t restarts;   /* so far */
+    int32_t own_memory; /* no ctrun made this: a rank's own */
+    int64_t started_ns; /* the round, CLOCK_REALTIME */
+    char generation[64];
+    char run_id[128];
+    char host[64];
+    char program[256]; /* as the user named it */
+    /* A futex: raised with whatever is told below.  One word for all, for one wake-up reaches all.
+     */
+    _Alignas(CACHE_PAIR) _Atomic uint32_t news;
+    _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
+    _Atomic uint32_t stop_asked; /* a stop is being agreed on: see stop.h */
+    _Atomic uint64_t stop_at;    /* the step at which ct_should_stop() says yes; 0: none yet */
+    _Atomic int64_t stop_by_ns;  /* when the job will be killed, CLOCK_REALTIME; 0: unknown */
+};
+
+/* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or: */
+enum { CONTROL_HOST_LOST = 100 }; /* its host did not answer any more */
+
+/* How far a worker had come in a group when it ended. */
+struct control_tomb {
+    uint64_t group, begun, done; /* numbers of its collective calls */
+};
+
+struct control_death {
+    int32_t rank; /* of the job */
+    int32_t how, code;
+    int32_t pid;
+    int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it died by itself */
+    int32_t tombs;
+    int64_t when_ns; /* CLOCK_MONOTONIC of the reader's host: when its ctrun knew */
+    char host[64];
+    struct control_tomb tomb[CONTROL_TOMBS];
+};
+
+/* ---- A worker's part ------------------------------------------------------- */
+
+enum control_state {
+    CONTROL_STARTED, /* by ctrun; libct has not been heard of */
+    CONTROL_INIT,    /* in ct_init_process_group() */
+    CONTROL_READY,   /* has a default group, or one of ct_create_group() */
+    CONTROL_LEFT     /* destroyed it */
+};
+
+enum control_phase {
+    CONTROL_IDLE,   /* in no call of this group; what stands there is the last one */
+    CONTROL_IN,     /* in the call */
+    CONTROL_QUEUED, /* an asynchronous one waits for its turn */
+    CONTROL_FAILED  /* the last one failed: the group is broken */
+};
+
+/* What a call is: 32 bytes, as they stand in the ring. */
+struct control_call {
+    uint64_t seq;      /* in its group; of a message: 0 */
+    uint64_t count;    /* elements */
+    uint64_t begun_ns; /* CLOCK_MONOTONIC_COARSE */
+    uint8_t operation; /* enum operation */
+    uint8_t dtype;     /* ct_dtype */
+    int8_t op;         /* -1: none */
+    uint8_t phase;     /* when it was written: CONTROL_IN, ... */
+    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: in none of them */
+    int16_t root;      /* or the peer of a message, rank in the group; -1: none or any */
+};
+
+/* A group of this worker, and the call it is in or was in last.  A reader takes `version`,
+ * the fields, and `version` again: the same and even, or it reads once more. */
+struct control_group {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t id; /* 0: free.  The same on all members */
+    _Atomic uint32_t version;
+    int32_t rank, size; /* in the group */
+    int32_t timeout_ms;
+    _Atomic uint64_t begun, done; /* numbers of its collective calls */
+    struct control_call now;
+    uint64_t caller; /* return address in the program of who made the call */
+    int32_t tag;     /* of a message */
+    char name[28];
+};
+
+struct control_rank {
+    int32_t rank, local_rank;
+    _Atomic int32_t worker;    /* pid that ctrun started; 0: not yet, or gone */
+    _Atomic int32_t pid;       /* of the process that speaks here: the worker, or a child of it */
+    _Atomic uint32_t state;    /* enum control_state */
+    _Atomic uint64_t since_ns; /* of the state, CLOCK_MONOTONIC_COARSE */
+    _Atomic uint64_t calls;    /* ever written to the ring */
+    /* What it waits for outside of groups, as words; "" when it does not: "key grads/7 of the
+     * store" */
+    _Atomic uint32_t waiting_version;
+    uint64_t waiting_since_ns;
+    char waiting_for[96];
+    _Alignas(CACHE_PAIR) _Atomic uint64_t steps; /* ct_should_stop(): see stop.h */
+    _Atomic uint32_t stop_wanted;                /* a signal reached this worker alone */
+    struct control_group groups[CONTROL_GROUPS];
+    struct control_call ring[CONTROL_CALLS];
+};
+
+/* ---- Where it lies --------------------------------------------------------- */
+
+#define CONTROL_HEAD_BYTES ((size_t)4096)
+#define CONTROL_RANK_BYTES ((size_t)8192)
+_Static_assert(sizeof(struct control_head) <= CONTROL_HEAD_BYTES, "the head has one page");
+_Static_assert(sizeof(struct control_rank) <= CONTROL_RANK_BYTES, "a rank has two");
+_Static_assert(sizeof(struct control_call) == 32, "a call is 32 bytes");
+
+static inline size_t control_bytes(int local, int world)
+{
+    return CONTROL_HEAD_BYTES + (size_t)local * CONTROL_RANK_BYTES
+           + (size_t)world * sizeof(struct control_death);
+}
+
+static inline struct control_rank *control_rank_at(struct control_head *head, int local)
+{
+    return (struct control_rank *)(void *)((char *)head + CONTROL_HEAD_BYTES
+                                           + (size_t)local * CONTROL_RANK_BYTES);
+}
+
+static inline struct control_death *control_death_at(struct control_head *head, uint32_t i)
+{
+    return (struct control_death *)(void *)((char *)head + control_bytes(head->local, 0)) + i;
+}
+
+/* ---- A rank's view --------------------------------------------------------- */
+
+struct control {
+    struct control_head *head;
+    struct control_rank *own;
+    size_t bytes;
+    int event_fd;  /* ctrun's: written whenever news is raised; -1: no ctrun */
+    int memory_fd; /* of a memory of our own; -1: it is ctrun's */
+    int worker;    /* rank in ctrun's job; -1: no ctrun */
+};
+
+/* CT_CONTROL, or a memory of its own.  One process has one page of ctrun's, however many
+ * meshes it has.  Fails only without memory. */
+ct_status control_open(struct control *control, int rank);
+void control_close(struct control *control);
+
+void control_set_state(struct control *control, enum control_state state);
+/* Words for what it waits for outside of groups; "" when it does not any more. */
+void control_waiting(struct control *control, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.c - a group's line in the control page. */
+#include "runtime/record.h"
+
+#include <stdio.h>
+
+void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
+                 int rank, int size, int timeout_ms)
+{
+    *record = (struct record){ .own = control->own, .index = CONTROL_GROUPS };
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        struct control_group *line = &control->own->groups[i];
+        uint64_t none = 0;
+
+        /* Claimed under a value that is nobody's: a reader passes over it until it is filled. */
+        if (!atomic_compare_exchange_strong(&line->id, &none, UINT64_MAX))
+            continue;
+        line->rank = rank;
+        line->size = size;
+        line->timeout_ms = timeout_ms;
+        line->now = (struct control_call){ 0 };
+        line->caller = 0;
+        atomic_store(&line->begun, 0);
+        atomic_store(&line->done, 0);
+        snprintf(line->name, sizeof line->name, "%s", name);
+        atomic_store(&line->id, id);
+        record->line = line;
+        record->index = (uint16_t)i;
+        return;
+    }
+}
+
+void record_close(struct record *record)
+{
+    if (record->line)
+        atomic_store(&record->line->id, 0);
+    *record = (struct record){ .index = CONTROL_GROUPS };
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.h - every call is noted in the control page, so that anybody can see where a rank is.
+ *
+ * The line of a group says in which call it is; the ring keeps the last CONTROL_CALLS of
+ * all groups.  Some ten stores and a coarse clock, no system call, nothing that waits.
+ * Built with CT_RECORD=OFF, all of it is gone: only to measure what it costs. */
+#ifndef RUNTIME_RECORD_H
+#define RUNTIME_RECORD_H
+
+#include "runtime/clock.h"
+#include "runtime/control.h"
+#include "runtime/signature.h"
+
+/* What a group holds of its own line. */
+struct record {
+    struct control_rank *own;
+    struct control_group *line; /* NULL: all lines are taken, only the ring is written */
+    uint16_t index;
+};
+
+void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
+                 int rank, int size, int timeout_ms);
+void record_close(struct record *record); /* twice is fine */
+
+#ifdef CT_NO_RECORD
+
+static inline void record_begin(struct record *record, const struct signature *signature, int tag,
+                                const void *caller)
+{
+    (void)record, (void)signature, (void)tag, (void)caller;
+}
+static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
+{
+    (void)record, (void)seq, (void)phase;
+}
+
+#else
+
+/* The odd version before the fields.  ThreadSanitizer knows no fences, and has no reader here:
+ * those are other processes. */
+static inline void record_fence(void)
+{
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_release);
+#endif
+}
+
+static inline void record_begin(struct record *record, const struct signature *signature, int tag,
+                                const void *caller)
+{
+    struct control_rank *own = record->own;
+    struct control_group *line = record->line;
+    const struct control_call call = { .seq = signature->seq,
+                                       .count = signature->count,
+                                       .begun_ns = clock_coarse_ns(),
+                                       .operation = signature->operation,
+                                       .dtype = signature->dtype,
+                                       .op = (int8_t)signature->op,
+                                       .phase = CONTROL_IN,
+                                       .group = record->index,
+                                       .root = (int16_t)signature->root };
+    uint64_t at;
+
+    if (!own)
+        return;
+    at = atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
+    own->ring[at % CONTROL_CALLS] = call;
+    if (!line)
+        return;
+    at = atomic_load_explicit(&line->version, memory_order_relaxed);
+    atomic_store_explicit(&line->version, (uint32_t)at + 1, memory_order_relaxed);
+    record_fence();
+    line->now = call;
+    line->tag = tag;
+    line->caller = (uint64_t)(uintptr_t)caller;
+    atomic_store_explicit(&line->version, (uint32_t)at + 2, memory_order_release);
+    if (call.seq)
+        atomic_store_explicit(&line->begun, call.seq, memory_order_release);
+}
+
+/* seq: of a collective; 0: a message. */
+static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
+{
+    struct control_group *line = record->line;
+
+    if (!line)
+        return;
+    line->now.phase = (uint8_t)phase;
+    if (seq && phase == CONTROL_IDLE)
+        atomic_store_explicit(&line->done, seq, memory_order_release);
+}
+
+#endif
+#endif
