@@ -6,11 +6,15 @@ extern const struct algorithm all_gather_shm, all_gather_ring;
 
 const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm, &all_gather_ring, NULL };
 
-static ct_status start(ct_group *group, const void *send, size_t send_count, struct blocks recv,
-                       size_t count, int operation, ct_dtype dtype, ct_work **work)
+/* Inlined: the return address is that of the public call. */
+static inline __attribute__((always_inline)) ct_status start(ct_group *group, const void *send,
+                                                             size_t send_count, struct blocks recv,
+                                                             size_t count, int operation,
+                                                             ct_dtype dtype, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = operation,
         .dtype = dtype,
         .op = NONE,

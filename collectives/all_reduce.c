@@ -15,6 +15,7 @@ ct_status ct_all_reduce(ct_group *group, const void *send, void *recv, size_t co
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = OPERATION_ALL_REDUCE,
         .dtype = dtype,
         .op = op,

@@ -7,11 +7,15 @@ extern const struct algorithm all_to_all_shm, all_to_all_pairwise;
 const struct algorithm *const all_to_all_algorithms[] = { &all_to_all_shm, &all_to_all_pairwise,
                                                           NULL };
 
-static ct_status start(ct_group *group, struct blocks send, struct blocks recv, size_t count,
-                       int operation, ct_dtype dtype, ct_work **work)
+/* Inlined: the return address is that of the public call. */
+static inline __attribute__((always_inline)) ct_status start(ct_group *group, struct blocks send,
+                                                             struct blocks recv, size_t count,
+                                                             int operation, ct_dtype dtype,
+                                                             ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = operation,
         .dtype = dtype,
         .op = NONE,

@@ -9,7 +9,11 @@ const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_di
 ct_status ct_barrier(ct_group *group, ct_work **work)
 {
     const struct request_of_call request = {
-        .group = group, .operation = OPERATION_BARRIER, .op = NONE, .root = NONE
+        .group = group,
+        .caller = __builtin_return_address(0),
+        .operation = OPERATION_BARRIER,
+        .op = NONE,
+        .root = NONE,
     };
 
     return call_run(&request, work);

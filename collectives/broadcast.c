@@ -12,6 +12,7 @@ ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype,
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = OPERATION_BROADCAST,
         .dtype = dtype,
         .op = NONE,

@@ -104,6 +104,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
 {
     char text[96], how_long[64] = "";
 
+    status = group_cause(c->group, status);
     signature_describe(&c->signature, text, sizeof text);
     if (status == CT_ERR_TIMEOUT)
         snprintf(how_long, sizeof how_long,
@@ -117,17 +118,23 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
 static ct_status run_now(struct call *c)
 {
     const int64_t started = clock_ms();
-    ct_status status = group_check(c->group);
+    ct_status status = group_begin(c->group, c->signature.seq);
 
     if (status != CT_OK)
         return status;
+    record_begin(&c->group->record, &c->signature, 0, c->caller);
     log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
              (unsigned long long)c->signature.seq, c->group->name, c->algorithm->name);
     c->deadline = started + c->group->timeout_ms;
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
     status = c->algorithm->run(c);
-    return status == CT_OK ? CT_OK : fail_with_name(c, status, started);
+    if (status != CT_OK)
+        status = fail_with_name(c, status, started);
+    record_end(&c->group->record, c->signature.seq,
+               status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+    group_end(c->group);
+    return status;
 }
 
 static ct_status run_task(struct task *task)
@@ -251,7 +258,8 @@ static struct call make_call(const struct request_of_call *r)
     struct call c = { .group = r->group,
                       .element = r->operation == OPERATION_BARRIER ? 1 : ct_dtype_size(r->dtype),
                       .send = r->send,
-                      .recv = r->recv };
+                      .recv = r->recv,
+                      .caller = r->caller };
 
     c.signature = (struct signature){ .count = r->count,
                                       .operation = (uint8_t)r->operation,

@@ -46,7 +46,8 @@ struct call {
     struct blocks send, recv;
     int64_t deadline;
     const struct algorithm *algorithm;
-    void *copied; /* arrays and scaled input that live as long as the call */
+    const void *caller; /* return address in the program */
+    void *copied;       /* arrays and scaled input that live as long as the call */
 };
 
 /* rows of an operation's algorithms, best first, NULL at the end; operations.c */
@@ -86,7 +87,8 @@ struct request_of_call {
     int root; /* NONE likewise */
     size_t count;
     struct blocks send, recv;
-    int in_place; /* which pair of blocks may be the same memory */
+    int in_place;       /* which pair of blocks may be the same memory */
+    const void *caller; /* __builtin_return_address(0) of the entry: where in the program it is */
 };
 
 enum in_place {

@@ -6,11 +6,14 @@ extern const struct algorithm gather_shm, gather_direct;
 
 const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_direct, NULL };
 
-static ct_status start(ct_group *group, const void *send, size_t send_count, struct blocks recv,
-                       size_t count, int operation, ct_dtype dtype, int root, ct_work **work)
+/* Inlined: the return address is that of the public call. */
+static inline __attribute__((always_inline)) ct_status
+start(ct_group *group, const void *send, size_t send_count, struct blocks recv, size_t count,
+      int operation, ct_dtype dtype, int root, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = operation,
         .dtype = dtype,
         .op = NONE,

@@ -11,6 +11,7 @@ ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count,
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = OPERATION_REDUCE,
         .dtype = dtype,
         .op = op,

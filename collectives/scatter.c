@@ -6,11 +6,14 @@ extern const struct algorithm scatter_shm, scatter_direct;
 
 const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_direct, NULL };
 
-static ct_status start(ct_group *group, struct blocks send, void *recv, size_t recv_count,
-                       size_t count, int operation, ct_dtype dtype, int root, ct_work **work)
+/* Inlined: the return address is that of the public call. */
+static inline __attribute__((always_inline)) ct_status
+start(ct_group *group, struct blocks send, void *recv, size_t recv_count, size_t count,
+      int operation, ct_dtype dtype, int root, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
+        .caller = __builtin_return_address(0),
         .operation = operation,
         .dtype = dtype,
         .op = NONE,

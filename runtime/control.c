@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,14 +46,14 @@ static int claim(struct control_rank *own)
     return 1;
 }
 
-/* 0: there is none that could be used. */
-static int take_launchers(struct control *control)
+int control_take(struct control *control)
 {
     const char *text = getenv("CT_CONTROL");
     struct stat info;
     int memory, event, worker;
     void *base;
 
+    *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
     if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3 || fstat(memory, &info) < 0
         || !S_ISREG(info.st_mode) || (size_t)info.st_size < CONTROL_HEAD_BYTES)
         return 0;
@@ -69,6 +70,7 @@ static int take_launchers(struct control *control)
                                  .event_fd = event,
                                  .memory_fd = -1 };
     control->worker = control->own->rank;
+    control->world = control->head->world;
     return 1;
 }
 
@@ -120,7 +122,7 @@ static ct_status make_own(struct control *control, int rank)
 
 ct_status control_open(struct control *control, int rank)
 {
-    return take_launchers(control) ? CT_OK : make_own(control, rank);
+    return control_take(control) ? CT_OK : make_own(control, rank);
 }
 
 void control_close(struct control *control)
@@ -130,12 +132,60 @@ void control_close(struct control *control)
     munmap(control->head, control->bytes);
     if (control->memory_fd >= 0)
         close(control->memory_fd);
-    control->head = NULL;
-    control->own = NULL;
+    *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
 }
+
+/* ---- Deaths -------------------------------------------------------------- */
+
+static const char *signal_name(int number, char *text, size_t size)
+{
+    const char *name = sigabbrev_np(number);
+
+    if (name)
+        snprintf(text, size, "SIG%s", name);
+    else
+        snprintf(text, size, "signal %d", number);
+    return text;
+}
+
+void control_death_words(const struct control_death *death, char *text, size_t size)
+{
+    char name[32];
+
+    if (death->how == CONTROL_HOST_LOST)
+        snprintf(text, size, "is lost with its host, which gives no sign of life");
+    else if (death->how == CLD_EXITED && death->code == 0)
+        snprintf(text, size, "ended (exit code 0) without this call");
+    else if (death->how == CLD_EXITED)
+        snprintf(text, size, "exited with code %d%s", death->code,
+                 death->asked ? " after ctrun had asked it to stop" : "");
+    else
+        snprintf(text, size, "was killed by %s%s%s", signal_name(death->code, name, sizeof name),
+                 death->how == CLD_DUMPED ? " (core dumped)" : "",
+                 death->asked ? " after ctrun had asked it to stop" : "");
+}
+
+int control_alarm(const struct control *control)
+{
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+    int fd;
+
+    if (control->event_fd < 0 || (fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        return -1;
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, control->event_fd, &event) == 0) {
+        epoll_wait(fd, &event, 1, 0); /* what was told before is no news */
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+/* ---- What it tells of itself ----------------------------------------------- */
 
 void control_set_state(struct control *control, enum control_state state)
 {
+    if (!control->own)
+        return;
     atomic_store_explicit(&control->own->since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&control->own->state, (uint32_t)state, memory_order_release);
 }
@@ -145,6 +195,8 @@ void control_waiting(struct control *control, const char *format, ...)
     struct control_rank *own = control->own;
     va_list args;
 
+    if (!own)
+        return;
     atomic_fetch_add(&own->waiting_version, 1);
     own->waiting_since_ns = clock_coarse_ns();
     va_start(args, format);

@@ -169,12 +169,30 @@ struct control {
     int event_fd;  /* ctrun's: written whenever news is raised; -1: no ctrun */
     int memory_fd; /* of a memory of our own; -1: it is ctrun's */
     int worker;    /* rank in ctrun's job; -1: no ctrun */
+    int world;     /* entries for deaths */
 };
 
-/* CT_CONTROL, or a memory of its own.  One process has one page of ctrun's, however many
- * meshes it has.  Fails only without memory. */
+/* CT_CONTROL's; 0: there is none.  One process has one page of ctrun's, however often it is taken.
+ */
+int control_take(struct control *control);
+/* The same, or else a memory of our own.  Fails only without memory. */
 ct_status control_open(struct control *control, int rank);
 void control_close(struct control *control);
+
+/* How many deaths were told of. */
+static inline uint32_t control_deaths(const struct control *control)
+{
+    const uint32_t told = atomic_load_explicit(&control->head->deaths, memory_order_acquire);
+
+    return told <= (uint32_t)control->world ? told : (uint32_t)control->world;
+}
+
+/* "was killed by SIGKILL", "exited with code 3", ... */
+void control_death_words(const struct control_death *death, char *text, size_t size);
+
+/* Readable when news was told since the last look (epoll_wait): for who sleeps in poll().  The
+ * caller's; -1: there is no ctrun, or no descriptor left. */
+int control_alarm(const struct control *control);
 
 void control_set_state(struct control *control, enum control_state state);
 /* Words for what it waits for outside of groups; "" when it does not any more. */

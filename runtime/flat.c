@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "runtime/message.h"
+#include "runtime/news.h"
 
 enum { ALIVE, LEFT, BROKEN };
 
@@ -186,6 +187,10 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     char name[160];
 
     mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name);
+    if (mesh_death(f->mesh, f->ranks[rank])) {
+        mesh_death_words(f->mesh, f->ranks[rank], name, sizeof name);
+        return ct_fail(CT_ERR_PEER, "%s", name);
+    }
     if (state == LEFT)
         return ct_fail(CT_ERR_PEER, "%s destroyed the group without making this call", name);
     if (state == BROKEN)
@@ -215,8 +220,10 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
                  && atomic_load_explicit(&line->round, memory_order_acquire) < round)
             status = look_at_peer(f, rank);
-        if (status == CT_OK && turn != WAIT_OVER)
+        if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);
+            mesh_look_for_news(f->mesh);
+        }
     }
     wait_end(&wait);
     return status;

@@ -102,10 +102,12 @@ ct_status group_break(ct_group *group, ct_status status)
     if (atomic_load(&group->broken) == CT_OK) {
         snprintf(group->broken_why, sizeof group->broken_why, "%s", ct_last_error());
         atomic_store(&group->broken, (int)status);
+        atomic_store(&group->halted, 1);
     }
     pthread_mutex_unlock(&group->broken_lock);
     if (group->flat)
         flat_break(group->flat);
+    bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
     return status;
 }
 
@@ -131,7 +133,6 @@ ct_status ct_abort(ct_group *group)
         return status;
     ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
     group_break(g, CT_ERR_ABORTED);
-    bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
     return CT_OK;
 }
 
@@ -215,6 +216,15 @@ static int on_this_host(const ct_group *g)
     return here;
 }
 
+/* The same on all members, and no other mesh's. */
+static uint64_t id_in_page(const ct_group *g)
+{
+    uint64_t token;
+
+    memcpy(&token, g->mesh->token, sizeof token);
+    return (token ^ g->id * 0x9e3779b97f4a7c15u) | 1;
+}
+
 static ct_status set_up_member(ct_group *g)
 {
     ct_status status = set_order(g);
@@ -226,6 +236,9 @@ static ct_status set_up_member(ct_group *g)
     if (status == CT_OK && on_this_host(g))
         status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
                              deadline_after(g->timeout_ms), &g->flat);
+    if (status == CT_OK)
+        record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
+                    g->timeout_ms);
     return status;
 }
 
@@ -249,6 +262,8 @@ ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms,
         group_free(g);
         return status;
     }
+    mesh->on_loss = group_lose;
+    mesh->on_loss_arg = g;
     *group = g;
     return CT_OK;
 }
@@ -302,6 +317,7 @@ void group_destroy(ct_group *group)
         unlink_from_root(group);
     }
     queue_destroy(group->queue);
+    record_close(&group->record);
     flat_destroy(group->flat);
     if (group->member) {
         messages_forget(mesh, group_channel(group, 0));

@@ -12,6 +12,7 @@
 #include "runtime/combine.h"
 #include "runtime/flat.h"
 #include "runtime/mesh.h"
+#include "runtime/record.h"
 #include "runtime/signature.h"
 
 struct queue; /* queue.c */
@@ -42,6 +43,11 @@ struct ct_group {
     int *fold_rank;                 /* [size] the group rank that is folded i-th */
     int algorithm[OPERATION_COUNT]; /* row the user named; -1: the first that fits */
     struct queue *queue;            /* of asynchronous calls; NULL: none yet */
+    struct record record;           /* its line in the control page */
+    _Atomic uint64_t running;       /* number of the call that is being run; 0: none */
+    _Atomic int lost;               /* 1 + group rank of a member that died; 0: none */
+    _Atomic uint64_t lost_after;    /* the last call that it had finished */
+    _Atomic int halted;             /* broken or lost: no message is waited for any more */
     _Atomic int broken;             /* a ct_status, set once; CT_OK: sound */
     pthread_mutex_t broken_lock;
     char broken_why[512];
@@ -63,6 +69,19 @@ void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 /* Breaks the group with the current sentence, unless it is broken already; gives status back. */
 ct_status group_break(ct_group *group, ct_status status);
 ct_status group_check(ct_group *group); /* CT_OK, or what broke it */
+
+/* A call begins: takes up the news, and fails at once in a group that has lost a member which
+ * had not finished it.  seq 0: a message, which needs only its peer.  loss.c */
+ct_status group_begin(ct_group *group, uint64_t seq);
+static inline void group_end(ct_group *group)
+{
+    atomic_store_explicit(&group->running, 0, memory_order_relaxed);
+}
+/* A call failed with status: perhaps only because the group was halted meanwhile.  Then it
+ * breaks with that cause, which is given back. */
+ct_status group_cause(ct_group *group, ct_status status);
+/* mesh->on_loss of a root: what a death means to its groups. */
+void group_lose(void *root, int peer);
 
 /* CT_<OPERATION>=name, looked up in the algorithms of each operation; collectives/call.c. */
 ct_status algorithms_from_environment(ct_group *group);

@@ -20,6 +20,7 @@ static struct {
     pthread_mutex_t lock; /* over init and destroy */
     ct_group *_Atomic group;
     struct rendezvous rendezvous;
+    struct control control; /* ctrun's page; without one, nothing */
     int local_rank;
     int number; /* inits so far */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -92,21 +93,56 @@ static ct_status timeout_of(const ct_init_options *options, int *timeout_ms)
     return CT_OK;
 }
 
+/* The deaths that say nothing about this init: all so far, unless it is of ctrun's whole job. */
+static uint32_t known_deaths(const struct identity *who)
+{
+    const struct control *control = &world.control;
+
+    return !control->head || who->size == control->world ? 0 : control_deaths(control);
+}
+
+static int somebody_died(const struct identity *who)
+{
+    return world.control.head && control_deaths(&world.control) > known_deaths(who);
+}
+
+/* What failed may only be what a death led to. */
+static ct_status blame_death(const struct identity *who, ct_status status)
+{
+    const uint32_t known = known_deaths(who);
+    char words[96];
+
+    if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !somebody_died(who))
+        return status;
+    control_death_words(control_death_at(world.control.head, known), words, sizeof words);
+    return ct_fail(CT_ERR_PEER, "rank %d %s", control_death_at(world.control.head, known)->rank,
+                   words);
+}
+
 /* One try; a store that goes away under it (a rank 0 that is just leaving an
  * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
 static ct_status try_once(const struct identity *who, const ct_init_options *options,
                           int timeout_ms, int64_t deadline, ct_group **group)
 {
     struct mesh *mesh = NULL;
-    ct_status status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
+    ct_status status;
 
+    control_waiting(&world.control, "the store at %s:%d", who->address, who->port);
+    status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
+    control_waiting(&world.control, "%s", "");
     if (status != CT_OK)
         return status;
+    store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
         status = group_create_root(mesh, "world", timeout_ms, group);
-    if (status != CT_OK) {
+    if (status == CT_OK) {
+        store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
+                    world.control.head ? control_deaths(&world.control) : 0, 0);
+    } else {
         mesh_destroy(mesh);
+        status = blame_death(who, status);
+        store_tells(world.rendezvous.store, NULL, 0, 0);
         /* The others are about to find out too, and shall not find the store gone. */
         rendezvous_close(&world.rendezvous, clock_ms() + LAST_WORDS_MS);
     }
@@ -135,13 +171,19 @@ static ct_status init_locked(const ct_init_options *options)
     snprintf(speaker, sizeof speaker, "rank %d", who.rank);
     log_setup(speaker, LOG_NONE);
     deadline = deadline_after(timeout_ms);
+    control_take(&world.control);
+    control_set_state(&world.control, CONTROL_INIT);
     do
         status = try_once(&who, options, timeout_ms, deadline, &group);
-    while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline);
+    while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline
+           && !somebody_died(&who));
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
         status = ct_fail_in(CT_ERR_TIMEOUT, "after %d ms: ", timeout_ms);
-    if (status != CT_OK)
+    if (status != CT_OK) {
+        control_close(&world.control);
         return status;
+    }
+    control_set_state(&world.control, CONTROL_READY);
     world.number++;
     world.local_rank = who.local_rank;
     atomic_store_explicit(&world.group, group, memory_order_release);
@@ -173,8 +215,11 @@ ct_status ct_destroy_process_group(ct_group *group)
     pthread_mutex_lock(&world.lock);
     deadline = deadline_after(g->timeout_ms);
     atomic_store(&world.group, NULL);
+    store_tells(world.rendezvous.store, NULL, 0, 0);
+    control_set_state(&world.control, CONTROL_LEFT);
     group_destroy(g);
     rendezvous_close(&world.rendezvous, deadline);
+    control_close(&world.control);
     pthread_mutex_unlock(&world.lock);
     return CT_OK;
 }

@@ -24,7 +24,7 @@
 #include "runtime/message.h"
 #include "runtime/socket.h"
 
-#define CARD_VERSION 1
+#define CARD_VERSION 2
 
 struct card {
     uint32_t version;
@@ -33,7 +33,9 @@ struct card {
     char host[64];    /* for messages */
     uint64_t pid_space;
     int32_t pid;
-    char link[12]; /* CT_LINK */
+    int32_t worker;      /* of ctrun's job; -1: there is no ctrun */
+    char generation[64]; /* of that job */
+    char link[12];       /* CT_LINK */
     char door[64];
     unsigned char token[16]; /* rank 0's counts */
 };
@@ -83,6 +85,8 @@ static ct_status fill_card(struct card *card, const struct mesh *mesh, const str
         snprintf(card->host, sizeof card->host, "?");
     card->pid_space = name_space("pid");
     card->pid = getpid();
+    card->worker = mesh->control.worker;
+    memcpy(card->generation, mesh->control.head->generation, sizeof card->generation);
     snprintf(card->link, sizeof card->link, "%s", mesh->only_link ? mesh->only_link : "");
     snprintf(card->door, sizeof card->door, "%s", door->name);
     if (getrandom(card->token, sizeof card->token, 0) != (ssize_t)sizeof card->token)
@@ -125,6 +129,10 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
             first++;
         peer->node = first == i ? mesh->nodes++ : mesh->peers[first].node;
         peer->pid = cards[i].pid;
+        peer->worker =
+            me->worker >= 0 && !memcmp(cards[i].generation, me->generation, sizeof me->generation)
+                ? cards[i].worker
+                : -1;
         snprintf(peer->host, sizeof peer->host, "%.63s", cards[i].host);
         peer->local = same_host(&cards[i], me) ? node->size++ : -1;
         if (i == mesh->rank)
@@ -132,8 +140,9 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
     }
     node->ranks = calloc((size_t)node->size, sizeof *node->ranks);
     node->pids = calloc((size_t)node->size, sizeof *node->pids);
+    node->told = calloc((size_t)node->size, sizeof *node->told);
     node->event_fds = malloc((size_t)node->size * sizeof *node->event_fds);
-    if (!node->ranks || !node->pids || !node->event_fds)
+    if (!node->ranks || !node->pids || !node->told || !node->event_fds)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", node->size);
     for (int i = 0; i < mesh->size; i++) {
         const int local = mesh->peers[i].local;
@@ -142,6 +151,7 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
             continue;
         node->ranks[local] = i;
         node->event_fds[local] = -1;
+        node->told[local] = mesh->peers[i].worker >= 0;
         if (cards[i].pid_space == me->pid_space)
             node->pids[local] = cards[i].pid;
     }
@@ -222,6 +232,7 @@ static void setup_waiter(struct mesh *mesh)
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
     mesh->waiter.event_fd = node->event_fds[node->rank];
     mesh->waiter.epoll_fd = -1;
+    mesh->waiter.news = mesh->control.event_fd >= 0 ? &mesh->control.head->news : NULL;
 }
 
 ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh)
@@ -245,6 +256,8 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     pthread_mutex_init(&m->node.lock, NULL);
     m->peers = calloc((size_t)size, sizeof *m->peers);
     status = m->peers ? link_from_environment(m) : ct_fail(CT_ERR_NOMEM, "no memory");
+    if (status == CT_OK)
+        status = control_open(&m->control, rank);
     if (status == CT_OK)
         status = node_door_open(&door);
     if (status == CT_OK)
@@ -281,6 +294,7 @@ void mesh_destroy(struct mesh *mesh)
     if (mesh->listener >= 0)
         close(mesh->listener);
     node_leave(&mesh->node);
+    control_close(&mesh->control);
     free(mesh->peers);
     free(mesh);
 }

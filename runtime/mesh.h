@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "runtime/control.h"
 #include "runtime/error.h"
 #include "runtime/link.h"
 #include "runtime/node.h"
@@ -18,11 +19,13 @@
 struct messages; /* message.c */
 
 struct peer {
-    int local;        /* its rank in our node; -1: elsewhere, or no memory is shared */
-    int node;         /* its host's number, by first appearance: for the order of reductions */
-    int pid;          /* as it sees itself */
-    char host[64];    /* its host's name, for messages */
-    char address[64]; /* where it listens; "" without sockets */
+    int local;  /* its rank in our node; -1: elsewhere, or no memory is shared */
+    int node;   /* its host's number, by first appearance: for the order of reductions */
+    int pid;    /* as it sees itself */
+    int worker; /* its rank in the job of our ctrun; -1: none, or another's */
+    _Atomic uint32_t death; /* 1 + number of its control_death; 0: it lives, as far as we know */
+    char host[64];          /* its host's name, for messages */
+    char address[64];       /* where it listens; "" without sockets */
     int port;
 };
 
@@ -37,6 +40,11 @@ struct mesh {
     int listener;             /* -1: no peer needs a socket */
     unsigned char token[16];  /* opens our listener; made by rank 0, known through the store */
     struct messages *messages;
+    struct control control;
+    _Atomic uint32_t deaths; /* of the control page, taken up; news.h */
+    /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
+    void (*on_loss)(void *arg, int peer);
+    void *on_loss_arg;
 };
 
 /* Meets the other `size - 1` ranks at the store, by the deadline; CT_ERR_TIMEOUT

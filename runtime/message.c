@@ -17,6 +17,7 @@
 
 #include "runtime/log.h"
 #include "runtime/messages.h"
+#include "runtime/news.h"
 
 /* ---- Lists --------------------------------------------------------------- */
 
@@ -154,8 +155,11 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     if (!wire->gone && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
     wire->gone = 1;
-    snprintf(reason, sizeof reason, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name),
-             wire->why);
+    if (mesh_death(mesh, peer))
+        mesh_death_words(mesh, peer, reason, sizeof reason);
+    else
+        snprintf(reason, sizeof reason, "%s is gone: %s",
+                 mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == peer)
@@ -177,8 +181,11 @@ void peer_broken(struct mesh *mesh, int peer, const char *why)
     if (!wire->broken && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
     wire->broken = 1;
-    snprintf(reason, sizeof reason, "%s can't be reached: %s",
-             mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
+    if (mesh_death(mesh, peer))
+        mesh_death_words(mesh, peer, reason, sizeof reason);
+    else
+        snprintf(reason, sizeof reason, "%s can't be reached: %s",
+                 mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
     while (wire->first) {
         struct outgoing *out = wire->first;
 

@@ -106,7 +106,7 @@ void node_ring_bell(const struct node *node, int local_rank)
     bell_ring(&node->bells[local_rank], node->event_fds[local_rank]);
 }
 
-int node_peer_gone(const struct node *node, int local_rank)
+int node_peer_gone(struct node *node, int local_rank)
 {
     struct pollfd ended = { .events = POLLIN };
     int gone;
@@ -114,10 +114,16 @@ int node_peer_gone(const struct node *node, int local_rank)
     if (node->pids[local_rank] <= 0 || node->pids[local_rank] == getpid())
         return 0;
     ended.fd = (int)syscall(SYS_pidfd_open, node->pids[local_rank], 0);
-    if (ended.fd < 0)
-        return errno == ESRCH;
-    gone = poll(&ended, 1, 0) > 0; /* a zombie's is readable */
-    close(ended.fd);
+    if (ended.fd < 0) {
+        gone = errno == ESRCH;
+    } else {
+        gone = poll(&ended, 1, 0) > 0; /* a zombie's is readable */
+        close(ended.fd);
+    }
+    if (gone && node->told[local_rank]) {
+        node->told[local_rank] = 0;
+        return 0;
+    }
     return gone;
 }
 
@@ -252,6 +258,7 @@ void node_leave(struct node *node)
             close(node->event_fds[i]);
     free(node->event_fds);
     free(node->pids);
+    free(node->told);
     free(node->ranks);
     pthread_mutex_destroy(&node->lock);
     memset(node, 0, sizeof *node);

@@ -31,10 +31,12 @@ struct ring {
 struct area; /* a piece of the own arena */
 
 struct node {
-    int rank, size;      /* among the ranks of this host */
-    int *ranks;          /* [size] their ranks in the mesh, ascending */
-    pid_t *pids;         /* [size] 0: not to be seen from here */
-    int *event_fds;      /* [size] */
+    int rank, size; /* among the ranks of this host */
+    int *ranks;     /* [size] their ranks in the mesh, ascending */
+    pid_t *pids;    /* [size] 0: not to be seen from here */
+    unsigned char
+        *told;      /* [size] ctrun tells of its death, so that a look can wait for its words */
+    int *event_fds; /* [size] */
     unsigned char *base; /* NULL: alone, or memory can't be shared */
     size_t bytes;
     struct doorbell *bells; /* [size] */
@@ -61,8 +63,9 @@ void node_leave(struct node *node);
 struct ring *node_ring(const struct node *node, int from, int to);
 void node_ring_bell(const struct node *node, int local_rank);
 
-/* 1 if that rank's process is seen to be gone. */
-int node_peer_gone(const struct node *node, int local_rank);
+/* 1 if that rank's process is seen to be gone; if ctrun is to tell how it ended, only at the
+ * second look: by then it would have told. */
+int node_peer_gone(struct node *node, int local_rank);
 
 /* A piece of the own arena, its old content in it; SIZE_MAX: none left.  It is taken back when
  * `done` says that no rank looks at it any more, asked at the next allocation. */

@@ -44,7 +44,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     t->bytes = count * element;
     t->peer = peer == CT_ANY_SOURCE ? CT_ANY_SOURCE : t->group->ranks[peer];
     t->tag = tag;
-    return group_check(t->group);
+    return group_begin(t->group, 0);
 }
 
 static void start(const struct transfer *t, struct request *request, void *buf, int is_send)
@@ -59,14 +59,20 @@ static void start(const struct transfer *t, struct request *request, void *buf, 
                      &t->signature);
 }
 
-static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from)
+static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from,
+                          const void *caller)
 {
     struct ct_group *g = t->group;
     struct request request;
     ct_status status;
 
+    record_message(&g->record, &t->signature, t->peer < 0 ? -1 : ct_group_rank(g, t->peer), t->tag,
+                   is_send, caller);
     start(t, &request, buf, is_send);
-    status = request_wait(g->mesh, &request, deadline_after(g->timeout_ms), &g->broken);
+    status = request_wait(g->mesh, &request, deadline_after(g->timeout_ms), &g->halted);
+    record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+    if (status != CT_OK)
+        status = group_cause(g, status);
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status,
                        "%s of %llu %s, rank %d, tag %d on group %s: nothing happened in "
@@ -114,7 +120,7 @@ ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype
                        "send: to itself, rank %d first needs a ct_irecv with tag "
                        "%d, or nobody could ever receive it",
                        dst, tag);
-    return blocking(&t, (void *)(uintptr_t)buf, 1, NULL);
+    return blocking(&t, (void *)(uintptr_t)buf, 1, NULL, __builtin_return_address(0));
 }
 
 ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
@@ -123,7 +129,7 @@ ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int 
     struct transfer t = { .verb = "recv" };
     const ct_status status = check(&t, group, buf, count, dtype, src, tag, 0);
 
-    return status == CT_OK ? blocking(&t, buf, 0, from) : status;
+    return status == CT_OK ? blocking(&t, buf, 0, from, __builtin_return_address(0)) : status;
 }
 
 ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst, int tag,

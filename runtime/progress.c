@@ -15,6 +15,7 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/messages.h"
+#include "runtime/news.h"
 
 #define CONNECT_MS 10000 /* for a host that does not even refuse */
 #define CROSSING_MS 100
@@ -183,7 +184,8 @@ static void judge_ended(struct mesh *mesh)
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->messages->wires[peer];
 
-        if (wire->ended_ms == 0 || clock_ms() - wire->ended_ms < CROSSING_MS)
+        if (wire->ended_ms == 0
+            || (clock_ms() - wire->ended_ms < CROSSING_MS && !mesh_death(mesh, peer)))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;
@@ -324,6 +326,8 @@ static void look_at_sockets(struct mesh *mesh)
 
         if (events[i].data.ptr == (void *)&mesh->waiter)
             continue; /* the eventfd: wait.c empties it */
+        if (events[i].data.ptr == (void *)&mesh->control)
+            continue; /* who waits looks for the news */
         if (events[i].data.ptr == (void *)&mesh->listener) {
             accept_peers(mesh);
             continue;
@@ -384,6 +388,11 @@ ct_status progress_setup(struct mesh *mesh)
     if (mesh->waiter.epoll_fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.event_fd, &event);
+    if (mesh->control.event_fd >= 0) {
+        struct epoll_event news = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
+
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->control.event_fd, &news);
+    }
     event.data.ptr = &mesh->listener;
     if (mesh->listener >= 0) {
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->listener, &event);

@@ -91,4 +91,17 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 }
 
 #endif
+
+/* A message is a call without a number; its peer stands for the root. */
+static inline void record_message(struct record *record, const struct signature *signature,
+                                  int peer, int tag, int is_send, const void *caller)
+{
+    struct signature message = *signature;
+
+    message.seq = 0;
+    message.operation = is_send ? OPERATION_SEND : OPERATION_RECV;
+    message.root = peer;
+    record_begin(record, &message, tag, caller);
+}
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/messages.h"
+#include "runtime/news.h"
 
 static void request_setup(struct mesh *mesh, struct request *request, uint64_t channel, int peer,
                           int tag, void *data, size_t bytes, const struct signature *signature)
@@ -235,6 +236,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     wait_begin(&wait, &mesh->waiter, deadline);
     while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
         turn = wait_turn(&wait);
+        mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK)
             look_at_peer(mesh, request);
     }

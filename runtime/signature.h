@@ -12,6 +12,7 @@
 /* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm. */
 #define OPERATIONS(X)                       \
     X(SEND, "send")                         \
+    X(RECV, "recv")                         \
     X(BROADCAST, "broadcast")               \
     X(REDUCE, "reduce")                     \
     X(ALL_REDUCE, "all_reduce")             \

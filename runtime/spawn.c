@@ -67,6 +67,7 @@ static _Noreturn void child(int rank, int size, int port, uint64_t generation, p
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     set_number("MASTER_PORT", port);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    unsetenv("CT_CONTROL"); /* the page of one worker, not of its children */
     setenv("CT_GENERATION", text, 1);
     code = fn(rank, size, arg);
     fflush(NULL);

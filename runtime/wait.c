@@ -5,7 +5,11 @@
  * futex 3 to 20, so a wait first spins.  With more ranks than cores a spinner
  * keeps the very rank off the core that it waits for (4 ms, a tick): then it
  * yields at once, some dozens of times (1.2 us each), and then sleeps.  No
- * sleep is longer than 100 ms, so that a peer's death without a ring is seen. */
+ * sleep is longer than 100 ms, so that a peer's death without a ring is seen.
+ *
+ * Under ctrun a sleeper hears two words: its bell, which peers ring, and the news of the
+ * control page, which ctrun raises for all ranks of the host at once.  Before Linux 5.16 a
+ * thread can sleep on one word only; there it looks at the other every 5 ms. */
 #include "runtime/wait.h"
 
 #include <errno.h>
@@ -22,6 +26,7 @@
 #include "runtime/clock.h"
 
 #define LONGEST_SLEEP_MS 100
+#define LONGEST_DEAF_MS 5
 #define SPINS_WITH_A_CORE 2000
 #define YIELDS 40
 
@@ -107,6 +112,7 @@ static void announce(struct wait *wait)
         atomic_fetch_add(&waiter->bell->sleepers, 1);
     }
     wait->heard = atomic_load(&waiter->bell->word);
+    wait->heard_news = waiter->news ? atomic_load(waiter->news) : 0;
 }
 
 static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
@@ -123,14 +129,51 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
+/* As the kernel has them since 5.16; older headers don't. */
+struct two_words {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+#define WORD_OF_32_BITS 2
+#define NUMBER_OF_FUTEX_WAITV 449 /* on every machine */
+
+static long sleep_on_one(struct wait *wait, int ms)
+{
+    const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
+
+    return futex(&wait->waiter->bell->word, FUTEX_WAIT, wait->heard, &timeout);
+}
+
+static long sleep_on_both(struct wait *wait, int ms)
+{
+    const struct two_words words[2] = {
+        { wait->heard, (uintptr_t)&wait->waiter->bell->word, WORD_OF_32_BITS, 0 },
+        { wait->heard_news, (uintptr_t)wait->waiter->news, WORD_OF_32_BITS, 0 },
+    };
+    struct timespec until;
+    long slept;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (ms % 1000) * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    slept = syscall(NUMBER_OF_FUTEX_WAITV, words, 2, 0, &until, CLOCK_MONOTONIC);
+    if (slept < 0 && errno == ENOSYS)
+        slept = sleep_on_one(wait, ms < LONGEST_DEAF_MS ? ms : LONGEST_DEAF_MS);
+    return slept;
+}
+
 static enum wait_turn sleep_on_bell(struct wait *wait, int ms)
 {
-    struct doorbell *bell = wait->waiter->bell;
-    const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
-    const long slept = futex(&bell->word, FUTEX_WAIT, wait->heard, &timeout);
+    const struct waiter *waiter = wait->waiter;
+    const long slept = waiter->news ? sleep_on_both(wait, ms) : sleep_on_one(wait, ms);
     const int timed_out = slept < 0 && errno == ETIMEDOUT;
 
-    wait->heard = atomic_load(&bell->word);
+    wait->heard = atomic_load(&waiter->bell->word);
+    wait->heard_news = waiter->news ? atomic_load(waiter->news) : 0;
     return timed_out ? WAIT_LOOK : WAIT_AGAIN;
 }
 

@@ -36,6 +36,8 @@ struct waiter {
     _Atomic int sockets; /* are there any?  then somebody has to sleep in epoll_wait() */
     _Atomic int poller;  /* a thread has that duty */
     int spins, yields;   /* before sleeping */
+    _Atomic uint32_t
+        *news; /* another futex that wakes: ctrun's, for all ranks of the host; NULL: none */
 };
 
 enum wait_turn {
@@ -50,8 +52,9 @@ struct wait {
     int turns;
     int64_t looked; /* when the caller was last told to look, or began to sleep */
     uint32_t heard; /* the bell's word before the caller's last test */
-    int asleep;     /* announced as a sleeper */
-    int polls;      /* announced as the poller */
+    uint32_t heard_news;
+    int asleep; /* announced as a sleeper */
+    int polls;  /* announced as the poller */
 };
 
 /* ranks: how many run on this host; decides how long spinning can pay. */

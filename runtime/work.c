@@ -15,7 +15,7 @@ static void work_free(ct_work *work)
 static int is_done(ct_work *work)
 {
     return work->task ? queue_test(work->group->queue, work->task)
-                      : atomic_load(&work->group->broken) == CT_ERR_ABORTED
+                      : atomic_load(&work->group->halted)
                             || request_test(work->group->mesh, work->request);
 }
 
@@ -25,12 +25,18 @@ static int sender_of(const ct_work *work)
 }
 
 /* A message's time runs while somebody waits for it: it may lie for hours before. */
-static ct_status finish_message(ct_work *work, int *from)
+static ct_status finish_message(ct_work *work, int *from, const void *caller)
 {
     ct_group *g = work->group;
-    const ct_status status =
-        request_wait(g->mesh, work->request, deadline_after(g->timeout_ms), &g->broken);
+    struct request *request = work->request;
+    ct_status status;
 
+    record_message(&g->record, &request->signature, request->peer < 0 ? -1 : sender_of(work),
+                   request->tag, request->is_send, caller);
+    status = request_wait(g->mesh, request, deadline_after(g->timeout_ms), &g->halted);
+    record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+    if (status != CT_OK)
+        status = group_cause(g, status);
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status,
                        "%s, rank %d, tag %d on group %s: nothing happened in %d ms (the "
@@ -44,26 +50,31 @@ static ct_status finish_message(ct_work *work, int *from)
     return CT_OK;
 }
 
-static ct_status finish(ct_work *work, int *from)
+static ct_status finish(ct_work *work, int *from, const void *caller)
 {
     return work->task ? queue_wait(work->group->queue, work->task, NO_DEADLINE)
-                      : finish_message(work, from);
+                      : finish_message(work, from, caller);
 }
 
-ct_status ct_wait_from(ct_work *work, int *from)
+static ct_status wait_from(ct_work *work, int *from, const void *caller)
 {
     ct_status status;
 
     if (!work)
         return CT_OK;
-    status = finish(work, from);
+    status = finish(work, from, caller);
     work_free(work);
     return status;
 }
 
+ct_status ct_wait_from(ct_work *work, int *from)
+{
+    return wait_from(work, from, __builtin_return_address(0));
+}
+
 ct_status ct_wait(ct_work *work)
 {
-    return ct_wait_from(work, NULL);
+    return wait_from(work, NULL, __builtin_return_address(0));
 }
 
 /* Polls: a message has no condition to sleep on that would leave it pending. */

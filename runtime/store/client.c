@@ -304,6 +304,7 @@ static void client_close(ct_store *store)
 {
     struct client_store *c = (struct client_store *)store;
 
+    wire_tells(&c->wire, NULL, 0, 0);
     wire_close(&c->wire);
     store_host_stop(c->host);
     pthread_mutex_destroy(&c->lock);
@@ -347,6 +348,17 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
 struct wire *store_client_wire(ct_store *store)
 {
     return &((struct client_store *)store)->wire;
+}
+
+void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    if (store->ops != &client_ops)
+        return;
+    pthread_mutex_lock(&c->lock);
+    wire_tells(&c->wire, control, known, any);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void store_client_hosts(ct_store *store, struct store_host *host)

@@ -11,6 +11,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/store/lists.h"
+#include "runtime/store/wire.h"
 
 /* ---- Keys ------------------------------------------------------------------ */
 
@@ -449,6 +450,11 @@ ct_status ct_store_close(ct_store *store)
         store->ops->close(store);
     }
     return CT_OK;
+}
+
+void store_tells(ct_store *store, struct control *control, uint32_t known, int any)
+{
+    store_client_tells(bottom_of(store), control, known, any);
 }
 
 int store_client_fd(ct_store *store)

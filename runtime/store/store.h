@@ -11,6 +11,7 @@
 #include "runtime/error.h"
 #include "runtime/store/secret.h"
 
+struct control;
 struct event_base;
 
 /* Bytes that somebody else owns. */
@@ -64,6 +65,10 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
 /* The same with a secret that was given otherwise than by the environment. */
 ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
                                     int64_t deadline, int timeout_ms, ct_store **store);
+/* From here on a wait at this server ends with CT_ERR_PEER when ctrun tells of a death beyond the
+ * first `known` of them; any: also of one that ended well, for all workers are waited for.
+ * control stays the caller's; NULL: no more.  Nothing to do for another kind of store. */
+void store_tells(ct_store *store, struct control *control, uint32_t known, int any);
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
 

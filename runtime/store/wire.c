@@ -36,7 +36,7 @@ void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms)
     const struct timeval patience = { .tv_sec = timeout_ms / 1000,
                                       .tv_usec = timeout_ms ? timeout_ms % 1000 * 1000 : 1 };
 
-    *wire = (struct wire){ .fd = fd, .timeout_ms = timeout_ms, .call = "connect" };
+    *wire = (struct wire){ .fd = fd, .timeout_ms = timeout_ms, .call = "connect", .alarm = -1 };
     snprintf(wire->where, sizeof wire->where, "%s", where);
     wire->answered = clock_ms();
     if (timeout_ms >= 0) /* one recv() instead of poll() and recv() */

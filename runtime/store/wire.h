@@ -32,6 +32,12 @@ struct wire {
     int unanswered;   /* requests sent since that have none: set and the like */
     int64_t broken_at;
     char cause[400]; /* "": not broken */
+
+    /* Deaths end waits; NULL: nobody tells of them. */
+    struct control *control;
+    int alarm;      /* control_alarm() */
+    uint32_t known; /* those that were told before */
+    int any;        /* also those that ended well */
 };
 
 /* Takes over fd. */
@@ -60,6 +66,8 @@ ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes);
 /* Until all keys are there.  CT_ERR_TIMEOUT names those that are not. */
 ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int64_t deadline);
 
+void wire_tells(struct wire *wire, struct control *control, uint32_t known, int any);
+
 /* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
  * CALL" + how long after the last answer. */
 ct_status wire_break(struct wire *wire, ct_status status, const char *format, ...)
@@ -73,6 +81,7 @@ const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE]);
  * over fd.  where is for the sentences. */
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);
 struct wire *store_client_wire(ct_store *store);
+void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any);
 void store_client_hosts(ct_store *store, struct store_host *host); /* stopped with the store */
 
 #endif

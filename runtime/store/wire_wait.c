@@ -3,10 +3,16 @@
  *
  * The server has no timeouts: a wait that runs into its deadline is cancelled, the
  * keys that are missing are asked for and named, and then the connection is in step
- * again. */
+ * again.  So is one that a death ends: nobody may be left to set the key. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/control.h"
 #include "runtime/store/wire.h"
 
 enum {
@@ -74,11 +80,77 @@ static ct_status look_for(struct wire *w, const struct bytes *keys, int count, i
     return missing(w, keys, count, absent, looked_for, waited);
 }
 
+/* ---- Deaths ------------------------------------------------------------------ */
+
+void wire_tells(struct wire *w, struct control *control, uint32_t known, int any)
+{
+    if (w->control && w->alarm >= 0)
+        close(w->alarm);
+    w->control = control && control->head ? control : NULL;
+    w->alarm = w->control ? control_alarm(control) : -1;
+    w->known = known;
+    w->any = any;
+}
+
+static const struct control_death *new_death(struct wire *w)
+{
+    const uint32_t told = w->control ? control_deaths(w->control) : 0;
+
+    for (; w->known < told; w->known++) {
+        const struct control_death *death = control_death_at(w->control->head, w->known);
+
+        if (w->any || death->how != CLD_EXITED || death->code != 0)
+            return death;
+    }
+    return NULL;
+}
+
+/* 1: something came; 0: the deadline passed; -1: *death. */
+static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
+{
+    struct pollfd ready[2] = { { .fd = w->fd, .events = POLLIN },
+                               { .fd = w->alarm, .events = POLLIN } };
+    struct epoll_event event;
+
+    if (!w->control)
+        return wire_ready(w, deadline);
+    while (w->taken == w->filled) {
+        const int polled = (*death = new_death(w)) ? poll(ready, 1, 0)
+                                                   : poll(ready, 2, time_left_ms(deadline, 60000));
+
+        if (polled > 0 && ready[1].revents) /* its edge is taken; new_death() looks */
+            epoll_wait(w->alarm, &event, 1, 0);
+        if ((polled > 0 && ready[0].revents) || (polled < 0 && errno != EINTR))
+            return 1;
+        if (*death)
+            return -1;
+        if (polled == 0 && clock_ms() >= deadline)
+            return 0;
+    }
+    return 1;
+}
+
+static ct_status say_death(struct wire *w, const struct bytes *keys,
+                           const struct control_death *death)
+{
+    char key[QUOTED_SIZE], words[96];
+
+    w->known++;
+    control_death_words(death, words, sizeof words);
+    return ct_fail(CT_ERR_PEER,
+                   "waiting for key %s of the store at %s: rank %d (pid %d on %.63s) %s",
+                   wire_quote(keys[0], key), w->where, death->rank, death->pid, death->host, words);
+}
+
+/* ---- A wait ------------------------------------------------------------------ */
+
 ct_status wire_wait(struct wire *w, const struct bytes *keys, int count, int64_t deadline)
 {
     const int64_t start = clock_ms();
+    const struct control_death *death = NULL;
+    char key[QUOTED_SIZE];
     uint8_t answer = 0;
-    int released;
+    int released, came;
     ct_status status;
 
     wire_command(w, STORE_WAIT);
@@ -86,7 +158,12 @@ ct_status wire_wait(struct wire *w, const struct bytes *keys, int count, int64_t
     status = wire_send(w);
     if (status != CT_OK)
         return status;
-    if (wire_ready(w, deadline)) {
+    if (w->control && count > 0)
+        control_waiting(w->control, "key %s of the store", wire_quote(keys[0], key));
+    came = answer_or_death(w, deadline, &death);
+    if (w->control)
+        control_waiting(w->control, "%s", "");
+    if (came > 0) {
         status = wire_get(w, &answer, 1);
         if (status == CT_OK && answer != 0)
             status = wire_break(w, CT_ERR_PEER, "it answered %d instead of 0", answer);
@@ -95,5 +172,5 @@ ct_status wire_wait(struct wire *w, const struct bytes *keys, int count, int64_t
     status = cancel_wait(w, &released);
     if (status != CT_OK || released)
         return status;
-    return look_for(w, keys, count, clock_ms() - start);
+    return death ? say_death(w, keys, death) : look_for(w, keys, count, clock_ms() - start);
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loss.c - what the death of a member means to a group.
+ *
+ * Not everything ends: a call that the dead had finished before needs nothing more of it, and
+ * a survivor that is late in that call still succeeds.  How far the dead had come stands
+ * in its page, if it was on this host, else in the word that its ctrun sent.  From the next call
+ * on the group is broken, with the same cause on all ranks, until ct_shrink_group().
+ *
+ * The death may come while a call starts: who starts notes the call, then looks for a loss;
+ * who tells of the loss notes it, then looks for a call.  One of them sees the other. */
+#include "runtime/group.h"
+#include "runtime/news.h"
+
+#include <signal.h>
+#include <string.h>
+
+static const struct control_group *line_of(const struct control_rank *page, uint64_t id)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (atomic_load(&page->groups[i].id) == id)
+            return &page->groups[i];
+    return NULL;
+}
+
+/* 1: it had the group; *done is its last finished call.  0: it had left it, or never made it. */
+static int progress_of(const ct_group *g, const struct control_death *death, uint64_t *done)
+{
+    const struct control *control = &g->mesh->control;
+    const int local = death->rank - control->head->base;
+    const struct control_group *line;
+
+    *done = 0;
+    if (!g->record.line)
+        return 1; /* not recorded: nothing is known to be finished */
+    if (local >= 0 && local < control->head->local) {
+        line = line_of(control_rank_at(control->head, local), atomic_load(&g->record.line->id));
+        *done = line ? atomic_load_explicit(&line->done, memory_order_acquire) : 0;
+        return line != NULL;
+    }
+    for (int i = 0; i < death->tombs && i < CONTROL_TOMBS; i++)
+        if (death->tomb[i].group == atomic_load(&g->record.line->id)) {
+            *done = death->tomb[i].done;
+            return 1;
+        }
+    return death->how == CONTROL_HOST_LOST || death->tombs == CONTROL_TOMBS;
+}
+
+static ct_status say_loss(ct_group *g)
+{
+    const int member = atomic_load(&g->lost) - 1;
+    char words[256];
+
+    mesh_death_words(g->mesh, g->ranks[member], words, sizeof words);
+    return ct_fail(CT_ERR_PEER, "%s", words);
+}
+
+static void lose(ct_group *g, int member)
+{
+    const struct control_death *death = mesh_death(g->mesh, g->ranks[member]);
+    int none = 0;
+    uint64_t done, running;
+
+    if (!g->member || !death || !progress_of(g, death, &done))
+        return;
+    atomic_store(&g->lost_after, done);
+    if (!atomic_compare_exchange_strong(&g->lost, &none, member + 1))
+        return; /* the first one is the cause */
+    atomic_store(&g->halted, 1);
+    running = atomic_load(&g->running);
+    if (running > done)
+        group_break(g, say_loss(g));
+    else
+        bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
+}
+
+void group_lose(void *arg, int peer)
+{
+    ct_group *root = arg;
+
+    pthread_mutex_lock(root->children);
+    for (ct_group *g = root; g; g = g->next)
+        for (int i = 0; i < g->size; i++)
+            if (g->ranks[i] == peer)
+                lose(g, i);
+    pthread_mutex_unlock(root->children);
+}
+
+ct_status group_begin(ct_group *g, uint64_t seq)
+{
+    mesh_look_for_news(g->mesh);
+    if (seq)
+        atomic_store(&g->running, seq);
+    if (atomic_load(&g->lost) && seq > atomic_load(&g->lost_after)) {
+        group_end(g);
+        group_break(g, say_loss(g));
+    }
+    return group_check(g);
+}
+
+ct_status group_cause(ct_group *g, ct_status status)
+{
+    if (status != CT_ERR_ABORTED && status != CT_ERR_PEER)
+        return status;
+    if (atomic_load(&g->broken) == CT_OK && atomic_load(&g->lost))
+        group_break(g, say_loss(g));
+    if (atomic_load(&g->broken) == CT_OK)
+        return status;
+    status = (ct_status)atomic_load(&g->broken);
+    pthread_mutex_lock(&g->broken_lock);
+    ct_fail(status, "%s", g->broken_why);
+    pthread_mutex_unlock(&g->broken_lock);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* news.c - a death that ctrun told of, in this mesh.
+ *
+ * What the dead wrote before it died is still read: from shared memory now; from a socket
+ * until its end is read, which comes at once, unless its host is lost too. */
+#include "runtime/news.h"
+
+#include <stdio.h>
+
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+
+const struct control_death *mesh_death(const struct mesh *mesh, int peer)
+{
+    const uint32_t number = atomic_load(&mesh->peers[peer].death);
+
+    return number ? control_death_at(mesh->control.head, number - 1) : NULL;
+}
+
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+    char how[96];
+
+    control_death_words(mesh_death(mesh, peer), how, sizeof how);
+    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
+}
+
+/* Under the lock. */
+static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[peer];
+    char words[160];
+
+    control_death_words(death, words, sizeof words);
+    if (mesh->node.base && mesh->peers[peer].local >= 0)
+        progress(mesh);
+    else if (wire->streams > 0 && death->how != CONTROL_HOST_LOST)
+        return; /* the end of its socket follows its last words */
+    peer_broken(mesh, peer, words);
+    peer_gone(mesh, peer, words);
+}
+
+void mesh_take_news(struct mesh *mesh)
+{
+    struct control_head *head = mesh->control.head;
+    uint32_t first, now;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    first = atomic_load(&mesh->deaths);
+    now = control_deaths(&mesh->control);
+    for (uint32_t i = first; i < now; i++)
+        for (int peer = 0; peer < mesh->size; peer++)
+            if (mesh->peers[peer].worker == control_death_at(head, i)->rank && peer != mesh->rank) {
+                atomic_store(&mesh->peers[peer].death, i + 1);
+                end_messages(mesh, peer, control_death_at(head, i));
+            }
+    atomic_store(&mesh->deaths, now);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    if (!mesh->on_loss)
+        return;
+    for (int peer = 0; peer < mesh->size; peer++) /* groups lock: not under the messages' */
+        if (atomic_load(&mesh->peers[peer].death) > first)
+            mesh->on_loss(mesh->on_loss_arg, peer);
+}

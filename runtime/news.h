@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* news.h - what ctrun tells in the control page, taken up by whoever waits.
+ *
+ * Looked for between any two turns of a wait and at the start of a call: one load while there
+ * is none.  A death ends what waits for the dead, and breaks the groups it was in unless it
+ * had finished the call that they are in (group_lose()). */
+#ifndef RUNTIME_NEWS_H
+#define RUNTIME_NEWS_H
+
+#include "runtime/mesh.h"
+
+void mesh_take_news(struct mesh *mesh);
+
+static inline void mesh_look_for_news(struct mesh *mesh)
+{
+    if (control_deaths(&mesh->control) != atomic_load_explicit(&mesh->deaths, memory_order_relaxed))
+        mesh_take_news(mesh);
+}
+
+/* How that peer ended, NULL: nothing was told of it. */
+const struct control_death *mesh_death(const struct mesh *mesh, int peer);
+
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
+
+#endif
