@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# A rank is killed: whatever the others wait in, they are told who died and of what, long before
+# their timeout of half an hour.
+. "$CT_SOURCE/tests/e2e/lib.sh"
+
+survivors() { grep -c "rank [0-9]: a peer is gone: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
+later() { grep -c "rank [0-9] then: a peer is gone: group world is broken since: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
+
+dies() { # LINK WHERE
+    CT_LINK=$1 run --nproc-per-node=4 --on-failure=continue "$CT_BUILD/tests/e2e_dies" "$2" 2
+    expect "$2 over ${1:-memory}: the survivors are told" is "$(survivors)" 3
+    [ "$2" = init ] || expect "$2 over ${1:-memory}: and each later call says so" is "$(later)" 3
+}
+
+for where in all_reduce broadcast barrier recv recv-from-another recv-from-any work store init; do
+    dies "" $where
+done
+for where in all_reduce broadcast barrier recv recv-from-another recv-from-any work; do
+    dies tcp $where
+done
+
+# Without ctrun nobody tells how a rank ended: they find out by themselves that it did.
+port=$((20000 + RANDOM % 10000))
+for rank in 0 1 2 3; do
+    env -u CT_CONTROL RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        timeout 60 "$CT_BUILD/tests/e2e_dies" all_reduce 2 >alone.$rank 2>&1 &
+done
+wait
+expect "without ctrun too" is "$(cat alone.[013] | grep -c 'rank [0-9]: a peer is gone')" 3
+
+finish
