@@ -201,8 +201,8 @@ CT_API ct_status ct_new_subgroups(int size, ct_group **group);
 
 /* A group of its own, beside or without the default one: `size` callers that
  * share `store` (processes, or threads of one process) meet there.  The store
- * stays the caller's and must outlive the call.  Give each group its own
- * ct_store_prefix(). */
+ * stays the caller's; closed earlier it lives as long as the group, whose
+ * survivors would meet there.  Give each group its own ct_store_prefix(). */
 CT_API ct_status ct_create_group(ct_store *store, int rank, int size,
                                  const ct_group_options *options, ct_group **group);
 
@@ -215,6 +215,18 @@ CT_API const int *ct_group_ranks(const ct_group *group);     /* ct_size() ints, 
  * returns CT_ERR_ABORTED.  From any thread.  ct_destroy_process_group() is
  * still owed. */
 CT_API ct_status ct_abort(ct_group *group);
+
+/* After a member died (CT_ERR_PEER): the others go on without it.  Each survivor
+ * calls; they agree on who is left, in the old order with new ranks, and get a
+ * group of its own (as of ct_create_group) whose messages can't be mistaken for
+ * the old one's.  The old group is broken on all of them then, and stays to be
+ * destroyed.  A member that is neither known to be dead nor comes within
+ * timeout_ms (< 0: the group's) is left out: it gets CT_ERR_TIMEOUT.  Who dies
+ * while they agree is left out too: all get the same group, or none.
+ * They meet at the store the group was made at: CT_ERR_PEER if that is gone, as
+ * where rank 0 served it and died; ctrun's store outlives all ranks.
+ * As MPI's ULFM: revoke, agree, shrink. */
+CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors);
 
 /* ---- Collectives ------------------------------------------------------- */
 
@@ -335,7 +347,7 @@ CT_API ct_status ct_store_wait_workers(ct_store *store, int world_size);
 CT_API ct_status ct_store_file(const char *path, int timeout_ms, ct_store **store);
 /* In this process's memory; threads share the handle. */
 CT_API ct_status ct_store_hash(ct_store **store);
-/* base with every key under "prefix/"; base must outlive it. */
+/* base with every key under "prefix/".  Either may be closed first. */
 CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store);
 /* The store the default group met at; the library's.  NULL before init. */
 CT_API ct_store *ct_store_default(void);

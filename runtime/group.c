@@ -16,6 +16,7 @@
 #include "runtime/default_group.h"
 #include "runtime/new_group.h"
 #include "runtime/queue.h"
+#include "runtime/store/store.h"
 #include "runtime/messages.h"
 
 /* ---- Asking -------------------------------------------------------------- */
@@ -242,7 +243,8 @@ static ct_status set_up_member(ct_group *g)
     return status;
 }
 
-ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms, ct_group **group)
+ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name, int timeout_ms,
+                            ct_group **group)
 {
     ct_group *g = group_alloc(mesh, NULL, mesh->size);
     ct_status status;
@@ -262,6 +264,7 @@ ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms,
         group_free(g);
         return status;
     }
+    g->store = store_hold(store);
     mesh->on_loss = group_lose;
     mesh->on_loss_arg = g;
     *group = g;
@@ -323,7 +326,9 @@ void group_destroy(ct_group *group)
         messages_forget(mesh, group_channel(group, 0));
         messages_forget(mesh, group_channel(group, 1));
     }
-    if (group->root == group)
+    if (group->root == group) {
         mesh_destroy(mesh);
+        ct_store_close(group->store);
+    }
     group_free(group);
 }

@@ -29,7 +29,9 @@ struct ct_group {
     struct ct_group *next;     /* root: its groups; others: the next of them */
     pthread_mutex_t *children; /* root: over next */
     uint64_t id;
-    uint64_t born; /* groups made from this one, for their ids */
+    uint64_t born;   /* groups made from this one, for their ids */
+    ct_store *store; /* root: where its ranks met, and would meet again; held */
+    int shrinks;     /* tries of ct_shrink_group() */
     struct list_births *births;
     char name[64];
     int member;     /* 0: the handle of a rank that is not in it */
@@ -63,7 +65,8 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
-ct_status group_create_root(struct mesh *mesh, const char *name, int timeout_ms, ct_group **group);
+ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name, int timeout_ms,
+                            ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* Breaks the group with the current sentence, unless it is broken already; gives status back. */

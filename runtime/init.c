@@ -135,7 +135,7 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
-        status = group_create_root(mesh, "world", timeout_ms, group);
+        status = group_create_root(mesh, world.rendezvous.store, "world", timeout_ms, group);
     if (status == CT_OK) {
         store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
                     world.control.head ? control_deaths(&world.control) : 0, 0);
@@ -258,7 +258,7 @@ ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_op
         timeout_ms = options->timeout_ms;
     status = mesh_create(store, rank, size, deadline_after(timeout_ms), &mesh);
     if (status == CT_OK) {
-        status = group_create_root(mesh, name, timeout_ms, group);
+        status = group_create_root(mesh, store, name, timeout_ms, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

@@ -129,6 +129,45 @@ int node_peer_gone(struct node *node, int local_rank)
 
 /* ---- Joining ------------------------------------------------------------- */
 
+#define GLANCE_MS 20 /* who is waited for may have died */
+
+static ct_status died(const struct node *node, int local_rank)
+{
+    return ct_fail(CT_ERR_PEER, "rank %d ended before it could share memory",
+                   node->ranks[local_rank]);
+}
+
+/* The next one that connects, unless one of those that are to come is dead. */
+static ct_status accept_follower(struct node *node, int listener, const int *sockets,
+                                 int64_t deadline, int *socket)
+{
+    ct_status status;
+
+    do {
+        status = socket_accept(listener, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
+        if (status != CT_ERR_TIMEOUT)
+            return status;
+        for (int i = 1; i < node->size; i++)
+            if (sockets[i] < 0 && node_peer_gone(node, i))
+                return died(node, i);
+    } while (clock_ms() < deadline);
+    return status;
+}
+
+static ct_status connect_leader(struct node *node, const char *name, int64_t deadline, int *socket)
+{
+    ct_status status;
+
+    do {
+        status = socket_connect_unix(name, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
+        if (status == CT_OK)
+            return status;
+        if (node_peer_gone(node, 0))
+            return died(node, 0);
+    } while (clock_ms() < deadline);
+    return status;
+}
+
 /* All ranks learn the same verdict: each says whether it could, the leader whether all could. */
 static ct_status lead(struct node *node, struct node_door *door, int *sockets, int64_t deadline,
                       int *shared)
@@ -141,7 +180,7 @@ static ct_status lead(struct node *node, struct node_door *door, int *sockets, i
     for (int i = 1; i < node->size && status == CT_OK; i++) {
         int socket;
 
-        status = socket_accept(door->listener, deadline, &socket);
+        status = accept_follower(node, door->listener, sockets, deadline, &socket);
         if (status != CT_OK)
             break;
         status = socket_peer(socket, NULL, &uid);
@@ -187,7 +226,7 @@ static ct_status follow(struct node *node, const char *leader_name, int *sockets
     struct hello me = { node->rank, 0 }, leader;
     uid_t uid;
     int fd = -1, own = node->event_fds[node->rank];
-    ct_status status = socket_connect_unix(leader_name, deadline, &sockets[0]);
+    ct_status status = connect_leader(node, leader_name, deadline, &sockets[0]);
 
     if (status == CT_OK)
         status = socket_peer(sockets[0], NULL, &uid);

@@ -361,6 +361,18 @@ void store_client_tells(ct_store *store, struct control *control, uint32_t known
     pthread_mutex_unlock(&c->lock);
 }
 
+void store_client_knows(ct_store *store, uint32_t known)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    if (store->ops != &client_ops)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (c->wire.known < known)
+        c->wire.known = known;
+    pthread_mutex_unlock(&c->lock);
+}
+
 void store_client_hosts(ct_store *store, struct store_host *host)
 {
     ((struct client_store *)store)->host = host;

@@ -430,7 +430,7 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
         free(s);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     }
-    s->base = base;
+    s->base = store_hold(base);
     s->timeout_ms = base->timeout_ms;
     memcpy(s->prefix, prefix, length);
     s->prefix[length] = '/';
@@ -439,13 +439,22 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
     return CT_OK;
 }
 
+ct_store *store_hold(ct_store *store)
+{
+    atomic_fetch_add(&store->others, 1);
+    return store;
+}
+
 ct_status ct_store_close(ct_store *store)
 {
-    if (!store)
+    if (!store || atomic_fetch_sub(&store->others, 1) > 0)
         return CT_OK;
     if (store->base) {
+        ct_store *base = store->base;
+
         free(store->prefix);
         free(store);
+        ct_store_close(base);
     } else {
         store->ops->close(store);
     }
@@ -455,6 +464,11 @@ ct_status ct_store_close(ct_store *store)
 void store_tells(ct_store *store, struct control *control, uint32_t known, int any)
 {
     store_client_tells(bottom_of(store), control, known, any);
+}
+
+void store_knows(ct_store *store, uint32_t known)
+{
+    store_client_knows(bottom_of(store), known);
 }
 
 int store_client_fd(ct_store *store)

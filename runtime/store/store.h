@@ -4,6 +4,7 @@
 #ifndef RUNTIME_STORE_H
 #define RUNTIME_STORE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,10 +53,14 @@ struct store_ops {
 struct ct_store {
     const struct store_ops *ops; /* NULL in a prefix */
     int timeout_ms;              /* the default of the waiting calls; -1: for ever */
+    _Atomic int others;          /* who holds it beside its owner: the last one to close it does */
     ct_store *base;              /* of a prefix; NULL: the store itself */
     char *prefix;                /* with its "/", no 0 behind */
     size_t prefix_size;
 };
+
+/* The same store once more; owed a ct_store_close() of its own. */
+ct_store *store_hold(ct_store *store);
 
 /* A TCP or abstract unix (host "@name", port 0) client.  Where the kind of store
  * server matters (the address to reach peers from), store_client_fd() is its
@@ -69,6 +74,8 @@ ct_status store_client_connect_with(const struct secret *secret, const char *hos
  * first `known` of them; any: also of one that ended well, for all workers are waited for.
  * control stays the caller's; NULL: no more.  Nothing to do for another kind of store. */
 void store_tells(ct_store *store, struct control *control, uint32_t known, int any);
+/* The first `known` deaths were taken up otherwise, and end no wait any more. */
+void store_knows(ct_store *store, uint32_t known);
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
 

@@ -82,6 +82,7 @@ const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE]);
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);
 struct wire *store_client_wire(ct_store *store);
 void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any);
+void store_client_knows(ct_store *store, uint32_t known);
 void store_client_hosts(ct_store *store, struct store_host *host); /* stopped with the store */
 
 #endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shrink.c - the survivors of a group go on without the dead.
+ *
+ * Agreement needs something that outlives every one of them, and there is one: the store, at which
+ * they met, and whose compare_set decides once for all.  A try has two decisions:
+ *
+ *   here/<rank>    each survivor comes; the others are dead, or come too late
+ *   who            the first to have seen everybody writes who is left; that counts for all
+ *   (those make a mesh and a group)
+ *   made/<rank>    each that could
+ *   verdict        "made" by who sees all of them, "again" by who sees one fail or die
+ *
+ * With "again" the next try begins, under keys of its own: who died meanwhile is not in it.  So
+ * all get the same group or none does, wherever a death falls.  The new mesh shares nothing with
+ * the old one: its token, memory and sockets are new, and nothing late can reach it.
+ * [ULFM's revoke, agree, shrink: Bland et al. 2013; the agreement is the store's, not theirs] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/group.h"
+#include "runtime/messages.h"
+#include "runtime/news.h"
+#include "runtime/store/store.h"
+
+#define GLANCE_MS 20    /* how often the dead are looked for while nobody tells of them */
+#define MAKING_MS 10000 /* after all came: for the new group, and for another try */
+#define ATTEMPT_MS 5000 /* of one try to make it */
+
+struct shrink {
+    ct_group *old;
+    ct_store *store; /* under the keys of this try */
+    int64_t arrive_by, deadline;
+    int *left;       /* group ranks of those that go on, as decided */
+    int count, mine; /* how many, and which of them is this rank */
+};
+
+/* ---- Who is there? --------------------------------------------------------- */
+
+static int is_dead(ct_group *g, int member)
+{
+    struct mesh *mesh = g->mesh;
+    const int peer = g->ranks[member];
+    int gone;
+
+    mesh_look_for_news(mesh);
+    if (mesh_death(mesh, peer))
+        return 1;
+    if (peer == mesh->rank)
+        return 0;
+    pthread_mutex_lock(&mesh->messages->lock);
+    progress(mesh);
+    gone =
+        mesh->messages->wires[peer].gone
+        || (mesh->peers[peer].local >= 0 && node_peer_gone(&mesh->node, mesh->peers[peer].local));
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return gone;
+}
+
+static int has(ct_store *store, const char *key)
+{
+    const char *keys[1] = { key };
+    int present = 0;
+
+    return ct_store_check(store, keys, 1, &present) == CT_OK && present;
+}
+
+/* Waits a moment for "what/<i>" of all of `of` that are not marked in came, and marks those that
+ * are there.  How many are missing that are not known to be dead; -1: the store is gone. */
+static int look_for(struct shrink *s, const char *what, const int *of, int count, char *came)
+{
+    char(*text)[32] = calloc((size_t)count, sizeof *text);
+    const char **keys = calloc((size_t)count, sizeof *keys);
+    int missing = 0, waited = 0, there;
+    ct_status status = CT_OK;
+
+    for (int i = 0; text && keys && i < count; i++) {
+        if (came[i] || is_dead(s->old, of[i]))
+            continue;
+        snprintf(text[missing], sizeof *text, "%s/%d", what, of[i]);
+        keys[missing] = text[missing];
+        missing++;
+    }
+    waited = missing;
+    if (!text || !keys)
+        waited = -1;
+    else if (missing > 0)
+        status = ct_store_wait(s->store, keys, missing, time_left_ms(s->deadline, GLANCE_MS));
+    if (status == CT_ERR_PEER && ct_store_check(s->store, keys, 1, &there) != CT_OK)
+        waited = -1; /* not a death it told of: the store itself */
+    for (int i = 0, k = 0; waited > 0 && i < count; i++) {
+        if (k < waited && atoi(strchr(keys[k], '/') + 1) == of[i]) {
+            came[i] = status == CT_OK || has(s->store, keys[k]);
+            k++;
+        }
+    }
+    if (waited > 0)
+        for (int i = missing = 0; i < count; i++)
+            missing += !came[i] && !is_dead(s->old, of[i]);
+    free(text);
+    free(keys);
+    return waited <= 0 ? waited : missing;
+}
+
+/* The first value counts, whoever gave it. */
+static ct_status decide(ct_store *store, const char *key, const char *mine, char **decided)
+{
+    void *value;
+    size_t bytes;
+    const ct_status status =
+        ct_store_compare_set(store, key, "", 0, mine, strlen(mine), &value, &bytes);
+
+    if (status == CT_OK)
+        *decided = value;
+    return status;
+}
+
+static ct_status no_store(const struct shrink *s)
+{
+    return ct_fail_in(CT_ERR_PEER,
+                      "the survivors of group %s have no store to meet at (ctrun's outlives all "
+                      "ranks): ",
+                      s->old->name);
+}
+
+/* ---- Who goes on? ------------------------------------------------------------ */
+
+static ct_status read_decision(struct shrink *s, const char *text)
+{
+    const char *at = text;
+    char *end;
+
+    s->count = 0;
+    s->mine = -1;
+    for (long rank = strtol(at, &end, 10); end != at; rank = strtol(at, &end, 10)) {
+        if (rank < 0 || rank >= s->old->size || s->count == s->old->size)
+            break;
+        if (rank == s->old->rank)
+            s->mine = s->count;
+        s->left[s->count++] = (int)rank;
+        at = end;
+    }
+    if (s->mine >= 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_TIMEOUT,
+                   "the survivors of group %s went on without this rank, which came too late",
+                   s->old->name);
+}
+
+static ct_status agree_on_who(struct shrink *s)
+{
+    const int size = s->old->size;
+    char *came = calloc((size_t)size, 1), *text = calloc((size_t)size, 12), *decided = NULL,
+         key[32];
+    int *all = calloc((size_t)size, sizeof *all), missing = size, used = 0;
+    ct_status status = came && text && all ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
+
+    for (int i = 0; all && i < size; i++)
+        all[i] = i;
+    snprintf(key, sizeof key, "here/%d", s->old->rank);
+    if (status == CT_OK)
+        status = ct_store_set(s->store, key, "1", 1);
+    while (status == CT_OK && missing > 0 && clock_ms() < s->arrive_by && !has(s->store, "who")) {
+        missing = look_for(s, "here", all, size, came);
+        if (missing < 0)
+            status = CT_ERR_PEER;
+    }
+    for (int i = 0; status == CT_OK && i < size; i++)
+        if (i == s->old->rank || (came[i] && !is_dead(s->old, i)))
+            used += snprintf(text + used, 12, "%d ", i);
+    if (status == CT_OK)
+        status = decide(s->store, "who", text, &decided);
+    if (status == CT_OK)
+        status = read_decision(s, decided);
+    else
+        status = no_store(s);
+    free(decided);
+    free(all);
+    free(text);
+    free(came);
+    return status;
+}
+
+/* ---- All or none ------------------------------------------------------------- */
+
+static ct_status make(struct shrink *s, ct_group **group)
+{
+    char name[sizeof s->old->name];
+    ct_store *store;
+    struct mesh *mesh;
+    ct_status status;
+
+    store_knows(s->store, control_deaths(&s->old->mesh->control)); /* before the look at them */
+    for (int i = 0; i < s->count; i++)
+        if (is_dead(s->old, s->left[i]))
+            return ct_fail(CT_ERR_PEER, "rank %d came and died", s->left[i]);
+    status = ct_store_prefix(s->store, "mesh", &store);
+    if (status != CT_OK)
+        return status;
+    snprintf(name, sizeof name, "%.50s~%d", s->old->name, s->old->shrinks);
+    status = mesh_create(store, s->mine, s->count,
+                         clock_ms() + time_left_ms(s->deadline, ATTEMPT_MS), &mesh);
+    if (status == CT_OK) {
+        status = group_create_root(mesh, store, name, s->old->timeout_ms, group);
+        if (status != CT_OK)
+            mesh_destroy(mesh);
+    }
+    ct_store_close(store);
+    return status;
+}
+
+/* *again: somebody could not, or died: the next try. */
+static ct_status agree_on_verdict(struct shrink *s, ct_status made, int *again)
+{
+    char *came = calloc((size_t)s->count, 1), *decided = NULL, key[32];
+    const char *word = "again";
+    int missing = s->count, dead = 0;
+    ct_status status = CT_OK;
+
+    snprintf(key, sizeof key, "made/%d", s->old->rank);
+    if (made == CT_OK && came)
+        status = ct_store_set(s->store, key, "1", 1);
+    while (status == CT_OK && made == CT_OK && came && missing > 0 && !dead
+           && clock_ms() < s->deadline && !has(s->store, "verdict")) {
+        missing = look_for(s, "made", s->left, s->count, came);
+        if (missing < 0)
+            status = CT_ERR_PEER;
+        for (int i = 0; i < s->count; i++)
+            dead |= !came[i] && is_dead(s->old, s->left[i]);
+    }
+    if (missing == 0 && !dead)
+        word = "made";
+    if (status == CT_OK)
+        status = decide(s->store, "verdict", word, &decided);
+    *again = status == CT_OK && strcmp(decided, "made") != 0;
+    free(decided);
+    free(came);
+    return status == CT_OK ? CT_OK : no_store(s);
+}
+
+static ct_status try_once(struct shrink *s, ct_group **group, int *again)
+{
+    ct_group *made = NULL;
+    ct_status status, verdict;
+
+    *again = 0;
+    status = agree_on_who(s);
+    if (status != CT_OK)
+        return status;
+    status = make(s, &made);
+    verdict = agree_on_verdict(s, status, again);
+    if (verdict == CT_OK && !*again) {
+        *group = made;
+        return CT_OK;
+    }
+    if (made)
+        group_destroy(made);
+    return verdict != CT_OK ? verdict : status;
+}
+
+static ct_status shrink(struct shrink *s, ct_group **group)
+{
+    char prefix[64];
+    int again;
+    ct_status status;
+
+    do {
+        snprintf(prefix, sizeof prefix, "shrink/%llx/%d", (unsigned long long)s->old->id,
+                 ++s->old->shrinks);
+        status = ct_store_prefix(s->old->root->store, prefix, &s->store);
+        if (status != CT_OK)
+            return status;
+        status = try_once(s, group, &again);
+        ct_store_close(s->store);
+    } while (again && clock_ms() < s->deadline);
+    if (!again)
+        return status;
+    return ct_fail(CT_ERR_TIMEOUT, "the survivors could not agree in time; the last try failed: %s",
+                   ct_last_error());
+}
+
+ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
+{
+    struct shrink s = { 0 };
+    ct_status status = group_resolve_member(group, &s.old);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "ct_shrink_group: ");
+    if (!survivors)
+        return ct_fail(CT_ERR_INVALID, "ct_shrink_group: no place for the survivors was given");
+    *survivors = NULL;
+    s.arrive_by = deadline_after(timeout_ms < 0 ? s.old->timeout_ms : timeout_ms);
+    s.deadline = s.arrive_by + MAKING_MS;
+    s.left = calloc((size_t)s.old->size, sizeof *s.left);
+    if (!s.left)
+        return ct_fail(CT_ERR_NOMEM, "ct_shrink_group: no memory for %d ranks", s.old->size);
+    ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
+    group_break(s.old, CT_ERR_ABORTED);
+    status = shrink(&s, survivors);
+    free(s.left);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
+}
