@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mesh.c - what comes to the listener of a mesh: strangers, hellos, frames, in any
+ * order and cut wherever, while this rank sends, receives and gives up.
+ *
+ * The input is a row of steps: a byte that says what happens (its low half) and to which
+ * connection or request (its high half), then what the step needs.  We are rank 0 of
+ * three.  Connections are unix sockets, so nothing has a port; a send to rank 2 opens one.
+ *
+ * No byte that arrives is 0xee and every buffer is full of them before: a receive that
+ * says it succeeded must have none left.  Each request and its buffer are freed as soon as
+ * it is done, so nobody may hold them then. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/log.h"
+#include "runtime/messages.h"
+#include "runtime/space.h"
+
+enum { RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
+
+static struct scene *the_scene; /* for the link that the mesh opens */
+static const unsigned char token[16] = "the mesh's token";
+
+/* What a frame may say of its size, and a request's size may be. */
+static const uint64_t sizes[] = {
+    0, 1, 8, 64, EAGER_BYTES - 1, EAGER_BYTES, EAGER_BYTES + 1, 70000, UINT64_C(1) << 31, UINT64_MAX
+};
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+struct scene {
+    struct mesh *mesh;
+    struct sockaddr_un at; /* the mesh's listener */
+    socklen_t at_size;
+    int connections[CONNECTIONS]; /* our ends; -1: none */
+    struct request *requests[REQUESTS];
+    unsigned char *buffers[REQUESTS];
+};
+
+static void holds(int it)
+{
+    if (!it)
+        abort();
+}
+
+static unsigned take(struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->data++;
+}
+
+/* ---- Requests ----------------------------------------------------------------- */
+
+static struct signature signature_of(unsigned which, size_t bytes)
+{
+    return (struct signature){ .seq = 1 + (which & 1),
+                               .count = bytes,
+                               .operation = OPERATION_SEND,
+                               .dtype = which & 2 ? CT_U8 : CT_I8,
+                               .op = -1,
+                               .root = -1 };
+}
+
+static void forget(struct scene *s, int i)
+{
+    const struct request *request = s->requests[i];
+
+    if (!request->is_send && request->status == CT_OK)
+        for (size_t at = 0; at < request->bytes; at++)
+            holds(s->buffers[i][at] != EMPTY);
+    holds(request->status == CT_OK || request->reason[0]);
+    free(s->buffers[i]);
+    free(s->requests[i]);
+    s->requests[i] = NULL;
+}
+
+/* Also makes everything move. */
+static void reap(struct scene *s)
+{
+    pthread_mutex_lock(&s->mesh->messages->lock);
+    progress(s->mesh);
+    pthread_mutex_unlock(&s->mesh->messages->lock);
+    for (int i = 0; i < REQUESTS; i++)
+        if (s->requests[i] && atomic_load(&s->requests[i]->done))
+            forget(s, i);
+}
+
+static void start(struct scene *s, int i, int is_send, struct input *in)
+{
+    const unsigned what = take(in);
+    const size_t bytes = sizes[what % 8];
+    const struct signature signature = signature_of(what >> 4, bytes);
+    const int peer = (int)(what >> 6) % RANKS, tag = what >> 3 & 1;
+
+    i %= REQUESTS;
+    if (s->requests[i])
+        return;
+    s->requests[i] = malloc(sizeof *s->requests[i]);
+    s->buffers[i] = malloc(bytes ? bytes : 1);
+    holds(s->requests[i] && s->buffers[i]);
+    memset(s->buffers[i], is_send ? 's' : EMPTY, bytes);
+    if (is_send)
+        request_send(s->mesh, s->requests[i], 7, peer, tag, s->buffers[i], bytes, &signature);
+    else
+        request_recv(s->mesh, s->requests[i], 7, what >> 6 == 3 ? CT_ANY_SOURCE : peer, tag,
+                     s->buffers[i], bytes, &signature);
+}
+
+static void cancel(struct scene *s, int i)
+{
+    if (s->requests[i])
+        request_cancel(s->mesh, s->requests[i]);
+}
+
+/* ---- Connections -------------------------------------------------------------- */
+
+static void end_connection(struct scene *s, int i)
+{
+    if (s->connections[i] >= 0)
+        close(s->connections[i]);
+    s->connections[i] = -1;
+}
+
+static void say(struct scene *s, int i, const void *data, size_t bytes)
+{
+    unsigned char text[4096];
+
+    if (s->connections[i] < 0)
+        return;
+    memcpy(text, data, bytes);
+    for (size_t at = 0; at < bytes; at++)
+        text[at] = text[at] == EMPTY ? 0 : text[at];
+    if (send(s->connections[i], text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return; /* full, or closed by the mesh */
+}
+
+static void say_bytes(struct scene *s, int i, struct input *in)
+{
+    size_t bytes = take(in);
+
+    bytes = bytes < in->left ? bytes : in->left;
+    say(s, i, in->data, bytes);
+    in->data += bytes;
+    in->left -= bytes;
+}
+
+/* More of a payload than an input has room for. */
+static void say_many(struct scene *s, int i, struct input *in)
+{
+    static const unsigned char many[4096];
+    const size_t times = 1 + take(in) % 20;
+
+    for (size_t n = 0; n < times; n++)
+        say(s, i, many, sizeof many);
+}
+
+static void say_hello(struct scene *s, int i, struct input *in)
+{
+    struct hello hello = { .magic = HELLO_MAGIC, .from = (int)(take(in) % 4), .to = 0 };
+
+    memcpy(hello.token, token, sizeof token);
+    say(s, i, &hello, sizeof hello);
+}
+
+/* One that may fit what we wait for, of any kind, those of later versions included. */
+static void say_frame(struct scene *s, int i, struct input *in)
+{
+    const unsigned kind = take(in), what = take(in), ids = take(in);
+    const uint64_t bytes = sizes[what % (sizeof sizes / sizeof *sizes)];
+    const struct frame frame = { .magic = FRAME_MAGIC,
+                                 .kind = (uint16_t)(kind % 32),
+                                 .channel = kind < 224 ? 7 : 8,
+                                 .tag = what >> 4 & 1,
+                                 .bytes = bytes,
+                                 .id = ids & 15,
+                                 .answer = ids >> 4,
+                                 .signature = signature_of(what >> 5, bytes) };
+
+    say(s, i, &frame, sizeof frame);
+}
+
+/* One whose fields are the input's; the magic is right. */
+static void say_any_frame(struct scene *s, int i, struct input *in)
+{
+    struct frame frame = { 0 };
+    const size_t n = in->left < sizeof frame ? in->left : sizeof frame;
+
+    memcpy(&frame, in->data, n);
+    in->data += n;
+    in->left -= n;
+    frame.magic = FRAME_MAGIC;
+    say(s, i, &frame, sizeof frame);
+}
+
+static void connect_to_mesh(struct scene *s, int i)
+{
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    end_connection(s, i);
+    holds(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&s->at, s->at_size) < 0)
+        close(fd); /* more than its backlog: the mesh is not looking */
+    else
+        s->connections[i] = fd;
+}
+
+static void read_some(struct scene *s, int i)
+{
+    unsigned char nowhere[65536];
+
+    if (s->connections[i] >= 0 && recv(s->connections[i], nowhere, sizeof nowhere, MSG_DONTWAIT) < 0
+        && errno != EAGAIN)
+        end_connection(s, i);
+}
+
+/* What waits for a while to be judged is judged now. */
+static void let_time_pass(struct scene *s)
+{
+    for (int peer = 0; peer < RANKS; peer++)
+        if (s->mesh->messages->wires[peer].ended_ms > 0)
+            s->mesh->messages->wires[peer].ended_ms = 1;
+}
+
+/* ---- The link that the mesh opens --------------------------------------------- */
+
+static int can_reach(const struct mesh *mesh, int peer)
+{
+    (void)mesh;
+    return peer == 2;
+}
+
+static ct_status open_pair(struct mesh *mesh, int peer, int64_t deadline, struct link **link)
+{
+    int i = 0, ends[2];
+
+    (void)mesh;
+    (void)peer;
+    (void)deadline;
+    while (i < CONNECTIONS && the_scene->connections[i] >= 0)
+        i++;
+    if (i == CONNECTIONS)
+        return ct_fail(CT_ERR_PEER, "it refuses");
+    holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    the_scene->connections[i] = ends[1];
+    *link = link_tcp_accepted(ends[0]);
+    return CT_OK;
+}
+
+/* Instead of runtime/builtins.c. */
+static const struct link_ops link_pair = { .name = "pair",
+                                           .can_reach = can_reach,
+                                           .open = open_pair };
+const struct link_ops *const link_kinds[] = { &link_pair, NULL };
+
+int is_device_memory(const void *pointer)
+{
+    (void)pointer;
+    return 0;
+}
+
+/* ---- The scene ---------------------------------------------------------------- */
+
+static int open_listener(struct scene *s)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    holds(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at.sun_family) == 0); /* any name */
+    holds(listen(fd, 64) == 0);
+    s->at_size = sizeof s->at;
+    holds(getsockname(fd, (struct sockaddr *)&s->at, &s->at_size) == 0);
+    return fd;
+}
+
+static void set_up(struct scene *s)
+{
+    struct mesh *mesh =
+        aligned_alloc(CACHE_PAIR, (sizeof *mesh + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
+
+    holds(mesh != NULL);
+    *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1 } };
+    holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
+    for (int i = 0; i < RANKS; i++)
+        mesh->peers[i] =
+            (struct peer){ .local = i ? -1 : 0, .node = i, .pid = 100 + i, .host = "h" };
+    memcpy(mesh->token, token, sizeof token);
+    for (int i = 0; i < CONNECTIONS; i++)
+        s->connections[i] = -1;
+    s->mesh = mesh;
+    mesh->listener = open_listener(s);
+    the_scene = s;
+    mesh->waiter = (struct waiter){ .bell = &mesh->own_bell, .epoll_fd = -1 };
+    mesh->waiter.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    holds(messages_create(mesh) == CT_OK);
+}
+
+static void step(struct scene *s, unsigned what, struct input *in)
+{
+    const int which = what >> 4;
+
+    switch (what % 16) {
+    case 0:
+        connect_to_mesh(s, which % CONNECTIONS);
+        break;
+    case 1:
+        say_bytes(s, which % CONNECTIONS, in);
+        break;
+    case 2:
+        say_hello(s, which % CONNECTIONS, in);
+        break;
+    case 3:
+        say_any_frame(s, which % CONNECTIONS, in);
+        break;
+    case 4:
+        say_many(s, which % CONNECTIONS, in);
+        break;
+    case 5:
+        read_some(s, which % CONNECTIONS);
+        break;
+    case 6:
+        end_connection(s, which % CONNECTIONS);
+        break;
+    case 7:
+        let_time_pass(s);
+        break;
+    case 8:
+    case 9:
+        start(s, which, what & 1, in);
+        break;
+    case 10:
+        cancel(s, which % REQUESTS);
+        break;
+    case 11:
+        messages_forget(s->mesh, 7 + which % 2);
+        break;
+    default:
+        say_frame(s, which % CONNECTIONS, in);
+    }
+}
+
+static void take_down(struct scene *s)
+{
+    struct mesh *mesh = s->mesh;
+
+    for (int i = 0; i < REQUESTS; i++)
+        cancel(s, i);
+    reap(s);
+    for (int i = 0; i < REQUESTS; i++)
+        holds(s->requests[i] == NULL); /* what is given up is done */
+    holds(mesh->messages->active == NULL && mesh->messages->posted == NULL);
+    messages_destroy(mesh);
+    for (int i = 0; i < CONNECTIONS; i++)
+        end_connection(s, i);
+    close(mesh->listener);
+    close(mesh->waiter.event_fd);
+    free(mesh->peers);
+    free(mesh);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = { data, size };
+    struct scene scene = { 0 };
+
+    log_setup("fuzz", LOG_NONE);
+    set_up(&scene);
+    while (in.left > 0) {
+        step(&scene, take(&in), &in);
+        reap(&scene);
+    }
+    take_down(&scene);
+    return 0;
+}
