@@ -223,7 +223,7 @@ static void arrived_eager(struct mesh *mesh, struct stream *stream)
     const struct frame *frame = &stream->head.frame;
     struct request *receive = take_posted(mesh, frame, stream->peer);
 
-    stream->left = frame->bytes <= EAGER_BYTES ? frame->bytes : 0;
+    stream->left = frame->bytes;
     if (receive) {
         if (agrees(mesh, receive, frame, stream->peer)) {
             list_add(&mesh->messages->active, receive);
@@ -262,12 +262,22 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
     keep(mesh, message);
 }
 
+/* An offer of ours that a peer answers.  NULL: cancelled meanwhile, or it was offered to another
+ * or not at all, or answered before: what waits to be written must not be queued again or freed. */
+static struct request *offered(struct mesh *mesh, uint64_t id, int to)
+{
+    struct request *send = request_by_id(mesh, id, to, 1);
+    const struct outgoing *out = send ? &send->out : NULL;
+
+    return out && out->frame.kind == FRAME_OFFER && out->written == sizeof out->frame ? send : NULL;
+}
+
 static void arrived_accept(struct mesh *mesh, const struct frame *frame, int from)
 {
-    struct request *send = request_by_id(mesh, frame->id, from, 1);
+    struct request *send = offered(mesh, frame->id, from);
 
     if (!send)
-        return; /* cancelled meanwhile */
+        return;
     send->out.frame.kind = FRAME_DATA;
     send->out.frame.id = frame->answer;
     send->out.payload = send->data;
@@ -303,7 +313,7 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
         }
         break;
     case FRAME_REFUSE:
-        request = request_by_id(mesh, frame->id, stream->peer, 1);
+        request = offered(mesh, frame->id, stream->peer);
         if (request)
             finish_mismatch(mesh, request, stream->peer, &frame->signature);
         break;

@@ -92,7 +92,7 @@ static int write_one(struct link *link, struct outgoing *out)
         const size_t in_payload = out->written - in_head;
         const struct iovec parts[2] = {
             { (char *)&out->frame + in_head, head - in_head },
-            { (char *)(uintptr_t)out->payload + in_payload, out->bytes - in_payload },
+            { (void *)((uintptr_t)out->payload + in_payload), out->bytes - in_payload },
         };
         const int skip = in_head == head;
         const ssize_t n = link->ops->write(link, parts + skip, (out->bytes > 0 ? 2 : 1) - skip);
@@ -219,6 +219,14 @@ static void greet(struct mesh *mesh, struct stream *stream)
         wire->out = stream->link;
 }
 
+/* A receiver keeps as much of an eager message as an eager one can have: with a larger one its
+ * receive would succeed and have nothing. */
+static int is_message(const struct frame *frame)
+{
+    return frame->magic == FRAME_MAGIC
+           && (frame->kind != FRAME_EAGER || frame->bytes <= EAGER_BYTES);
+}
+
 /* 1: something moved. */
 static int read_head(struct mesh *mesh, struct stream *stream)
 {
@@ -238,7 +246,7 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         return !stream->closed;
     }
     stream->head_got = 0;
-    if (stream->head.frame.magic != FRAME_MAGIC) {
+    if (!is_message(&stream->head.frame)) {
         stream_close(mesh, stream, "it sent bytes that are no message");
         return 0;
     }
