@@ -39,15 +39,23 @@ static ct_status failed(const struct file_store *f, const char *what)
 
 /* ---- Reading --------------------------------------------------------------- */
 
+/* No sum with what others wrote may overflow. */
+static int64_t count_of(const char *text)
+{
+    const long long count = strtoll(text, NULL, 10);
+
+    return count > INT32_MAX ? INT32_MAX : count < INT32_MIN ? INT32_MIN : count;
+}
+
 static void bookkeeping(struct file_store *f, struct bytes key, struct bytes value)
 {
     char text[32];
 
     snprintf(text, sizeof text, "%.*s", (int)value.size, (const char *)value.data);
     if (key.size == 9 && !memcmp(key.data, "refcount/", 9))
-        f->refcount = strtoll(text, NULL, 10);
+        f->refcount = count_of(text);
     if (key.size == 8 && !memcmp(key.data, "cleanup/", 8))
-        f->cleanup = strtoll(text, NULL, 10);
+        f->cleanup = count_of(text);
 }
 
 static ct_status replay_record(struct file_store *f, struct bytes key, struct bytes value)
@@ -111,7 +119,9 @@ static ct_status replay_all(struct file_store *f, const char *data, size_t bytes
     return status;
 }
 
-static ct_status replay(struct file_store *f)
+/* Behind the whole records lies what a writer left that died half way.  Under a shorter record
+ * of ours its rest would be read as more records: it goes before we write. */
+static ct_status replay(struct file_store *f, int to_write)
 {
     struct stat info;
     size_t bytes;
@@ -131,6 +141,8 @@ static ct_status replay(struct file_store *f)
     else
         status = replay_all(f, data, bytes);
     free(data);
+    if (status == CT_OK && to_write && f->at < info.st_size && ftruncate(f->fd, f->at) < 0)
+        status = failed(f, "truncate");
     return status;
 }
 
@@ -188,7 +200,7 @@ static ct_status lock(struct local_store *store, int to_write)
     while (flock(f->fd, to_write ? LOCK_EX : LOCK_SH) < 0)
         if (errno != EINTR)
             return failed(f, "flock");
-    status = replay(f);
+    status = replay(f, to_write);
     if (status != CT_OK)
         flock(f->fd, LOCK_UN);
     return status;
