@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_nodes_agent.c - what an agent's ctrun hears over its link to node 0, cut wherever,
+ * while its own workers fail, end and are told to stop.
+ *
+ * The input is a row of steps: a byte that says what happens, then what the step needs.
+ * The link is one end of a socket pair; what the agent says in answer must be messages.
+ * A round is started only if its numbers can be, and ctrun never ends with more than 255. */
+#include <signal.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/nodes_agent.c"
+#include "runtime/store/peer_uid.h"
+
+enum { WORKERS = 3, NODES = 4 };
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+struct scene {
+    struct event_base *base;
+    struct nodes *nodes;
+    int end; /* ours; -1: closed */
+    int runs, is_over;
+    unsigned char heard[4096];
+    size_t have;
+};
+
+static void holds(int it)
+{
+    if (!it)
+        abort();
+}
+
+static unsigned take(struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->data++;
+}
+
+/* ---- Instead of runtime/store/peer_uid.c ----------------------------------------- */
+
+int peer_uid_open(void)
+{
+    return -1;
+}
+
+enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
+                         const struct sockaddr_storage *self, uid_t *uid)
+{
+    holds(netlink == -1 && peer->ss_family == AF_INET6 && self->ss_family == AF_INET6);
+    *uid = geteuid();
+    return PEER_HERE;
+}
+
+/* ---- The job ----------------------------------------------------------------------- */
+
+static void round_begins(void *job, const struct plan *plan)
+{
+    struct scene *s = job;
+
+    holds(!s->is_over && !s->runs);
+    holds(plan->base >= 0 && plan->base <= plan->world - WORKERS && plan->restarts >= 0);
+    holds(plan->role_base >= 0 && plan->role_base <= plan->role_world - WORKERS);
+    holds(strlen(plan->generation) < 32);
+    s->runs = 1;
+}
+
+static void stop(void *job, const char *why)
+{
+    holds(((struct scene *)job)->runs && strlen(why) < NODE_TEXT + 64);
+}
+
+static void is_over(void *job, int code, const char *why)
+{
+    struct scene *s = job;
+
+    holds(!s->is_over && code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
+    s->is_over = 1;
+}
+
+static void member(void *job, int node, int there)
+{
+    (void)job;
+    holds(node == 0 && !there);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member };
+
+/* ---- Steps ---------------------------------------------------------------------------- */
+
+static void say(const struct scene *s, const void *data, size_t bytes)
+{
+    if (s->end >= 0 && send(s->end, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return; /* closed by the agent */
+}
+
+static void say_bytes(const struct scene *s, struct input *in)
+{
+    size_t bytes = take(in);
+
+    bytes = bytes < in->left ? bytes : in->left;
+    say(s, in->data, bytes);
+    in->data += bytes;
+    in->left -= bytes;
+}
+
+/* A message whose size is right. */
+static void say_message(const struct scene *s, unsigned type, struct input *in)
+{
+    uint32_t size = take(in);
+    unsigned char message[5 + 255];
+
+    size = size < in->left ? size : (uint32_t)in->left;
+    memcpy(message + 5, in->data, size);
+    in->data += size;
+    in->left -= size;
+    message[4] = (unsigned char)type;
+    size++;
+    memcpy(message, &size, 4);
+    say(s, message, 4 + size);
+}
+
+/* Of this node's workers, as a job says it. */
+static void happen(struct scene *s, unsigned what)
+{
+    const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed" };
+
+    if (what % 5 == 0)
+        s->nodes->ops->signalled(s->nodes, SIGTERM);
+    else if (!s->runs)
+        return;
+    else if (what % 5 == 1)
+        s->nodes->ops->failed(s->nodes, &failure);
+    else if (what % 5 == 2)
+        s->nodes->ops->lost(s->nodes, &failure);
+    else if (what % 5 == 3)
+        s->nodes->ops->refused(s->nodes, 127);
+    else {
+        s->runs = 0;
+        s->nodes->ops->ended(s->nodes);
+    }
+}
+
+static void end_link(struct scene *s)
+{
+    if (s->end >= 0)
+        close(s->end);
+    s->end = -1;
+}
+
+static void step(struct scene *s, unsigned what, struct input *in)
+{
+    if (what % 16 == 0)
+        say_bytes(s, in);
+    else if (what % 16 == 1)
+        happen(s, what >> 4);
+    else if (what % 16 == 2)
+        end_link(s);
+    else if (what % 16 == 3)
+        say_message(s, take(in), in);
+    else if (what % 16 == 4)
+        say_message(s, AGENT_WHO, in);
+    else
+        say_message(s, AGENT_FIRST + what % 16 - 4, in);
+}
+
+/* What the agent said: whole messages, and of a kind that an agent sends. */
+static void listen_to_it(struct scene *s)
+{
+    const ssize_t got =
+        s->end < 0 ? 0 : recv(s->end, s->heard + s->have, sizeof s->heard - s->have, MSG_DONTWAIT);
+    uint32_t size;
+
+    s->have += got > 0 ? (size_t)got : 0;
+    while (s->have >= 4) {
+        memcpy(&size, s->heard, 4);
+        holds(size >= 1 && size <= LINK_TEXT + 1);
+        if (s->have < 4 + size)
+            return;
+        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_ENDED));
+        s->have -= 4 + size;
+        memmove(s->heard, s->heard + 4 + size, s->have);
+    }
+}
+
+static void turn(struct scene *s)
+{
+    for (int i = 0; i < 3 && !s->is_over; i++) {
+        event_base_loop(s->base, EVLOOP_NONBLOCK);
+        listen_to_it(s);
+    }
+}
+
+/* ---- One input --------------------------------------------------------------------------- */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct options options = { .node_rank = 1,
+                                     .nnodes = { NODES, NODES },
+                                     .role = "default" };
+    struct rendezvous meet = { .address = "10.0.0.1", .port = 29500, .run_id = "none" };
+    struct input in = { data, size };
+    struct scene s = { .end = -1 };
+    int ends[2];
+
+    log_setup("fuzz", LOG_NONE);
+    signal(SIGPIPE, SIG_IGN); /* as in ctrun, which blocks it */
+    holds((s.base = event_base_new()) != NULL);
+    holds((s.nodes = nodes_agent(s.base, &meet, &options, WORKERS, &hooks, &s)) != NULL);
+    holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    s.end = ends[1];
+    join((struct agent *)s.nodes, ends[0]);
+    while (in.left > 0 && !s.is_over) {
+        step(&s, take(&in), &in);
+        turn(&s);
+    }
+    s.nodes->ops->destroy(s.nodes);
+    end_link(&s);
+    event_base_free(s.base);
+    return 0;
+}

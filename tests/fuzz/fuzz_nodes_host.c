@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_nodes_host.c - what node 0 hears of the agents of a static job: texts of any kind, from
+ * those that joined and those that did not, who come and go, while its own workers
+ * fail, end and are told to stop, and time passes.
+ *
+ * The input is a byte for the options, then a row of steps: a byte that says what happens (its
+ * low half) and to which agent (its high half), then what the step needs.  The store and
+ * its connections are not there: the agents are told apart by their addresses. */
+#include <stdint.h>
+
+#include "launcher/nodes_host.c"
+
+enum { AGENTS = 5, WORKERS = 2, NODES = 4, MOST_WORKERS = 1 << 20 };
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+struct scene {
+    struct nodes *nodes;
+    int here[AGENTS];
+    int runs, is_over;
+};
+
+static char agents[AGENTS]; /* their addresses count */
+static const struct store_agent_hooks *of_agents;
+
+static void holds(int it)
+{
+    if (!it)
+        abort();
+}
+
+static unsigned take(struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->data++;
+}
+
+static struct store_agent *agent_at(int i)
+{
+    return (struct store_agent *)&agents[i];
+}
+
+/* ---- Instead of the store -------------------------------------------------------------- */
+
+void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
+                            void *arg)
+{
+    (void)server;
+    (void)arg;
+    of_agents = hooks;
+}
+
+void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    const char *at = (const char *)agent, *text = data;
+
+    holds(at >= agents && at < agents + AGENTS);
+    holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER);
+    holds(bytes < NODE_TEXT);
+    for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
+        holds((unsigned char)text[i] >= ' ');
+}
+
+void rendezvous_new_round(struct rendezvous *meet)
+{
+    (void)meet;
+}
+
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+{
+    (void)meet;
+    holds(rank >= -1 && rank < WORKERS + (NODES - 1) * MOST_WORKERS && strlen(cause) < NODE_TEXT);
+}
+
+/* ---- The job ------------------------------------------------------------------------------ */
+
+static void round_begins(void *job, const struct plan *plan)
+{
+    struct scene *s = job;
+
+    holds(!s->is_over && !s->runs);
+    holds(plan->base == 0 && plan->world >= WORKERS + NODES - 1 && plan->nodes == NODES);
+    holds(plan->role_base == 0 && plan->role_world >= WORKERS && plan->role_world <= plan->world);
+    s->runs = 1;
+}
+
+static void stop(void *job, const char *why)
+{
+    (void)job;
+    holds(strlen(why) < NODE_TEXT);
+}
+
+static void is_over(void *job, int code, const char *why)
+{
+    struct scene *s = job;
+
+    holds(code >= 0 && code <= 255 && strlen(why) < NODE_TEXT);
+    s->is_over = 1;
+}
+
+static void member(void *job, int node, int there)
+{
+    (void)job;
+    (void)there;
+    holds(node >= 1 && node < NODES);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member };
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void say(struct scene *s, int i, int type, struct input *in)
+{
+    size_t bytes = take(in);
+
+    bytes = bytes < in->left ? bytes : in->left;
+    s->here[i] = 1;
+    of_agents->said(s->nodes, agent_at(i), type, in->data, bytes);
+    in->data += bytes;
+    in->left -= bytes;
+}
+
+/* As an agent of this version says it: its node is `i`, unless the step says otherwise. */
+static void say_join(struct scene *s, int i, struct input *in)
+{
+    const unsigned what = take(in);
+    char text[128];
+    const int size =
+        snprintf(text, sizeof text, "%d %d %d %s 1 %c none", what % 8 ? i : (int)(what >> 3) - 4,
+                 NODES, 1 + (int)(what >> 3) % 7, CT_VERSION, "ab"[what >> 7]);
+
+    s->here[i] = 1;
+    of_agents->said(s->nodes, agent_at(i), NODE_JOIN, text, (size_t)size);
+}
+
+static void leave(struct scene *s, int i)
+{
+    if (s->here[i])
+        of_agents->left(s->nodes, agent_at(i));
+    s->here[i] = 0;
+}
+
+/* Of node 0's own workers, as a job says it. */
+static void happen(struct scene *s, unsigned what)
+{
+    const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed" };
+
+    if (what % 5 == 0)
+        s->nodes->ops->signalled(s->nodes, SIGTERM);
+    else if (!s->runs)
+        return;
+    else if (what % 5 == 1)
+        s->nodes->ops->failed(s->nodes, &failure);
+    else if (what % 5 == 2)
+        s->nodes->ops->lost(s->nodes, &failure);
+    else if (what % 5 == 3)
+        s->nodes->ops->refused(s->nodes, 127);
+    else {
+        s->runs = 0;
+        s->nodes->ops->ended(s->nodes);
+    }
+}
+
+static void let_time_pass(struct scene *s)
+{
+    struct host *h = (struct host *)s->nodes;
+
+    if (!event_pending(&h->tick, EV_TIMEOUT, NULL))
+        return;
+    event_del(&h->tick);
+    on_tick(-1, 0, h);
+}
+
+static void step(struct scene *s, unsigned what, struct input *in)
+{
+    const int i = (int)(what >> 4) % AGENTS;
+
+    switch (what % 16) {
+    case 0:
+        say_join(s, i, in);
+        break;
+    case 1:
+        leave(s, i);
+        break;
+    case 2:
+        happen(s, take(in));
+        break;
+    case 3:
+        let_time_pass(s);
+        break;
+    case 4:
+        say(s, i, (int)take(in), in);
+        break;
+    default:
+        say(s, i, NODE_JOIN + (int)(what % 16) - 5, in);
+    }
+}
+
+static void check(const struct host *h)
+{
+    for (int i = 0; i < h->count; i++)
+        holds(h->members[i].lost >= 0 && h->members[i].lost <= h->members[i].workers);
+    holds(h->code >= 0 && h->code <= 255);
+}
+
+/* ---- One input ----------------------------------------------------------------------------------
+ */
+
+/* Bit 0: the others go on after a failure; bits 1 and 2: how many restarts. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = { data, size };
+    const unsigned what = take(&in);
+    const struct options options = { .nnodes = { NODES, NODES },
+                                     .role = "a",
+                                     .on_failure = { (int)what & 1, 2 },
+                                     .max_restarts = { (int)what >> 1 & 3, 0 } };
+    struct rendezvous meet = { .address = "10.0.0.1", .port = 29500, .run_id = "none" };
+    struct event_base *base = event_base_new();
+    struct scene s = { .nodes = NULL };
+
+    log_setup("fuzz", LOG_NONE);
+    meet.server = (struct store_server *)&agents; /* not NULL */
+    holds(base && (s.nodes = nodes_host(base, &meet, &options, WORKERS, &hooks, &s)));
+    s.nodes->ops->start(s.nodes);
+    while (in.left > 0 && !s.is_over) {
+        step(&s, take(&in), &in);
+        check((struct host *)s.nodes);
+    }
+    s.nodes->ops->destroy(s.nodes);
+    event_base_free(base);
+    return 0;
+}
