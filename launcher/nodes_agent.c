@@ -55,6 +55,14 @@ static void lose_host(struct agent *a, const char *why)
         over(a, 1, why);
 }
 
+/* It came over a network: no rank of ours lies outside of the world. */
+static int can_be(const struct plan *plan, int size)
+{
+    return plan->world >= size && plan->base >= 0 && plan->base <= plan->world - size
+           && plan->role_world >= size && plan->role_base >= 0
+           && plan->role_base <= plan->role_world - size && plan->restarts >= 0;
+}
+
 static void begin_round(struct agent *a, const char *text)
 {
     struct plan plan = { .node = a->options->node_rank,
@@ -65,8 +73,13 @@ static void begin_round(struct agent *a, const char *text)
 
     if (sscanf(text, "%d %d %d %d %d %31s", &plan.base, &plan.world, &plan.role_base,
                &plan.role_world, &plan.restarts, a->generation)
-        != 6)
+            != 6
+        || !can_be(&plan, a->size)) {
+        log_line(LOG_ERROR,
+                 "node 0 begins a round that can't be (\"%.60s\"); is it another version?", text);
+        over(a, 1, "node 0 begins a round that can't be");
         return;
+    }
     a->running = 1;
     a->nodes.hooks->round(a->nodes.job, &plan);
 }
@@ -79,12 +92,12 @@ static void on_said(void *arg, int type, const char *text)
     if (type == NODE_REFUSED) {
         log_line(LOG_ERROR, "node 0 refused this node: %s", text);
         over(a, 1, text);
-    } else if (type == NODE_ROUND) {
+    } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
     } else if (type == NODE_STOP && a->running) {
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
-        over(a, code, text + at);
+        over(a, code >= 0 && code < 256 ? code : 1, text + at); /* 256 would end as 0 */
     }
 }
 

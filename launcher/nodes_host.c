@@ -147,6 +147,16 @@ int node_failure(const char *text, struct failure *failure)
     return 0;
 }
 
+/* A member speaks for its own workers alone. */
+static int is_of(const struct host *h, int from, int rank)
+{
+    int base = 0;
+
+    for (int i = 0; i < from; i++)
+        base += h->members[i].workers;
+    return rank >= base && rank < base + h->members[from].workers;
+}
+
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct host *h = arg;
@@ -162,7 +172,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         return;
     if (type == NODE_FAILED && node_failure(text, &failure) == 0)
         rounds_failed(h, from, &failure);
-    else if (type == NODE_LOST && node_failure(text, &failure) == 0)
+    else if (type == NODE_LOST && node_failure(text, &failure) == 0 && is_of(h, from, failure.rank))
         rounds_lost(h, from, &failure);
     else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
         rounds_refused(h, from, number);
