@@ -118,8 +118,10 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
 static ct_status run_now(struct call *c)
 {
     const int64_t started = clock_ms();
-    ct_status status = group_begin(c->group, c->signature.seq);
+    ct_status status;
 
+    fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
+    status = group_begin(c->group, c->signature.seq);
     if (status != CT_OK)
         return status;
     record_begin(&c->group->record, &c->signature, 0, c->caller);
@@ -129,7 +131,9 @@ static ct_status run_now(struct call *c)
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
     status = c->algorithm->run(c);
-    if (status != CT_OK)
+    if (status == CT_OK)
+        fault_end(c->group->mesh->faults);
+    else
         status = fail_with_name(c, status, started);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);

@@ -27,6 +27,8 @@ static ct_status wait_for(struct call *c, struct request *request)
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s did not come",
                        mesh_peer_name(c->group->mesh, request->peer, name, sizeof name));
+    if (status == CT_OK)
+        fault_pass(c->group->mesh->faults);
     return status;
 }
 

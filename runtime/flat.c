@@ -123,6 +123,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
     f->mesh = mesh;
     f->rank = rank;
     f->size = count;
+    f->round = f->all_in = fault_first_seq(mesh->faults) - 1;
     for (int i = 0; i < count; i++) {
         f->ranks[i] = members[i];
         f->locals[i] = mesh->peers[members[i]].local;
@@ -295,6 +296,7 @@ ct_status flat_arrive(struct flat *f)
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     for (int i = 1; i < f->size; i++)
         node_ring_bell(&f->mesh->node, f->locals[(f->rank + i) % f->size]);
+    fault_pass(f->mesh->faults);
     return CT_OK;
 }
 

@@ -230,6 +230,7 @@ static ct_status set_up_member(ct_group *g)
 {
     ct_status status = set_order(g);
 
+    g->seq = fault_first_seq(g->mesh->faults) - 1;
     for (int i = 0; i < OPERATION_COUNT; i++)
         g->algorithm[i] = -1;
     if (status == CT_OK)

@@ -11,6 +11,7 @@
 #include "runtime/log.h"
 #include "runtime/new_group.h"
 #include "runtime/rendezvous.h"
+#include "runtime/store/store.h"
 
 #define LAST_WORDS_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
@@ -137,6 +138,7 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     if (status == CT_OK)
         status = group_create_root(mesh, world.rendezvous.store, "world", timeout_ms, group);
     if (status == CT_OK) {
+        world.rendezvous.store->faults = mesh->faults;
         store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
                     world.control.head ? control_deaths(&world.control) : 0, 0);
     } else {
@@ -216,6 +218,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     deadline = deadline_after(g->timeout_ms);
     atomic_store(&world.group, NULL);
     store_tells(world.rendezvous.store, NULL, 0, 0);
+    world.rendezvous.store->faults = NULL; /* they go with the mesh */
     control_set_state(&world.control, CONTROL_LEFT);
     group_destroy(g);
     rendezvous_close(&world.rendezvous, deadline);

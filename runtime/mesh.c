@@ -216,11 +216,14 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_d
         mesh->node.event_fds[mesh->node.rank] = door->event_fd, door->event_fd = -1;
     if (status != CT_OK)
         return status;
+    fault_pass(mesh->faults); /* 2 */
     if (mesh->only_link && may_share && (!shared || mesh->nodes > 1))
         return ct_fail(CT_ERR_UNSUPPORTED, "CT_LINK=shm, but not all ranks can share memory; "
                                            "unset it or set CT_LINK=tcp");
     if (mesh->nodes > 1 || !shared)
         status = listen_and_tell(mesh, store, shared, deadline);
+    if (status == CT_OK)
+        fault_pass(mesh->faults); /* 3 */
     return status;
 }
 
@@ -259,6 +262,10 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = control_open(&m->control, rank);
     if (status == CT_OK)
+        status = faults_from_environment(rank, ct_abort, &m->faults);
+    if (status == CT_OK)
+        fault_begin(m->faults, NULL, FAULT_INIT, 0);
+    if (status == CT_OK)
         status = node_door_open(&door);
     if (status == CT_OK)
         status = fill_card(&mine, m, &door);
@@ -268,6 +275,8 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
         status = check_cards(cards, m);
     if (status == CT_OK)
         status = read_cards(m, cards);
+    if (status == CT_OK)
+        fault_pass(m->faults); /* 1 */
     if (status == CT_OK)
         status = connect_ranks(m, store, &door, cards, deadline);
     if (status == CT_OK) {
@@ -282,6 +291,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     }
     log_line(LOG_INFO, "%d ranks on %d hosts, %d on this one, %s", size, m->nodes, m->node.size,
              m->node.base ? "sharing memory" : "over sockets");
+    fault_end(m->faults);
     *mesh = m;
     return CT_OK;
 }
@@ -295,6 +305,7 @@ void mesh_destroy(struct mesh *mesh)
         close(mesh->listener);
     node_leave(&mesh->node);
     control_close(&mesh->control);
+    faults_free(mesh->faults);
     free(mesh->peers);
     free(mesh);
 }

@@ -12,6 +12,7 @@
 
 #include "runtime/control.h"
 #include "runtime/error.h"
+#include "runtime/fault.h"
 #include "runtime/link.h"
 #include "runtime/node.h"
 #include "runtime/wait.h"
@@ -31,6 +32,7 @@ struct peer {
 
 struct mesh {
     int rank, size;
+    struct faults *faults; /* NULL: nothing goes wrong on purpose */
     int nodes;
     struct peer *peers; /* [size] */
     struct node node;   /* size 1 and base NULL where no memory is shared */

@@ -44,6 +44,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     t->bytes = count * element;
     t->peer = peer == CT_ANY_SOURCE ? CT_ANY_SOURCE : t->group->ranks[peer];
     t->tag = tag;
+    fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : FAULT_RECV, 0);
     return group_begin(t->group, 0);
 }
 
@@ -85,6 +86,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
         return ct_fail_in(status, "%s on group %s: ", t->verb, g->name);
     if (from)
         *from = ct_group_rank(g, request.peer);
+    fault_end(g->mesh->faults);
     return CT_OK;
 }
 
@@ -102,6 +104,7 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
         .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
     };
     start(t, request, buf, is_send);
+    fault_end(t->group->mesh->faults);
     request_in_background(t->group->mesh, request);
     *work = w;
     return CT_OK;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/clock.h"
+#include "runtime/fault.h"
 #include "runtime/store/lists.h"
 #include "runtime/store/wire.h"
 
@@ -60,6 +61,7 @@ static ct_status key_begin(struct full_key *full, ct_store *store, const char *k
     if (!store || !key)
         return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
                        store ? "key" : "store");
+    fault_begin(store->faults, NULL, FAULT_STORE, 0);
     size = full_size(store, key);
     full->bottom = bottom_of(store);
     full->memory = size > sizeof full->small ? malloc(size) : NULL;
@@ -114,6 +116,7 @@ static struct bytes *keys_begin(const ct_store *store, const char *const *keys, 
         ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
         return NULL;
     }
+    fault_begin(store->faults, NULL, FAULT_STORE, 0);
     for (int i = 0; i < count; i++) {
         if (!keys[i]) {
             ct_fail(CT_ERR_INVALID, "ct_store_%s: key %d is NULL", call, i);

@@ -14,6 +14,7 @@
 
 struct control;
 struct event_base;
+struct faults; /* fault.h */
 
 /* Bytes that somebody else owns. */
 struct bytes {
@@ -54,6 +55,7 @@ struct ct_store {
     const struct store_ops *ops; /* NULL in a prefix */
     int timeout_ms;              /* the default of the waiting calls; -1: for ever */
     _Atomic int others;          /* who holds it beside its owner: the last one to close it does */
+    struct faults *faults;       /* of the default group, in its store; NULL: none */
     ct_store *base;              /* of a prefix; NULL: the store itself */
     char *prefix;                /* with its "/", no 0 behind */
     size_t prefix_size;
