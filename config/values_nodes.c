@@ -118,6 +118,7 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
             return value_refused(why, "the %s (%s) must be positive, not %d", row->words, key,
                                  number);
         *(int *)((char *)conf + row->field) = number;
+        conf->keep_alive_given |= !strncmp(key, "keep_alive_", 11);
     }
     if (!strcmp(key, "is_host") && parse_boolean(value, &conf->is_host) < 0)
         return value_refused(why, "the option 'is_host' is neither true nor false: '%s'", value);

@@ -13,10 +13,11 @@ struct nodes_range {
 struct rdzv_conf {
     int join_timeout, last_call_timeout, close_timeout;
     int heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt;
-    int read_timeout; /* of one request to the store */
-    int timeout;      /* until all nodes of a static job are there */
-    int is_host;      /* -1: find out */
-    int in_a_file;    /* store_type=file: the endpoint is a path */
+    int keep_alive_given; /* one of these two was */
+    int read_timeout;     /* of one request to the store */
+    int timeout;          /* until all nodes of a static job are there */
+    int is_host;          /* -1: find out */
+    int in_a_file;        /* store_type=file: the endpoint is a path */
 };
 
 /* host[:port] of --rdzv-endpoint. */

@@ -361,11 +361,16 @@ static void on_over(void *arg, int code, const char *why)
     job_event(job, OVER);
 }
 
+static void on_died(void *arg, const struct control_death *death)
+{
+    control_host_died(&((struct job *)arg)->control, death);
+}
+
 static void on_member(void *arg, int node, int there)
 {
     events_node(&((struct job *)arg)->events, node, there);
 }
 
 const struct nodes_hooks job_nodes_hooks = {
-    .round = on_round, .member = on_member, .stop = on_stop, .over = on_over
+    .round = on_round, .member = on_member, .stop = on_stop, .over = on_over, .died = on_died
 };

@@ -19,6 +19,7 @@ void job_worker_died(void *arg, const struct worker *worker)
 
     control_host_describe(&job->control, worker, &death);
     control_host_died(&job->control, &death);
+    job->nodes->ops->died(job->nodes, &death);
 }
 
 static void worker_ended(struct job *job, struct worker *worker)

@@ -57,6 +57,18 @@ void link_tell(struct link_to *link, int type, const char *format, ...)
     send_message(link, type, text, strlen(text));
 }
 
+/* Whatever goes wrong here, the loop will meet it again. */
+void link_flush(struct link_to *link)
+{
+    struct evbuffer *out = link->stream ? bufferevent_get_output(link->stream) : NULL;
+
+    if (!out || evbuffer_get_length(out) == 0)
+        return;
+    evbuffer_unfreeze(out, 1); /* the stream keeps others from taking what it sends */
+    evbuffer_write(out, bufferevent_getfd(link->stream));
+    evbuffer_freeze(out, 1);
+}
+
 /* ---- In --------------------------------------------------------------------- */
 
 static void get_end(const unsigned char in[18], struct sockaddr_storage *out)

@@ -36,6 +36,8 @@ void link_setup(struct link_to *link, const struct link_hooks *hooks, void *arg)
 int link_start(struct link_to *link, struct event_base *base, int fd);
 void link_tell(struct link_to *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* What was told leaves now, as far as the socket takes it: the loop may be about to stand still. */
+void link_flush(struct link_to *link);
 void link_close(struct link_to *link); /* closed already is fine */
 
 #endif

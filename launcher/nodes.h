@@ -10,6 +10,7 @@
 
 #include "config/options.h"
 #include "launcher/rendezvous.h"
+#include "runtime/control.h"
 
 /* One round, as this node has to start it. */
 struct plan {
@@ -28,6 +29,8 @@ struct nodes_hooks {
     void (*stop)(void *job, const char *why);
     void (*over)(void *job, int code, const char *why);
     void (*member)(void *job, int node, int there); /* another node came, or was lost */
+    /* A worker of another node ended, in this round. */
+    void (*died)(void *job, const struct control_death *death);
 };
 
 /* Each kind of node starts with this. */
@@ -47,6 +50,8 @@ struct failure {
 
 struct nodes_ops {
     void (*start)(struct nodes *nodes); /* to meet the others; a round may begin within */
+    /* A worker of this node ended, however.  On its way to the others when it returns. */
+    void (*died)(struct nodes *nodes, const struct control_death *death);
     void (*failed)(struct nodes *nodes, const struct failure *failure); /* the first of a round */
     /* With --on-failure=continue, instead: stop() follows if too few are left. */
     void (*lost)(struct nodes *nodes, const struct failure *failure);
@@ -72,7 +77,7 @@ struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
 /* ---- What they say to each other: text behind one of these ------------------- */
 
 enum {
-    NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version length-of-role role job" */
+    NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version host length-of-role role job" */
     NODE_REFUSED,            /* host: why; the agent ends */
     NODE_ROUND,              /* host: "base world role-base role-world restarts generation" */
     NODE_FAILED,             /* agent: "rank code may_restart what" */
@@ -83,7 +88,10 @@ enum {
     NODE_STOP,               /* host: why */
     NODE_OVER,               /* host: "code why" */
     NODE_HERE,               /* dynamic, to the host: "pid id addr" of the agent that is linked */
-    NODE_LOOK                /* dynamic, both ways: there is something new in the store */
+    NODE_LOOK,               /* dynamic, both ways: there is something new in the store */
+    NODE_BEAT,               /* both ways: "" */
+    NODE_DIED,               /* both ways: workers of other nodes that ended; nodes_text.h */
+    NODE_WORKERS             /* dynamic, to the host: "generation base count" of a round here */
 };
 
 #define NODE_TEXT 1024 /* of one of them */
@@ -100,8 +108,5 @@ static inline void node_text(char *text, size_t size, const void *data, size_t b
     }
     text[i] = 0;
 }
-
-/* Parses "rank code may_restart what"; what then points into text.  -1: it is not that. */
-int node_failure(const char *text, struct failure *failure);
 
 #endif

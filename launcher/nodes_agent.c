@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/link.h"
 #include "launcher/nodes.h"
+#include "launcher/nodes_text.h"
+#include "launcher/pulse.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -26,10 +29,13 @@ struct agent {
     int size;
     struct link_to host;
     struct event again;
+    struct pulse pulse;
+    int64_t heard; /* clock_ms() of node 0's last word */
     int64_t since, speak;
     int pause_ms;
-    int running; /* a round */
-    char generation[32];
+    int running;      /* a round */
+    int first, world; /* rank of our first worker */
+    char generation[NODE_GENERATION];
     char lost[NODE_TEXT]; /* why there is nobody to wait for when the workers are gone */
 };
 
@@ -42,6 +48,27 @@ static void over(struct agent *a, int code, const char *why)
     a->nodes.hooks->over(a->nodes.job, code, why);
 }
 
+/* To whom else nobody tells us how the others fare.  Of two nodes we know the host's name. */
+static void tell_all_others_lost(struct agent *a)
+{
+    const char *host = a->options->nnodes.max == 2 ? a->meet->address : "";
+    const int after = a->first + a->size;
+    struct node_death dead = node_host_lost(a->generation, 0, a->first, host);
+
+    node_death_deliver(&a->nodes, &dead);
+    dead = node_host_lost(a->generation, after, a->world - after, host);
+    node_death_deliver(&a->nodes, &dead);
+}
+
+static void take_death(struct agent *a, const struct node_death *dead)
+{
+    const int rank = dead->death.rank;
+
+    if (!strcmp(dead->generation, a->generation)
+        && (rank + dead->count <= a->first || rank >= a->first + a->size))
+        node_death_deliver(&a->nodes, dead);
+}
+
 /* Node 0 is gone: when the workers are, so are we. */
 static void lose_host(struct agent *a, const char *why)
 {
@@ -49,10 +76,12 @@ static void lose_host(struct agent *a, const char *why)
     log_line(LOG_ERROR, "%s", why);
     snprintf(a->lost, sizeof a->lost, "%s", why);
     a->nodes.hooks->member(a->nodes.job, 0, 0);
-    if (a->running)
+    if (a->running) {
+        tell_all_others_lost(a);
         a->nodes.hooks->stop(a->nodes.job, why);
-    else
+    } else {
         over(a, 1, why);
+    }
 }
 
 /* It came over a network: no rank of ours lies outside of the world. */
@@ -71,7 +100,7 @@ static void begin_round(struct agent *a, const char *text)
                          .address = a->meet->address,
                          .port = a->meet->port };
 
-    if (sscanf(text, "%d %d %d %d %d %31s", &plan.base, &plan.world, &plan.role_base,
+    if (sscanf(text, "%d %d %d %d %d %39s", &plan.base, &plan.world, &plan.role_base,
                &plan.role_world, &plan.restarts, a->generation)
             != 6
         || !can_be(&plan, a->size)) {
@@ -81,19 +110,25 @@ static void begin_round(struct agent *a, const char *text)
         return;
     }
     a->running = 1;
+    a->first = plan.base;
+    a->world = plan.world;
     a->nodes.hooks->round(a->nodes.job, &plan);
 }
 
 static void on_said(void *arg, int type, const char *text)
 {
     struct agent *a = arg;
+    struct node_death dead;
     int code = 0, at = 0;
 
+    a->heard = clock_ms();
     if (type == NODE_REFUSED) {
         log_line(LOG_ERROR, "node 0 refused this node: %s", text);
         over(a, 1, text);
     } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
+    } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {
+        take_death(a, &dead);
     } else if (type == NODE_STOP && a->running) {
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
@@ -113,18 +148,38 @@ static void on_broke(void *arg, const char *cause)
 
 static const struct link_hooks link_hooks = { .said = on_said, .broke = on_broke };
 
+static void on_beat(void *arg)
+{
+    struct agent *a = arg;
+    char cause[64];
+
+    link_tell(&a->host, NODE_BEAT, "%s", "");
+    if (!a->host.stream || !pulse_is_silent(&a->pulse, a->heard))
+        return;
+    snprintf(cause, sizeof cause, "it has not answered for %d s", a->pulse.patience_ms / 1000);
+    on_broke(a, cause);
+}
+
 /* ---- Connecting ------------------------------------------------------------- */
 
 static void join(struct agent *a, int fd)
 {
+    char host[64] = "";
+
     if (link_start(&a->host, a->base, fd) < 0) {
         log_line(LOG_ERROR, "out of memory");
         over(a, 1, "out of memory");
         return;
     }
-    link_tell(&a->host, NODE_JOIN, "%d %d %d %s %zu %s %s", a->options->node_rank,
-              a->options->nnodes.max, a->size, CT_VERSION, strlen(a->options->role),
-              a->options->role, a->meet->run_id);
+    gethostname(host, sizeof host - 1);
+    for (char *c = host; *c; c++)
+        if (*c == ' ')
+            *c = '_';
+    link_tell(&a->host, NODE_JOIN, "%d %d %d %s %s %zu %s %s", a->options->node_rank,
+              a->options->nnodes.max, a->size, CT_VERSION, *host ? host : "-",
+              strlen(a->options->role), a->options->role, a->meet->run_id);
+    a->heard = clock_ms();
+    pulse_start(&a->pulse);
 }
 
 /* A wrong secret stays wrong; all else may be a node 0 that is not up yet. */
@@ -175,6 +230,18 @@ static void agent_start(struct nodes *nodes)
 
 /* ---- What this node tells --------------------------------------------------- */
 
+static void agent_died(struct nodes *nodes, const struct control_death *death)
+{
+    struct agent *a = (struct agent *)nodes;
+    struct node_death dead = { .count = 1, .death = *death };
+    char text[NODE_TEXT];
+
+    snprintf(dead.generation, sizeof dead.generation, "%s", a->generation);
+    node_death_print(&dead, text);
+    link_tell(&a->host, NODE_DIED, "%s", text);
+    link_flush(&a->host);
+}
+
 static void agent_failed(struct nodes *nodes, const struct failure *f)
 {
     link_tell(&((struct agent *)nodes)->host, NODE_FAILED, "%d %d %d %s", f->rank, f->code,
@@ -217,11 +284,13 @@ static void agent_destroy(struct nodes *nodes)
     struct agent *a = (struct agent *)nodes;
 
     link_close(&a->host);
+    pulse_stop(&a->pulse);
     event_del(&a->again);
     free(a);
 }
 
 static const struct nodes_ops agent_ops = { .start = agent_start,
+                                            .died = agent_died,
                                             .failed = agent_failed,
                                             .lost = agent_lost,
                                             .refused = agent_refused,
@@ -246,5 +315,6 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
     a->size = size;
     link_setup(&a->host, &link_hooks, a);
     evtimer_assign(&a->again, base, try_to_connect, a);
+    pulse_setup(&a->pulse, base, &options->rdzv_conf, 1, on_beat, a);
     return &a->nodes;
 }

@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "launcher/c10d/agent.h"
+#include "launcher/guests.h"
 #include "launcher/link.h"
-#include "launcher/nodes.h"
+#include "launcher/pulse.h"
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -24,14 +25,6 @@
 #define GOODBYE_MS 5000
 #define LOOK_EVERY_MS 20 /* at most: each look of a guest is a request for the whole state */
 #define POLITE_SECONDS 3 /* to leave the others in good order when told to stop */
-
-/* A ctrun that is linked to us, the host. */
-struct guest {
-    struct store_agent *agent;
-    char addr[256];
-    long long pid, id;
-    struct guest *next;
-};
 
 struct dynamic {
     struct nodes nodes;
@@ -42,7 +35,11 @@ struct dynamic {
     int port, size;
     struct c10d_agent *agent;
     struct link_to host, workers; /* to who serves the rendezvous, to who serves our workers */
-    struct guest *guests;
+    struct guests guests;         /* linked to us, the host */
+    struct pulse pulse;
+    int linked;                /* to the ctrun that hosts */
+    struct node_workers ranks; /* of this node in the round, */
+    int world;                 /* of so many */
     struct event wake, goodbye, look;
     int64_t looked; /* when the guests were told to look */
     int64_t until;  /* we host until then */
@@ -98,8 +95,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     d->looked = clock_ms();
-    for (struct guest *guest = d->guests; guest; guest = guest->next)
-        store_agent_send(guest->agent, NODE_LOOK, "", 0);
+    guests_tell(&d->guests, NODE_LOOK);
 }
 
 /* All should look: the host tells its guests, a guest tells the host. */
@@ -109,56 +105,84 @@ static void spread(struct dynamic *d)
     const struct timeval later = { 0, 1000 * (wait > 0 ? wait : 0) };
 
     link_tell(&d->host, NODE_LOOK, "%s", "");
-    if (d->guests && !event_pending(&d->look, EV_TIMEOUT, NULL))
+    if (d->guests.first && !event_pending(&d->look, EV_TIMEOUT, NULL))
         event_add(&d->look, &later);
 }
 
-static struct guest *guest_of(const struct dynamic *d, const struct store_agent *agent)
+/* A guest speaks of its own workers. */
+static void take_guests_death(struct dynamic *d, const struct guest *guest,
+                              const struct node_death *dead)
 {
-    struct guest *guest = d->guests;
+    const int first = dead->death.rank - guest->workers.base;
 
-    while (guest && guest->agent != agent)
-        guest = guest->next;
-    return guest;
+    if (strcmp(dead->generation, guest->workers.generation) != 0 || first < 0
+        || dead->count > guest->workers.count - first)
+        return;
+    guests_died(&d->guests, guest, dead);
+    if (!strcmp(dead->generation, d->ranks.generation))
+        node_death_deliver(&d->nodes, dead);
+}
+
+static void lose_guests_workers(struct dynamic *d, struct guest *guest)
+{
+    const struct node_workers *w = &guest->workers;
+    const struct node_death dead = node_host_lost(w->generation, w->base, w->count, guest->addr);
+
+    if (w->count > 0 && guests_alive(&d->guests, w) > 0)
+        take_guests_death(d, guest, &dead);
+    guest->workers.count = 0;
 }
 
 static void on_guest_said(void *arg, struct store_agent *agent, int type, const void *data,
                           size_t bytes)
 {
     struct dynamic *d = arg;
-    struct guest *guest;
+    struct guest *guest = guests_find(&d->guests, agent);
+    struct node_workers workers;
+    struct node_death dead;
     char text[NODE_TEXT];
 
     node_text(text, sizeof text, data, bytes);
+    if (guest)
+        guest->heard = clock_ms();
     if (type == NODE_LOOK) {
         c10d_agent_look(d->agent);
         spread(d);
-    } else if (type == NODE_HERE && !guest_of(d, agent) && (guest = calloc(1, sizeof *guest))) {
-        guest->agent = agent;
-        guest->next = d->guests;
-        d->guests = guest;
-        if (sscanf(text, "%lld %lld %255s", &guest->pid, &guest->id, guest->addr) < 3)
-            guest->pid = 0;
+    } else if (type == NODE_HERE && !guest) {
+        guests_add(&d->guests, agent, text);
+    } else if (type == NODE_WORKERS && guest && node_workers_read(text, &workers) == 0) {
+        guest->workers = workers;
+        guests_catch_up(&d->guests, guest);
+    } else if (type == NODE_DIED && guest && node_death_read(text, &dead) == 0) {
+        take_guests_death(d, guest, &dead);
     }
 }
 
 static void on_guest_left(void *arg, struct store_agent *agent)
 {
     struct dynamic *d = arg;
+    struct guest *guest = guests_find(&d->guests, agent);
+    struct c10d_node node;
 
-    for (struct guest **at = &d->guests; *at;) {
-        struct guest *guest = *at;
-        const struct c10d_node node = { guest->addr, guest->pid, guest->id };
+    if (!guest)
+        return;
+    node = (struct c10d_node){ guest->addr, guest->pid, guest->id };
+    if (!d->is_over)
+        lose_guests_workers(d, guest);
+    if (guest->pid && !d->is_over)
+        c10d_agent_dead(d->agent, &node);
+    guests_remove(&d->guests, guest);
+}
 
-        if (guest->agent != agent) {
-            at = &guest->next;
-            continue;
-        }
-        *at = guest->next;
-        if (guest->pid && !d->is_over)
-            c10d_agent_dead(d->agent, &node);
-        free(guest);
-    }
+/* A guest that is frozen keeps its link; that it has left the job, the rendezvous finds out. */
+static void on_beat(void *arg)
+{
+    struct dynamic *d = arg;
+
+    link_tell(&d->host, NODE_BEAT, "%s", "");
+    for (struct guest *guest = d->guests.first; guest; guest = guest->next)
+        if (pulse_is_silent(&d->pulse, guest->heard))
+            lose_guests_workers(d, guest);
 }
 
 static const struct store_agent_hooks guest_hooks = { .said = on_guest_said,
@@ -167,10 +191,13 @@ static const struct store_agent_hooks guest_hooks = { .said = on_guest_said,
 static void on_host_said(void *arg, int type, const char *text)
 {
     struct dynamic *d = arg;
+    struct node_death dead;
 
-    (void)text;
     if (type == NODE_LOOK)
         c10d_agent_look(d->agent);
+    else if (type == NODE_DIED && node_death_read(text, &dead) == 0
+             && !strcmp(dead.generation, d->ranks.generation))
+        node_death_deliver(&d->nodes, &dead);
 }
 
 /* The thread has a connection of its own, and is about to notice. */
@@ -188,11 +215,54 @@ static void take_links(struct dynamic *d, const struct c10d_news *news)
 {
     const struct c10d_node *me = c10d_agent_node(d->agent);
 
-    if (news->host_link >= 0 && link_start(&d->host, d->base, news->host_link) == 0)
+    if (news->host_link >= 0 && link_start(&d->host, d->base, news->host_link) == 0) {
+        d->linked = 1;
         link_tell(&d->host, NODE_HERE, "%lld %lld %s", (long long)me->pid, (long long)me->local_id,
                   me->addr);
+    }
     if (news->store_link >= 0)
         link_start(&d->workers, d->base, news->store_link);
+}
+
+/* ---- Deaths ------------------------------------------------------------------ */
+
+static void dynamic_died(struct nodes *nodes, const struct control_death *death)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+    struct node_death dead = { .count = 1, .death = *death };
+    char text[NODE_TEXT];
+
+    snprintf(dead.generation, sizeof dead.generation, "%s", d->ranks.generation);
+    node_death_print(&dead, text);
+    link_tell(&d->host, NODE_DIED, "%s", text);
+    link_flush(&d->host);
+    if (d->store)
+        guests_died(&d->guests, NULL, &dead);
+}
+
+/* Who has lost the rendezvous hears of nobody any more. */
+static void lose_all_others(struct dynamic *d)
+{
+    const struct node_workers *own = &d->ranks;
+    const int after = own->base + own->count;
+    struct node_death dead = node_host_lost(own->generation, 0, own->base, "");
+
+    node_death_deliver(&d->nodes, &dead);
+    dead = node_host_lost(own->generation, after, d->world - after, "");
+    node_death_deliver(&d->nodes, &dead);
+}
+
+static void begin_round(struct dynamic *d, const struct plan *plan)
+{
+    d->running = 1;
+    d->lost = 0;
+    d->ranks = (struct node_workers){ .base = plan->base, .count = d->size };
+    d->world = plan->world;
+    snprintf(d->ranks.generation, sizeof d->ranks.generation, "%s", plan->generation);
+    snprintf(d->meet->generation, sizeof d->meet->generation, "%s", plan->generation);
+    link_tell(&d->host, NODE_WORKERS, "%s %d %d", d->ranks.generation, d->ranks.base, d->size);
+    d->nodes.hooks->round(d->nodes.job, plan);
+    guests_new_round(&d->guests, d->ranks.generation, &d->nodes);
 }
 
 /* ---- News ------------------------------------------------------------------- */
@@ -212,12 +282,10 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
         rendezvous_new_round(d->meet);
         c10d_agent_store(d->agent, d->meet->port, d->meet->generation);
     }
-    if (news.round) {
-        d->running = 1;
-        d->lost = 0;
-        snprintf(d->meet->generation, sizeof d->meet->generation, "%s", news.plan.generation);
-        d->nodes.hooks->round(d->nodes.job, &news.plan);
-    }
+    if (news.round)
+        begin_round(d, &news.plan);
+    if (news.stop && news.lost && d->running && d->linked)
+        lose_all_others(d);
     if (news.stop && d->running)
         d->nodes.hooks->stop(d->nodes.job, news.why);
     if (news.over)
@@ -228,7 +296,7 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
 
 static void dynamic_start(struct nodes *nodes)
 {
-    (void)nodes; /* the thread has begun */
+    pulse_start(&((struct dynamic *)nodes)->pulse); /* the thread has begun */
 }
 
 static void dynamic_failed(struct nodes *nodes, const struct failure *failure)
@@ -289,7 +357,8 @@ static void dynamic_ended(struct nodes *nodes)
 static void free_rest(struct dynamic *d)
 {
     event_del(&d->goodbye);
-    store_server_destroy(d->store); /* its agents leave: the guests are freed */
+    store_server_destroy(d->store); /* its agents leave */
+    guests_free(&d->guests);
     free(d);
 }
 
@@ -303,10 +372,12 @@ static void dynamic_destroy(struct nodes *nodes)
     link_close(&d->workers);
     event_del(&d->wake);
     event_del(&d->look);
+    pulse_stop(&d->pulse);
     free_rest(d);
 }
 
 static const struct nodes_ops dynamic_ops = { .start = dynamic_start,
+                                              .died = dynamic_died,
                                               .failed = dynamic_failed,
                                               .lost = dynamic_lost,
                                               .refused = dynamic_refused,
@@ -383,6 +454,7 @@ struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
     link_setup(&d->workers, &link_hooks, d);
     evtimer_assign(&d->goodbye, base, on_goodbye, d);
     evtimer_assign(&d->look, base, on_look, d);
+    pulse_setup(&d->pulse, base, &options->rdzv_conf, 0, on_beat, d);
     if (host_or_not(d, base, meeting) < 0) {
         free_rest(d);
         return NULL;

@@ -20,6 +20,15 @@
 
 /* ---- Member 0 --------------------------------------------------------------- */
 
+static void host_died(struct nodes *nodes, const struct control_death *death)
+{
+    struct host *h = (struct host *)nodes;
+    struct node_death dead = { .count = 1, .death = *death };
+
+    snprintf(dead.generation, sizeof dead.generation, "%s", h->meet->generation);
+    rounds_died(h, 0, &dead);
+}
+
 static void host_failed(struct nodes *nodes, const struct failure *failure)
 {
     rounds_failed((struct host *)nodes, 0, failure);
@@ -52,6 +61,7 @@ static void host_destroy(struct nodes *nodes)
     if (h->meet->server)
         store_server_on_agents(h->meet->server, NULL, NULL);
     event_del(&h->tick);
+    pulse_stop(&h->pulse);
     restarts_free(&h->budget);
     free(h->members);
     free(h);
@@ -60,6 +70,7 @@ static void host_destroy(struct nodes *nodes)
 static void host_start(struct nodes *nodes);
 
 static const struct nodes_ops host_ops = { .start = host_start,
+                                           .died = host_died,
                                            .failed = host_failed,
                                            .lost = host_lost,
                                            .refused = host_refused,
@@ -103,48 +114,38 @@ static void refuse(struct store_agent *agent, const char *format, ...)
 
 static void take_join(struct host *h, struct store_agent *agent, const char *text)
 {
-    int node = 0, nodes = 0, workers = 0, role = 0, at = 0;
-    char version[32] = "";
-    const char *job;
+    struct node_join join;
 
-    if (sscanf(text, "%d %d %d %31s %d%n", &node, &nodes, &workers, version, &role, &at) < 5
-        || at == 0 || workers < 1 || workers > 1 << 20 || role < 0
-        || (size_t)role > sizeof h->members->role - 1 || strlen(text + at) < (size_t)role + 2) {
+    if (node_join_read(text, &join) < 0) {
         refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
         return;
     }
-    job = text + at + 1 + role + 1;
-    if (strcmp(version, CT_VERSION) != 0)
-        refuse(agent, "node %d has ctrun %s, node 0 has %s", node, version, CT_VERSION);
-    else if (strcmp(job, h->meet->run_id) != 0)
-        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", node, job,
-               h->meet->run_id);
-    else if (nodes != h->count)
-        refuse(agent, "node %d has --nnodes=%d, node 0 has --nnodes=%d", node, nodes, h->count);
-    else if (node < 1 || node >= h->count)
-        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", node,
+    if (strcmp(join.version, CT_VERSION) != 0)
+        refuse(agent, "node %d has ctrun %s, node 0 has %s", join.node, join.version, CT_VERSION);
+    else if (strcmp(join.job, h->meet->run_id) != 0)
+        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", join.node,
+               join.job, h->meet->run_id);
+    else if (join.nodes != h->count)
+        refuse(agent, "node %d has --nnodes=%d, node 0 has --nnodes=%d", join.node, join.nodes,
+               h->count);
+    else if (join.node < 1 || join.node >= h->count)
+        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", join.node,
                h->count, h->count - 1);
-    else if (h->members[node].joined)
-        refuse(agent, "there is a node with --node-rank=%d already", node);
+    else if (h->members[join.node].joined)
+        refuse(agent, "there is a node with --node-rank=%d already", join.node);
     else if (h->phase != GATHERING)
-        refuse(agent, "the job runs without node %d", node);
+        refuse(agent, "the job runs without node %d", join.node);
     else {
-        h->members[node] = (struct member){ .joined = 1, .workers = workers, .agent = agent };
-        snprintf(h->members[node].role, sizeof h->members->role, "%.*s", role, text + at + 1);
-        h->nodes.hooks->member(h->nodes.job, node, 1);
+        struct member *member = &h->members[join.node];
+
+        *member = (struct member){
+            .joined = 1, .workers = join.workers, .agent = agent, .heard = clock_ms()
+        };
+        snprintf(member->role, sizeof member->role, "%s", join.role);
+        snprintf(member->host, sizeof member->host, "%s", join.host);
+        h->nodes.hooks->member(h->nodes.job, join.node, 1);
         start_when_all_are_there(h);
     }
-}
-
-int node_failure(const char *text, struct failure *failure)
-{
-    int at = 0;
-
-    if (sscanf(text, "%d %d %d %n", &failure->rank, &failure->code, &failure->may_restart, &at) < 3
-        || at == 0 || failure->code < 1 || failure->code > 255)
-        return -1;
-    failure->what = text + at;
-    return 0;
 }
 
 /* A member speaks for its own workers alone. */
@@ -162,6 +163,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     struct host *h = arg;
     const int from = member_of(h, agent);
     struct failure failure;
+    struct node_death dead;
     char text[NODE_TEXT];
     int number = 0;
 
@@ -170,10 +172,13 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         take_join(h, agent, text);
     if (from < 0)
         return;
+    h->members[from].heard = clock_ms();
     if (type == NODE_FAILED && node_failure(text, &failure) == 0)
         rounds_failed(h, from, &failure);
     else if (type == NODE_LOST && node_failure(text, &failure) == 0 && is_of(h, from, failure.rank))
         rounds_lost(h, from, &failure);
+    else if (type == NODE_DIED && node_death_read(text, &dead) == 0 && is_of(h, from, dead.rank))
+        rounds_died(h, from, &dead);
     else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
         rounds_refused(h, from, number);
     else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
@@ -186,7 +191,18 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
 /* Its workers are gone too.  No restart without it. */
 static void lose_member(struct host *h, int from)
 {
-    const struct failure failure = { -1, 1, 0, "its ctrun was lost, or the network to it" };
+    struct failure failure = { -1, 1, 0, "its ctrun was lost, or the network to it" };
+    char silence[96];
+
+    if (h->members[from].silent) {
+        snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %d s",
+                 h->pulse.patience_ms / 1000);
+        failure.what = silence;
+        if (h->phase != IN_A_ROUND) /* something else is the job's failure */
+            log_line(LOG_WARN, "node %d: %s", from, silence);
+    }
+    if (!h->members[from].ended)
+        rounds_host_lost(h, from);
 
     if (!h->options->on_failure.go_on || h->members[from].ended) {
         rounds_failed(h, from, &failure);
@@ -292,6 +308,21 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     rounds_end_job(h);
 }
 
+static void on_beat(void *arg)
+{
+    struct host *h = arg;
+
+    rounds_beat(h);
+    for (int i = 1; i < h->count; i++) {
+        struct member *member = &h->members[i];
+
+        if (member->agent && !member->silent && pulse_is_silent(&h->pulse, member->heard)) {
+            member->silent = 1;
+            store_agent_end(member->agent);
+        }
+    }
+}
+
 static void host_start(struct nodes *nodes)
 {
     const struct timeval second = { 1, 0 };
@@ -300,6 +331,8 @@ static void host_start(struct nodes *nodes)
     h->since = clock_ms();
     h->speak = FIRST_WORD_MS;
     event_add(&h->tick, &second);
+    if (h->count > 1)
+        pulse_start(&h->pulse);
     start_when_all_are_there(h);
 }
 
@@ -323,6 +356,7 @@ struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
     h->members[0] = (struct member){ .joined = 1, .workers = size };
     snprintf(h->members[0].role, sizeof h->members->role, "%s", options->role);
     evtimer_assign(&h->tick, base, on_tick, h);
+    pulse_setup(&h->pulse, base, &options->rdzv_conf, 1, on_beat, h);
     store_server_on_agents(meet->server, &agent_hooks, h);
     return &h->nodes;
 }

@@ -26,6 +26,58 @@ static void tell(struct host *h, int member, int type, const char *format, ...)
     store_agent_send(h->members[member].agent, type, text, strlen(text));
 }
 
+/* ---- Deaths ----------------------------------------------------------------- */
+
+static int base_of(const struct host *h, int member)
+{
+    int base = 0;
+
+    for (int i = 0; i < member; i++)
+        base += h->members[i].workers;
+    return base;
+}
+
+/* A member speaks of its own workers, and of this round. */
+static int is_of(const struct host *h, int from, const struct node_death *dead)
+{
+    const int first = dead->death.rank - base_of(h, from);
+
+    return h->phase != GATHERING && h->phase != IS_OVER
+           && !strcmp(dead->generation, h->meet->generation) && first >= 0
+           && dead->count <= h->members[from].workers - first;
+}
+
+void rounds_died(struct host *h, int from, const struct node_death *dead)
+{
+    char text[NODE_TEXT];
+
+    if (!is_of(h, from, dead))
+        return;
+    node_death_print(dead, text);
+    for (int i = 1; i < h->count; i++)
+        if (i != from && h->members[i].agent) {
+            tell(h, i, NODE_DIED, "%s", text);
+            store_agent_flush(h->members[i].agent);
+        }
+    if (from != 0)
+        node_death_deliver(&h->nodes, dead);
+}
+
+void rounds_host_lost(struct host *h, int from)
+{
+    const struct member *member = &h->members[from];
+    const struct node_death dead =
+        node_host_lost(h->meet->generation, base_of(h, from), member->workers, member->host);
+
+    rounds_died(h, from, &dead);
+}
+
+void rounds_beat(struct host *h)
+{
+    for (int i = 1; i < h->count; i++)
+        tell(h, i, NODE_BEAT, "%s", "");
+}
+
 /* ---- Rounds ----------------------------------------------------------------- */
 
 static int world_of(const struct host *h)

@@ -8,6 +8,8 @@
 #include <event2/event_struct.h>
 
 #include "launcher/nodes.h"
+#include "launcher/nodes_text.h"
+#include "launcher/pulse.h"
 #include "launcher/restarts.h"
 
 #define GOODBYE_SECONDS 5
@@ -16,6 +18,9 @@ struct member {
     int joined, ended;
     int workers, lost; /* lost: in this round, with --on-failure=continue */
     char role[256];
+    char host[64];
+    int64_t heard;             /* clock_ms() of its last word */
+    int silent;                /* for so long that it is given up */
     struct store_agent *agent; /* NULL: member 0, or not there */
 };
 
@@ -32,6 +37,7 @@ struct host {
     int culprit; /* the member it was on; -1: nobody's */
     char why[NODE_TEXT];
     struct event tick;
+    struct pulse pulse;
     int64_t since, speak;
 };
 
@@ -47,6 +53,11 @@ void rounds_ended(struct host *host, int from);
 
 /* `count` workers of one member.  Nobody is signalled as long as enough are left. */
 void rounds_lose(struct host *host, int from, int count, const struct failure *failure);
+
+/* Workers of a member ended: all others are told, on their way when this returns. */
+void rounds_died(struct host *host, int from, const struct node_death *dead);
+void rounds_host_lost(struct host *host, int from); /* with all that ran there */
+void rounds_beat(struct host *host);                /* a word to all, so that they know us alive */
 
 /* The others have to hear it: they leave then, or are given up. */
 void rounds_end_job(struct host *host);

@@ -28,6 +28,7 @@ struct c10d_news {
     int store_wanted;          /* this node has rank 0: an empty store for the workers */
     int round;                 /* plan */
     int stop;                  /* why */
+    int lost;                  /* for the rendezvous is */
     int over;                  /* code, why */
     struct plan plan;
     int code;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "launcher/c10d/agent_state.h"
+#include "launcher/nodes_text.h"
 #include "runtime/clock.h"
 
 /* What the first failure of our last round was, if it was told: 0, and text holds it. */
@@ -171,12 +172,12 @@ enum c10d_end c10d_watch_round(struct c10d_agent *a)
             return how;
         if (how != C10D_LOST && c10d_pulse(&a->session) == C10D_LOST) {
             how = C10D_LOST;
-            c10d_post_stop(a, a->session.why);
+            c10d_post_stop(a, a->session.why, 1);
         }
         if (how == C10D_DONE && !orders.failure.code && !orders.signalled
             && (why = what_happened(a, text, sizeof text))) {
             how = C10D_CHANGED;
-            c10d_post_stop(a, why);
+            c10d_post_stop(a, why, 0);
         }
         c10d_rest(a, how == C10D_DONE ? 1000 : 100);
     }

@@ -57,7 +57,7 @@ struct c10d_agent {
 /* agent_talk.c, on the thread */
 void c10d_news_is_there(struct c10d_agent *agent);
 void c10d_post_over(struct c10d_agent *agent, int code, const char *why);
-void c10d_post_stop(struct c10d_agent *agent, const char *why);
+void c10d_post_stop(struct c10d_agent *agent, const char *why, int lost);
 void c10d_wait_to_be_told(struct c10d_agent *agent, int ms); /* with the lock */
 struct orders c10d_orders_now(struct c10d_agent *agent);
 void c10d_quit(struct c10d_agent *agent); /* of the loop: the thread is to end */

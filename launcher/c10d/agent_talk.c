@@ -24,10 +24,11 @@ void c10d_post_over(struct c10d_agent *a, int code, const char *why)
     c10d_news_is_there(a);
 }
 
-void c10d_post_stop(struct c10d_agent *a, const char *why)
+void c10d_post_stop(struct c10d_agent *a, const char *why, int lost)
 {
     pthread_mutex_lock(&a->lock);
     a->news.stop = 1;
+    a->news.lost = lost;
     snprintf(a->news.why, sizeof a->news.why, "%s", why);
     pthread_mutex_unlock(&a->lock);
     c10d_news_is_there(a);

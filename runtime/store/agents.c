@@ -88,6 +88,23 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
         conn_send(agent->conn, data, bytes);
 }
 
+void store_agent_flush(struct store_agent *agent)
+{
+    struct conn *conn = agent->conn;
+
+    if (conn->out.first && !conn->blocked && !conn->broken)
+        outbox_send(&conn->out, conn->fd); /* what is left, or went wrong: at its next turn */
+}
+
+void store_agent_end(struct store_agent *agent)
+{
+    static const struct timeval at_once = { 0, 0 };
+
+    agent->conn->broken = 1;
+    conn_run_later(agent->conn);
+    event_add(&agent->conn->server->later, &at_once);
+}
+
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg)
 {

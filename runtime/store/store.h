@@ -128,6 +128,10 @@ struct store_agent_hooks {
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg);
 void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes);
+/* What was sent leaves now, as far as the socket takes it: the loop may be about to stand still. */
+void store_agent_flush(struct store_agent *agent);
+/* Closes the connection, soon; left() follows. */
+void store_agent_end(struct store_agent *agent);
 
 /* A message: u32 size of what follows, u8 type, data; little-endian.  WHO asks about the
  * program at the other end of a connection: u32 question, then its address and the

@@ -76,7 +76,7 @@ start=$SECONDS
 run $both --node-rank=0 bash freeze
 expect "a frozen node is given up" is "$code" 3
 expect "within the grace and some seconds" test $((SECONDS - start)) -le 30
-expect "and named" has "$err" "node 1 does not say that its workers have stopped: given up"
+expect "and named" has "$err" "node 1: its ctrun was lost: it has not answered for 5 s"
 kill -KILL $(cat frozen)
 wait $!
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nodes_text.c - what ctruns say to each other, read strictly. */
+#include "tests/harness.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "launcher/nodes_text.h"
+
+static void a_death_comes_through_whole(void **state)
+{
+    struct node_death dead = { .generation = "0123456789abcdef", .count = 1 }, read;
+    char text[NODE_TEXT];
+
+    (void)state;
+    dead.death = (struct control_death){ .rank = 7,
+                                         .how = CLD_KILLED,
+                                         .code = 9,
+                                         .pid = 4711,
+                                         .asked = 15,
+                                         .tombs = CONTROL_TOMBS,
+                                         .host = "node-7.example.org" };
+    for (int i = 0; i < CONTROL_TOMBS; i++)
+        dead.death.tomb[i] =
+            (struct control_tomb){ UINT64_MAX - (uint64_t)i, UINT64_MAX, UINT64_MAX - 1 };
+    node_death_print(&dead, text);
+    assert_int_equal(node_death_read(text, &read), 0);
+    assert_string_equal(read.generation, dead.generation);
+    assert_memory_equal(&read.death, &dead.death, sizeof read.death);
+}
+
+static void a_host_without_a_name_is_one_word_too(void **state)
+{
+    struct node_death dead = node_host_lost("g", 4, 2, ""), read;
+    char text[NODE_TEXT];
+
+    (void)state;
+    node_death_print(&dead, text);
+    assert_string_equal(text, "g 4 2 100 0 0 0 - 0");
+    assert_int_equal(node_death_read(text, &read), 0);
+    assert_string_equal(read.death.host, "");
+    assert_int_equal(read.count, 2);
+    dead = node_host_lost("g", 4, 2, "two words");
+    node_death_print(&dead, text);
+    assert_int_equal(node_death_read(text, &read), 0);
+    assert_string_equal(read.death.host, "two_words");
+}
+
+static void what_is_not_quite_a_death_is_none(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "g",
+        "g 4 1 2 9 1 0 h",           /* no number of tombs */
+        "g 4 1 2 9 1 0 h 0 ",        /* something behind it */
+        "g 4 1 2 9 1 0 h 1 1 1",     /* half a tomb */
+        "g 4 1 2 9 1 0 h 9 1 1 1",   /* more tombs than there can be */
+        "g 4 1 2 9 1 0 h 1 1 1 1 1", /* a tomb too many */
+        "g 4 1 2 9 1 0 h 1 1 1  -1",
+        "g 4 1 2 9 1 0 h 1 1 1 10000000000000000", /* beyond 64 bits */
+        "g -1 1 2 9 1 0 h 0",                      /* no such rank */
+        "g 4 0 2 9 1 0 h 0",                       /* nobody */
+        "g 4 2 2 9 1 0 h 0",                       /* a signal kills one */
+        "g 4 1 4 9 1 0 h 0",                       /* CLD_TRAPPED is no end */
+        "g 4 1 2 256 1 0 h 0",
+        "g 4 1 2 9 1 65 h 0",
+        "g 4 1 2 9 99999999999 0 h 0",
+        "g 4x 1 2 9 1 0 h 0",
+        "g  4 1 2 9 1 0 h 0",
+        "0123456789012345678901234567890123456789 4 1 2 9 1 0 h 0",
+    };
+    struct node_death dead;
+
+    (void)state;
+    assert_int_equal(node_death_read("g 4 1 2 9 1 0 h 0", &dead), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (node_death_read(wrong[i], &dead) == 0)
+            fail_msg("\"%s\" was taken for a death", wrong[i]);
+}
+
+static void a_role_may_have_spaces_and_a_job_too(void **state)
+{
+    struct node_join join;
+
+    (void)state;
+    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 9 the train my job", &join), 0);
+    assert_int_equal(join.workers, 8);
+    assert_string_equal(join.host, "h1");
+    assert_string_equal(join.role, "the train");
+    assert_string_equal(join.job, "my job");
+    assert_int_equal(node_join_read("1 2 8 0.1.0 - 0  j", &join), 0);
+    assert_string_equal(join.host, "");
+    assert_string_equal(join.role, "");
+    assert_int_equal(node_join_read("1 2 0 0.1.0 h1 1 r j", &join), -1);
+    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 9 short", &join), -1);
+    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 256 r j", &join), -1);
+    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 -1 r j", &join), -1);
+}
+
+static void a_failure_keeps_its_words(void **state)
+{
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(node_failure("-1 143 0 node 3: it was told to stop", &failure), 0);
+    assert_int_equal(failure.rank, -1);
+    assert_string_equal(failure.what, "node 3: it was told to stop");
+    assert_int_equal(node_failure("3 0 0 no failure", &failure), -1);
+    assert_int_equal(node_failure("3 256 0 no code", &failure), -1);
+    assert_int_equal(node_failure("3 1 2 neither", &failure), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_death_comes_through_whole),
+        cmocka_unit_test(a_host_without_a_name_is_one_word_too),
+        cmocka_unit_test(what_is_not_quite_a_death_is_none),
+        cmocka_unit_test(a_role_may_have_spaces_and_a_job_too),
+        cmocka_unit_test(a_failure_keeps_its_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
