@@ -10,7 +10,7 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 struct console {
     int to, fd;      /* 1 or 2; where its bytes go: the same, or another way to the same */

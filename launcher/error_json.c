@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/json_text.h"
+#include "runtime/json_text.h"
 
 #define LARGEST (1 << 20)
 #define RAW 2048 /* bytes shown of what could not be read */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/error_json.h"
-#include "launcher/json_text.h"
+#include "runtime/json_text.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/error_json.h"
-#include "launcher/json_text.h"
+#include "runtime/json_text.h"
 #include "launcher/report_layout.h"
 #include "runtime/clock.h"
 

@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_LINES_H
 #define LAUNCHER_LINES_H
 
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 struct lines {
     int split;         /* a '\r' ends a line, as for torchrun: then there are no bars */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 static int is_word(char c, int first)
 {

@@ -12,7 +12,7 @@
 #include "launcher/lines.h"
 #include "launcher/prefix.h"
 #include "launcher/route.h"
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 /* ---- Lines ---------------------------------------------------------------- */
 

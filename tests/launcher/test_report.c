@@ -16,7 +16,7 @@
 #include "launcher/core_file.h"
 #include "launcher/deaths.h"
 #include "launcher/error_json.h"
-#include "launcher/json_text.h"
+#include "runtime/json_text.h"
 #include "launcher/report_layout.h"
 
 static char folder[] = "/tmp/test_report_XXXXXX";

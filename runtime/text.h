@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.h - bytes that grow. */
-#ifndef LAUNCHER_TEXT_H
-#define LAUNCHER_TEXT_H
+#ifndef RUNTIME_TEXT_H
+#define RUNTIME_TEXT_H
 
 #include <stddef.h>
 

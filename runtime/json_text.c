@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json_text.c - see json_text.h.  Pure: no descriptor is touched. */
-#include "launcher/json_text.h"
+#include "runtime/json_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text.h - writes JSON into a struct text: what ctrun says to programs.
+/* json_text.h - writes JSON into a struct text: what we say to programs.
  *
  * A call writes one member, with its comma; name is NULL in an array.  Text of any
  * bytes becomes valid UTF-8 (what is not, U+FFFD).  style's gap is what follows
  * ',' and ':': "" or, as Python writes it, " ". */
-#ifndef LAUNCHER_JSON_TEXT_H
-#define LAUNCHER_JSON_TEXT_H
+#ifndef RUNTIME_JSON_TEXT_H
+#define RUNTIME_JSON_TEXT_H
 
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 struct json_text {
     struct text *to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - see text.h.  What is no UTF-8 is replaced as Python's errors="replace" does,
  * which is what readers of torchrun's output have met. */
-#include "launcher/text.h"
+#include "runtime/text.h"
 
 #include <stdlib.h>
 #include <string.h>
