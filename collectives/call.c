@@ -16,6 +16,7 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/premul.h"
+#include "runtime/trace.h"
 #include "runtime/work.h"
 
 struct span block_at(const struct call *c, const struct blocks *blocks, int i)
@@ -115,9 +116,38 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     return group_break(c->group, status);
 }
 
+static size_t elements_of(const struct call *c, const struct blocks *b)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < b->blocks; i++)
+        sum += block_at(c, b, i).bytes / c->element;
+    return sum;
+}
+
+/* Bytes of a rank's block; where ranks give different ones, of all that this one gives. */
+static uint64_t begin_traced_call(const struct call *c)
+{
+    struct trace *trace = c->group->mesh->trace;
+    const struct signature *s = &c->signature;
+
+    if (!trace)
+        return 0;
+    return trace_begin_now(
+        trace, &(struct trace_what){ .kind = TRACE_CALL,
+                                     .id = s->seq,
+                                     .bytes = s->count ? call_bytes(c)
+                                                       : elements_of(c, &c->send) * c->element,
+                                     .peer = s->root,
+                                     .signature = s,
+                                     .algorithm = c->algorithm->name,
+                                     .group = c->group->traced });
+}
+
 static ct_status run_now(struct call *c)
 {
     const int64_t started = clock_ms();
+    uint64_t traced;
     ct_status status;
 
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
@@ -130,7 +160,9 @@ static ct_status run_now(struct call *c)
     c->deadline = started + c->group->timeout_ms;
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
+    traced = begin_traced_call(c);
     status = c->algorithm->run(c);
+    trace_end(c->group->mesh->trace, traced, status);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
@@ -189,15 +221,6 @@ static size_t arrays_bytes(const struct blocks *b)
     return (b->list ? align(n * sizeof *b->list) : 0)
            + (b->counts ? align(n * sizeof *b->counts) : 0)
            + (b->displs ? align(n * sizeof *b->displs) : 0);
-}
-
-static size_t elements_of(const struct call *c, const struct blocks *b)
-{
-    size_t sum = 0;
-
-    for (int i = 0; i < b->blocks; i++)
-        sum += block_at(c, b, i).bytes / c->element;
-    return sum;
 }
 
 /* premul_sum: every rank scales its own input and the ranks sum. */

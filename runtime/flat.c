@@ -20,6 +20,7 @@
 
 #include "runtime/message.h"
 #include "runtime/news.h"
+#include "runtime/trace.h"
 
 enum { ALIVE, LEFT, BROKEN };
 
@@ -205,6 +206,7 @@ static ct_status look_at_peer(const struct flat *f, int rank)
 /* The slow part of a wait: rank is not in the round yet. */
 static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, uint64_t round)
 {
+    const uint64_t traced = trace_wait(f->mesh->trace, f->ranks[rank], 0);
     enum wait_turn turn = WAIT_AGAIN;
     ct_status status = CT_OK;
     struct wait wait;
@@ -227,6 +229,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
         }
     }
     wait_end(&wait);
+    trace_end(f->mesh->trace, traced, status);
     return status;
 }
 

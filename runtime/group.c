@@ -17,6 +17,7 @@
 #include "runtime/new_group.h"
 #include "runtime/queue.h"
 #include "runtime/store/store.h"
+#include "runtime/trace.h"
 #include "runtime/messages.h"
 
 /* ---- Asking -------------------------------------------------------------- */
@@ -241,6 +242,7 @@ static ct_status set_up_member(ct_group *g)
     if (status == CT_OK)
         record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
                     g->timeout_ms);
+    g->traced = trace_group(g->mesh->trace, g->name, g->rank, g->size);
     return status;
 }
 

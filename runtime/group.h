@@ -50,6 +50,7 @@ struct ct_group {
     _Atomic int lost;               /* 1 + group rank of a member that died; 0: none */
     _Atomic uint64_t lost_after;    /* the last call that it had finished */
     _Atomic int halted;             /* broken or lost: no message is waited for any more */
+    uint16_t traced;                /* its index in the trace */
     _Atomic int broken;             /* a ct_status, set once; CT_OK: sound */
     pthread_mutex_t broken_lock;
     char broken_why[512];

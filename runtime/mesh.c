@@ -23,6 +23,7 @@
 #include "runtime/meeting.h"
 #include "runtime/message.h"
 #include "runtime/socket.h"
+#include "runtime/trace.h"
 
 #define CARD_VERSION 2
 
@@ -120,6 +121,7 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
     const struct card *me = &cards[mesh->rank];
 
     memcpy(mesh->token, cards[0].token, sizeof mesh->token);
+    trace_token(mesh->trace, mesh->token);
     node->size = 0;
     for (int i = 0; i < mesh->size; i++) {
         struct peer *peer = &mesh->peers[i];
@@ -244,6 +246,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     struct mesh *m =
         aligned_alloc(CACHE_PAIR, (sizeof *m + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
     struct card mine, *cards = calloc((size_t)size, sizeof *cards);
+    uint64_t traced;
     ct_status status;
 
     if (!m || !cards) {
@@ -266,6 +269,9 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         fault_begin(m->faults, NULL, FAULT_INIT, 0);
     if (status == CT_OK)
+        status = trace_open(rank, size, &m->trace);
+    traced = trace_init(m->trace);
+    if (status == CT_OK)
         status = node_door_open(&door);
     if (status == CT_OK)
         status = fill_card(&mine, m, &door);
@@ -283,6 +289,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
         setup_waiter(m);
         status = messages_create(m);
     }
+    trace_end(m->trace, traced, status);
     node_door_close(&door);
     free(cards);
     if (status != CT_OK) {
@@ -304,6 +311,7 @@ void mesh_destroy(struct mesh *mesh)
     if (mesh->listener >= 0)
         close(mesh->listener);
     node_leave(&mesh->node);
+    trace_close(mesh->trace);
     control_close(&mesh->control);
     faults_free(mesh->faults);
     free(mesh->peers);

@@ -18,6 +18,7 @@
 #include "runtime/wait.h"
 
 struct messages; /* message.c */
+struct trace;    /* trace.h */
 
 struct peer {
     int local;  /* its rank in our node; -1: elsewhere, or no memory is shared */
@@ -47,6 +48,7 @@ struct mesh {
     /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
     void (*on_loss)(void *arg, int peer);
     void *on_loss_arg;
+    struct trace *trace; /* NULL: off */
 };
 
 /* Meets the other `size - 1` ranks at the store, by the deadline; CT_ERR_TIMEOUT

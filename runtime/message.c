@@ -138,6 +138,7 @@ void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
 /* Both sides make the same call?  An offer's sender is told if not. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
 {
+    receive->sent_as = frame->id;
     if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
         return 1;
     if (frame->kind == FRAME_OFFER && from != mesh->rank)

@@ -53,7 +53,8 @@ struct request {
     struct request *next, *previous; /* in one of the lists of struct messages */
     struct request **list;           /* which; NULL: in none */
     uint64_t id, channel;
-    int peer; /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
+    uint64_t sent_as; /* of a receive: the id of the send that it met */
+    int peer;         /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
     int tag;
     void *data;
     size_t bytes;

@@ -4,6 +4,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/space.h"
+#include "runtime/trace.h"
 #include "runtime/work.h"
 
 struct transfer {
@@ -65,12 +66,16 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
 {
     struct ct_group *g = t->group;
     struct request request;
+    uint64_t traced;
     ct_status status;
 
     record_message(&g->record, &t->signature, t->peer < 0 ? -1 : ct_group_rank(g, t->peer), t->tag,
                    is_send, caller);
+    traced = trace_message(g->mesh->trace, &t->signature, g->traced, t->peer, t->tag, t->bytes,
+                           !is_send);
     start(t, &request, buf, is_send);
     status = request_wait(g->mesh, &request, deadline_after(g->timeout_ms), &g->halted);
+    trace_end(g->mesh->trace, traced, status);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (status != CT_OK)
         status = group_cause(g, status);

@@ -7,6 +7,7 @@
 #include "runtime/clock.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
+#include "runtime/trace.h"
 
 static void request_setup(struct mesh *mesh, struct request *request, uint64_t channel, int peer,
                           int tag, void *data, size_t bytes, const struct signature *signature)
@@ -51,9 +52,11 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
                   const void *data, size_t bytes, const struct signature *signature)
 {
     const int eager = bytes <= EAGER_BYTES;
+    uint64_t traced;
 
     pthread_mutex_lock(&mesh->messages->lock);
     request_setup(mesh, request, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
+    traced = trace_sent(mesh->trace, mesh->rank, to, tag, bytes, request->id);
     request->is_send = 1;
     request->out.request = request;
     request->out.payload = data;
@@ -71,6 +74,7 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
     else
         send_out(mesh, to, &request->out);
     pthread_mutex_unlock(&mesh->messages->lock);
+    trace_end(mesh->trace, traced, CT_OK);
 }
 
 static struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
@@ -224,10 +228,32 @@ static void look_at_peer(struct mesh *mesh, const struct request *request)
     pthread_mutex_unlock(&mesh->messages->lock);
 }
 
+/* A receive is a wait even if its message is there: its arrow ends in it. */
+static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
+{
+    int peer;
+
+    if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
+        return 0;
+    pthread_mutex_lock(&mesh->messages->lock);
+    peer = request->peer;
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return trace_wait(mesh->trace, peer, request->bytes);
+}
+
+static void end_traced_wait(struct mesh *mesh, const struct request *request, uint64_t traced)
+{
+    const int arrow = traced && !request->is_send;
+
+    trace_received(mesh->trace, traced, request->status, request->peer,
+                   arrow ? trace_arrow(mesh->trace, request->peer, request->sent_as) : 0);
+}
+
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
                        const _Atomic int *broken)
 {
     struct messages *m = mesh->messages;
+    const uint64_t traced = begin_traced_wait(mesh, request);
     struct wait wait;
     enum wait_turn turn = WAIT_AGAIN;
     ct_status status;
@@ -246,6 +272,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
         background_needed(mesh);
     pthread_mutex_unlock(&m->lock);
+    end_traced_wait(mesh, request, traced);
     status = request->status;
     if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
         return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
