@@ -177,7 +177,8 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         rounds_failed(h, from, &failure);
     else if (type == NODE_LOST && node_failure(text, &failure) == 0 && is_of(h, from, failure.rank))
         rounds_lost(h, from, &failure);
-    else if (type == NODE_DIED && node_death_read(text, &dead) == 0 && is_of(h, from, dead.rank))
+    else if (type == NODE_DIED && node_death_read(text, &dead) == 0
+             && is_of(h, from, dead.death.rank))
         rounds_died(h, from, &dead);
     else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
         rounds_refused(h, from, number);
