@@ -34,7 +34,7 @@
 #include "runtime/error.h"
 #include "runtime/signature.h"
 
-enum { FAULT_RECV = OPERATION_COUNT, FAULT_INIT, FAULT_STORE, FAULT_OPERATIONS };
+enum { FAULT_INIT = OPERATION_COUNT, FAULT_STORE, FAULT_OPERATIONS };
 #define FAULT_ANY (-1)       /* rank, operation */
 #define FAULT_END UINT32_MAX /* phase */
 

@@ -11,11 +11,11 @@
 
 enum { INIT_PHASES = 4 };
 
-static const char *const more_names[] = { "recv", "init", "store" }; /* from FAULT_RECV on */
+static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
 
 const char *fault_operation_name(int operation)
 {
-    return operation < FAULT_RECV ? operation_name(operation) : more_names[operation - FAULT_RECV];
+    return operation < FAULT_INIT ? operation_name(operation) : more_names[operation - FAULT_INIT];
 }
 
 /* ---- Values: 0 when the text is one ------------------------------------------ */
@@ -208,7 +208,7 @@ static int has_phase(int operation, uint32_t phase)
         return phase < INIT_PHASES || phase == FAULT_END;
     case FAULT_STORE:
         return phase == 0;
-    case FAULT_RECV:
+    case OPERATION_RECV:
     case OPERATION_SEND:
         return phase == 0 || phase == FAULT_END;
     default: /* how many hand-overs a collective has is its algorithm's affair */
@@ -221,7 +221,7 @@ static ct_status check(const struct fault *fault)
 {
     const int op = fault->operation;
     const char *name = op == FAULT_ANY ? "*" : fault_operation_name(op);
-    const int is_message = op == OPERATION_SEND || op == FAULT_RECV;
+    const int is_message = op == OPERATION_SEND || op == OPERATION_RECV;
     const int is_collective = op != FAULT_ANY && !is_message && op < OPERATION_COUNT;
 
     if (fault->action == FAULT_NOTHING)

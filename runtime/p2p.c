@@ -45,7 +45,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     t->bytes = count * element;
     t->peer = peer == CT_ANY_SOURCE ? CT_ANY_SOURCE : t->group->ranks[peer];
     t->tag = tag;
-    fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : FAULT_RECV, 0);
+    fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     return group_begin(t->group, 0);
 }
 

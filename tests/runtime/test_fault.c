@@ -34,7 +34,7 @@ static void the_words_of_a_fault_become_its_numbers(void **state)
     assert_true(f->rank == FAULT_ANY && f->operation == FAULT_ANY && f->phase == 0
                 && f->seq == 4294967297 && f->action == FAULT_STOP);
     f++;
-    assert_true(f->call == 7 && f->phase == FAULT_END && f->operation == FAULT_RECV && f->every
+    assert_true(f->call == 7 && f->phase == FAULT_END && f->operation == OPERATION_RECV && f->every
                 && f->action == FAULT_DELAY && f->delay_us == 50000);
     f++;
     assert_true(f->delay_us == 300);
