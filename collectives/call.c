@@ -339,8 +339,11 @@ ct_status call_run(const struct request_of_call *request, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(&r);
-    if (status == CT_OK)
+    if (status == CT_OK) {
+        if (r.root != NONE && !r.group->flat)
+            messages_look(r.group->mesh); /* of all calls, these may end without having received */
         status = group_check(r.group);
+    }
     if (status != CT_OK)
         return status;
     c = make_call(&r);

@@ -22,7 +22,7 @@
 #include "runtime/news.h"
 #include "runtime/trace.h"
 
-enum { ALIVE, LEFT, BROKEN };
+enum { ALIVE, LEFT };
 
 struct line {
     _Alignas(CACHE_PAIR) _Atomic uint64_t round;
@@ -33,6 +33,12 @@ struct line {
 struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
+    struct breach breach; /* written once, before its owner is in broken_by */
+};
+
+/* What lies in front of the members. */
+struct head {
+    _Alignas(CACHE_PAIR) _Atomic int broken_by; /* 1 + the first rank to break it; 0: sound */
 };
 
 struct flat {
@@ -40,6 +46,7 @@ struct flat {
     int rank, size;
     int *locals; /* [size] ranks in the node */
     int *ranks;  /* [size] in the mesh */
+    struct head *head;
     struct member *members;
     unsigned char *slots; /* [size][2] */
     size_t offset;        /* of the area, for its maker to take back */
@@ -56,7 +63,7 @@ struct flat {
 
 static size_t members_bytes(int count)
 {
-    return ((size_t)count * sizeof(struct member) + 4095) / 4096 * 4096;
+    return (sizeof(struct head) + (size_t)count * sizeof(struct member) + 4095) / 4096 * 4096;
 }
 
 static size_t area_bytes(int count)
@@ -64,14 +71,19 @@ static size_t area_bytes(int count)
     return members_bytes(count) + (size_t)count * 2 * FLAT_SLOT_BYTES;
 }
 
+static struct member *members_in(void *area)
+{
+    return (struct member *)(void *)((char *)area + sizeof(struct head));
+}
+
 static int all_left(void *memory, size_t bytes)
 {
-    const struct member *members = memory;
+    const struct member *members = members_in(memory);
     const size_t per_member = sizeof *members + 2 * FLAT_SLOT_BYTES;
     const int count = (int)(bytes / per_member);
 
     for (int i = 0; i < count; i++)
-        if (atomic_load(&members[i].state) != LEFT) /* a broken one may still be in a call */
+        if (atomic_load(&members[i].state) != LEFT)
             return 0;
     return 1;
 }
@@ -134,7 +146,8 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
         flat_free(f);
         return status;
     }
-    f->members = (struct member *)(void *)(mesh->node.base + f->offset);
+    f->head = (struct head *)(void *)(mesh->node.base + f->offset);
+    f->members = members_in(f->head);
     f->slots = mesh->node.base + f->offset + members_bytes(count);
     *flat = f;
     return CT_OK;
@@ -146,10 +159,28 @@ static void ring_all(const struct flat *f)
         node_ring_bell(&f->mesh->node, f->locals[i]);
 }
 
-void flat_break(struct flat *f)
+void flat_break(struct flat *f, const struct breach *breach)
 {
-    atomic_store(&f->members[f->rank].state, BROKEN);
-    ring_all(f);
+    int sound = 0;
+
+    f->members[f->rank].breach = *breach;
+    if (atomic_compare_exchange_strong(&f->head->broken_by, &sound, 1 + f->rank))
+        ring_all(f);
+}
+
+int flat_breach(const struct flat *f, struct breach *breach)
+{
+    const int by = atomic_load_explicit(&f->head->broken_by, memory_order_acquire);
+
+    if (by > 0 && by <= f->size)
+        *breach = f->members[by - 1].breach;
+    return by > 0 && by <= f->size;
+}
+
+static int is_broken(const struct flat *f)
+{
+    return atomic_load_explicit(f->broken, memory_order_relaxed)
+           || atomic_load_explicit(&f->head->broken_by, memory_order_relaxed);
 }
 
 void flat_destroy(struct flat *f)
@@ -195,9 +226,6 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     }
     if (state == LEFT)
         return ct_fail(CT_ERR_PEER, "%s destroyed the group without making this call", name);
-    if (state == BROKEN)
-        return ct_fail(CT_ERR_PEER, "on %s the group is broken (it was aborted, or a call failed)",
-                       name);
     if (node_peer_gone(&f->mesh->node, f->locals[rank]))
         return ct_fail(CT_ERR_PEER, "%s is gone: its process ended", name);
     return CT_OK;
@@ -214,8 +242,8 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
-        if (f->broken && atomic_load_explicit(f->broken, memory_order_relaxed))
-            status = ct_fail(CT_ERR_ABORTED, "the group was aborted");
+        if (is_broken(f))
+            status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
             status = ct_fail(CT_ERR_TIMEOUT, "%s did not come",
                              mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));

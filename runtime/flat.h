@@ -17,6 +17,7 @@
 #ifndef RUNTIME_FLAT_H
 #define RUNTIME_FLAT_H
 
+#include "runtime/breach.h"
 #include "runtime/mesh.h"
 #include "runtime/signature.h"
 
@@ -31,7 +32,11 @@ struct flat;
 ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
                       int64_t deadline, struct flat **flat);
 void flat_destroy(struct flat *flat); /* NULL is fine; says to the others that this rank left */
-void flat_break(struct flat *flat);   /* the others shall not wait for this rank any more */
+
+/* The group is broken: whoever waits in it wakes with CT_ERR_ABORTED, on every rank, and finds
+ * out why by flat_breach(): the first one to break it leaves its words for all. */
+void flat_break(struct flat *flat, const struct breach *breach);
+int flat_breach(const struct flat *flat, struct breach *breach); /* 0: it is sound */
 
 /* Before the first round of a call. */
 void flat_call(struct flat *flat, const struct signature *signature, int64_t deadline,

@@ -98,32 +98,68 @@ ct_status ct_set_timeout(ct_group *group, int timeout_ms)
 
 /* ---- Broken -------------------------------------------------------------- */
 
-ct_status group_break(ct_group *group, ct_status status)
+/* 1: it was sound until now. */
+static int set_breach(ct_group *group, const struct breach *breach)
 {
+    int first;
+
     pthread_mutex_lock(&group->broken_lock);
-    if (atomic_load(&group->broken) == CT_OK) {
-        snprintf(group->broken_why, sizeof group->broken_why, "%s", ct_last_error());
-        atomic_store(&group->broken, (int)status);
+    first = atomic_load(&group->broken) == CT_OK;
+    if (first) {
+        group->breach = *breach;
+        atomic_store(&group->broken, (int)breach_status(group->mesh, breach));
         atomic_store(&group->halted, 1);
     }
     pthread_mutex_unlock(&group->broken_lock);
-    if (group->flat)
-        flat_break(group->flat);
-    bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
+    if (first && group->flat)
+        flat_break(group->flat, breach);
+    if (first)
+        bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
+    return first;
+}
+
+/* From another rank, by message. */
+static void heard_of_breach(void *owner, const struct breach *breach)
+{
+    set_breach(owner, breach);
+}
+
+/* From another rank, by the memory that a group on one host shares. */
+void group_look(ct_group *group)
+{
+    struct breach breach;
+
+    if (group->flat && atomic_load(&group->broken) == CT_OK && flat_breach(group->flat, &breach)
+        && set_breach(group, &breach))
+        channel_break(group->mesh, &group->channel, &breach);
+}
+
+ct_status group_break(ct_group *group, ct_status status)
+{
+    const struct breach breach = breach_here(group->mesh, status);
+
+    if (set_breach(group, &breach))
+        channel_break(group->mesh, &group->channel, &breach);
     return status;
+}
+
+ct_status group_quote(ct_group *group)
+{
+    struct breach breach;
+
+    pthread_mutex_lock(&group->broken_lock);
+    breach = group->breach;
+    pthread_mutex_unlock(&group->broken_lock);
+    return breach_fail(group->mesh, &breach);
 }
 
 ct_status group_check(ct_group *group)
 {
-    const ct_status status = (ct_status)atomic_load(&group->broken);
-    char why[512];
-
-    if (status == CT_OK)
+    group_look(group);
+    if (atomic_load(&group->broken) == CT_OK)
         return CT_OK;
-    pthread_mutex_lock(&group->broken_lock);
-    memcpy(why, group->broken_why, sizeof why);
-    pthread_mutex_unlock(&group->broken_lock);
-    return ct_fail(status, "group %s is broken since: %s", group->name, why);
+    messages_look(group->mesh); /* others may ask what is the matter */
+    return ct_fail_in(group_quote(group), "group %s is broken since: ", group->name);
 }
 
 ct_status ct_abort(ct_group *group)
@@ -239,11 +275,18 @@ static ct_status set_up_member(ct_group *g)
     if (status == CT_OK && on_this_host(g))
         status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
                              deadline_after(g->timeout_ms), &g->flat);
-    if (status == CT_OK)
-        record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
-                    g->timeout_ms);
+    if (status != CT_OK)
+        return status;
+    g->channel = (struct channel){ .id = group_channel(g, 0),
+                                   .ranks = g->ranks,
+                                   .size = g->size,
+                                   .on_breach = heard_of_breach,
+                                   .owner = g };
+    channel_open(g->mesh, &g->channel);
+    record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
+                g->timeout_ms);
     g->traced = trace_group(g->mesh->trace, g->name, g->rank, g->size);
-    return status;
+    return CT_OK;
 }
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name, int timeout_ms,
@@ -324,11 +367,9 @@ void group_destroy(ct_group *group)
     }
     queue_destroy(group->queue);
     record_close(&group->record);
+    if (group->member)
+        channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
     flat_destroy(group->flat);
-    if (group->member) {
-        messages_forget(mesh, group_channel(group, 0));
-        messages_forget(mesh, group_channel(group, 1));
-    }
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

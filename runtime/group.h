@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "runtime/channel.h"
 #include "runtime/combine.h"
 #include "runtime/flat.h"
 #include "runtime/mesh.h"
@@ -52,8 +53,9 @@ struct ct_group {
     _Atomic int halted;             /* broken or lost: no message is waited for any more */
     uint16_t traced;                /* its index in the trace */
     _Atomic int broken;             /* a ct_status, set once; CT_OK: sound */
-    pthread_mutex_t broken_lock;
-    char broken_why[512];
+    pthread_mutex_t broken_lock;    /* over breach; taken last, under the messages' lock too */
+    struct breach breach;
+    struct channel channel; /* of its messages; hears of breaches */
 };
 
 /* channel of the group's messages */
@@ -84,6 +86,8 @@ static inline void group_end(ct_group *group)
 /* A call failed with status: perhaps only because the group was halted meanwhile.  Then it
  * breaks with that cause, which is given back. */
 ct_status group_cause(ct_group *group, ct_status status);
+ct_status group_quote(ct_group *group); /* what broke it, as the current sentence */
+void group_look(ct_group *group);       /* has it broken on another rank of this host? */
 /* mesh->on_loss of a root: what a death means to its groups. */
 void group_lose(void *root, int peer);
 

@@ -97,17 +97,13 @@ ct_status group_begin(ct_group *g, uint64_t seq)
     return group_check(g);
 }
 
+/* A mismatch that this rank found itself it can explain best, and its own limit of time. */
 ct_status group_cause(ct_group *g, ct_status status)
 {
-    if (status != CT_ERR_ABORTED && status != CT_ERR_PEER)
+    if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
         return status;
     if (atomic_load(&g->broken) == CT_OK && atomic_load(&g->lost))
         group_break(g, say_loss(g));
-    if (atomic_load(&g->broken) == CT_OK)
-        return status;
-    status = (ct_status)atomic_load(&g->broken);
-    pthread_mutex_lock(&g->broken_lock);
-    ct_fail(status, "%s", g->broken_why);
-    pthread_mutex_unlock(&g->broken_lock);
-    return status;
+    group_look(g);
+    return atomic_load(&g->broken) == CT_OK ? status : group_quote(g);
 }

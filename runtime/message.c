@@ -5,6 +5,7 @@
  *   large:  sender  OFFER            ->  posted receive, or kept
  *           receiver ACCEPT          ->  sender writes DATA + payload
  *   another call:   receiver REFUSE  ->  both ends fail and name both calls
+ *   broken group:   BREAK            ->  its members; channel.c
  *
  * request.c starts them and waits for them; progress.c moves the bytes and calls
  * message_arrived() and message_landed().  Everything here but the last two runs
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/channel.h"
 #include "runtime/log.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
@@ -194,7 +196,7 @@ void peer_broken(struct mesh *mesh, int peer, const char *why)
         if (out->request)
             request_finish(mesh, out->request, CT_ERR_PEER, reason);
         else
-            free(out);
+            outgoing_free(m, out);
     }
     for (struct request *r = m->active, *next; r; r = next) {
         next = r->next;
@@ -210,6 +212,18 @@ void keep(struct mesh *mesh, struct unexpected *message)
     message->next = NULL;
     *mesh->messages->unexpected_end = message;
     mesh->messages->unexpected_end = &message->next;
+}
+
+void unexpected_remove(struct messages *m, struct unexpected *message)
+{
+    struct unexpected **link = &m->unexpected;
+
+    while (*link != message)
+        link = &(*link)->next;
+    *link = message->next;
+    if (!*link)
+        m->unexpected_end = link;
+    free(message);
 }
 
 void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
@@ -273,6 +287,18 @@ static struct request *offered(struct mesh *mesh, uint64_t id, int to)
     return out && out->frame.kind == FRAME_OFFER && out->written == sizeof out->frame ? send : NULL;
 }
 
+static void arrived_break(struct stream *stream)
+{
+    const struct frame *frame = &stream->head.frame;
+
+    stream->left = frame->bytes <= EAGER_BYTES ? frame->bytes : 0;
+    stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
+    if (!stream->unexpected)
+        return; /* we will find out when it leaves */
+    *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
+    stream->into = stream->unexpected->data;
+}
+
 static void arrived_accept(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct request *send = offered(mesh, frame->id, from);
@@ -298,9 +324,11 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
     switch (frame->kind) {
     case FRAME_EAGER:
         arrived_eager(mesh, stream);
+        answer_breach(mesh, frame, stream->peer);
         break;
     case FRAME_OFFER:
         arrived_offer(mesh, stream);
+        answer_breach(mesh, frame, stream->peer);
         break;
     case FRAME_ACCEPT:
         arrived_accept(mesh, frame, stream->peer);
@@ -318,6 +346,9 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
         if (request)
             finish_mismatch(mesh, request, stream->peer, &frame->signature);
         break;
+    case FRAME_BREAK:
+        arrived_break(stream);
+        break;
     default:
         break; /* a later version's: nothing of ours depends on it */
     }
@@ -333,6 +364,8 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     stream->into = NULL;
     if (request) {
         request_finish(mesh, request, CT_OK, "");
+    } else if (message && message->frame.kind == FRAME_BREAK) {
+        breach_arrived(mesh, message);
     } else if (message) {
         struct request *late = take_posted(mesh, &message->frame, message->from);
 
@@ -350,27 +383,6 @@ void message_landed(struct mesh *mesh, struct stream *stream)
 }
 
 /* ---- Life ---------------------------------------------------------------- */
-
-void messages_forget(struct mesh *mesh, uint64_t channel)
-{
-    struct messages *m = mesh->messages;
-
-    pthread_mutex_lock(&m->lock);
-    for (struct unexpected **link = &m->unexpected; *link;) {
-        struct unexpected *message = *link;
-
-        if (message->frame.channel != channel || message->sender) {
-            link = &message->next;
-            continue;
-        }
-        *link = message->next;
-        free(message);
-    }
-    m->unexpected_end = &m->unexpected;
-    while (*m->unexpected_end)
-        m->unexpected_end = &(*m->unexpected_end)->next;
-    pthread_mutex_unlock(&m->lock);
-}
 
 ct_status messages_create(struct mesh *mesh)
 {

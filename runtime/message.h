@@ -21,7 +21,8 @@ enum frame_kind {
     FRAME_OFFER,     /* "I have so many bytes for you" */
     FRAME_ACCEPT,    /* "send them" */
     FRAME_DATA,      /* header, payload of an accepted offer */
-    FRAME_REFUSE     /* "I make another call than you"; its signature says which */
+    FRAME_REFUSE,    /* "I make another call than you"; its signature says which */
+    FRAME_BREAK      /* "the group is broken": status, on which rank first, payload: its words */
 };
 
 struct frame {
@@ -31,9 +32,10 @@ struct frame {
     uint64_t channel; /* one per group and purpose */
     int32_t tag;
     uint32_t reserved2;
-    uint64_t bytes; /* of the whole message */
-    uint64_t id; /* offer: the sender's request; accept, refuse: the same; data: the receiver's */
-    uint64_t answer; /* accept: the receiver's request */
+    uint64_t bytes;  /* of the whole message */
+    uint64_t id;     /* offer: the sender's request; accept, refuse: the same; data: the receiver's;
+                        break: the rank on which it broke first */
+    uint64_t answer; /* accept: the receiver's request; break: minus the status */
     struct signature signature;
 };
 
@@ -45,6 +47,7 @@ struct outgoing {
     struct frame frame;
     const void *payload;
     size_t bytes, written;   /* payload's; of frame and payload together */
+    int background;          /* counted in messages->background */
     struct request *request; /* NULL: nobody's, freed when written */
 };
 
@@ -85,8 +88,9 @@ void request_cancel(struct mesh *mesh, struct request *request);
 /* Is a receive from ourselves posted that a send to ourselves would match? */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Forgets what came for a group that is no more. */
-void messages_forget(struct mesh *mesh, uint64_t channel);
+/* Takes up what has arrived, without waiting: who only sends would not hear that its group broke.
+ */
+void messages_look(struct mesh *mesh);
 
 ct_status messages_create(struct mesh *mesh);
 void messages_destroy(struct mesh *mesh);

@@ -49,6 +49,8 @@ struct wire {
     char why[160];
 };
 
+struct channel; /* channel.h */
+
 struct messages {
     pthread_mutex_t lock; /* over all of this */
     struct wire *wires;   /* [mesh->size] */
@@ -56,13 +58,15 @@ struct messages {
     struct request *posted; /* receives without a message, oldest first */
     struct request *active; /* receives being filled, sends not yet gone */
     struct unexpected *unexpected, **unexpected_end;
+    struct channel *channels; /* of the groups there are */
+    int broken_channels;
     uint64_t next_id;
     int strangers;
     int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;
-    int background;      /* requests */
+    int background;      /* requests, and frames of nobody's that others wait for */
     _Atomic int waiting; /* threads in request_wait() */
     pthread_cond_t needed;
 };
@@ -75,6 +79,7 @@ int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs);
 void keep(struct mesh *mesh, struct unexpected *message);
+void unexpected_remove(struct messages *m, struct unexpected *message); /* and frees it */
 void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
 void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
@@ -88,6 +93,9 @@ void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it f
 
 /* progress.c, under the lock */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
+/* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
+void outgoing_free(struct messages *m, struct outgoing *out);
 void progress(struct mesh *mesh);
 ct_status progress_setup(struct mesh *mesh); /* streams of the ranks we share memory with */
 void progress_done(struct mesh *mesh);

@@ -104,10 +104,16 @@ static int write_one(struct link *link, struct outgoing *out)
     return 1;
 }
 
+void outgoing_free(struct messages *m, struct outgoing *out)
+{
+    m->background -= out->background;
+    free(out);
+}
+
 static void written(struct mesh *mesh, struct outgoing *out)
 {
     if (!out->request)
-        free(out);
+        outgoing_free(mesh->messages, out);
     else if (out->frame.kind != FRAME_OFFER) /* an offered one waits to be accepted */
         request_finish(mesh, out->request, CT_OK, "");
 }
@@ -148,6 +154,17 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         peer_broken(mesh, peer, wire->why);
     else
         flush(mesh, peer);
+}
+
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct messages *m = mesh->messages;
+
+    out->background = 1;
+    m->background++;
+    send_out(mesh, peer, out);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        background_needed(mesh);
 }
 
 /* ---- In ------------------------------------------------------------------ */
@@ -303,23 +320,30 @@ static void close_oldest_stranger(struct mesh *mesh)
         stream_close(mesh, oldest, "it said nothing");
 }
 
-static void accept_peers(struct mesh *mesh)
+static int accept_peer(struct mesh *mesh)
 {
     struct link *link;
     const int fd = accept4(mesh->listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (fd < 0)
-        return;
+        return 0;
     if (mesh->messages->strangers >= STRANGERS)
         close_oldest_stranger(mesh);
     if (!(link = link_tcp_accepted(fd))) {
         close(fd);
-        return;
+        return 1;
     }
     if (!stream_open(mesh, link, -1))
         link->ops->close(link);
     else
         mesh->messages->strangers++;
+    return 1;
+}
+
+static void accept_peers(struct mesh *mesh)
+{
+    for (int i = 0; i < STRANGERS && accept_peer(mesh); i++)
+        ;
 }
 
 /* ---- All ----------------------------------------------------------------- */

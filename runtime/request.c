@@ -151,21 +151,34 @@ void request_in_background(struct mesh *mesh, struct request *request)
 
 static void forget_sender(struct messages *m, const struct request *send)
 {
-    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
-        struct unexpected *message = *link;
-
-        if (message->sender != send)
-            continue;
-        *link = message->next;
-        if (!*link)
-            m->unexpected_end = link;
-        free(message);
-        return;
-    }
+    for (struct unexpected *message = m->unexpected; message; message = message->next)
+        if (message->sender == send) {
+            unexpected_remove(m, message);
+            return;
+        }
 }
 
-/* A send that has begun to be written can't be taken back: the peer would read
- * what follows as its rest.  Nothing can be sent to that peer any more. */
+/* A send that has begun to be written can't be taken back: the peer would read what follows
+ * as its rest.  So the rest is copied, and nobody's from now on; the peer gets it. */
+static int leave_behind(struct messages *m, struct outgoing **place, struct wire *wire)
+{
+    struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
+    const size_t sent = out->written > sizeof out->frame ? out->written - sizeof out->frame : 0;
+
+    if (!rest)
+        return 0;
+    *rest = *out;
+    rest->request = NULL;
+    rest->payload = rest + 1;
+    rest->background = 1;
+    m->background++;
+    memcpy((char *)(rest + 1) + sent, (const char *)out->payload + sent, out->bytes - sent);
+    *place = rest;
+    if (wire->last == out)
+        wire->last = rest;
+    return 1;
+}
+
 static void cancel_locked(struct mesh *mesh, struct request *request)
 {
     struct messages *m = mesh->messages;
@@ -181,10 +194,12 @@ static void cancel_locked(struct mesh *mesh, struct request *request)
              last = *link, link = &(*link)->next) {
             if (*link != &request->out)
                 continue;
-            if (request->out.written > 0) {
+            if (request->out.written > 0 && !leave_behind(m, link, wire)) {
                 peer_broken(mesh, request->peer, "a send to it was given up half way");
                 return;
             }
+            if (request->out.written > 0)
+                break;
             *link = request->out.next;
             if (!*link)
                 wire->last = last;
@@ -196,9 +211,13 @@ static void cancel_locked(struct mesh *mesh, struct request *request)
 
 void request_cancel(struct mesh *mesh, struct request *request)
 {
-    pthread_mutex_lock(&mesh->messages->lock);
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
     cancel_locked(mesh, request);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
 }
 
 int request_test(struct mesh *mesh, struct request *request)
@@ -208,6 +227,14 @@ int request_test(struct mesh *mesh, struct request *request)
         pthread_mutex_unlock(&mesh->messages->lock);
     }
     return atomic_load(&request->done);
+}
+
+void messages_look(struct mesh *mesh)
+{
+    if (pthread_mutex_trylock(&mesh->messages->lock) == 0) { /* who holds it looks */
+        progress(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
 }
 
 /* A sleep passed without a sign of life from the one we wait for. */

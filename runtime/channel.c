@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* channel.c - telling the other members that a group is broken, and hearing it. */
+#include "runtime/channel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/messages.h"
+
+#define BREAK_TAG (-1) /* no receive has it: a breach may lie among the unexpected messages */
+#define KEPT_BREACHES 64
+#define LOOKS_FOR_NEWCOMERS 3 /* accept; hello; what follows it */
+
+static struct channel *find(const struct messages *m, uint64_t id)
+{
+    struct channel *channel = m->channels;
+
+    while (channel && channel->id != (id & ~(uint64_t)1))
+        channel = channel->next;
+    return channel;
+}
+
+/* ---- Telling --------------------------------------------------------------- */
+
+static void tell(struct mesh *mesh, const struct channel *channel, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const size_t length = strlen(channel->breach.words);
+    struct outgoing *out;
+
+    if (peer == mesh->rank || !wire->out || wire->broken || wire->gone)
+        return;
+    if (!(out = calloc(1, sizeof *out + length)))
+        return; /* it will find out when we leave */
+    memcpy(out + 1, channel->breach.words, length);
+    out->payload = out + 1;
+    out->bytes = length;
+    out->frame = (struct frame){ .magic = FRAME_MAGIC,
+                                 .kind = FRAME_BREAK,
+                                 .channel = channel->id,
+                                 .tag = BREAK_TAG,
+                                 .bytes = length,
+                                 .id = (uint64_t)channel->breach.rank,
+                                 .answer = (uint64_t)-channel->breach.status };
+    send_out_alone(mesh, peer, out);
+}
+
+static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    channel->broken = 1;
+    channel->breach = *breach;
+    mesh->messages->broken_channels++;
+    for (int i = 0; i < channel->size; i++)
+        if (channel->ranks[i] != breach->rank)
+            tell(mesh, channel, channel->ranks[i]);
+}
+
+/* Who asked us something over a connection that lies with the listener still shall hear it too. */
+void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    struct messages *m = mesh->messages;
+    char sentence[1024];
+
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->broken; i++)
+        progress(mesh);
+    if (!channel->broken)
+        set_broken(mesh, channel, breach);
+    pthread_mutex_unlock(&m->lock);
+    ct_fail((ct_status)breach->status, "%s", sentence);
+}
+
+void answer_breach(struct mesh *mesh, const struct frame *frame, int from)
+{
+    const struct channel *channel =
+        mesh->messages->broken_channels > 0 ? find(mesh->messages, frame->channel) : NULL;
+
+    if (channel && channel->broken)
+        tell(mesh, channel, from);
+}
+
+/* ---- Hearing ---------------------------------------------------------------- */
+
+/* What a peer sent is read with care: it may be of another version. */
+static struct breach read_breach(const struct mesh *mesh, const struct unexpected *message)
+{
+    const struct frame *frame = &message->frame;
+    struct breach breach = { .status = CT_ERR_PEER, .rank = message->from };
+
+    if (frame->id < (uint64_t)mesh->size)
+        breach.rank = (int32_t)frame->id;
+    if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
+        breach.status = -(int32_t)frame->answer;
+    snprintf(breach.words, sizeof breach.words, "%.*s", (int)message->got,
+             (const char *)message->data);
+    return breach;
+}
+
+static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
+{
+    const struct breach breach = read_breach(mesh, message);
+
+    if (channel->broken)
+        return;
+    channel->on_breach(channel->owner, &breach);
+    set_broken(mesh, channel, &breach);
+}
+
+/* Of a group that this rank has yet to make, or has destroyed: who knows.  The oldest goes. */
+static void keep_breach(struct mesh *mesh, struct unexpected *message)
+{
+    struct unexpected *oldest = NULL;
+    int kept = 0;
+
+    for (struct unexpected *u = mesh->messages->unexpected; u; u = u->next)
+        if (u->frame.kind == FRAME_BREAK) {
+            if (!oldest)
+                oldest = u;
+            kept++;
+        }
+    if (kept >= KEPT_BREACHES)
+        unexpected_remove(mesh->messages, oldest);
+    keep(mesh, message);
+}
+
+void breach_arrived(struct mesh *mesh, struct unexpected *message)
+{
+    struct channel *channel = find(mesh->messages, message->frame.channel);
+
+    if (!channel) {
+        keep_breach(mesh, message);
+        return;
+    }
+    hear(mesh, channel, message);
+    free(message);
+}
+
+/* ---- Life -------------------------------------------------------------------- */
+
+void channel_open(struct mesh *mesh, struct channel *channel)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    channel->next = m->channels;
+    m->channels = channel;
+    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+        next = u->next;
+        if (u->frame.kind == FRAME_BREAK && u->frame.channel == channel->id) {
+            hear(mesh, channel, u);
+            unexpected_remove(m, u);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+void channel_close(struct mesh *mesh, struct channel *channel)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct channel **link = &m->channels; *link; link = &(*link)->next)
+        if (*link == channel) {
+            *link = channel->next;
+            m->broken_channels -= channel->broken;
+            break;
+        }
+    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+        next = u->next;
+        if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)
+            unexpected_remove(m, u);
+    }
+    pthread_mutex_unlock(&m->lock);
+}

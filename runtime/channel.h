@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* channel.h - a group as its messages see it: who is in it, and whether it is broken.
+ *
+ * When it breaks on one rank, that rank tells the members it has an open wire to
+ * (FRAME_BREAK), and each of them tells on, once.  So the news floods along the wires
+ * that the group's calls have used: whoever waits for a message of the group hears it from
+ * the one it waits for, or from somebody nearer.  No connection is opened for it. */
+#ifndef RUNTIME_CHANNEL_H
+#define RUNTIME_CHANNEL_H
+
+#include "runtime/breach.h"
+#include "runtime/message.h"
+
+struct channel {
+    struct channel *next;
+    uint64_t id;      /* even: of collectives; id + 1: of point-to-point */
+    const int *ranks; /* members, in the mesh */
+    int size;
+    /* It broke on another rank.  Called under the messages' lock: it may neither wait nor send. */
+    void (*on_breach)(void *owner, const struct breach *breach);
+    void *owner;
+    int broken; /* told to the others */
+    struct breach breach;
+};
+
+/* The memory is the caller's until it is closed.  A breach that came before is heard at once. */
+void channel_open(struct mesh *mesh, struct channel *channel);
+void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its messages too */
+
+/* It broke here.  The current sentence stays. */
+void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach);
+
+/* Under the lock: for message.c. */
+struct unexpected;
+void breach_arrived(struct mesh *mesh, struct unexpected *message); /* takes it over */
+/* A message for a group that is broken here: its sender does not know yet. */
+void answer_breach(struct mesh *mesh, const struct frame *frame, int from);
+
+#endif

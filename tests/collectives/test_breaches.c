@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_breaches.c - a group that breaks on one rank is broken on all, in that rank's words.
+ *
+ * Sentences are compared whole, save process and host: they are what the user has. */
+#include "tests/collectives/marks.h"
+
+#include <pthread.h>
+
+/* ct_last_error() without its "(pid 12 on host)". */
+static const char *sentence(char *text, size_t size)
+{
+    const char *from = ct_last_error();
+    size_t used = 0;
+
+    while (*from && used + 1 < size) {
+        const char *end = strncmp(from, " (pid ", 6) ? NULL : strchr(from, ')');
+
+        if (end)
+            from = end + 1;
+        else
+            text[used++] = *from++;
+    }
+    text[used] = 0;
+    return text;
+}
+
+#define EXPECT_SENTENCE(call, wanted, words) \
+    expect_sentence((call), (wanted), (words), #call, __FILE__, __LINE__)
+
+static void expect_sentence(ct_status status, ct_status wanted, const char *words, const char *what,
+                            const char *file, int line)
+{
+    char text[1024];
+
+    if (status != wanted)
+        expect_fails(file, line, "%s: %s instead of %s; %s", what, ct_strerror(status),
+                     ct_strerror(wanted), ct_last_error());
+    else if (strcmp(sentence(text, sizeof text), words))
+        expect_fails(file, line, "%s:\n  got    %s\n  wanted %s", what, text, words);
+}
+
+/* ---- Mismatches ------------------------------------------------------------- */
+
+#define FIVE_FOR_FOUR                                                                    \
+    "broadcast #1 (5 i32, root 0) on group created, rank 1: rank 0 makes another call: " \
+    "broadcast #1 (4 i32, root 0) there, broadcast #1 (5 i32, root 0) here"
+
+/* Its part was over when rank 1 found out. */
+static void root_that_only_sent(ct_group *group, void *arg)
+{
+    int32_t values[5] = { 0 };
+
+    (void)arg;
+    if (ct_rank(group) == 1) {
+        EXPECT_SENTENCE(ct_broadcast(group, values, 5, CT_I32, 0, NULL), CT_ERR_MISMATCH,
+                        FIVE_FOR_FOUR);
+        mark("found", 1);
+        await("learned", 0);
+        return;
+    }
+    EXPECT_OK(ct_broadcast(group, values, 4, CT_I32, 0, NULL));
+    await("found", 1);
+    EXPECT_SENTENCE(ct_broadcast(group, values, 4, CT_I32, 0, NULL), CT_ERR_MISMATCH,
+                    "group created is broken since: on rank 1 the group is broken: " FIVE_FOR_FOUR);
+    EXPECT_SENTENCE(ct_send(group, values, 1, CT_I32, 1, 0), CT_ERR_MISMATCH,
+                    "group created is broken since: on rank 1 the group is broken: " FIVE_FOR_FOUR);
+    mark("learned", 0);
+}
+
+static void a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call(void **state)
+{
+    (void)state;
+    run_ranks(2, root_that_only_sent, NULL);
+}
+
+/* The last leaf of the tree finds out; the root hears it from those between. */
+static void far_from_the_leaf(ct_group *group, void *arg)
+{
+    const int odd = ct_rank(group) == 3;
+    int32_t values[5] = { 0 };
+
+    (void)arg;
+    if (odd)
+        EXPECT_ERROR(ct_broadcast(group, values, 5, CT_I32, 0, NULL), CT_ERR_MISMATCH,
+                     "broadcast #1|another call|4 i32|5 i32");
+    else if (ct_broadcast(group, values, 4, CT_I32, 0, NULL) == CT_OK)
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broadcast #1|4 i32|5 i32");
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broken|4 i32|5 i32");
+    all_marked(group, "learned");
+}
+
+static void a_mismatch_is_told_from_rank_to_rank(void **state)
+{
+    (void)state;
+    run_ranks(4, far_from_the_leaf, NULL);
+}
+
+/* ---- Aborts ------------------------------------------------------------------- */
+
+enum waits { IN_BARRIER, IN_WORK, IN_RECV, IN_IRECV, WAITS };
+
+static const char *const aborted[WAITS] = {
+    "barrier #2 on group created, rank %d: on rank 0 the group is broken: ct_abort() was called on "
+    "group created",
+    "all_reduce #2 (1 i32, sum) on group created, rank %d: on rank 0 the group is broken: "
+    "ct_abort() was called on group created",
+    "recv on group created: on rank 0 the group is broken: ct_abort() was called on group created",
+    "irecv on group created: on rank 0 the group is broken: ct_abort() was called on group created",
+};
+
+static ct_status wait_in(ct_group *group, enum waits where)
+{
+    int32_t value = 1;
+    ct_work *work = NULL;
+
+    if (where == IN_BARRIER)
+        return ct_barrier(group, NULL);
+    if (where == IN_WORK)
+        EXPECT_OK(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, &work));
+    else if (where == IN_RECV)
+        return ct_recv(group, &value, 1, CT_I32, 0, 0, NULL);
+    else
+        EXPECT_OK(ct_irecv(group, &value, 1, CT_I32, 0, 0, &work));
+    return ct_wait(work);
+}
+
+static void abort_of_rank_0(ct_group *group, void *arg)
+{
+    const enum waits where = *(const enum waits *)arg;
+    char words[256];
+
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        nap(20); /* most of them wait by now; the others find it broken */
+        EXPECT_OK(ct_abort(group));
+        EXPECT_SENTENCE(ct_barrier(group, NULL), CT_ERR_ABORTED,
+                        "group created is broken since: ct_abort() was called on group created");
+    } else {
+        const ct_status status = wait_in(group, where);
+
+        snprintf(words, sizeof words, aborted[where], ct_rank(group));
+        if (strncmp(ct_last_error(), "group created is broken", 23))
+            EXPECT_SENTENCE(status, CT_ERR_PEER, words);
+        EXPECT_SENTENCE(ct_barrier(group, NULL), CT_ERR_PEER,
+                        "group created is broken since: on rank 0 the group is broken: ct_abort() "
+                        "was called on group created");
+    }
+    all_marked(group, "aborted");
+}
+
+static void an_abort_of_one_rank_wakes_all_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WAITS; i++) {
+        enum waits where = (enum waits)i;
+
+        run_ranks(2, abort_of_rank_0, &where);
+        run_ranks(4, abort_of_rank_0, &where);
+    }
+}
+
+/* The last rank comes late; only rank 0 is in a hurry.  What it sent before may be all that the
+ * last one needs of it. */
+static void hurry(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group), last = ct_size(group) - 1;
+    int32_t value = 1;
+    ct_status status;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (me == 0)
+        EXPECT_OK(ct_set_timeout(group, 150));
+    if (me == last)
+        await("late", 0);
+    status = ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL);
+    if (me != last || status != CT_OK)
+        EXPECT_ERROR(status, me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
+                     me == 0 ? "all_reduce #2|gave up after|150 ms"
+                             : "on rank 0|group is broken: all_reduce #2|gave up after|150 ms");
+    mark("late", me);
+    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
+                 "broken|all_reduce #2|gave up after|150 ms");
+    all_marked(group, "told");
+}
+
+static void a_timeout_of_one_rank_ends_the_wait_of_the_others(void **state)
+{
+    (void)state;
+    run_ranks(2, hurry, NULL);
+    run_ranks(4, hurry, NULL);
+}
+
+/* ---- What stays whole ------------------------------------------------------------ */
+
+enum { MANY = 8 << 20 };
+
+/* The rest of a message that was given up half way must not stand in the way of others. */
+static void half_a_message(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group), both[2] = { 0, 1 };
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    int32_t *values = calloc(MANY, sizeof *values), sum = 1;
+    ct_group *other;
+    ct_work *work;
+
+    (void)arg;
+    options.parent = group;
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &other));
+    if (me == 0) {
+        EXPECT_OK(ct_isend(group, values, MANY, CT_I32, 1, 0, &work));
+        const int on_its_way = ct_wait_for(work, 3) == CT_ERR_TIMEOUT;
+
+        EXPECT_OK(ct_abort(group));
+        if (on_its_way)
+            ct_wait(work);
+    } else {
+        EXPECT_OK(ct_irecv(group, values, MANY, CT_I32, 0, 0, &work));
+        ct_wait(work);
+    }
+    for (int i = 0; i < 10; i++)
+        EXPECT_OK(ct_all_reduce(other, &sum, &sum, 1, CT_I32, CT_SUM, NULL));
+    EXPECT(sum == 1024);
+    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_ABORTED : CT_ERR_PEER, "ct_abort()");
+    EXPECT_OK(ct_barrier(other, NULL));
+    ct_destroy_process_group(other);
+    free(values);
+}
+
+static void another_group_of_the_same_ranks_goes_on(void **state)
+{
+    (void)state;
+    run_ranks(2, half_a_message, NULL);
+}
+
+/* Rank 1 makes it when rank 0 has broken it already. */
+static void broken_before_it_was_made(ct_group *group, void *arg)
+{
+    const int both[2] = { 0, 1 };
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *early;
+
+    (void)arg;
+    options.parent = group;
+    options.local_sync = 1;
+    options.name = "early";
+    EXPECT_OK(ct_barrier(group, NULL)); /* opens the wires */
+    if (ct_rank(group) == 1)
+        await("broken", 0);
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &early));
+    if (ct_rank(group) == 0) {
+        EXPECT_OK(ct_abort(early));
+        mark("broken", 0);
+    } else {
+        EXPECT_ERROR(ct_barrier(early, NULL), CT_ERR_PEER,
+                     "on rank 0|the group is broken: ct_abort() was called on group early");
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    ct_destroy_process_group(early);
+}
+
+static void a_group_may_be_broken_before_it_is_made(void **state)
+{
+    (void)state;
+    run_ranks(2, broken_before_it_was_made, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
+        cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
+        cmocka_unit_test(an_abort_of_one_rank_wakes_all_others),
+        cmocka_unit_test(a_timeout_of_one_rank_ends_the_wait_of_the_others),
+        cmocka_unit_test(another_group_of_the_same_ranks_goes_on),
+        cmocka_unit_test(a_group_may_be_broken_before_it_is_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
