@@ -6,9 +6,9 @@
 
 #include "runtime/mesh.h"
 
-struct breach breach_here(const struct mesh *mesh, ct_status status)
+struct breach breach_here(const struct mesh *mesh, ct_status status, uint64_t seq)
 {
-    struct breach breach = { .status = status, .rank = mesh->rank };
+    struct breach breach = { .seq = seq, .status = status, .rank = mesh->rank };
 
     snprintf(breach.words, sizeof breach.words, "%s", ct_last_error());
     return breach;

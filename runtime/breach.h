@@ -15,13 +15,14 @@
 struct mesh;
 
 struct breach {
+    uint64_t seq;   /* the call that it broke in: earlier ones can still succeed; 0: all at once */
     int32_t status; /* on that rank */
     int32_t rank;   /* which, in the mesh */
     char words[BREACH_WORDS];
 };
 
 /* The current sentence, of this rank. */
-struct breach breach_here(const struct mesh *mesh, ct_status status);
+struct breach breach_here(const struct mesh *mesh, ct_status status, uint64_t seq);
 
 /* What it is on this rank; breach_fail() also makes it the current sentence. */
 ct_status breach_status(const struct mesh *mesh, const struct breach *breach);

@@ -42,15 +42,16 @@ static void tell(struct mesh *mesh, const struct channel *channel, int peer)
                                  .tag = BREAK_TAG,
                                  .bytes = length,
                                  .id = (uint64_t)channel->breach.rank,
-                                 .answer = (uint64_t)-channel->breach.status };
+                                 .answer = (uint64_t)-channel->breach.status,
+                                 .signature.seq = channel->breach.seq };
     send_out_alone(mesh, peer, out);
 }
 
 static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
 {
+    mesh->messages->broken_channels += !channel->broken;
     channel->broken = 1;
     channel->breach = *breach;
-    mesh->messages->broken_channels++;
     for (int i = 0; i < channel->size; i++)
         if (channel->ranks[i] != breach->rank)
             tell(mesh, channel, channel->ranks[i]);
@@ -66,7 +67,7 @@ void channel_break(struct mesh *mesh, struct channel *channel, const struct brea
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->broken; i++)
         progress(mesh);
-    if (!channel->broken)
+    if (!channel->broken || breach->seq < channel->breach.seq)
         set_broken(mesh, channel, breach);
     pthread_mutex_unlock(&m->lock);
     ct_fail((ct_status)breach->status, "%s", sentence);
@@ -87,7 +88,9 @@ void answer_breach(struct mesh *mesh, const struct frame *frame, int from)
 static struct breach read_breach(const struct mesh *mesh, const struct unexpected *message)
 {
     const struct frame *frame = &message->frame;
-    struct breach breach = { .status = CT_ERR_PEER, .rank = message->from };
+    struct breach breach = { .seq = frame->signature.seq,
+                             .status = CT_ERR_PEER,
+                             .rank = message->from };
 
     if (frame->id < (uint64_t)mesh->size)
         breach.rank = (int32_t)frame->id;
@@ -102,7 +105,7 @@ static void hear(struct mesh *mesh, struct channel *channel, const struct unexpe
 {
     const struct breach breach = read_breach(mesh, message);
 
-    if (channel->broken)
+    if (channel->broken && channel->breach.seq <= breach.seq)
         return;
     channel->on_breach(channel->owner, &breach);
     set_broken(mesh, channel, &breach);

@@ -38,7 +38,8 @@ struct member {
 
 /* What lies in front of the members. */
 struct head {
-    _Alignas(CACHE_PAIR) _Atomic int broken_by; /* 1 + the first rank to break it; 0: sound */
+    /* Who broke it in the earliest call: that call's number, and 1 + the rank; 0: it is sound. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t broken_by;
 };
 
 struct flat {
@@ -159,28 +160,39 @@ static void ring_all(const struct flat *f)
         node_ring_bell(&f->mesh->node, f->locals[i]);
 }
 
+#define BREAKER_BITS 20
+
 void flat_break(struct flat *f, const struct breach *breach)
 {
-    int sound = 0;
+    const uint64_t mine = breach->seq << BREAKER_BITS | (uint64_t)(1 + f->rank);
+    uint64_t by = atomic_load(&f->head->broken_by);
 
     f->members[f->rank].breach = *breach;
-    if (atomic_compare_exchange_strong(&f->head->broken_by, &sound, 1 + f->rank))
-        ring_all(f);
+    while (by == 0 || breach->seq < by >> BREAKER_BITS)
+        if (atomic_compare_exchange_weak(&f->head->broken_by, &by, mine)) {
+            ring_all(f);
+            return;
+        }
 }
 
 int flat_breach(const struct flat *f, struct breach *breach)
 {
-    const int by = atomic_load_explicit(&f->head->broken_by, memory_order_acquire);
+    const uint64_t by = atomic_load_explicit(&f->head->broken_by, memory_order_acquire);
+    const int rank = (int)(by & ((1u << BREAKER_BITS) - 1)) - 1;
 
-    if (by > 0 && by <= f->size)
-        *breach = f->members[by - 1].breach;
-    return by > 0 && by <= f->size;
+    if (rank < 0 || rank >= f->size)
+        return 0;
+    *breach = f->members[rank].breach;
+    return 1;
 }
 
+/* A rank that failed in a later call has done its part of this one. */
 static int is_broken(const struct flat *f)
 {
+    const uint64_t by = atomic_load_explicit(&f->head->broken_by, memory_order_relaxed);
+
     return atomic_load_explicit(f->broken, memory_order_relaxed)
-           || atomic_load_explicit(&f->head->broken_by, memory_order_relaxed);
+           || (by != 0 && by >> BREAKER_BITS <= f->signature.seq);
 }
 
 void flat_destroy(struct flat *f)

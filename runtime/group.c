@@ -98,24 +98,51 @@ ct_status ct_set_timeout(ct_group *group, int timeout_ms)
 
 /* ---- Broken -------------------------------------------------------------- */
 
+/* Under broken_lock.  A breach in a call that this rank has not begun waits until it does. */
+static int set_now_or_later(ct_group *group, const struct breach *breach)
+{
+    const uint64_t later = atomic_load(&group->later);
+
+    if (atomic_load(&group->broken) != CT_OK)
+        return 0;
+    if (breach->seq > atomic_load(&group->begun)) {
+        if (later == 0 || breach->seq < later)
+            group->breach = *breach;
+        atomic_store(&group->later, group->breach.seq);
+        if (breach->seq > atomic_load(&group->begun)) { /* it did not begin meanwhile */
+            atomic_store(&group->halted, 1);
+            return later == 0;
+        }
+    } else {
+        group->breach = *breach;
+    }
+    atomic_store(&group->broken, (int)breach_status(group->mesh, &group->breach));
+    atomic_store(&group->halted, 1);
+    return 1;
+}
+
 /* 1: it was sound until now. */
 static int set_breach(ct_group *group, const struct breach *breach)
 {
     int first;
 
     pthread_mutex_lock(&group->broken_lock);
-    first = atomic_load(&group->broken) == CT_OK;
-    if (first) {
-        group->breach = *breach;
-        atomic_store(&group->broken, (int)breach_status(group->mesh, breach));
-        atomic_store(&group->halted, 1);
-    }
+    first = set_now_or_later(group, breach);
     pthread_mutex_unlock(&group->broken_lock);
     if (first && group->flat)
         flat_break(group->flat, breach);
     if (first)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
     return first;
+}
+
+/* A call begins that comes after what broke the group elsewhere. */
+void group_break_later(ct_group *group)
+{
+    pthread_mutex_lock(&group->broken_lock);
+    if (atomic_load(&group->broken) == CT_OK)
+        atomic_store(&group->broken, (int)breach_status(group->mesh, &group->breach));
+    pthread_mutex_unlock(&group->broken_lock);
 }
 
 /* From another rank, by message. */
@@ -134,13 +161,20 @@ void group_look(ct_group *group)
         channel_break(group->mesh, &group->channel, &breach);
 }
 
-ct_status group_break(ct_group *group, ct_status status)
+ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq)
 {
-    const struct breach breach = breach_here(group->mesh, status);
+    const struct breach breach = breach_here(group->mesh, status, seq);
 
     if (set_breach(group, &breach))
         channel_break(group->mesh, &group->channel, &breach);
     return status;
+}
+
+ct_status group_break(ct_group *group, ct_status status)
+{
+    const uint64_t running = atomic_load(&group->running);
+
+    return group_break_at(group, status, running ? running : group->seq);
 }
 
 ct_status group_quote(ct_group *group)
@@ -170,7 +204,7 @@ ct_status ct_abort(ct_group *group)
     if (status != CT_OK)
         return status;
     ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
-    group_break(g, CT_ERR_ABORTED);
+    group_break_at(g, CT_ERR_ABORTED, 0);
     return CT_OK;
 }
 

@@ -48,6 +48,8 @@ struct ct_group {
     struct queue *queue;            /* of asynchronous calls; NULL: none yet */
     struct record record;           /* its line in the control page */
     _Atomic uint64_t running;       /* number of the call that is being run; 0: none */
+    _Atomic uint64_t begun;         /* the last number that ever ran */
+    _Atomic uint64_t later;         /* in this call the group broke elsewhere; 0: it did not */
     _Atomic int lost;               /* 1 + group rank of a member that died; 0: none */
     _Atomic uint64_t lost_after;    /* the last call that it had finished */
     _Atomic int halted;             /* broken or lost: no message is waited for any more */
@@ -72,9 +74,12 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
                             ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
-/* Breaks the group with the current sentence, unless it is broken already; gives status back. */
+/* Breaks the group with the current sentence, unless it is broken already; gives status back.
+ * The others can still finish the calls before the one that is being run, or before seq. */
 ct_status group_break(ct_group *group, ct_status status);
-ct_status group_check(ct_group *group); /* CT_OK, or what broke it */
+ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq);
+void group_break_later(ct_group *group); /* with the breach that waited for this call */
+ct_status group_check(ct_group *group);  /* CT_OK, or what broke it */
 
 /* A call begins: takes up the news, and fails at once in a group that has lost a member which
  * had not finished it.  seq 0: a message, which needs only its peer.  loss.c */

@@ -68,7 +68,7 @@ static void lose(ct_group *g, int member)
     atomic_store(&g->halted, 1);
     running = atomic_load(&g->running);
     if (running > done)
-        group_break(g, say_loss(g));
+        group_break_at(g, say_loss(g), done + 1);
     else
         bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
 }
@@ -87,14 +87,21 @@ void group_lose(void *arg, int peer)
 
 ct_status group_begin(ct_group *g, uint64_t seq)
 {
+    ct_status status;
+
     mesh_look_for_news(g->mesh);
-    if (seq)
+    if (seq) {
         atomic_store(&g->running, seq);
-    if (atomic_load(&g->lost) && seq > atomic_load(&g->lost_after)) {
-        group_end(g);
-        group_break(g, say_loss(g));
+        atomic_store(&g->begun, seq);
     }
-    return group_check(g);
+    if (atomic_load(&g->lost) && seq > atomic_load(&g->lost_after))
+        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
+    if (atomic_load(&g->later) && (seq == 0 || seq >= atomic_load(&g->later)))
+        group_break_later(g);
+    status = group_check(g);
+    if (status != CT_OK && seq)
+        group_end(g);
+    return status;
 }
 
 /* A mismatch that this rank found itself it can explain best, and its own limit of time. */
@@ -103,7 +110,9 @@ ct_status group_cause(ct_group *g, ct_status status)
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
         return status;
     if (atomic_load(&g->broken) == CT_OK && atomic_load(&g->lost))
-        group_break(g, say_loss(g));
+        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
     group_look(g);
+    if (atomic_load(&g->later) && !atomic_load(&g->running)) /* a message: it has no number */
+        group_break_later(g);
     return atomic_load(&g->broken) == CT_OK ? status : group_quote(g);
 }
