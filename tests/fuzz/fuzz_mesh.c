@@ -292,8 +292,9 @@ static void set_up(struct scene *s)
     *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1 } };
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
-        mesh->peers[i] =
-            (struct peer){ .local = i ? -1 : 0, .node = i, .pid = 100 + i, .host = "h" };
+        mesh->peers[i] = (struct peer){
+            .local = i ? -1 : 0, .node = i, .pid = 100 + i, .worker = -1, .host = "h"
+        };
     memcpy(mesh->token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
