@@ -9,15 +9,19 @@
  * leads nowhere, and its root is our group. */
 #include "launcher/cgroup.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/topology.h"
 
+/* A quota that no machine could use is none. */
 static int ceiling(long long quota, long long period)
 {
-    return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+    const long long cpus = quota > 0 && period > 0 ? quota / period + (quota % period != 0) : 0;
+
+    return cpus < INT_MAX ? (int)cpus : 0;
 }
 
 static int limit_v2(const char *group)
