@@ -128,10 +128,13 @@ static void keep_breach(struct mesh *mesh, struct unexpected *message)
     keep(mesh, message);
 }
 
+/* Whatever its frame says: no receive may take it for a message. */
 void breach_arrived(struct mesh *mesh, struct unexpected *message)
 {
     struct channel *channel = find(mesh->messages, message->frame.channel);
 
+    message->frame.tag = BREAK_TAG;
+    message->frame.channel &= ~(uint64_t)1;
     if (!channel) {
         keep_breach(mesh, message);
         return;
