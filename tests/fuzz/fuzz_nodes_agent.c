@@ -25,6 +25,7 @@ struct scene {
     struct nodes *nodes;
     int end; /* ours; -1: closed */
     int runs, is_over;
+    int first, world; /* of the last round */
     unsigned char heard[4096];
     size_t have;
 };
@@ -67,8 +68,10 @@ static void round_begins(void *job, const struct plan *plan)
     holds(!s->is_over && !s->runs);
     holds(plan->base >= 0 && plan->base <= plan->world - WORKERS && plan->restarts >= 0);
     holds(plan->role_base >= 0 && plan->role_base <= plan->role_world - WORKERS);
-    holds(strlen(plan->generation) < 32);
+    holds(strlen(plan->generation) < NODE_GENERATION);
     s->runs = 1;
+    s->first = plan->base;
+    s->world = plan->world;
 }
 
 static void stop(void *job, const char *why)
@@ -90,7 +93,18 @@ static void member(void *job, int node, int there)
     holds(node == 0 && !there);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member };
+/* Of another node's worker. */
+static void died(void *job, const struct control_death *death)
+{
+    const struct scene *s = job;
+
+    holds(s->world > 0 && death->rank >= 0 && death->rank < s->world);
+    holds(death->rank < s->first || death->rank >= s->first + WORKERS);
+    holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
+    holds(memchr(death->host, '\0', sizeof death->host) != NULL);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -126,21 +140,33 @@ static void say_message(const struct scene *s, unsigned type, struct input *in)
     say(s, message, 4 + size);
 }
 
-/* Of this node's workers, as a job says it. */
+/* Of this node's workers, as a job says it; or time passes, and node 0 says nothing. */
 static void happen(struct scene *s, unsigned what)
 {
     const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed" };
+    const struct control_death death = { .rank = s->first,
+                                         .how = CLD_KILLED,
+                                         .code = SIGKILL,
+                                         .pid = 7,
+                                         .tombs = what < 7 ? 0 : CONTROL_TOMBS,
+                                         .host = "a host" };
+    struct agent *a = (struct agent *)s->nodes;
 
-    if (what % 5 == 0)
+    if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
-    else if (!s->runs)
+    else if (what % 7 == 6) {
+        a->heard = a->pulse.woke = a->pulse.woke - (what < 7 ? 0 : 3600 * 1000);
+        on_beat(a);
+    } else if (!s->runs)
         return;
-    else if (what % 5 == 1)
+    else if (what % 7 == 1)
         s->nodes->ops->failed(s->nodes, &failure);
-    else if (what % 5 == 2)
+    else if (what % 7 == 2)
         s->nodes->ops->lost(s->nodes, &failure);
-    else if (what % 5 == 3)
+    else if (what % 7 == 3)
         s->nodes->ops->refused(s->nodes, 127);
+    else if (what % 7 == 5)
+        s->nodes->ops->died(s->nodes, &death);
     else {
         s->runs = 0;
         s->nodes->ops->ended(s->nodes);
@@ -183,7 +209,8 @@ static void listen_to_it(struct scene *s)
         holds(size >= 1 && size <= LINK_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_ENDED));
+        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_ENDED)
+              || s->heard[4] == NODE_BEAT || s->heard[4] == NODE_DIED);
         s->have -= 4 + size;
         memmove(s->heard, s->heard + 4 + size, s->have);
     }

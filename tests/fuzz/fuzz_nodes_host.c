@@ -20,10 +20,12 @@ struct input {
 struct scene {
     struct nodes *nodes;
     int here[AGENTS];
+    int world; /* of the last round */
     int runs, is_over;
 };
 
-static char agents[AGENTS]; /* their addresses count */
+static char agents[AGENTS];  /* their addresses count */
+static int is_ended[AGENTS]; /* node 0 ended their connections */
 static const struct store_agent_hooks *of_agents;
 
 static void holds(int it)
@@ -60,10 +62,21 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
     const char *at = (const char *)agent, *text = data;
 
     holds(at >= agents && at < agents + AGENTS);
-    holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER);
+    holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER
+          || type == NODE_BEAT || type == NODE_DIED);
     holds(bytes < NODE_TEXT);
     for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
         holds((unsigned char)text[i] >= ' ');
+}
+
+void store_agent_flush(struct store_agent *agent)
+{
+    (void)agent;
+}
+
+void store_agent_end(struct store_agent *agent)
+{
+    is_ended[(const char *)agent - agents] = 1;
 }
 
 void rendezvous_new_round(struct rendezvous *meet)
@@ -87,6 +100,7 @@ static void round_begins(void *job, const struct plan *plan)
     holds(plan->base == 0 && plan->world >= WORKERS + NODES - 1 && plan->nodes == NODES);
     holds(plan->role_base == 0 && plan->role_world >= WORKERS && plan->role_world <= plan->world);
     s->runs = 1;
+    s->world = plan->world;
 }
 
 static void stop(void *job, const char *why)
@@ -110,7 +124,16 @@ static void member(void *job, int node, int there)
     holds(node >= 1 && node < NODES);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member };
+/* Of another node's worker. */
+static void died(void *job, const struct control_death *death)
+{
+    const struct scene *s = job;
+
+    holds(death->rank >= WORKERS && death->rank < s->world);
+    holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -131,7 +154,7 @@ static void say_join(struct scene *s, int i, struct input *in)
     const unsigned what = take(in);
     char text[128];
     const int size =
-        snprintf(text, sizeof text, "%d %d %d %s 1 %c none", what % 8 ? i : (int)(what >> 3) - 4,
+        snprintf(text, sizeof text, "%d %d %d %s h 1 %c none", what % 8 ? i : (int)(what >> 3) - 4,
                  NODES, 1 + (int)(what >> 3) % 7, CT_VERSION, "ab"[what >> 7]);
 
     s->here[i] = 1;
@@ -145,20 +168,36 @@ static void leave(struct scene *s, int i)
     s->here[i] = 0;
 }
 
+/* Agents that were silent for long are given up. */
+static void fall_silent(struct scene *s)
+{
+    struct host *h = (struct host *)s->nodes;
+
+    h->pulse.woke = 0;
+    for (int i = 1; i < NODES; i++)
+        h->members[i].heard = 0;
+    on_beat(h);
+}
+
 /* Of node 0's own workers, as a job says it. */
 static void happen(struct scene *s, unsigned what)
 {
     const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed" };
+    const struct control_death death = { .rank = 1, .how = CLD_KILLED, .code = SIGKILL };
 
-    if (what % 5 == 0)
+    if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
+    else if (what % 7 == 6)
+        fall_silent(s);
     else if (!s->runs)
         return;
-    else if (what % 5 == 1)
+    else if (what % 7 == 5)
+        s->nodes->ops->died(s->nodes, &death);
+    else if (what % 7 == 1)
         s->nodes->ops->failed(s->nodes, &failure);
-    else if (what % 5 == 2)
+    else if (what % 7 == 2)
         s->nodes->ops->lost(s->nodes, &failure);
-    else if (what % 5 == 3)
+    else if (what % 7 == 3)
         s->nodes->ops->refused(s->nodes, 127);
     else {
         s->runs = 0;
@@ -201,6 +240,16 @@ static void step(struct scene *s, unsigned what, struct input *in)
     }
 }
 
+/* A connection that node 0 ended is gone at the loop's next turn. */
+static void let_them_leave(struct scene *s)
+{
+    for (int i = 0; i < AGENTS; i++)
+        if (is_ended[i] && !s->is_over) {
+            is_ended[i] = 0;
+            leave(s, i);
+        }
+}
+
 static void check(const struct host *h)
 {
     for (int i = 0; i < h->count; i++)
@@ -227,11 +276,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct scene s = { .nodes = NULL };
 
     log_setup("fuzz", LOG_NONE);
+    memset(is_ended, 0, sizeof is_ended);
     meet.server = (struct store_server *)&agents; /* not NULL */
     holds(base && (s.nodes = nodes_host(base, &meet, &options, WORKERS, &hooks, &s)));
     s.nodes->ops->start(s.nodes);
     while (in.left > 0 && !s.is_over) {
         step(&s, take(&in), &in);
+        let_them_leave(&s);
         check((struct host *)s.nodes);
     }
     s.nodes->ops->destroy(s.nodes);
