@@ -64,7 +64,7 @@ static void take_death(struct agent *a, const struct node_death *dead)
 {
     const int rank = dead->death.rank;
 
-    if (!strcmp(dead->generation, a->generation)
+    if (!strcmp(dead->generation, a->generation) && rank + dead->count <= a->world
         && (rank + dead->count <= a->first || rank >= a->first + a->size))
         node_death_deliver(&a->nodes, dead);
 }
