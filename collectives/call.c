@@ -16,6 +16,7 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/premul.h"
+#include "runtime/where.h"
 #include "runtime/trace.h"
 #include "runtime/work.h"
 
@@ -103,16 +104,17 @@ ct_status algorithms_from_environment(ct_group *group)
 
 static ct_status fail_with_name(const struct call *c, ct_status status, int64_t started)
 {
-    char text[96], how_long[64] = "";
+    char text[96], how_long[128] = "", where[400] = "";
 
     status = group_cause(c->group, status);
     signature_describe(&c->signature, text, sizeof text);
-    if (status == CT_ERR_TIMEOUT)
-        snprintf(how_long, sizeof how_long,
-                 "gave up after %lld ms (timeout %d ms): ", (long long)(clock_ms() - started),
-                 c->group->timeout_ms);
-    ct_fail_in(status, "%s on group %s, rank %d: %s", text, c->group->name, c->group->rank,
-               how_long);
+    if (status == CT_ERR_TIMEOUT) {
+        snprintf(how_long, sizeof how_long, "gave up after %lld ms (limit %d ms, set by %s): ",
+                 (long long)(clock_ms() - started), c->limit.ms, c->limit.by);
+        where_are_missing(c->group, c->signature.seq, where, sizeof where);
+    }
+    ct_fail(status, "%s on group %s, rank %d: %s%s%s", text, c->group->name, c->group->rank,
+            how_long, ct_last_error(), where);
     return group_break(c->group, status);
 }
 
@@ -146,7 +148,7 @@ static uint64_t begin_traced_call(const struct call *c)
 
 static ct_status run_now(struct call *c)
 {
-    const int64_t started = clock_ms();
+    const int64_t started = clock_coarse_ms();
     uint64_t traced;
     ct_status status;
 
@@ -157,7 +159,7 @@ static ct_status run_now(struct call *c)
     record_begin(&c->group->record, &c->signature, 0, c->caller);
     log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
              (unsigned long long)c->signature.seq, c->group->name, c->algorithm->name);
-    c->deadline = started + c->group->timeout_ms;
+    c->deadline = started + c->limit.ms;
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
     traced = begin_traced_call(c);
@@ -352,6 +354,7 @@ ct_status call_run(const struct request_of_call *request, ct_work **work)
         status = copy_inputs(&c, r.op, work != NULL);
     if (status == CT_OK) {
         c.signature.seq = ++r.group->seq;
+        c.limit = group_limit(r.group);
         if (work) {
             status = start_asynchronous(&c, work);
             if (status == CT_OK)

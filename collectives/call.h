@@ -44,6 +44,7 @@ struct call {
     struct signature signature;
     size_t element; /* bytes of one */
     struct blocks send, recv;
+    struct limit limit;
     int64_t deadline;
     const struct algorithm *algorithm;
     const void *caller; /* return address in the program */

@@ -165,7 +165,11 @@ CT_API int ct_rank(const ct_group *group);            /* -1: not a member, or no
 CT_API int ct_size(const ct_group *group);            /* -1: no default group */
 CT_API int ct_local_rank(void);                       /* LOCAL_RANK or its like; 0 when alone */
 CT_API const char *ct_backend(const ct_group *group); /* "cpu"; "" without a group */
-CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms); /* of each later call */
+/* How long each later call may take, and how long the next one alone (an asynchronous one takes
+ * its limit along).  A CT_ERR_TIMEOUT says which call, how long it waited, the limit and
+ * who set it, and where the ranks are that did not come, if that can be seen. */
+CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms);
+CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 
 /* ---- Groups ------------------------------------------------------------ */
 

@@ -33,6 +33,11 @@ static inline uint64_t clock_coarse_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline int64_t clock_coarse_ms(void)
+{
+    return (int64_t)(clock_coarse_ns() / 1000000);
+}
+
 /* timeout_ms < 0: for ever. */
 static inline int64_t deadline_after(int64_t timeout_ms)
 {

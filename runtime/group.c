@@ -93,6 +93,21 @@ ct_status ct_set_timeout(ct_group *group, int timeout_ms)
     if (timeout_ms <= 0)
         return ct_fail(CT_ERR_INVALID, "ct_set_timeout: %d ms; it must be positive", timeout_ms);
     g->timeout_ms = timeout_ms;
+    g->timeout_by = "ct_set_timeout()";
+    return CT_OK;
+}
+
+ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
+{
+    ct_group *g;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_set_next_timeout: %d ms; it must be positive",
+                       timeout_ms);
+    atomic_store(&g->next_timeout_ms, timeout_ms);
     return CT_OK;
 }
 
@@ -323,8 +338,8 @@ static ct_status set_up_member(ct_group *g)
     return CT_OK;
 }
 
-ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name, int timeout_ms,
-                            ct_group **group)
+ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
+                            struct limit limit, ct_group **group)
 {
     ct_group *g = group_alloc(mesh, NULL, mesh->size);
     ct_status status;
@@ -337,7 +352,8 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     pthread_mutex_init(g->children, NULL);
     g->root = g;
     g->id = 1;
-    g->timeout_ms = timeout_ms;
+    g->timeout_ms = limit.ms;
+    g->timeout_by = limit.by;
     snprintf(g->name, sizeof g->name, "%s", name);
     status = set_up_member(g);
     if (status != CT_OK) {
@@ -360,7 +376,8 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", plan->size);
     g->root = parent->root;
     g->id = plan->id;
-    g->timeout_ms = plan->timeout_ms;
+    g->timeout_ms = plan->limit.ms;
+    g->timeout_by = plan->limit.by;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
         status = set_up_member(g);

@@ -24,6 +24,12 @@ struct list_births {
     uint64_t list, count;
 };
 
+/* How long a call may take, and who said so, for messages. */
+struct limit {
+    int ms;
+    const char *by;
+};
+
 struct ct_group {
     struct mesh *mesh;
     struct ct_group *root;
@@ -39,6 +45,8 @@ struct ct_group {
     int rank, size; /* rank -1: not a member */
     int *ranks;     /* [size] in the mesh */
     int timeout_ms;
+    const char *timeout_by;         /* who set it, for messages */
+    _Atomic int next_timeout_ms;    /* of the next call alone; 0: timeout_ms */
     uint64_t seq;                   /* collective calls started */
     struct flat *flat;              /* NULL: not all on this host, or no memory shared */
     struct fold order;              /* how its reductions fold: nodes and node_end */
@@ -70,8 +78,8 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
-ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name, int timeout_ms,
-                            ct_group **group);
+ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
+                            struct limit limit, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* Breaks the group with the current sentence, unless it is broken already; gives status back.
@@ -80,6 +88,16 @@ ct_status group_break(ct_group *group, ct_status status);
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq);
 void group_break_later(ct_group *group); /* with the breach that waited for this call */
 ct_status group_check(ct_group *group);  /* CT_OK, or what broke it */
+
+/* Of a call that begins now. */
+static inline struct limit group_limit(ct_group *group)
+{
+    const int next = atomic_load_explicit(&group->next_timeout_ms, memory_order_relaxed);
+
+    if (next > 0 && atomic_exchange(&group->next_timeout_ms, 0) > 0)
+        return (struct limit){ next, "ct_set_next_timeout()" };
+    return (struct limit){ group->timeout_ms, group->timeout_by };
+}
 
 /* A call begins: takes up the news, and fails at once in a group that has lost a member which
  * had not finished it.  seq 0: a message, which needs only its peer.  loss.c */

@@ -73,15 +73,15 @@ static ct_status check_options(const ct_init_options *options)
     return ct_fail(CT_ERR_INVALID, "backend \"%s\" is unknown; there is \"cpu\"", options->backend);
 }
 
-static ct_status timeout_of(const ct_init_options *options, int *timeout_ms)
+static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
 {
     const char *text = getenv("CT_TIMEOUT_MS");
     char *end;
     long value;
 
-    *timeout_ms = DEFAULT_TIMEOUT_MS;
+    *limit = (struct limit){ DEFAULT_TIMEOUT_MS, "default" };
     if (options && options->timeout_ms > 0) {
-        *timeout_ms = options->timeout_ms;
+        *limit = (struct limit){ options->timeout_ms, "ct_init_options.timeout_ms" };
     } else if (text && *text) {
         value = strtol(text, &end, 10);
         if (*end || value <= 0 || value > INT32_MAX)
@@ -89,7 +89,7 @@ static ct_status timeout_of(const ct_init_options *options, int *timeout_ms)
                            "CT_TIMEOUT_MS=%s: it must be a number of milliseconds "
                            "from 1 to %d",
                            text, INT32_MAX);
-        *timeout_ms = (int)value;
+        *limit = (struct limit){ (int)value, "CT_TIMEOUT_MS" };
     }
     return CT_OK;
 }
@@ -123,7 +123,7 @@ static ct_status blame_death(const struct identity *who, ct_status status)
 /* One try; a store that goes away under it (a rank 0 that is just leaving an
  * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
 static ct_status try_once(const struct identity *who, const ct_init_options *options,
-                          int timeout_ms, int64_t deadline, ct_group **group)
+                          struct limit limit, int64_t deadline, ct_group **group)
 {
     struct mesh *mesh = NULL;
     ct_status status;
@@ -136,7 +136,7 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
-        status = group_create_root(mesh, world.rendezvous.store, "world", timeout_ms, group);
+        status = group_create_root(mesh, world.rendezvous.store, "world", limit, group);
     if (status == CT_OK) {
         world.rendezvous.store->faults = mesh->faults;
         store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
@@ -155,7 +155,7 @@ static ct_status init_locked(const ct_init_options *options)
 {
     struct identity who;
     char speaker[24];
-    int timeout_ms;
+    struct limit limit;
     int64_t deadline;
     ct_group *group = NULL;
     ct_status status;
@@ -165,22 +165,24 @@ static ct_status init_locked(const ct_init_options *options)
                                        "ct_destroy_process_group(CT_WORLD) first");
     status = check_options(options);
     if (status == CT_OK)
-        status = timeout_of(options, &timeout_ms);
+        status = timeout_of(options, &limit);
     if (status == CT_OK)
         status = identity_read(options, &who);
     if (status != CT_OK)
         return status;
     snprintf(speaker, sizeof speaker, "rank %d", who.rank);
     log_setup(speaker, LOG_NONE);
-    deadline = deadline_after(timeout_ms);
+    deadline = deadline_after(limit.ms);
     control_take(&world.control);
     control_set_state(&world.control, CONTROL_INIT);
     do
-        status = try_once(&who, options, timeout_ms, deadline, &group);
+        status = try_once(&who, options, limit, deadline, &group);
     while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline
            && !somebody_died(&who));
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
-        status = ct_fail_in(CT_ERR_TIMEOUT, "after %d ms: ", timeout_ms);
+        status = CT_ERR_TIMEOUT;
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     if (status != CT_OK) {
         control_close(&world.control);
         return status;
@@ -249,19 +251,19 @@ ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_op
                           ct_group **group)
 {
     const char *name = options && options->name ? options->name : "created";
-    int timeout_ms = DEFAULT_TIMEOUT_MS;
+    struct limit limit;
     struct mesh *mesh;
     ct_status status = check_create(store, rank, size, options, group);
 
     if (status == CT_OK)
-        status = timeout_of(NULL, &timeout_ms);
+        status = timeout_of(NULL, &limit);
     if (status != CT_OK)
         return status;
     if (options && options->timeout_ms > 0)
-        timeout_ms = options->timeout_ms;
-    status = mesh_create(store, rank, size, deadline_after(timeout_ms), &mesh);
+        limit = (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" };
+    status = mesh_create(store, rank, size, deadline_after(limit.ms), &mesh);
     if (status == CT_OK) {
-        status = group_create_root(mesh, store, name, timeout_ms, group);
+        status = group_create_root(mesh, store, name, limit, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

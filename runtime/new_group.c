@@ -112,7 +112,9 @@ static ct_status create(ct_group *parent, const int *list, int count,
         ranks[i] = parent->ranks[list[i]];
     snprintf(made_up, sizeof made_up, "%.40s.%llu", parent->name, (unsigned long long)parent->born);
     plan.name = options->name ? options->name : made_up;
-    plan.timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : parent->timeout_ms;
+    plan.limit = options->timeout_ms > 0
+                     ? (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" }
+                     : (struct limit){ parent->timeout_ms, parent->timeout_by };
     status = group_create(parent, &plan, group);
     free(ranks);
     return status;
@@ -186,7 +188,7 @@ static ct_status split(ct_group *parent, int color, int key, struct choice *all,
 {
     const ct_group_options options = CT_GROUP_OPTIONS_INIT;
     const struct choice mine = { color < 0 ? -1 : color, key, parent->rank };
-    struct group_plan nobody = { .size = 0, .name = "of no color", .timeout_ms = 1 };
+    struct group_plan nobody = { .size = 0, .name = "of no color", .limit = { 1, "" } };
     const uint64_t birth = 2 + parent->born++;
     const ct_status status =
         ct_all_gather(parent, &mine, all, sizeof mine / sizeof(int32_t), CT_I32, NULL);

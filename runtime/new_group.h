@@ -9,7 +9,7 @@ struct group_plan {
     const int *ranks; /* in the mesh */
     int size;
     uint64_t id;
-    int timeout_ms;
+    struct limit limit; /* of each call */
     const char *name;
 };
 

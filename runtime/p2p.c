@@ -67,6 +67,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
                           const void *caller)
 {
     struct ct_group *g = t->group;
+    const struct limit limit = group_limit(g);
     struct request request;
     uint64_t traced;
     ct_status status;
@@ -76,7 +77,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
     traced = trace_message(g->mesh->trace, &t->signature, g->traced, t->peer, t->tag, t->bytes,
                            !is_send);
     start(t, &request, buf, is_send);
-    status = request_wait(g->mesh, &request, deadline_after(g->timeout_ms), &g->halted);
+    status = request_wait(g->mesh, &request, deadline_after(limit.ms), &g->halted);
     trace_end(g->mesh->trace, traced, status);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (status != CT_OK)
@@ -84,11 +85,11 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status,
                        "%s of %llu %s, rank %d, tag %d on group %s: nothing happened in "
-                       "%d ms (the group's timeout)",
+                       "%d ms (limit set by %s)",
                        t->verb, (unsigned long long)t->signature.count,
                        dtype_name((ct_dtype)t->signature.dtype),
-                       t->peer < 0 ? t->peer : ct_group_rank(g, t->peer), t->tag, g->name,
-                       g->timeout_ms);
+                       t->peer < 0 ? t->peer : ct_group_rank(g, t->peer), t->tag, g->name, limit.ms,
+                       limit.by);
     if (status != CT_OK)
         return ct_fail_in(status, "%s on group %s: ", t->verb, g->name);
     if (from)

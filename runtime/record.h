@@ -22,6 +22,22 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
                  int rank, int size, int timeout_ms);
 void record_close(struct record *record); /* twice is fine */
 
+/* The odd version before the fields.  ThreadSanitizer knows no fences, and has no reader here:
+ * those are other processes. */
+static inline void record_fence(void)
+{
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_release);
+#endif
+}
+
+static inline void record_read_fence(void)
+{
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_acquire);
+#endif
+}
+
 #ifdef CT_NO_RECORD
 
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
@@ -35,15 +51,6 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 }
 
 #else
-
-/* The odd version before the fields.  ThreadSanitizer knows no fences, and has no reader here:
- * those are other processes. */
-static inline void record_fence(void)
-{
-#ifndef CT_THREAD_SANITIZER
-    atomic_thread_fence(memory_order_release);
-#endif
-}
 
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
                                 const void *caller)

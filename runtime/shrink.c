@@ -202,7 +202,8 @@ static ct_status make(struct shrink *s, ct_group **group)
     status = mesh_create(store, s->mine, s->count,
                          clock_ms() + time_left_ms(s->deadline, ATTEMPT_MS), &mesh);
     if (status == CT_OK) {
-        status = group_create_root(mesh, store, name, s->old->timeout_ms, group);
+        status = group_create_root(mesh, store, name,
+                                   (struct limit){ s->old->timeout_ms, s->old->timeout_by }, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

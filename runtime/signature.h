@@ -48,7 +48,12 @@ struct signature {
 
 static inline int signature_equal(const struct signature *a, const struct signature *b)
 {
+#ifdef CT_NO_RECORD
+    (void)a, (void)b;
+    return 1;
+#else
     return memcmp(a, b, sizeof *a) == 0;
+#endif
 }
 
 const char *operation_name(int operation);

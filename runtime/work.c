@@ -29,20 +29,20 @@ static ct_status finish_message(ct_work *work, int *from, const void *caller)
 {
     ct_group *g = work->group;
     struct request *request = work->request;
+    const struct limit limit = group_limit(g);
     ct_status status;
 
     record_message(&g->record, &request->signature, request->peer < 0 ? -1 : sender_of(work),
                    request->tag, request->is_send, caller);
-    status = request_wait(g->mesh, request, deadline_after(g->timeout_ms), &g->halted);
+    status = request_wait(g->mesh, request, deadline_after(limit.ms), &g->halted);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (status != CT_OK)
         status = group_cause(g, status);
     if (status == CT_ERR_TIMEOUT)
-        return ct_fail(status,
-                       "%s, rank %d, tag %d on group %s: nothing happened in %d ms (the "
-                       "group's timeout)",
-                       work->verb, work->request->peer < 0 ? work->request->peer : sender_of(work),
-                       work->request->tag, g->name, g->timeout_ms);
+        return ct_fail(
+            status, "%s, rank %d, tag %d on group %s: nothing happened in %d ms (limit set by %s)",
+            work->verb, work->request->peer < 0 ? work->request->peer : sender_of(work),
+            work->request->tag, g->name, limit.ms, limit.by);
     if (status != CT_OK)
         return ct_fail_in(status, "%s on group %s: ", work->verb, g->name);
     if (from)

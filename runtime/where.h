@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_WHERE_H
+#define RUNTIME_WHERE_H
+
+#include "runtime/group.h"
+
+/* Where the members are that have not begun call `seq`, as their control pages say: "; rank 2 is in
+ * no call since barrier #11", for the end of a sentence.  "" when nothing can be seen from here. */
+const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
+
+#endif
