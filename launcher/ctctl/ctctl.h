@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ctctl.h - the commands.  Each gets what it asked for and returns the exit code. */
+#ifndef LAUNCHER_CTCTL_CTCTL_H
+#define LAUNCHER_CTCTL_CTCTL_H
+
+#include "launcher/look/find.h"
+
+enum { ALL_MOVE = 0, SOMETHING_STANDS = 1, WRONG_USAGE = 2 };
+
+struct wanted {
+    const char *job; /* run id, or pid of ctrun; NULL: all */
+    int rank;        /* of stack */
+    int json, verbose;
+    double after_s;
+};
+
+int command_ps(const struct look_jobs *jobs, const struct wanted *wanted);
+int command_status(struct look_jobs *jobs, const struct wanted *wanted);
+int command_stack(const struct look_jobs *jobs, const struct wanted *wanted);
+
+/* Is it the one that was asked for? */
+int job_is_wanted(const struct look_job *job, const struct wanted *wanted);
+
+/* "4 ranks", "4 of 8 ranks" */
+void job_ranks(const struct look_job *job, char *text, size_t size);
+/* "12.0 s", since the round began */
+void job_since(const struct look_job *job, char *text, size_t size);
+
+#endif

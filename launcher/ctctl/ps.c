@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps.c - a line for each job. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/ctctl/ctctl.h"
+#include "runtime/json_text.h"
+#include "launcher/look/verdict.h"
+
+void job_ranks(const struct look_job *job, char *text, size_t size)
+{
+    if (job->world > job->ranks)
+        snprintf(text, size, "%d of %d ranks", job->ranks, job->world);
+    else
+        snprintf(text, size, "%d %s", job->ranks, job->ranks == 1 ? "rank" : "ranks");
+}
+
+void job_since(const struct look_job *job, char *text, size_t size)
+{
+    struct timespec now;
+    int64_t ns;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - job->started_ns;
+    words_time(ns > 0 && job->started_ns > 0 ? (uint64_t)ns : 0, text, size);
+}
+
+static void user_of(const struct look_job *job, char *text, size_t size)
+{
+    const struct passwd *user = getpwuid(job->uid);
+
+    if (user)
+        snprintf(text, size, "%s", user->pw_name);
+    else
+        snprintf(text, size, "%u", (unsigned)job->uid);
+}
+
+static const char *word_of(const struct look_job *job, const struct wanted *wanted)
+{
+    struct verdict verdict;
+    const char *word;
+
+    verdict_make(&verdict, job, (uint64_t)(wanted->after_s * 1e9));
+    word = verdict.word;
+    verdict_free(&verdict);
+    return word;
+}
+
+static void as_json(struct json_text *json, const struct look_job *job, const char *word)
+{
+    char user[64];
+
+    user_of(job, user, sizeof user);
+    json_open(json, NULL, '{');
+    json_string(json, "run_id", job->run_id);
+    json_number(json, "launcher", job->launcher);
+    json_bool(json, "ctrun", !job->own_memory);
+    json_string(json, "program", job->program);
+    json_string(json, "user", user);
+    json_number(json, "ranks", job->ranks);
+    json_number(json, "world", job->world);
+    json_number(json, "first_rank", job->base);
+    json_number(json, "node", job->node);
+    json_number(json, "nodes", job->nodes);
+    json_string(json, "host", job->host);
+    json_string(json, "generation", job->generation);
+    json_number(json, "restarts", job->restarts);
+    json_real(json, "started", (double)job->started_ns / 1e9);
+    json_string(json, "state", word);
+    json_close(json, '}');
+}
+
+static void as_line(const struct look_job *job, const char *word, int width)
+{
+    char ranks[48], since[32], launcher[32], user[64] = "";
+
+    job_ranks(job, ranks, sizeof ranks);
+    job_since(job, since, sizeof since);
+    user_of(job, user, sizeof user);
+    snprintf(launcher, sizeof launcher, job->own_memory ? "(%d)" : "%d", (int)job->launcher);
+    printf("%-*s %8s %-8s %-8s %-16s %8d %-9s %s\n", width, job->run_id, launcher, user, word,
+           ranks, job->restarts, since, job->program);
+}
+
+int command_ps(const struct look_jobs *jobs, const struct wanted *wanted)
+{
+    struct text out = { 0 };
+    struct json_text json = { .to = &out, .gap = " " };
+    int width = 3;
+
+    for (int i = 0; i < jobs->count; i++)
+        width = (int)strlen(jobs->job[i].run_id) > width ? (int)strlen(jobs->job[i].run_id) : width;
+    if (wanted->json)
+        json_open(&json, NULL, '[');
+    else if (jobs->count == 0)
+        printf("no job runs here\n");
+    else
+        printf("%-*s %8s %-8s %-8s %-16s %8s %-9s %s\n", width, "JOB", "CTRUN", "USER", "STATE",
+               "RANKS", "RESTARTS", "SINCE", "PROGRAM");
+    for (int i = 0; i < jobs->count; i++) {
+        const char *word = word_of(&jobs->job[i], wanted);
+
+        if (wanted->json)
+            as_json(&json, &jobs->job[i], word);
+        else
+            as_line(&jobs->job[i], word, width);
+    }
+    if (wanted->json) {
+        json_close(&json, ']');
+        text_add(&out, "\n", 1);
+        fwrite(out.data, 1, out.used, stdout);
+    }
+    free(out.data);
+    return ALL_MOVE;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stack.c - the stacks of a rank, by whatever tool is there; what /proc knows if there is none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/ctctl/ctctl.h"
+#include "launcher/ctctl/python.h"
+#include "launcher/ctctl/tool.h"
+#include "launcher/look/process.h"
+
+#define PATIENCE_S 60 /* a debugger reads the symbols of every library */
+
+static int show(char **argv)
+{
+    struct text out = { 0 };
+    const int code = tool_run(argv, PATIENCE_S, &out);
+
+    fwrite(out.data, 1, out.used, stdout);
+    free(out.data);
+    if (code != 0)
+        fprintf(stderr, "ctctl: %s %s\n", argv[0],
+                code < 0 ? "did not answer" : "failed; its words are above");
+    return code == 0;
+}
+
+static int by_py_spy(char *pid)
+{
+    char *argv[] = { "py-spy", "dump", "--pid", pid, NULL };
+
+    printf("Python:\n");
+    fflush(stdout);
+    return show(argv);
+}
+
+static int by_c_tool(char *pid)
+{
+    char *eu_stack[] = { "eu-stack", "-p", pid, NULL };
+    char *gdb[] = {
+        "gdb", "--batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt",
+        "-p",  pid,       NULL
+    };
+
+    if (tool_is_there("eu-stack") && show(eu_stack))
+        return 1;
+    return tool_is_there("gdb") && show(gdb);
+}
+
+/* What needs no tool. */
+static void by_proc(const struct look_process *process)
+{
+    static const char *const files[] = { "wchan", "syscall", "stack" };
+    char text[8192];
+
+    printf("state %c%s%s\n", process->state, *process->waits_in ? ", in " : "", process->waits_in);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (process_file(process->pid, files[i], text, sizeof text) > 0)
+            printf("/proc/%d/%s: %s%s", (int)process->pid, files[i],
+                   strchr(text, '\n') && strchr(text, '\n')[1] ? "\n" : "", text);
+    printf("\n");
+}
+
+static int show_rank(const struct look_job *job, const struct look_rank *rank)
+{
+    const struct look_process *process = &rank->process;
+    const int python = python_is_it(process);
+    char pid[24];
+    int shown = 0;
+
+    if (!process->state) {
+        fprintf(stderr, "ctctl: rank %d of job %s has no process any more (its pid was %d)\n",
+                rank->rank, job->run_id, (int)process->pid);
+        return WRONG_USAGE;
+    }
+    snprintf(pid, sizeof pid, "%d", (int)process->pid);
+    printf("rank %d of job %s, pid %s: %s\n", rank->rank, job->run_id, pid, rank->command);
+    fflush(stdout);
+    if (python && tool_is_there("py-spy"))
+        shown |= by_py_spy(pid);
+    shown |= by_c_tool(pid);
+    if (!shown)
+        by_proc(process);
+    if (python && !tool_is_there("py-spy"))
+        printf("Python's own stack needs py-spy: pip install py-spy\n");
+    if (!tool_is_there("eu-stack") && !tool_is_there("gdb"))
+        printf("the stack needs eu-stack or gdb: apt-get install elfutils\n");
+    return ALL_MOVE;
+}
+
+int command_stack(const struct look_jobs *jobs, const struct wanted *wanted)
+{
+    const struct look_job *found = NULL;
+    const struct look_rank *rank = NULL;
+
+    for (int i = 0; i < jobs->count; i++)
+        for (int j = 0; j < jobs->job[i].ranks; j++) {
+            const struct look_job *job = &jobs->job[i];
+
+            if (!job_is_wanted(job, wanted) || job->rank[j].rank != wanted->rank)
+                continue;
+            if (found && found != job) {
+                fprintf(stderr,
+                        "ctctl: several jobs have a rank %d here: say which (ctctl ps), as "
+                        "ctctl stack %d %d\n",
+                        wanted->rank, (int)job->launcher, wanted->rank);
+                return WRONG_USAGE;
+            }
+            found = job;
+            rank = &job->rank[j];
+        }
+    if (rank)
+        return show_rank(found, rank);
+    fprintf(stderr, "ctctl: there is no rank %d here; ctctl status -v lists those that are\n",
+            wanted->rank);
+    return WRONG_USAGE;
+}

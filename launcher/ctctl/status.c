@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status.c - the verdict of each job, and on demand where each rank is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/ctctl/ctctl.h"
+#include "launcher/ctctl/python.h"
+#include "launcher/ctctl/source.h"
+#include "runtime/json_text.h"
+#include "launcher/look/verdict.h"
+#include "runtime/signature.h"
+
+static const char *const states[] = { [CONTROL_STARTED] = "started",
+                                      [CONTROL_INIT] = "init",
+                                      [CONTROL_READY] = "ready",
+                                      [CONTROL_LEFT] = "left" };
+
+/* ---- For people -------------------------------------------------------------- */
+
+static void print_call(const struct look_job *job, const struct look_group *group)
+{
+    char call[160], time[32];
+
+    words_call(&group->now, call, sizeof call);
+    words_time(words_age(job, group->now.begun_ns), time, sizeof time);
+    printf("; in %s of group %s for %s", call, group->name, time);
+    if (*group->where)
+        printf(" at %s", group->where);
+}
+
+/* "  rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ... | python train.py" */
+static void print_rank(const struct look_job *job, const struct look_rank *rank)
+{
+    const struct look_death *death = look_death_of(job, rank->rank);
+    const struct look_process *process = &rank->process;
+    char words[160];
+    int calls = 0;
+
+    printf("  rank %d: ", rank->rank);
+    if (death) {
+        words_death(death, words, sizeof words);
+        printf("%s (pid %d)\n", words, death->pid);
+        return;
+    }
+    if (!process->state) {
+        printf("pid %d is gone, and with it where in the program it was\n", (int)process->pid);
+        return;
+    }
+    printf("pid %d, %c", (int)process->pid, process->state);
+    if (*process->waits_in)
+        printf(" (%s)", process->waits_in);
+    printf(", %.1f s CPU", process->cpu_s);
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id && rank->group[i].now.phase == CONTROL_IN) {
+            print_call(job, &rank->group[i]);
+            calls++;
+        }
+    if (*rank->waiting_for)
+        printf("; waits for %s", rank->waiting_for);
+    else if (rank->state == CONTROL_INIT)
+        printf("; in ct_init_process_group()");
+    else if (calls == 0 && rank->state == CONTROL_READY)
+        printf("; in no call");
+    if (python_line(rank, words, sizeof words))
+        printf("; in Python at %s", words);
+    printf("; %s\n", rank->command);
+}
+
+static int speaks(const struct look_job *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->own_memory || job->rank[i].state != CONTROL_STARTED)
+            return 1;
+    return 0;
+}
+
+static void print_job(const struct look_job *job, const struct verdict *verdict,
+                      const struct wanted *wanted)
+{
+    char ranks[48], since[32];
+
+    job_ranks(job, ranks, sizeof ranks);
+    job_since(job, since, sizeof since);
+    printf("job %s (%s %d, %s, %s, for %s): %s\n", job->run_id,
+           job->own_memory ? "started by pid" : "ctrun", (int)job->launcher, job->program, ranks,
+           since, verdict->word);
+    for (int i = 0; i < verdict->count; i++)
+        printf("  %s\n", verdict->sentence[i].text);
+    if (!speaks(job))
+        printf("  it does not use libct, or has not begun to: this is what its processes show\n");
+    else if (verdict->count == 0)
+        printf("  nobody waits for longer than %g s\n", wanted->after_s);
+    if (wanted->verbose || !speaks(job))
+        for (int i = 0; i < job->ranks; i++)
+            print_rank(job, &job->rank[i]);
+}
+
+/* ---- For programs ------------------------------------------------------------ */
+
+static void json_call(struct json_text *json, const struct look_job *job,
+                      const struct look_group *group)
+{
+    const struct look_call *call = &group->now;
+    char words[160];
+
+    words_call(call, words, sizeof words);
+    json_open(json, NULL, '{');
+    json_string(json, "group", group->name);
+    json_number(json, "group_rank", group->rank);
+    json_number(json, "group_size", group->size);
+    json_number(json, "begun", (long)group->begun);
+    json_number(json, "done", (long)group->done);
+    json_bool(json, "in_call", call->phase == CONTROL_IN);
+    json_string(json, "call", call->begun_ns ? words : NULL);
+    json_string(json, "operation", call->begun_ns ? operation_name(call->operation) : NULL);
+    json_number(json, "sequence", (long)call->seq);
+    if (call->phase == CONTROL_IN)
+        json_real(json, "for_seconds", (double)words_age(job, call->begun_ns) / 1e9);
+    json_string(json, "where", *group->where ? group->where : NULL);
+    json_close(json, '}');
+}
+
+static void json_rank(struct json_text *json, const struct look_job *job,
+                      const struct look_rank *rank)
+{
+    const char letter[2] = { rank->process.state, '\0' };
+    char words[160];
+
+    json_open(json, NULL, '{');
+    json_number(json, "rank", rank->rank);
+    json_number(json, "pid", rank->process.pid);
+    json_number(json, "worker", rank->worker);
+    json_string(json, "process", *letter ? letter : NULL);
+    json_string(json, "waits_in", *rank->process.waits_in ? rank->process.waits_in : NULL);
+    json_real(json, "cpu_seconds", rank->process.cpu_s);
+    json_string(json, "state", states[rank->state]);
+    json_string(json, "waiting_for", *rank->waiting_for ? rank->waiting_for : NULL);
+    json_string(json, "python", python_line(rank, words, sizeof words) ? words : NULL);
+    json_string(json, "command", rank->command);
+    json_open(json, "groups", '[');
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id)
+            json_call(json, job, &rank->group[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+static void json_job(struct json_text *json, const struct look_job *job,
+                     const struct verdict *verdict)
+{
+    json_open(json, NULL, '{');
+    json_string(json, "run_id", job->run_id);
+    json_number(json, "launcher", job->launcher);
+    json_bool(json, "ctrun", !job->own_memory);
+    json_string(json, "program", job->program);
+    json_string(json, "host", job->host);
+    json_number(json, "world", job->world);
+    json_string(json, "state", verdict->word);
+    json_open(json, "sentences", '[');
+    for (int i = 0; i < verdict->count; i++) {
+        const struct sentence *sentence = &verdict->sentence[i];
+
+        json_open(json, NULL, '{');
+        json_string(json, "kind", verdict_kind_name(sentence->kind));
+        json_string(json, "group", *sentence->group ? sentence->group : NULL);
+        json_real(json, "for_seconds", (double)sentence->waited_ns / 1e9);
+        json_string(json, "text", sentence->text);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+    json_open(json, "ranks", '[');
+    for (int i = 0; i < job->ranks; i++)
+        json_rank(json, job, &job->rank[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+/* ------------------------------------------------------------------------------- */
+
+int command_status(struct look_jobs *jobs, const struct wanted *wanted)
+{
+    struct text out = { 0 };
+    struct json_text json = { .to = &out, .gap = " " };
+    int stuck = 0;
+
+    if (wanted->json)
+        json_open(&json, NULL, '[');
+    else if (jobs->count == 0)
+        printf("no job runs here\n");
+    for (int i = 0; i < jobs->count; i++) {
+        struct look_job *job = &jobs->job[i];
+        struct verdict verdict;
+
+        if (!job_is_wanted(job, wanted))
+            continue;
+        source_lines(job);
+        if (verdict_make(&verdict, job, (uint64_t)(wanted->after_s * 1e9)) < 0)
+            fprintf(stderr, "ctctl: job %s: out of memory\n", job->run_id);
+        stuck += verdict.stuck;
+        if (wanted->json)
+            json_job(&json, job, &verdict);
+        else
+            print_job(job, &verdict, wanted);
+        verdict_free(&verdict);
+    }
+    if (wanted->json) {
+        json_close(&json, ']');
+        text_add(&out, "\n", 1);
+        fwrite(out.data, 1, out.used, stdout);
+    }
+    free(out.data);
+    return stuck > 0 ? SOMETHING_STANDS : ALL_MOVE;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page.c - copies a control page while others write to it.
+ *
+ * It is read by pread(), never mapped: who makes the file shorter under us gets a short copy
+ * and no SIGBUS.  A line is taken when its version was even and the same before and after.
+ * One that changes each time belongs to a rank that is moving.  One whose writer was stopped
+ * in the middle stays odd for ever: the ring has that call, whole, since it is written first. */
+#include "launcher/look/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/signature.h"
+
+#define LOOKS 20 /* at one line */
+
+static int read_at(int fd, size_t at, void *to, size_t size)
+{
+    const ssize_t got = pread(fd, to, size, (off_t)at);
+
+    if (got >= 0 && (size_t)got < size)
+        errno = EBADMSG;
+    return got == (ssize_t)size ? 0 : -1;
+}
+
+/* ---- Text ------------------------------------------------------------------ */
+
+/* The length of the character at data, 0 if a terminal shall not see it. */
+static size_t character(const unsigned char *data, size_t left)
+{
+    const size_t size = *data < 0x80 ? 1 : *data < 0xc2 ? 0 : *data < 0xe0 ? 2 : 3;
+
+    if (size == 1)
+        return *data >= ' ' && *data != 0x7f;
+    if (size == 0 || size > left || *data >= 0xf0)
+        return 0; /* what a name needs has three bytes at most */
+    for (size_t i = 1; i < size; i++)
+        if ((data[i] & 0xc0) != 0x80)
+            return 0;
+    if (*data == 0xc2 && data[1] < 0xa0) /* C1: controls of eight bits */
+        return 0;
+    return (*data == 0xe0 && data[1] < 0xa0) || (*data == 0xed && data[1] > 0x9f) ? 0 : size;
+}
+
+void page_text(char *text, size_t size, const char *bytes, size_t most)
+{
+    const size_t length = strnlen(bytes, most);
+    size_t used = 0;
+
+    for (size_t at = 0; at < length;) {
+        const size_t step = character((const unsigned char *)bytes + at, length - at);
+
+        if (used + (step ? step : 1) >= size)
+            break;
+        if (step)
+            memcpy(text + used, bytes + at, step);
+        else
+            text[used] = '?';
+        used += step ? step : 1;
+        at += step ? step : 1;
+    }
+    text[used] = '\0';
+}
+
+/* ---- The head -------------------------------------------------------------- */
+
+static int head_is_sound(const struct control_head *head, size_t bytes)
+{
+    return head->magic == CONTROL_MAGIC && head->version == CONTROL_VERSION && head->local >= 0
+           && head->local <= LOOK_LOCAL && head->world >= 0 && head->world <= LOOK_RANKS
+           && head->base >= 0 && head->base <= LOOK_RANKS && head->nodes >= 0 && head->node >= 0
+           && control_bytes(head->local, 0) <= bytes
+           && (head->own_memory || control_bytes(head->local, head->world) <= bytes);
+}
+
+static void take_head(struct look_job *job, const struct control_head *head)
+{
+    page_text(job->run_id, sizeof job->run_id, head->run_id, sizeof head->run_id);
+    page_text(job->generation, sizeof job->generation, head->generation, sizeof head->generation);
+    page_text(job->host, sizeof job->host, head->host, sizeof head->host);
+    page_text(job->program, sizeof job->program, head->program, sizeof head->program);
+    job->node = head->node;
+    job->nodes = head->nodes > 0 ? head->nodes : 1;
+    job->base = head->base;
+    job->local = head->local;
+    job->world = head->world;
+    job->launcher = head->launcher > 0 ? head->launcher : 0;
+    job->restarts = head->restarts > 0 ? head->restarts : 0;
+    job->own_memory = head->own_memory != 0;
+    job->started_ns = head->started_ns;
+    job->stop_asked = atomic_load(&head->stop_asked) != 0;
+}
+
+/* ---- A rank ---------------------------------------------------------------- */
+
+static int call_is_sound(const struct control_call *call)
+{
+    return call->operation < OPERATION_COUNT && call->phase <= CONTROL_FAILED
+           && call->group <= CONTROL_GROUPS;
+}
+
+static struct look_call take_call(const struct control_call *call)
+{
+    return (struct look_call){ .seq = call->seq,
+                               .count = call->count,
+                               .begun_ns = call->begun_ns,
+                               .operation = call->operation,
+                               .dtype = call->dtype,
+                               .op = call->op,
+                               .root = call->root < 0 ? -1 : call->root,
+                               .phase = (enum control_phase)call->phase,
+                               .group = call->group };
+}
+
+/* The newest calls first; what is no call ends the list, for its writer can't be believed. */
+static void take_ring(struct look_rank *rank, const struct control_rank *page)
+{
+    const uint64_t calls = atomic_load(&page->calls);
+    const uint64_t kept = calls < CONTROL_CALLS ? calls : CONTROL_CALLS;
+
+    rank->calls = calls;
+    rank->ring_used = 0;
+    for (uint64_t back = 1; back <= kept; back++) {
+        const struct control_call *call = &page->ring[(calls - back) % CONTROL_CALLS];
+
+        if (!call_is_sound(call))
+            return;
+        rank->ring[rank->ring_used++] = take_call(call);
+    }
+}
+
+/* Copies the line when nobody writes to it: 1.  0: it moved each time; -1: it can't be read, or
+ * was left half written. */
+static int copy_line(int fd, size_t at, struct control_group *line)
+{
+    const size_t version = at + offsetof(struct control_group, version);
+    uint32_t before = 0, after = 0, first = 0;
+
+    for (int i = 0; i < LOOKS; i++) {
+        if (read_at(fd, version, &before, sizeof before) < 0
+            || read_at(fd, at, line, sizeof *line) < 0
+            || read_at(fd, version, &after, sizeof after) < 0)
+            return -1;
+        if (before == after && before % 2 == 0)
+            return 1;
+        if (i == 0)
+            first = before;
+    }
+    return first == after ? -1 : 0;
+}
+
+static void take_line(struct look_rank *rank, int index, const struct control_group *line,
+                      int sound)
+{
+    struct look_group *group = &rank->group[index];
+    const uint64_t id = atomic_load(&line->id);
+
+    *group = (struct look_group){ .id = 0 };
+    if (id == UINT64_MAX || line->rank < 0 || line->size < 1 || line->rank >= line->size
+        || line->size > LOOK_RANKS || !call_is_sound(&line->now))
+        return;
+    group->id = id;
+    page_text(group->name, sizeof group->name, line->name, sizeof line->name);
+    group->rank = line->rank;
+    group->size = line->size;
+    group->timeout_ms = line->timeout_ms;
+    group->begun = atomic_load(&line->begun);
+    group->done = atomic_load(&line->done);
+    group->now = take_call(&line->now);
+    group->now.group = index;
+    group->moving = sound == 0;
+    group->tag = line->tag;
+    group->caller = line->caller;
+    for (int i = 0; sound < 0 && i < rank->ring_used; i++)
+        if (rank->ring[i].group == index) {
+            group->now = rank->ring[i];
+            group->caller = 0;
+            break;
+        }
+    if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
+        group->begun = group->now.seq; /* which is written a moment later */
+}
+
+static void take_waiting(int fd, size_t at, struct look_rank *rank, const struct control_rank *page)
+{
+    const size_t version = at + offsetof(struct control_rank, waiting_version);
+    char words[sizeof page->waiting_for];
+    uint64_t since = 0;
+    uint32_t before = 1, after = 0;
+
+    for (int i = 0; i < LOOKS && (before != after || before % 2); i++)
+        if (read_at(fd, version, &before, sizeof before) < 0
+            || read_at(fd, at + offsetof(struct control_rank, waiting_for), words, sizeof words) < 0
+            || read_at(fd, at + offsetof(struct control_rank, waiting_since_ns), &since,
+                       sizeof since)
+                   < 0
+            || read_at(fd, version, &after, sizeof after) < 0)
+            return;
+    page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
+    rank->waiting_since_ns = since;
+}
+
+static int take_rank(int fd, const struct look_job *job, int index, struct look_rank *rank)
+{
+    const size_t at = control_bytes(index, 0);
+    struct control_rank page;
+    uint32_t state;
+
+    if (read_at(fd, at, &page, sizeof page) < 0)
+        return -1;
+    state = atomic_load(&page.state);
+    *rank = (struct look_rank){ .rank = job->own_memory ? page.rank : job->base + index,
+                                .local_rank = index,
+                                .worker = atomic_load(&page.worker),
+                                .pid = atomic_load(&page.pid),
+                                .state = state <= CONTROL_LEFT ? (enum control_state)state
+                                                               : CONTROL_STARTED,
+                                .since_ns = atomic_load(&page.since_ns) };
+    if (rank->rank < 0 || rank->rank >= LOOK_RANKS)
+        rank->rank = 0;
+    rank->worker = rank->worker > 0 ? rank->worker : 0;
+    rank->pid = rank->pid > 0 ? rank->pid : 0;
+    take_ring(rank, &page);
+    take_waiting(fd, at, rank, &page);
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        const size_t where =
+            at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
+
+        take_line(rank, i, &page.groups[i],
+                  atomic_load(&page.groups[i].id) ? copy_line(fd, where, &page.groups[i]) : 1);
+    }
+    return 0;
+}
+
+/* ---- The whole ------------------------------------------------------------- */
+
+static int take_deaths(int fd, struct look_job *job, const struct control_head *head)
+{
+    const uint32_t told = job->own_memory ? 0 : atomic_load(&head->deaths);
+    const int count = told < (uint32_t)job->world ? (int)told : job->world;
+
+    if (count > 0 && !(job->death = calloc((size_t)count, sizeof *job->death)))
+        return -1;
+    for (int i = 0; i < count; i++) {
+        struct look_death *death = &job->death[job->deaths];
+        struct control_death from;
+
+        if (read_at(fd, control_bytes(job->local, i), &from, sizeof from) < 0)
+            return -1;
+        if (from.rank < 0 || from.rank >= job->world)
+            continue;
+        *death = (struct look_death){ .rank = from.rank,
+                                      .how = from.how,
+                                      .code = from.code,
+                                      .pid = from.pid,
+                                      .asked = from.asked,
+                                      .when_ns = from.when_ns,
+                                      .tombs = from.tombs };
+        if (death->tombs < 0 || death->tombs > CONTROL_TOMBS)
+            death->tombs = 0;
+        memcpy(death->tomb, from.tomb, sizeof death->tomb);
+        page_text(death->host, sizeof death->host, from.host, sizeof from.host);
+        job->deaths++;
+    }
+    return 0;
+}
+
+int page_read(int fd, struct look_job *job)
+{
+    struct control_head head;
+    struct stat info;
+
+    *job = (struct look_job){ .rank = NULL };
+    if (fstat(fd, &info) < 0 || read_at(fd, 0, &head, sizeof head) < 0)
+        return -1;
+    if (!S_ISREG(info.st_mode) || !head_is_sound(&head, (size_t)info.st_size)) {
+        errno = EBADMSG;
+        return -1;
+    }
+    take_head(job, &head);
+    job->uid = info.st_uid;
+    job->rank = calloc((size_t)(job->local > 0 ? job->local : 1), sizeof *job->rank);
+    for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
+        if (take_rank(fd, job, i, &job->rank[i]) < 0)
+            break;
+    if (!job->rank || job->ranks < job->local || take_deaths(fd, job, &head) < 0) {
+        look_free(job);
+        return -1;
+    }
+    job->now_ns = clock_coarse_ns();
+    return 0;
+}
+
+void look_free(struct look_job *job)
+{
+    free(job->rank);
+    free(job->death);
+    *job = (struct look_job){ .rank = NULL };
+}
+
+const struct look_death *look_death_of(const struct look_job *job, int rank)
+{
+    for (int i = 0; i < job->deaths; i++)
+        if (job->death[i].rank == rank)
+            return &job->death[i];
+    return NULL;
+}

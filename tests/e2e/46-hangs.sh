@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# ctctl: the classic ways to hang, each with its sentence; with all ranks stopped; without ctrun;
+# programs without libct; ps, stack, and what programs read.
+python=${TORCH_PYTHON:-} # lib.sh unsets all TORCH*
+. "$(dirname "$0")/lib.sh"
+ctctl=$CT_BUILD/bin/ctctl hangs=$CT_BUILD/tests/e2e_hangs
+export OMP_NUM_THREADS=1
+
+# job WORDS...: ctrun in the background, $job is its pid; no_job ends it.
+job() {
+    "$CTRUN" --nproc-per-node=4 "$@" >job.out 2>job.err </dev/null &
+    job=$!
+}
+no_job() { kill -KILL "$job"; wait "$job"; } 2>/dev/null
+
+# said PATTERN: ctctl status says it, sooner or later; $out is what it said last, $code its exit code.
+said_now() {
+    out=$("$ctctl" status --after=0.2 "$job" 2>&1)
+    code=$?
+    [[ $out =~ $1 ]]
+}
+said() { within 30 said_now "$1"; }
+sentences() { grep -c '^  ' <<<"$out"; }
+
+# hang WAY NAME PATTERN
+hang() {
+    job "$hangs" "$1"
+    expect "$2" said "$3"
+    expect "$2: with exit code 1" is "$code" 1
+    expect "$2: in one sentence" is "$(sentences)" 1
+    no_job
+}
+
+sum='all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at hangs\.c:[0-9]+ \(sum\)'
+one='\(pid [0-9]+, S\)'
+deadlock='deadlock for [0-9.]+ s'
+hang sleeps "a rank sleeps" "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
+hang stopped "a rank is stopped" "group world: ranks 0-2 wait in $sum; rank 3 is stopped after #1: kill -CONT lets it go on \(pid [0-9]+, T\)"
+hang order "calls in another order" "group world: $deadlock: rank 0 waits in recv of 8 f32 from rank 1 \(tag 7\) at hangs\.c:[0-9]+ \(out_of_order\), ranks 1-3 wait in all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\) for rank 0"
+hang groups "a rank waits in another group" "groups tensor, pipe: $deadlock: ranks 0,2 wait in all_reduce #1 \(16 f32, sum\) of group tensor at .* for rank 1, ranks 1,3 wait in barrier #1 of group pipe at .* for rank 0"
+hang silent "a rank died silently" "  ranks 0-2 wait in ct_init_process_group\(\) for [0-9.]+ s.*; rank 3 died silently before its first call: its process \(pid [0-9]+\) is gone, what ctrun started lives on \(e2e_hangs, pid [0-9]+\)"
+hang size "a message of the wrong size" "group world: ranks 0-2 wait in $sum; rank 3 is in no call since recv of 256 f32 failed there: it sleeps $one"
+hang init "a rank never calls init" "  ranks 0-2 wait in ct_init_process_group\(\) for [0-9.]+ s.*; rank 3 has not called ct_init_process_group\(\): it sleeps $one"
+hang sends "two ranks send to each other" "group world: $deadlock: rank 0 waits in send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), rank 1 waits in send of 8388608 u8 to rank 0 \(tag 0\) at .*; ranks 2-3 wait behind them"
+hang circle "three ranks in a circle" "group world: $deadlock: rank 0 waits in recv of 8 f32 from rank 1 .*, rank 1 waits in recv of 8 f32 from rank 2 .*, rank 2 waits in recv of 8 f32 from rank 0 .*; rank 3 waits behind them"
+hang itself "a rank waits for itself" "group world: $deadlock: rank 2 waits in recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), that is from itself; ranks 0-1,3 wait behind them"
+
+# What libct finds out by itself is no hang.
+for way in count root; do
+    run --nproc-per-node=4 "$hangs" $way
+    expect "a wrong $way is told to both sides" matches "$code $err" "^3 .*rank [0-3] makes another call: (reduce|all_reduce) #2"
+done
+run --nproc-per-node=4 "$hangs" returns
+expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f32, sum\) on group eval, rank [0-2]: rank 3 .*destroyed the group without making this call"
+
+# ---- All stopped, ctrun too: nobody is asked.
+job "$hangs" sleeps
+said "rank 3 is in no call"
+workers=$("$ctctl" status --json "$job" | grep -o '"pid": [0-9]*' | cut -d' ' -f2)
+kill -STOP $workers "$job"
+expect "with all ranks and ctrun stopped" said "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it is stopped \(pid [0-9]+, T\)"
+expect "that they are is said once" said "all 4 ranks here are stopped"
+kill -CONT $workers "$job"
+expect "ps" matches "$("$ctctl" ps --after=0.2)" "JOB .*$job .*stuck .*4 ranks .*hangs"
+if command -v python3 >/dev/null; then
+    "$ctctl" status --json --after=0.2 "$job" >status.json
+    "$ctctl" ps --json --after=0.2 >ps.json
+    expect "programs read it" python3 -c 'import json
+job, = json.load(open("status.json"))
+assert job["state"] == "stuck" and job["sentences"][0]["kind"] == "missing", job
+assert [len(r["groups"]) for r in job["ranks"]] == [1, 1, 1, 1] and job["ranks"][0]["groups"][0]["begun"] == 2, job
+assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))'
+fi
+out=$("$ctctl" stack "$job" 1 2>&1)
+expect "a stack" matches "$out" "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_reduce|/proc/[0-9]+/syscall)"
+out=$(PATH=/nowhere "$ctctl" stack "$job" 1 2>&1)
+expect "without tools what /proc shows, and what to install" matches "$out" "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils"
+out=$(PATH=/nowhere "$ctctl" status --after=0.2 "$job" 2>&1)
+expect "the sentence needs no tools" matches "$out" "ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3"
+expect "where each rank is" matches "$("$ctctl" status -v "$job")" "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps"
+no_job
+
+# ---- Usage.
+for words in "" "nothing" "status --nope" "status a b" "stack" "stack x" "status --after=x" "status 999999999" "ps x"; do
+    out=$("$ctctl" $words 2>&1)
+    expect "'ctctl $words' is wrong" is "$?" 2
+done
+expect "help" has "$("$ctctl" --help)" "usage: ctctl ps"
+expect "version" matches "$("$ctctl" --version)" "^ctctl [0-9]"
+
+# ---- Without ctrun.
+port=$((10000 + $$ * 17 % 20000))
+while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done
+alone=()
+for r in 0 1 2 3; do
+    RANK=$r WORLD_SIZE=4 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$hangs" sleeps >alone.out 2>&1 </dev/null &
+    alone+=($!)
+done
+job=127.0.0.1:$port
+expect "without ctrun" said "job 127.0.0.1:$port \(started by pid $$,.* 4 ranks,.*: stuck
+  group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
+kill -KILL "${alone[@]}"
+wait "${alone[@]}" 2>/dev/null
+
+# ---- Programs without libct: their processes.
+job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
+expect "a stopped process of any program" said "  rank 2 is stopped before its first call: kill -CONT lets it go on \(pid [0-9]+, T\)"
+expect "and what the others' show" matches "$out" "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
+no_job
+if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
+    cat >train.py <<'END'
+import time, torch
+def step():
+    time.sleep(600)
+step()
+END
+    if ! command -v py-spy >/dev/null; then # what it would say
+        mkdir tools
+        printf '#!/bin/sh\nprintf "Thread 1 (idle): \\"MainThread\\"\\n    step (train.py:3)\\n    <module> (train.py:4)\\n"\n' >tools/py-spy
+        chmod +x tools/py-spy
+        PATH=$PWD/tools:$PATH
+    fi
+    PYTHON_EXEC=$python job train.py
+    expect "a PyTorch program" said "rank 3: pid [0-9]+, S \(sleep\), .*in Python at train\.py:3 \(step\); .*train\.py"
+    expect "nothing stands there" is "$code" 0
+    no_job
+fi
+finish
