@@ -149,28 +149,29 @@ static uint64_t begin_traced_call(const struct call *c)
 static ct_status run_now(struct call *c)
 {
     const int64_t started = clock_coarse_ms();
-    uint64_t traced;
+    const uint64_t traced = begin_traced_call(c);
     ct_status status;
 
     fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
     status = group_begin(c->group, c->signature.seq);
-    if (status != CT_OK)
+    if (status != CT_OK) {
+        trace_end(c->group->mesh->trace, traced, status);
         return status;
+    }
     record_begin(&c->group->record, &c->signature, 0, c->caller);
     log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
              (unsigned long long)c->signature.seq, c->group->name, c->algorithm->name);
     c->deadline = started + c->limit.ms;
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
-    traced = begin_traced_call(c);
     status = c->algorithm->run(c);
-    trace_end(c->group->mesh->trace, traced, status);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+    trace_end(c->group->mesh->trace, traced, status);
     group_end(c->group);
     return status;
 }

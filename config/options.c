@@ -106,6 +106,14 @@ static const struct option_row rows[OPTIONS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
         parse_text, FIELD(events),
         "append what happens, one JSON object a line", NULL, 0 },
+    [OPTION_TRACE] = {
+        "trace", NULL, 0, "FILE", NULL, NULL, { "CT_TRACE" }, 0,
+        parse_text, FIELD(trace),
+        "write a timeline of all ranks, calls, waits and messages; ui.perfetto.dev opens it", NULL, 0 },
+    [OPTION_TRACE_SIZE] = {
+        "trace-size", NULL, 0, "SIZE", NULL, "64M", { "CT_TRACE_SIZE" }, 0,
+        parse_bytes, FIELD(trace_size),
+        "memory for it on each node; when it is full the oldest events go", NULL, 0 },
     [OPTION_LOG_DIR] = {
         "log-dir", NULL, 0, "DIR", NULL, NULL, { "PET_LOG_DIR" }, 0,
         parse_text, FIELD(log_dir),

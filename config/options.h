@@ -41,6 +41,8 @@ enum option {
     OPTION_SHUTDOWN_TIMEOUT,
     OPTION_SIGNALS_TO_HANDLE,
     OPTION_EVENTS,
+    OPTION_TRACE,
+    OPTION_TRACE_SIZE,
     OPTION_LOG_DIR,
     OPTION_REDIRECTS,
     OPTION_TEE,
@@ -114,7 +116,9 @@ struct options {
     struct restart_policy restart;
     struct on_failure on_failure;
     int shutdown_timeout;
-    const char *events;  /* a file; NULL: none */
+    const char *events; /* a file; NULL: none */
+    const char *trace;  /* likewise */
+    size_t trace_size;
     const char *log_dir; /* NULL: none */
     struct stream_spec redirects, tee;
     const char *log_line_prefix_template, *local_ranks_filter;

@@ -37,9 +37,8 @@ static void leave_the_job(int pipe)
             close(fd);
 }
 
-/* Runs in the guard.  Only async-signal-safe calls. */
-static _Noreturn void watch(int pipe, const struct guard *guard, const struct run_folder *folder,
-                            const char *also)
+/* Runs in the guard.  The fork comes before ctrun's first thread, so nothing is locked. */
+static _Noreturn void watch(int pipe, const struct guard *guard, const struct guard_last *last)
 {
     char nothing;
 
@@ -52,9 +51,10 @@ static _Noreturn void watch(int pipe, const struct guard *guard, const struct ru
         if (group > 0)
             kill(-group, SIGKILL);
     }
-    run_folder_remove(folder);
-    if (*also)
-        unlink(also);
+    run_folder_remove(last->folder);
+    if (*last->file)
+        unlink(last->file);
+    last->words(last->arg);
     _exit(0);
 }
 
@@ -63,7 +63,7 @@ static size_t bytes_of(const struct guard *guard)
     return (size_t)guard->most * sizeof *guard->groups;
 }
 
-int guard_start(struct guard *guard, int most, const struct run_folder *folder, const char *also)
+int guard_start(struct guard *guard, int most, const struct guard_last *last)
 {
     int ends[2];
 
@@ -81,7 +81,7 @@ int guard_start(struct guard *guard, int most, const struct run_folder *folder, 
     guard->pipe = ends[1];
     guard->pid = fork();
     if (guard->pid == 0)
-        watch(ends[0], guard, folder, also);
+        watch(ends[0], guard, last);
     close(ends[0]);
     if (guard->pid > 0)
         return 0;

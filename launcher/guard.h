@@ -14,9 +14,17 @@ struct guard {
     _Atomic pid_t *groups; /* by local rank, in memory that the guard sees too; 0: none */
 };
 
-/* Room for `most` groups at a time.  With the folder it removes `also`, a path, if it is not "".
- * 0 or -1 with errno. */
-int guard_start(struct guard *guard, int most, const struct run_folder *folder, const char *also);
+/* What it does when the groups are killed.  Of ctrun's memory it has what was there when it
+ * started, and no descriptors. */
+struct guard_last {
+    const struct run_folder *folder; /* is removed */
+    const char *file;                /* too; "": none */
+    void (*words)(void *arg);        /* then */
+    void *arg;
+};
+
+/* Room for `most` groups at a time; before ctrun's first thread.  0 or -1 with errno. */
+int guard_start(struct guard *guard, int most, const struct guard_last *last);
 
 /* Where a worker announces its group, before its exec. */
 _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);

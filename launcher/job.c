@@ -91,6 +91,7 @@ static void stop_workers(struct job *job)
     if (job->culprit)
         snprintf(why, sizeof why, "rank %d failed", job->culprit->rank);
     events_stopping(&job->events, SIGTERM, job->culprit ? why : job->elsewhere);
+    trace_host_stopping(&job->trace, SIGTERM);
     job_signal_workers(job, SIGTERM);
     grace(job, job->options->shutdown_timeout);
 }
@@ -162,6 +163,7 @@ static void forward_and_stop(struct job *job)
              job->options->shutdown_timeout);
     job->culprit = NULL;
     events_stopping(&job->events, job->signal, "ctrun was told to stop");
+    trace_host_stopping(&job->trace, job->signal);
     job_signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
     tell_signal(job);
@@ -239,10 +241,17 @@ static void say_what_changed(struct job *job)
     job->elsewhere[0] = 0;
 }
 
+static void tell_end(void *arg)
+{
+    struct job *job = arg;
+
+    job->nodes->ops->ended(job->nodes);
+}
+
 static void end_round(struct job *job)
 {
     clear_workers(job);
-    job->nodes->ops->ended(job->nodes);
+    trace_host_ended(&job->trace, job->base, tell_end, job);
 }
 
 static void finish(struct job *job)
@@ -276,7 +285,8 @@ static int start_workers(struct job *job)
                            .folder = &job->folder,
                            .descriptors = &job->descriptors,
                            .placement = job->placement,
-                           .control = &job->control };
+                           .control = &job->control,
+                           .trace = &job->trace };
     struct worker_env env;
     int code = 0;
 
@@ -320,6 +330,7 @@ static void start_round(struct job *job)
         say_what_changed(job);
     }
     events_round_began(&job->events, &job->plan);
+    trace_host_round(&job->trace, &job->plan);
     job->running = job->lost = 0;
     code = start_workers(job);
     if (code == 0) {
@@ -330,7 +341,7 @@ static void start_round(struct job *job)
     job->state = ENDED;
     clear_workers(job);
     job->nodes->ops->refused(job->nodes, code);
-    job->nodes->ops->ended(job->nodes);
+    trace_host_ended(&job->trace, job->base, tell_end, job);
 }
 
 /* ---- What the nodes say ------------------------------------------------ */

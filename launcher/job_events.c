@@ -19,6 +19,7 @@ void job_worker_died(void *arg, const struct worker *worker)
 
     control_host_describe(&job->control, worker, &death);
     control_host_died(&job->control, &death);
+    trace_host_died(&job->trace, worker);
     job->nodes->ops->died(job->nodes, &death);
 }
 

@@ -29,6 +29,7 @@ static void raise_descriptor_limit(struct job *job)
 
 static int setup(struct job *job)
 {
+    struct guard_last last_words = { &job->folder, NULL, trace_host_save, &job->trace };
     int code;
 
     job->workers = calloc((size_t)job->size, sizeof *job->workers);
@@ -60,7 +61,10 @@ static int setup(struct job *job)
     code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
     if (code != 0)
         return code;
-    if (guard_start(&job->guard, job->size, &job->folder, job->watchdog.path) < 0) {
+    last_words.file = job->watchdog.path;
+    if (trace_host_open(&job->trace, job->options, job->size) < 0)
+        return 1;
+    if (guard_start(&job->guard, job->size, &last_words) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
@@ -108,6 +112,7 @@ static void tear_down(struct job *job)
         worker_free(&job->workers[i]);
     deaths_close(&job->deaths);
     control_host_close(&job->control);
+    trace_host_close(&job->trace);
     events_close(&job->events);
     run_folder_remove(&job->folder);
     watchdog_close(&job->watchdog);
@@ -140,6 +145,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .health.listener = -1,
                        .deaths.epoll = -1,
                        .control = { .memory = -1, .event = -1 },
+                       .trace = { .memory = -1, .file.fd = -1 },
                        .events.fd = -1,
                        .guard.pipe = -1 };
 

@@ -19,6 +19,7 @@
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
 #include "launcher/stuck.h"
+#include "launcher/trace_host.h"
 #include "launcher/watchdog.h"
 #include "launcher/worker.h"
 
@@ -54,6 +55,7 @@ struct job {
     struct oom_watch oom;
     struct deaths deaths;
     struct control_host control;
+    struct trace_host trace;
     struct events events;
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;

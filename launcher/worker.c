@@ -77,7 +77,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
                                .ignored = ignored,
                                .foreground = worker->foreground,
                                .descriptors = env->round->descriptors,
-                               .keep = { -1, -1 } };
+                               .keep = { -1, -1, -1 } };
     const struct placement *placement = env->round->placement;
     char **argv = program_argv(program, worker->local_rank);
     char **envp = worker_env_of(env, worker->local_rank);
@@ -87,6 +87,8 @@ int worker_start(struct worker *worker, const struct program *program, const str
         args.keep[0] = env->round->control->memory;
         args.keep[1] = env->round->control->event;
     }
+    if (env->round->trace)
+        args.keep[2] = env->round->trace->memory;
     if (worker->wrapper) {
         argv = wrapper_argv(worker->wrapper, program->path, argv);
         args.path = worker->wrapper->path;

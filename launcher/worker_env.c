@@ -18,6 +18,8 @@ static const char *const ours[] = {
     "TORCHELASTIC_ERROR_FILE",
 #define PER_WORKER 4
     "CT_CONTROL",
+    "CT_TRACE_RING",
+    "CT_TRACE", /* --trace, which is this variable too, writes for all */
     "WORLD_SIZE",
     "LOCAL_WORLD_SIZE",
     "GROUP_RANK",
@@ -70,6 +72,11 @@ static int is_placed(const struct placement *placement, const char *name, size_t
 static int has_control(const struct round *round)
 {
     return round->control && round->control->head;
+}
+
+static int has_trace(const struct round *round)
+{
+    return round->trace && round->trace->path;
 }
 
 static int put(struct worker_env *env, const char *format, ...)
@@ -244,6 +251,10 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
         used += snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
                          round->control->memory, round->control->event, local_rank)
                 + 1;
+    if (has_trace(round))
+        used += snprintf(text + used, size - (size_t)used, "CT_TRACE_RING=%d:%d",
+                         round->trace->memory, local_rank)
+                + 1;
     for (int i = 0; own_gpu && i < placed(round->placement); i++)
         used += snprintf(text + used, size - (size_t)used, "%s=%s", gpu_lists[i],
                          placement_visible(round->placement, local_rank))
@@ -254,8 +265,8 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
 char **worker_env_of(const struct worker_env *env, int local_rank)
 {
     const int own_gpu = env->round->placement && env->round->placement->own_gpu_only;
-    const int own =
-        PER_WORKER + has_control(env->round) + (own_gpu ? placed(env->round->placement) : 0);
+    const int own = PER_WORKER + has_control(env->round) + has_trace(env->round)
+                    + (own_gpu ? placed(env->round->placement) : 0);
     const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
     char text[PATH_MAX + 128 + 2 * (sizeof(struct device) + 32)];
     const int used = write_own(env, local_rank, own_gpu, text, sizeof text);

@@ -7,6 +7,7 @@
 #include "launcher/control_host.h"
 #include "launcher/place.h"
 #include "launcher/run_folder.h"
+#include "launcher/trace_host.h"
 #include "runtime/store/secret.h"
 
 /* What is the same for all workers of one round. */
@@ -25,6 +26,7 @@ struct round {
     int own_store;                      /* nobody serves one at address and port: rank 0 does */
     const struct placement *placement;  /* NULL: nothing is placed */
     const struct control_host *control; /* NULL: none is handed down */
+    const struct trace_host *trace;     /* NULL, or it is off: likewise */
 };
 
 struct worker_env {

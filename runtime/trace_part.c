@@ -197,7 +197,8 @@ static void add_args(struct json_text *json, const struct trace_part *part,
         json_string(json, "generation", part->about.generation);
     } else if (event->kind != TRACE_INIT) {
         json_number(json, "peer", peer);
-        json_number(json, "bytes", (long)event->bytes);
+        if (event->kind != TRACE_WAIT || event->bytes > 0)
+            json_number(json, "bytes", (long)event->bytes);
         if (event->kind != TRACE_WAIT)
             json_number(json, "tag", event->tag);
     }
@@ -292,19 +293,21 @@ void trace_part_lost(struct trace_part *part, uint64_t events)
 void trace_part_end(struct trace_part *part, const char *missing)
 {
     const int64_t error = trace_clock_error(&part->about.clock);
-    char label[320];
+    char label[320] = "";
     struct json_text json;
-    int used = error < 0 ? snprintf(label, sizeof label, "clock not aligned")
-               : error == 0
-                   ? snprintf(label, sizeof label, "its clock is the file's")
-                   : snprintf(label, sizeof label, "clock +-%.1f us", (double)error / 1000);
+    int used = 0;
 
+    if (error != 0)
+        used = error < 0 ? snprintf(label, sizeof label, "clock not aligned")
+                         : snprintf(label, sizeof label, "clock +-%.1f us", (double)error / 1000);
     if (part->lost > 0)
-        used += snprintf(label + used, sizeof label - (size_t)used, ", %llu older events lost",
-                         (unsigned long long)part->lost);
+        used += snprintf(label + used, sizeof label - (size_t)used, "%s%llu events lost",
+                         used ? ", " : "", (unsigned long long)part->lost);
     if (*missing)
-        snprintf(label + used, sizeof label - (size_t)used, ", %s", missing);
-    metadata(part, "process_labels", "labels", label, 0);
+        used +=
+            snprintf(label + used, sizeof label - (size_t)used, "%s%s", used ? ", " : "", missing);
+    if (used > 0)
+        metadata(part, "process_labels", "labels", label, 0);
     json = begin_line(part, "M", "ctrun_part", 0);
     json_open(&json, "args", '{');
     json_number(&json, "node", part->about.node);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_host.h - ctrun's side of the trace (--trace): the rings of its workers, one of its own
+ * for starts, deaths and stops, and the file.
+ *
+ * The rings are made once, before the guard: it shares them, so that what happened can still be
+ * written when ctrun is killed.  At the end of each round they are written, a piece at each turn
+ * of the event loop, and are empty again for the next. */
+#ifndef LAUNCHER_TRACE_HOST_H
+#define LAUNCHER_TRACE_HOST_H
+
+#include <event2/event_struct.h>
+
+#include "config/options.h"
+#include "launcher/nodes.h"
+#include "launcher/trace_take.h"
+
+struct worker;
+
+/* What the guard has to know, in memory that both see. */
+struct trace_shared {
+    _Atomic int64_t body;  /* of the file */
+    _Atomic int has_round; /* one that is not all written */
+    _Atomic int ring;      /* of it, is being written; -1: none yet */
+    _Atomic uint64_t at;   /* and that event comes next */
+    _Atomic int begun;     /* the part */
+    struct trace_about about;
+};
+
+struct trace_host {
+    const char *path; /* NULL: off */
+    int memory;       /* handed down to each worker; -1: off */
+    void *base;
+    size_t bytes;
+    int rings; /* of the workers, and ours */
+    uint64_t events;
+    struct trace own;
+    uint64_t round; /* its event */
+    struct trace_shared *shared;
+    struct trace_file file;
+    /* Writing a round. */
+    struct trace_walk walk;
+    struct trace_part part;
+    struct event turn;
+    int writes;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+/* 0, or -1 and the sentence is said. */
+int trace_host_open(struct trace_host *trace, const struct options *options, int size);
+void trace_host_close(struct trace_host *trace); /* what is not written yet is, now */
+
+/* What happens; all of it may be called when it is off. */
+void trace_host_round(struct trace_host *trace, const struct plan *plan);
+void trace_host_died(struct trace_host *trace, const struct worker *worker);
+void trace_host_stopping(struct trace_host *trace, int signal);
+/* No worker is left: writes what they did, then calls done. */
+void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*done)(void *arg),
+                      void *arg);
+
+/* In the guard, when ctrun was killed: struct trace_host as ctrun had it before. */
+void trace_host_save(void *trace);
+
+#endif
