@@ -17,4 +17,9 @@ for try in 1 2 3; do
     expect "and one dies while they shrink ($try)" is "$code $(sort <<<"$out" | tr '\n' ';')" "0 0 of 2, sum 4;1 of 2, sum 4;"
 done
 
+run --nproc-per-node=4 --on-failure=continue "$CT_BUILD/bin/survive"
+expect "a trainer goes on with the rest" is "$code $out" "0 3 of 4 ranks found y = 3.000 x + 2.000"
+run --nproc-per-node=3 "$CT_BUILD/bin/survive" 9 9
+expect "and with all of them while they live" is "$code $out" "0 3 of 3 ranks found y = 3.000 x + 2.000"
+
 finish
