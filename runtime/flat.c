@@ -259,7 +259,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
         else if (turn == WAIT_OVER)
             status = ct_fail(CT_ERR_TIMEOUT, "%s did not come",
                              mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
-        else if ((turn == WAIT_LOOK
+        else if ((turn == WAIT_LOOK || atomic_load(&f->mesh->node.ended[f->locals[rank]])
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
                  && atomic_load_explicit(&line->round, memory_order_acquire) < round)
             status = look_at_peer(f, rank);

@@ -143,8 +143,13 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
     node->ranks = calloc((size_t)node->size, sizeof *node->ranks);
     node->pids = calloc((size_t)node->size, sizeof *node->pids);
     node->told = calloc((size_t)node->size, sizeof *node->told);
+    node->pidfds = malloc((size_t)node->size * sizeof *node->pidfds);
+    node->ended = calloc((size_t)node->size, sizeof *node->ended);
+    for (int i = 0; node->pidfds && i < node->size; i++)
+        node->pidfds[i] = -1;
     node->event_fds = malloc((size_t)node->size * sizeof *node->event_fds);
-    if (!node->ranks || !node->pids || !node->told || !node->event_fds)
+    if (!node->ranks || !node->pids || !node->told || !node->pidfds || !node->ended
+        || !node->event_fds)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", node->size);
     for (int i = 0; i < mesh->size; i++) {
         const int local = mesh->peers[i].local;

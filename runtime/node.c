@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -106,11 +107,33 @@ void node_ring_bell(const struct node *node, int local_rank)
     bell_ring(&node->bells[local_rank], node->event_fds[local_rank]);
 }
 
+#define MOST_WATCHED 128 /* descriptors; with more ranks here, deaths are looked for */
+
+int node_watch(struct node *node, int epoll_fd)
+{
+    struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+    int count = 0;
+
+    for (int i = 0; i < node->size && node->size <= MOST_WATCHED; i++) {
+        if (node->pids[i] <= 0 || node->pids[i] == getpid() || node->told[i])
+            continue;
+        node->pidfds[i] = (int)syscall(SYS_pidfd_open, node->pids[i], 0);
+        event.data.ptr = (void *)(uintptr_t)&node->ended[i];
+        if (node->pidfds[i] >= 0)
+            count += epoll_ctl(epoll_fd, EPOLL_CTL_ADD, node->pidfds[i], &event) == 0;
+        else if (errno == ESRCH)
+            atomic_store(&node->ended[i], 1);
+    }
+    return count;
+}
+
 int node_peer_gone(struct node *node, int local_rank)
 {
     struct pollfd ended = { .events = POLLIN };
     int gone;
 
+    if (atomic_load(&node->ended[local_rank]))
+        return 1;
     if (node->pids[local_rank] <= 0 || node->pids[local_rank] == getpid())
         return 0;
     ended.fd = (int)syscall(SYS_pidfd_open, node->pids[local_rank], 0);
@@ -298,6 +321,11 @@ void node_leave(struct node *node)
     free(node->event_fds);
     free(node->pids);
     free(node->told);
+    for (int i = 0; node->pidfds && i < node->size; i++)
+        if (node->pidfds[i] >= 0)
+            close(node->pidfds[i]);
+    free(node->pidfds);
+    free((void *)(uintptr_t)node->ended);
     free(node->ranks);
     pthread_mutex_destroy(&node->lock);
     memset(node, 0, sizeof *node);

@@ -31,9 +31,11 @@ struct ring {
 struct area; /* a piece of the own arena */
 
 struct node {
-    int rank, size; /* among the ranks of this host */
-    int *ranks;     /* [size] their ranks in the mesh, ascending */
-    pid_t *pids;    /* [size] 0: not to be seen from here */
+    int rank, size;               /* among the ranks of this host */
+    int *ranks;                   /* [size] their ranks in the mesh, ascending */
+    int *pidfds;                  /* [size] watched by the waiter; -1 */
+    _Atomic unsigned char *ended; /* [size] seen by the waiter to have ended */
+    pid_t *pids;                  /* [size] 0: not to be seen from here */
     unsigned char
         *told;      /* [size] ctrun tells of its death, so that a look can wait for its words */
     int *event_fds; /* [size] */
@@ -66,6 +68,10 @@ void node_ring_bell(const struct node *node, int local_rank);
 /* 1 if that rank's process is seen to be gone; if ctrun is to tell how it ended, only at the
  * second look: by then it would have told. */
 int node_peer_gone(struct node *node, int local_rank);
+
+/* Lets epoll_fd tell of the ends of their processes, by a pointer to the flag in ->ended.  How
+ * many. */
+int node_watch(struct node *node, int epoll_fd);
 
 /* A piece of the own arena, its old content in it; SIZE_MAX: none left.  It is taken back when
  * `done` says that no rank looks at it any more, asked at the next allocation. */

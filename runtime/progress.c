@@ -5,6 +5,7 @@
  * blocks, but for opening a connection to a peer that listens.  A stream whose
  * link breaks is closed; the last one of a peer closes the peer. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,14 +196,24 @@ static void stream_close(struct mesh *mesh, struct stream *stream, const char *w
 
 /* Both sides may have opened a connection at the same moment.  The one on which
  * a peer said its last words may then still lie with the listener when the other
- * ends, so a peer is gone only when none has come for a while. */
+ * ends, so a peer is gone only when none has come for a while, or none can come. */
+static int none_can_come(struct mesh *mesh, int peer)
+{
+    struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
+    const int local = mesh->peers[peer].local;
+
+    return local >= 0 && mesh->messages->strangers == 0 && node_peer_gone(&mesh->node, local)
+           && poll(&waiting, 1, 0) == 0;
+}
+
 static void judge_ended(struct mesh *mesh)
 {
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->messages->wires[peer];
 
         if (wire->ended_ms == 0
-            || (clock_ms() - wire->ended_ms < CROSSING_MS && !mesh_death(mesh, peer)))
+            || (clock_ms() - wire->ended_ms < CROSSING_MS && !mesh_death(mesh, peer)
+                && !none_can_come(mesh, peer)))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;
@@ -360,6 +371,8 @@ static void look_at_sockets(struct mesh *mesh)
             continue; /* the eventfd: wait.c empties it */
         if (events[i].data.ptr == (void *)&mesh->control)
             continue; /* who waits looks for the news */
+        if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
+            continue; /* who waits looks whether it was its peer */
         if (events[i].data.ptr == (void *)&mesh->listener) {
             accept_peers(mesh);
             continue;
@@ -425,6 +438,9 @@ ct_status progress_setup(struct mesh *mesh)
 
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->control.event_fd, &news);
     }
+    mesh->waiter.watched = mesh->node.size;
+    if (node_watch(&mesh->node, mesh->waiter.epoll_fd) > 0)
+        mesh->waiter.ended = mesh->node.ended;
     event.data.ptr = &mesh->listener;
     if (mesh->listener >= 0) {
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->listener, &event);

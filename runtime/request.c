@@ -283,6 +283,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     const uint64_t traced = begin_traced_wait(mesh, request);
     struct wait wait;
     enum wait_turn turn = WAIT_AGAIN;
+    unsigned ends = 0;
     ct_status status;
 
     atomic_fetch_add(&m->waiting, 1);
@@ -290,8 +291,10 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
         turn = wait_turn(&wait);
         mesh_look_for_news(mesh);
-        if (turn == WAIT_LOOK)
+        if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
+            ends = atomic_load(&mesh->waiter.ends);
             look_at_peer(mesh, request);
+        }
     }
     wait_end(&wait);
     pthread_mutex_lock(&m->lock);

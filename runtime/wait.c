@@ -27,6 +27,7 @@
 
 #define LONGEST_SLEEP_MS 100
 #define LONGEST_DEAF_MS 5
+#define SHORT_SLEEP_MS 1
 #define SPINS_WITH_A_CORE 2000
 #define YIELDS 40
 
@@ -99,12 +100,19 @@ void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)
     *wait = (struct wait){ .waiter = waiter, .deadline = deadline };
 }
 
+/* Has somebody to sleep in epoll_wait()?  For sockets at once; for deaths, which are rare, only
+ * once a wait is long, since to be woken there takes longer. */
+static int wants_poller(const struct wait *wait)
+{
+    return atomic_load(&wait->waiter->sockets) || (wait->is_long && wait->waiter->ended);
+}
+
 /* One thread of the rank sleeps where the sockets are, the others on the bell. */
 static void announce(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
 
-    if (atomic_load(&waiter->sockets) && !atomic_exchange(&waiter->poller, 1)) {
+    if (wants_poller(wait) && !atomic_exchange(&waiter->poller, 1)) {
         wait->polls = 1;
         atomic_store(&waiter->bell->polling, 1);
     } else {
@@ -126,6 +134,8 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
         && errno != EAGAIN)
         return WAIT_LOOK;
     atomic_store(&waiter->bell->polling, 1);
+    if (ready > 0 && waiter_saw_end(waiter, event.data.ptr))
+        return WAIT_LOOK;
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
@@ -206,7 +216,7 @@ enum wait_turn wait_turn(struct wait *wait)
         sched_yield();
         return WAIT_AGAIN;
     }
-    if (wait->asleep && atomic_load(&wait->waiter->sockets)
+    if (wait->asleep && wants_poller(wait)
         && !atomic_load(&wait->waiter->poller)) { /* who slept where the sockets are has left */
         atomic_fetch_sub(&wait->waiter->bell->sleepers, 1);
         wait->asleep = 0;
@@ -218,7 +228,10 @@ enum wait_turn wait_turn(struct wait *wait)
     ms = time_left_ms(wait->deadline, LONGEST_SLEEP_MS);
     if (ms == 0)
         return WAIT_OVER;
+    if (!wait->polls && !wait->is_long && waiter->ended && ms > SHORT_SLEEP_MS)
+        ms = SHORT_SLEEP_MS;
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
+    wait->is_long |= turn == WAIT_LOOK;
     return look_if_due(wait, turn);
 }
 

@@ -36,8 +36,13 @@ struct waiter {
     _Atomic int sockets; /* are there any?  then somebody has to sleep in epoll_wait() */
     _Atomic int poller;  /* a thread has that duty */
     int spins, yields;   /* before sleeping */
-    _Atomic uint32_t
-        *news; /* another futex that wakes: ctrun's, for all ranks of the host; NULL: none */
+    /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
+    _Atomic uint32_t *news;
+    /* Where no ctrun tells of deaths: a flag for each process that epoll_fd watches, set when it
+     * ended, and how often one was.  Then a long wait sleeps in epoll_wait() too.  NULL: none. */
+    _Atomic unsigned char *ended;
+    int watched; /* flags */
+    _Atomic unsigned ends;
 };
 
 enum wait_turn {
@@ -53,12 +58,25 @@ struct wait {
     int64_t looked; /* when the caller was last told to look, or began to sleep */
     uint32_t heard; /* the bell's word before the caller's last test */
     uint32_t heard_news;
-    int asleep; /* announced as a sleeper */
-    int polls;  /* announced as the poller */
+    int asleep;  /* announced as a sleeper */
+    int polls;   /* announced as the poller */
+    int is_long; /* it has slept for a while */
 };
 
 /* ranks: how many run on this host; decides how long spinning can pay. */
 void waiter_setup(struct waiter *waiter, int ranks);
+
+/* One of the flags is what epoll_wait() gave: 1, and it is set. */
+static inline int waiter_saw_end(struct waiter *waiter, const void *what)
+{
+    _Atomic unsigned char *const flag = (_Atomic unsigned char *)(uintptr_t)what;
+
+    if (!waiter->ended || flag < waiter->ended || flag >= waiter->ended + waiter->watched)
+        return 0;
+    atomic_store(flag, 1);
+    atomic_fetch_add(&waiter->ends, 1);
+    return 1;
+}
 
 void bell_ring(struct doorbell *bell, int event_fd);
 
