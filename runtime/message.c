@@ -291,7 +291,7 @@ static void arrived_break(struct stream *stream)
 {
     const struct frame *frame = &stream->head.frame;
 
-    stream->left = frame->bytes <= EAGER_BYTES ? frame->bytes : 0;
+    stream->left = frame->bytes;
     stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
     if (!stream->unexpected)
         return; /* we will find out when it leaves */

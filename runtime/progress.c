@@ -252,7 +252,8 @@ static void greet(struct mesh *mesh, struct stream *stream)
 static int is_message(const struct frame *frame)
 {
     return frame->magic == FRAME_MAGIC
-           && (frame->kind != FRAME_EAGER || frame->bytes <= EAGER_BYTES);
+           && (frame->bytes <= EAGER_BYTES
+               || (frame->kind != FRAME_EAGER && frame->kind != FRAME_BREAK));
 }
 
 /* 1: something moved. */

@@ -171,8 +171,8 @@ static void hurry(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     if (me == 0)
         EXPECT_OK(ct_set_timeout(group, 150));
-    if (me == last)
-        await("late", 0);
+    for (int r = 0; me == last && r < last; r++)
+        await("late", r);
     status = ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL);
     if (me != last || status != CT_OK)
         EXPECT_ERROR(status, me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
@@ -189,6 +189,32 @@ static void a_timeout_of_one_rank_ends_the_wait_of_the_others(void **state)
     (void)state;
     run_ranks(2, hurry, NULL);
     run_ranks(4, hurry, NULL);
+}
+
+/* The root has sent and gives up in the next call; rank 2, which hands on to rank 3, comes then. */
+static void late_in_the_last_call(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t value = me == 0;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (me == 0)
+        EXPECT_OK(ct_set_timeout(group, 50));
+    if (me == 2)
+        await("gave up", 0);
+    EXPECT_OK(ct_broadcast(group, &value, 1, CT_I32, 0, NULL));
+    EXPECT(value == 1);
+    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
+                 "barrier #3|gave up after");
+    mark("gave up", me);
+    all_marked(group, "done");
+}
+
+static void a_call_that_others_have_finished_is_finished(void **state)
+{
+    (void)state;
+    run_ranks(4, late_in_the_last_call, NULL);
 }
 
 /* ---- What stays whole ------------------------------------------------------------ */
@@ -272,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
         cmocka_unit_test(an_abort_of_one_rank_wakes_all_others),
         cmocka_unit_test(a_timeout_of_one_rank_ends_the_wait_of_the_others),
+        cmocka_unit_test(a_call_that_others_have_finished_is_finished),
         cmocka_unit_test(another_group_of_the_same_ranks_goes_on),
         cmocka_unit_test(a_group_may_be_broken_before_it_is_made),
     };

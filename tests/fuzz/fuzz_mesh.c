@@ -24,7 +24,6 @@
 #include "runtime/space.h"
 
 enum { RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
-enum { COLLECTIVES = 6, MESSAGES = 7 }; /* the two channels of a group */
 
 static struct scene *the_scene; /* for the link that the mesh opens */
 static const unsigned char token[16] = "the mesh's token";
@@ -46,8 +45,8 @@ struct scene {
     int connections[CONNECTIONS]; /* our ends; -1: none */
     struct request *requests[REQUESTS];
     unsigned char *buffers[REQUESTS];
-    struct channel channel; /* the group's */
-    int is_open;
+    struct channel channels[2]; /* of two groups: 6 and 7, 8 and 9 */
+    int open[2];
 };
 
 static void holds(int it)
@@ -107,8 +106,6 @@ static void start(struct scene *s, int i, int is_send, struct input *in)
     const struct signature signature = signature_of(what >> 4, bytes);
     const int peer = (int)(what >> 6) % RANKS, tag = what >> 3 & 1;
 
-    const uint64_t channel = i < REQUESTS ? MESSAGES : COLLECTIVES;
-
     i %= REQUESTS;
     if (s->requests[i])
         return;
@@ -117,9 +114,9 @@ static void start(struct scene *s, int i, int is_send, struct input *in)
     holds(s->requests[i] && s->buffers[i]);
     memset(s->buffers[i], is_send ? 's' : EMPTY, bytes);
     if (is_send)
-        request_send(s->mesh, s->requests[i], channel, peer, tag, s->buffers[i], bytes, &signature);
+        request_send(s->mesh, s->requests[i], 7, peer, tag, s->buffers[i], bytes, &signature);
     else
-        request_recv(s->mesh, s->requests[i], channel, what >> 6 == 3 ? CT_ANY_SOURCE : peer, tag,
+        request_recv(s->mesh, s->requests[i], 7, what >> 6 == 3 ? CT_ANY_SOURCE : peer, tag,
                      s->buffers[i], bytes, &signature);
 }
 
@@ -127,36 +124,6 @@ static void cancel(struct scene *s, int i)
 {
     if (s->requests[i])
         request_cancel(s->mesh, s->requests[i]);
-}
-
-/* ---- The group ----------------------------------------------------------------- */
-
-static void heard_of_breach(void *owner, const struct breach *breach)
-{
-    holds(((struct scene *)owner)->is_open && breach->status < 0);
-    holds(breach->rank >= 0 && breach->rank < RANKS);
-    holds(memchr(breach->words, '\0', sizeof breach->words) != NULL);
-}
-
-static void happen_to_group(struct scene *s, int which)
-{
-    static const int ranks[RANKS] = { 0, 1, 2 };
-    const struct breach breach = { .status = CT_ERR_PEER, .rank = which >> 2, .words = "why" };
-
-    if (which % 4 == 0 && !s->is_open) {
-        s->channel = (struct channel){ .id = COLLECTIVES,
-                                       .ranks = ranks,
-                                       .size = RANKS,
-                                       .on_breach = heard_of_breach,
-                                       .owner = s };
-        s->is_open = 1;
-        channel_open(s->mesh, &s->channel);
-    } else if (which % 4 == 1 && s->is_open) {
-        channel_close(s->mesh, &s->channel);
-        s->is_open = 0;
-    } else if (which % 4 == 2 && s->is_open && breach.rank < RANKS) {
-        channel_break(s->mesh, &s->channel, &breach);
-    }
 }
 
 /* ---- Connections -------------------------------------------------------------- */
@@ -216,7 +183,7 @@ static void say_frame(struct scene *s, int i, struct input *in)
     const uint64_t bytes = sizes[what % (sizeof sizes / sizeof *sizes)];
     const struct frame frame = { .magic = FRAME_MAGIC,
                                  .kind = (uint16_t)(kind % 32),
-                                 .channel = kind < 224 ? MESSAGES : COLLECTIVES,
+                                 .channel = kind < 224 ? 7 : 8,
                                  .tag = what >> 4 & 1,
                                  .bytes = bytes,
                                  .id = ids & 15,
@@ -328,9 +295,8 @@ static void set_up(struct scene *s)
     *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1 } };
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
-        mesh->peers[i] = (struct peer){
-            .local = i ? -1 : 0, .node = i, .pid = 100 + i, .worker = -1, .host = "h"
-        };
+        mesh->peers[i] =
+            (struct peer){ .local = i ? -1 : 0, .node = i, .pid = 100 + i, .host = "h" };
     memcpy(mesh->token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
@@ -340,7 +306,33 @@ static void set_up(struct scene *s)
     mesh->waiter = (struct waiter){ .bell = &mesh->own_bell, .epoll_fd = -1 };
     mesh->waiter.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     holds(messages_create(mesh) == CT_OK);
-    atomic_store(&mesh->messages->waiting, 1); /* we do: no thread is needed */
+}
+
+static void heard(void *owner, const struct breach *breach)
+{
+    (void)owner;
+    holds(strlen(breach->words) < sizeof breach->words && breach->rank < RANKS);
+}
+
+/* A group is made, destroyed, or breaks here. */
+static void group_changes(struct scene *s, int which)
+{
+    static const int ranks[RANKS] = { 0, 1, 2 };
+    const struct breach breach = { .status = CT_ERR_TIMEOUT, .seq = 1, .words = "too late" };
+    struct channel *channel = &s->channels[which & 1];
+
+    if (!s->open[which & 1]) {
+        *channel = (struct channel){
+            .id = which & 1 ? 8 : 6, .ranks = ranks, .size = RANKS, .on_breach = heard
+        };
+        channel_open(s->mesh, channel);
+    } else if (which & 2) {
+        channel_break(s->mesh, channel, &breach);
+        return;
+    } else {
+        channel_close(s->mesh, channel);
+    }
+    s->open[which & 1] ^= 1;
 }
 
 static void step(struct scene *s, unsigned what, struct input *in)
@@ -380,7 +372,7 @@ static void step(struct scene *s, unsigned what, struct input *in)
         cancel(s, which % REQUESTS);
         break;
     case 11:
-        happen_to_group(s, which);
+        group_changes(s, which);
         break;
     default:
         say_frame(s, which % CONNECTIONS, in);
@@ -393,11 +385,13 @@ static void take_down(struct scene *s)
 
     for (int i = 0; i < REQUESTS; i++)
         cancel(s, i);
-    happen_to_group(s, 1);
     reap(s);
     for (int i = 0; i < REQUESTS; i++)
         holds(s->requests[i] == NULL); /* what is given up is done */
     holds(mesh->messages->active == NULL && mesh->messages->posted == NULL);
+    for (int i = 0; i < 2; i++)
+        if (s->open[i])
+            group_changes(s, i);
     messages_destroy(mesh);
     for (int i = 0; i < CONNECTIONS; i++)
         end_connection(s, i);
