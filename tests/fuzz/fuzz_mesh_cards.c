@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mesh_cards.c - the cards by which ranks find each other, as anybody may have left them at
+ * the store.
+ *
+ * The first byte says which of three ranks we are.  Each other rank's card is ours, changed
+ * by the pieces that follow: a byte for whose it is, two for where, one for how many bytes,
+ * then those.  Nothing waits: the deadline has passed when it begins. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/address.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/meeting.h"
+#include "runtime/mesh.h"
+
+enum { RANKS = 3 };
+
+static const uint8_t *input;
+static size_t left;
+
+static void holds(int it)
+{
+    if (!it)
+        abort();
+}
+
+/* Instead of runtime/meeting.c: the store. */
+ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,
+               size_t bytes, void *all, int64_t deadline)
+{
+    unsigned char *cards = all;
+
+    (void)store;
+    (void)what;
+    (void)deadline;
+    for (int i = 0; i < size; i++)
+        memcpy(cards + (size_t)i * bytes, mine, bytes);
+    while (left >= 4) {
+        const int whose = input[0] % RANKS;
+        const size_t at = (input[1] | (size_t)input[2] << 8) % bytes;
+        size_t n = input[3];
+
+        input += 4;
+        left -= 4;
+        n = n < left ? n : left;
+        n = n < bytes - at ? n : bytes - at;
+        if (whose != rank)
+            memcpy(cards + (size_t)whose * bytes + at, input, n);
+        input += n;
+        left -= n;
+    }
+    return CT_OK;
+}
+
+/* Instead of runtime/address.c: no rank gets to open a port. */
+ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
+{
+    (void)store;
+    (void)one_host;
+    (void)address;
+    (void)size;
+    return ct_fail(CT_ERR_UNSUPPORTED, "there is no network");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct mesh *mesh = NULL;
+    ct_status status;
+
+    if (size == 0)
+        return -1;
+    log_setup("fuzz", LOG_NONE);
+    input = data + 1;
+    left = size - 1;
+    status = mesh_create(NULL, data[0] % RANKS, RANKS, clock_ms(), &mesh);
+    holds(status == CT_OK || ct_last_error()[0]);
+    if (status == CT_OK)
+        mesh_destroy(mesh);
+    return 0;
+}
