@@ -100,10 +100,19 @@ static int same_host(const struct card *a, const struct card *b)
     return !strcmp(a->machine, b->machine) && a->uid == b->uid;
 }
 
+/* It lay at the store, where others may write too: its texts must have an end. */
+static int is_card(const struct card *card)
+{
+    return card->version == CARD_VERSION && memchr(card->machine, 0, sizeof card->machine)
+           && memchr(card->host, 0, sizeof card->host)
+           && memchr(card->generation, 0, sizeof card->generation)
+           && memchr(card->link, 0, sizeof card->link) && memchr(card->door, 0, sizeof card->door);
+}
+
 static ct_status check_cards(const struct card *cards, const struct mesh *mesh)
 {
     for (int i = 0; i < mesh->size; i++) {
-        if (cards[i].version != CARD_VERSION)
+        if (!is_card(&cards[i]))
             return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", i);
         if (strcmp(cards[i].link, cards[mesh->rank].link))
             return ct_fail(CT_ERR_MISMATCH,
