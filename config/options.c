@@ -102,6 +102,10 @@ static const struct option_row rows[OPTIONS] = {
         "signals-to-handle", NULL, 0, "LIST", NULL, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", { "PET_SIGNALS_TO_HANDLE" }, 0,
         parse_signals, FIELD(signals),
         "signals that are forwarded and stop the job", NULL, 0 },
+    [OPTION_STALL] = {
+        "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
+        parse_duration, FIELD(stall),
+        "say who waits for whom when a rank has waited so long (10s, 5m; 0: never); see ctctl", NULL, 0 },
     [OPTION_EVENTS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
         parse_text, FIELD(events),

@@ -40,6 +40,7 @@ enum option {
     OPTION_ON_FAILURE,
     OPTION_SHUTDOWN_TIMEOUT,
     OPTION_SIGNALS_TO_HANDLE,
+    OPTION_STALL,
     OPTION_EVENTS,
     OPTION_TRACE,
     OPTION_TRACE_SIZE,
@@ -115,7 +116,7 @@ struct options {
     struct restart_budget max_restarts;
     struct restart_policy restart;
     struct on_failure on_failure;
-    int shutdown_timeout;
+    int shutdown_timeout, stall;
     const char *events; /* a file; NULL: none */
     const char *trace;  /* likewise */
     size_t trace_size;

@@ -27,6 +27,16 @@ static int duration(const char *text)
     return -1;
 }
 
+int parse_duration(const char *text, void *field, struct why *why)
+{
+    const int seconds = strcmp(text, "0") != 0 ? duration(text) : 0;
+
+    if (seconds < 0)
+        return value_wrong(why, "'%s': a time as 10s or 5m (s, m, h, d), or 0", text);
+    *(int *)field = seconds;
+    return 0;
+}
+
 int parse_restart_budget(const char *text, void *field, struct why *why)
 {
     struct restart_budget budget = { 0 };

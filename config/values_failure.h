@@ -23,6 +23,7 @@ struct on_failure {
     int least; /* ... as long as so many live */
 };
 
+value_parser parse_duration; /* int, seconds; 0: off */
 value_parser parse_restart_budget;
 value_parser parse_restart_policy;
 value_parser parse_on_failure;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/error_json.h"
+#include "launcher/look/verdict.h"
 #include "runtime/json_text.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -257,6 +258,28 @@ void events_stopping(struct events *events, int signal, const char *why)
     begin(events, &json, "stop");
     json_string(&json, "signal", report_signal(signal, name, sizeof name));
     add_cut(&json, "why", why);
+    end(events, &json);
+}
+
+void events_stalled(struct events *events, const struct verdict *verdict)
+{
+    struct json_text json;
+
+    if (events->fd < 0)
+        return;
+    begin(events, &json, "stall");
+    json_open(&json, "sentences", '[');
+    for (int i = 0; i < verdict->count; i++) {
+        const struct sentence *sentence = &verdict->sentence[i];
+
+        json_open(&json, NULL, '{');
+        json_string(&json, "kind", verdict_kind_name(sentence->kind));
+        json_string(&json, "group", *sentence->group ? sentence->group : NULL);
+        json_real(&json, "seconds", (double)sentence->waited_ns / 1e9);
+        json_string(&json, "text", sentence->text);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
     end(events, &json);
 }
 

@@ -81,6 +81,7 @@ static void grace(struct job *job, int seconds)
 {
     const struct timeval time = { seconds, 0 };
 
+    stall_end(&job->stall); /* who stops need not move */
     event_add(&job->grace, &time);
 }
 
@@ -192,6 +193,7 @@ static void clear_workers(struct job *job)
     event_del(&job->grace);
     arrivals_stop(&job->arrivals);
     stuck_end(&job->stuck);
+    stall_end(&job->stall);
     watchdog_clear(&job->watchdog);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
@@ -336,6 +338,7 @@ static void start_round(struct job *job)
     if (code == 0) {
         arrivals_start(&job->arrivals);
         stuck_begin(&job->stuck);
+        stall_begin(&job->stall);
         return;
     }
     job->state = ENDED;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/job_state.h"
+#include "launcher/look/verdict.h"
 #include "launcher/signals.h"
 #include "runtime/log.h"
 
@@ -97,6 +98,20 @@ static void found_stuck(void *arg, int local_rank)
     job_event(job, WORKER_STUCK);
 }
 
+/* As many lines as fit beside what the workers say. */
+static void found_stall(void *arg, const struct verdict *verdict)
+{
+    struct job *job = arg;
+    const int most = 6;
+
+    for (int i = 0; i < verdict->count && i < most; i++)
+        log_line(LOG_WARN, "%s", verdict->sentence[i].text);
+    if (verdict->count > most)
+        log_line(LOG_WARN, "%d more like these: ctctl status %d", verdict->count - most,
+                 (int)getpid());
+    events_stalled(&job->events, verdict);
+}
+
 static void grace_over(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -130,6 +145,7 @@ int job_listen(struct job *job)
         return 1;
     }
     health_open(&job->health, job->base);
+    stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
     arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
     return 0;
 }

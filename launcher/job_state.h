@@ -18,6 +18,7 @@
 #include "launcher/place.h"
 #include "launcher/rendezvous.h"
 #include "launcher/report.h"
+#include "launcher/stall.h"
 #include "launcher/stuck.h"
 #include "launcher/trace_host.h"
 #include "launcher/watchdog.h"
@@ -62,6 +63,7 @@ struct job {
     struct orphans orphans;
     struct watchdog watchdog;
     struct stuck stuck;
+    struct stall stall;
     struct health health;
     struct output output;
     struct arrivals arrivals;

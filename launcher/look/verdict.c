@@ -103,7 +103,7 @@ static int sort_init(struct verdict_in_work *work, int *blamed, uint64_t *oldest
         if (blame.what == NOT_BEGUN || blame.what == LEFT
             || (is_held(&blame) && rank->state <= CONTROL_INIT)) {
             work->blames[(*blamed)++] = blame;
-        } else if (blame.in_it && age >= work->least_ns) {
+        } else if (blame.in_it) {
             if (count > 0 && strcmp(*waiting_for, rank->waiting_for) != 0)
                 *waiting_for = ""; /* each has come so far */
             else
@@ -126,7 +126,7 @@ static void say_init(struct verdict_in_work *work)
     if (!verdict_blames(work, work->job->ranks))
         return;
     count = sort_init(work, &blamed, &oldest, &waiting_for);
-    if (count == 0 || !(sentence = verdict_add(work, VERDICT_INIT)))
+    if (count == 0 || oldest < work->least_ns || !(sentence = verdict_add(work, VERDICT_INIT)))
         return;
     words_ranks(work->numbers, count, text, sizeof text);
     words_time(oldest, time, sizeof time);

@@ -30,8 +30,13 @@ void say(struct sentence *sentence, const char *format, ...)
     va_end(args);
     if (!sentence->key)
         sentence->key = 1469598103934665603u;
-    for (; from < sentence->used; from++)
-        sentence->key = (sentence->key ^ (unsigned char)sentence->text[from]) * 1099511628211u;
+    for (int number = 0; from < sentence->used; from++) {
+        const unsigned char letter = (unsigned char)sentence->text[from];
+
+        number = letter == '#' || (number && letter >= '0' && letter <= '9');
+        if (!number || letter == '#')
+            sentence->key = (sentence->key ^ letter) * 1099511628211u;
+    }
 }
 
 void add(struct sentence *sentence, const char *format, ...)

@@ -18,7 +18,8 @@ struct sentence {
     char text[SENTENCE_TEXT];
 };
 
-/* say(): words that make it another sentence when they change.  add(): others. */
+/* say(): words that make it another sentence when they change, but for a call's #number.
+ * add(): others. */
 void say(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

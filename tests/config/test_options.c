@@ -426,6 +426,14 @@ static void exec_on_has_ranks_and_a_command(void **state)
 static void budgets_and_policies_of_restarting(void **state)
 {
     (void)state;
+    accepts("x");
+    assert_int_equal(options.stall, 60);
+    accepts("--stall=5m x");
+    assert_int_equal(options.stall, 300);
+    accepts("--stall=0 x");
+    assert_int_equal(options.stall, 0);
+    refuses("--stall=soon x", "'soon': a time as 10s or 5m (s, m, h, d), or 0");
+    refuses("--stall=-1 x", "'-1': a time as 10s");
     accepts("--max-restarts=3/1h x");
     assert_int_equal(options.max_restarts.most, 3);
     assert_int_equal(options.max_restarts.window_seconds, 3600);

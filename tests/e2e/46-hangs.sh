@@ -80,6 +80,13 @@ expect "the sentence needs no tools" matches "$out" "ranks 0-2 wait in all_reduc
 expect "where each rank is" matches "$("$ctctl" status -v "$job")" "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps"
 no_job
 
+# ---- ctrun says it by itself.
+job --stall=1s --events=events "$hangs" sleeps
+in_err() { grep -qE "$1" job.err; }
+expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3 is in no call since #1: it sleeps $one\$"
+expect "as an event" grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
+no_job
+
 # ---- Usage.
 for words in "" "nothing" "status --nope" "status a b" "stack" "stack x" "status --after=x" "status 999999999" "ps x"; do
     out=$("$ctctl" $words 2>&1)

@@ -3,6 +3,7 @@
  * scribbled over; and what the tools of others say. */
 #include "tests/harness.h"
 
+#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@
 #include "launcher/look/page.h"
 #include "launcher/look/process.h"
 #include "launcher/look/verdict.h"
+#include "launcher/stall.h"
 #include "runtime/clock.h"
 #include "runtime/record.h"
 
@@ -350,9 +352,68 @@ static void tools_answers_become_words(void **state)
     assert_int_equal(python_frame("\"MainThread\"\n    cut", text, sizeof text), 0);
 }
 
+/* ---- --stall --------------------------------------------------------------------- */
+
+static void count_it(void *arg, const struct verdict *verdict)
+{
+    assert_true(verdict->count > 0);
+    ++*(int *)arg;
+}
+
+static void look_now(struct event_base *base, struct stall *stall)
+{
+    event_active(&stall->look, EV_TIMEOUT, 0);
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static void a_stall_is_said_when_it_is_new_and_after_ten_times_as_long(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct page page = make_page(2, 2);
+    struct record waits = recorded(&page, 0), other = recorded(&page, 1);
+    const struct control_host control = { .head = page.head, .memory = page.fd };
+    struct stall stall;
+    int said = 0;
+
+    (void)state;
+    stall_setup(&stall, base, 3600, &control, count_it, &said);
+    stall_begin(&stall);
+    record_begin(&waits, &barrier, 0, NULL);
+    look_now(base, &stall);
+    assert_int_equal(said, 0); /* it came just now */
+    stall.seconds = 1;
+    waits.line->now.begun_ns -= 2000000000;
+    look_now(base, &stall);
+    look_now(base, &stall);
+    assert_int_equal(said, 1);
+    waits.line->now.seq++; /* and the same at the next step */
+    look_now(base, &stall);
+    assert_int_equal(said, 1);
+    waits.line->now.begun_ns = 0; /* since the machine was started: far more than ten times */
+    look_now(base, &stall);
+    look_now(base, &stall);
+    assert_int_equal(said, 2);
+    control_rank_at(page.head, 1)->state = CONTROL_LEFT;
+    record_close(&other);
+    look_now(base, &stall);
+    assert_int_equal(said, 3);
+    record_end(&waits, 6, CONTROL_IDLE);
+    look_now(base, &stall);
+    assert_int_equal(said, 3);
+    stall_begin(&stall); /* another round */
+    waits.line->now.phase = CONTROL_IN;
+    look_now(base, &stall);
+    assert_int_equal(said, 4);
+    stall_end(&stall);
+    assert_false(event_pending(&stall.look, EV_TIMEOUT, NULL));
+    event_base_free(base);
+    free_page(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stall_is_said_when_it_is_new_and_after_ten_times_as_long),
         cmocka_unit_test(what_ranks_record_is_read),
         cmocka_unit_test(a_line_that_is_half_written_is_taken_from_the_ring),
         cmocka_unit_test(a_line_is_never_a_mixture_of_two_calls),

@@ -581,7 +581,15 @@ static void a_sentence_that_only_grew_older_is_the_same(void **state)
     assert_string_not_equal(before.sentence[0].text, after.sentence[0].text);
     assert_true(before.sentence[0].key == after.sentence[0].key);
     verdict_free(&after);
-    job.rank[3].group[0].begun = 1840;
+    for (int i = 0; i < 4; i++) /* and the same again at the next step */
+        job.rank[i].group[0].begun++;
+    for (int i = 0; i < 3; i++)
+        job.rank[i].group[0].now.seq++;
+    assert_int_equal(verdict_make(&after, &job, SECOND), 0);
+    assert_non_null(strstr(after.sentence[0].text, "#1843"));
+    assert_true(before.sentence[0].key == after.sentence[0].key);
+    verdict_free(&after);
+    process(&job, 3, 'T', "");
     assert_int_equal(verdict_make(&after, &job, SECOND), 0);
     assert_false(before.sentence[0].key == after.sentence[0].key);
     verdict_free(&before);
