@@ -120,7 +120,7 @@ static int set_now_or_later(ct_group *group, const struct breach *breach)
 
     if (atomic_load(&group->broken) != CT_OK)
         return 0;
-    if (breach->seq > atomic_load(&group->begun)) {
+    if (breach->rank != group->mesh->rank && breach->seq > atomic_load(&group->begun)) {
         if (later == 0 || breach->seq < later)
             group->breach = *breach;
         atomic_store(&group->later, group->breach.seq);
@@ -211,6 +211,14 @@ ct_status group_check(ct_group *group)
     return ct_fail_in(group_quote(group), "group %s is broken since: ", group->name);
 }
 
+/* What this rank has finished the others can finish too. */
+void group_abort(ct_group *group)
+{
+    const uint64_t running = atomic_load(&group->running);
+
+    group_break_at(group, CT_ERR_ABORTED, running ? running : atomic_load(&group->begun) + 1);
+}
+
 ct_status ct_abort(ct_group *group)
 {
     ct_group *g;
@@ -219,7 +227,7 @@ ct_status ct_abort(ct_group *group)
     if (status != CT_OK)
         return status;
     ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
-    group_break_at(g, CT_ERR_ABORTED, 0);
+    group_abort(g);
     return CT_OK;
 }
 

@@ -86,6 +86,7 @@ void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
  * The others can still finish the calls before the one that is being run, or before seq. */
 ct_status group_break(ct_group *group, ct_status status);
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq);
+void group_abort(ct_group *group);       /* the current sentence says why */
 void group_break_later(ct_group *group); /* with the breach that waited for this call */
 ct_status group_check(ct_group *group);  /* CT_OK, or what broke it */
 

@@ -297,7 +297,7 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     if (!s.left)
         return ct_fail(CT_ERR_NOMEM, "ct_shrink_group: no memory for %d ranks", s.old->size);
     ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
-    group_break_at(s.old, CT_ERR_ABORTED, 0);
+    group_abort(s.old);
     status = shrink(&s, survivors);
     free(s.left);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
