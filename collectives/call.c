@@ -162,6 +162,7 @@ static ct_status run_now(struct call *c)
     log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
              (unsigned long long)c->signature.seq, c->group->name, c->algorithm->name);
     c->deadline = started + c->limit.ms;
+    channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
     status = c->algorithm->run(c);

@@ -12,7 +12,7 @@
 #define KEPT_BREACHES 64
 #define LOOKS_FOR_NEWCOMERS 3 /* accept; hello; what follows it */
 
-static struct channel *find(const struct messages *m, uint64_t id)
+struct channel *channel_find(const struct messages *m, uint64_t id)
 {
     struct channel *channel = m->channels;
 
@@ -47,9 +47,18 @@ static void tell(struct mesh *mesh, const struct channel *channel, int peer)
     send_out_alone(mesh, peer, out);
 }
 
+/* Who connects or asks from now on shall hear it though the program is busy elsewhere: the
+ * thread listens until the group is destroyed. */
 static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
 {
-    mesh->messages->broken_channels += !channel->broken;
+    struct messages *m = mesh->messages;
+
+    if (!channel->broken) {
+        m->broken_channels++;
+        m->background++;
+        if (atomic_load(&m->waiting) == 0)
+            background_needed(mesh);
+    }
     channel->broken = 1;
     channel->breach = *breach;
     for (int i = 0; i < channel->size; i++)
@@ -76,7 +85,7 @@ void channel_break(struct mesh *mesh, struct channel *channel, const struct brea
 void answer_breach(struct mesh *mesh, const struct frame *frame, int from)
 {
     const struct channel *channel =
-        mesh->messages->broken_channels > 0 ? find(mesh->messages, frame->channel) : NULL;
+        mesh->messages->broken_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
 
     if (channel && channel->broken)
         tell(mesh, channel, from);
@@ -101,14 +110,19 @@ static struct breach read_breach(const struct mesh *mesh, const struct unexpecte
     return breach;
 }
 
+void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    if (channel->broken && channel->breach.seq <= breach->seq)
+        return;
+    channel->on_breach(channel->owner, breach);
+    set_broken(mesh, channel, breach);
+}
+
 static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
 {
     const struct breach breach = read_breach(mesh, message);
 
-    if (channel->broken && channel->breach.seq <= breach.seq)
-        return;
-    channel->on_breach(channel->owner, &breach);
-    set_broken(mesh, channel, &breach);
+    channel_spread(mesh, channel, &breach);
 }
 
 /* Of a group that this rank has yet to make, or has destroyed: who knows.  The oldest goes. */
@@ -131,7 +145,7 @@ static void keep_breach(struct mesh *mesh, struct unexpected *message)
 /* Whatever its frame says: no receive may take it for a message. */
 void breach_arrived(struct mesh *mesh, struct unexpected *message)
 {
-    struct channel *channel = find(mesh->messages, message->frame.channel);
+    struct channel *channel = channel_find(mesh->messages, message->frame.channel);
 
     message->frame.tag = BREAK_TAG;
     message->frame.channel &= ~(uint64_t)1;
@@ -171,8 +185,10 @@ void channel_close(struct mesh *mesh, struct channel *channel)
         if (*link == channel) {
             *link = channel->next;
             m->broken_channels -= channel->broken;
+            m->background -= channel->broken;
             break;
         }
+    questions_forget(mesh, channel);
     for (struct unexpected *u = m->unexpected, *next; u; u = next) {
         next = u->next;
         if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)

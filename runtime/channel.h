@@ -10,6 +10,7 @@
 
 #include "runtime/breach.h"
 #include "runtime/message.h"
+#include "runtime/question.h"
 
 struct channel {
     struct channel *next;
@@ -21,6 +22,9 @@ struct channel {
     void *owner;
     int broken; /* told to the others */
     struct breach breach;
+    struct recent_calls calls;
+    _Atomic uint64_t last_call; /* its number */
+    struct question *questions; /* about later ones */
 };
 
 /* The memory is the caller's until it is closed.  A breach that came before is heard at once. */
@@ -30,8 +34,12 @@ void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its m
 /* It broke here.  The current sentence stays. */
 void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach);
 
-/* Under the lock: for message.c. */
+/* Under the lock: for message.c and question.c. */
 struct unexpected;
+struct messages;
+struct channel *channel_find(const struct messages *m, uint64_t id);
+/* It is broken, by this rank or another: its owner hears it, and the others. */
+void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach);
 void breach_arrived(struct mesh *mesh, struct unexpected *message); /* takes it over */
 /* A message for a group that is broken here: its sender does not know yet. */
 void answer_breach(struct mesh *mesh, const struct frame *frame, int from);

@@ -92,7 +92,7 @@ static int all_left(void *memory, size_t bytes)
 /* The maker's message: where the area starts in the node's memory; SIZE_MAX: nowhere. */
 static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadline)
 {
-    const struct signature signature = { .seq = 1, .op = -1, .root = -1 };
+    const struct signature signature = { .op = -1, .root = -1 }; /* no call: seq 0 */
     uint64_t offset = SIZE_MAX;
     struct request request;
     ct_status status = CT_OK;
@@ -266,6 +266,8 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
         if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);
             mesh_look_for_news(f->mesh);
+            if (wait.asleep || wait.polls)
+                messages_look(f->mesh); /* a question may have come, or a breach */
         }
     }
     wait_end(&wait);

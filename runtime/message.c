@@ -5,6 +5,7 @@
  *   large:  sender  OFFER            ->  posted receive, or kept
  *           receiver ACCEPT          ->  sender writes DATA + payload
  *   another call:   receiver REFUSE  ->  both ends fail and name both calls
+ *   no message:     ASK, whether the peer makes the same call  ->  question.c
  *   broken group:   BREAK            ->  its members; channel.c
  *
  * request.c starts them and waits for them; progress.c moves the bytes and calls
@@ -345,6 +346,9 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
         request = offered(mesh, frame->id, stream->peer);
         if (request)
             finish_mismatch(mesh, request, stream->peer, &frame->signature);
+        break;
+    case FRAME_ASK:
+        question_arrived(mesh, frame, stream->peer);
         break;
     case FRAME_BREAK:
         arrived_break(stream);

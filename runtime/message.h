@@ -22,6 +22,7 @@ enum frame_kind {
     FRAME_ACCEPT,    /* "send them" */
     FRAME_DATA,      /* header, payload of an accepted offer */
     FRAME_REFUSE,    /* "I make another call than you"; its signature says which */
+    FRAME_ASK,       /* "I am in this call of the group": its signature */
     FRAME_BREAK      /* "the group is broken": status, on which rank first, payload: its words */
 };
 

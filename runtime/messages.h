@@ -60,13 +60,14 @@ struct messages {
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
     int broken_channels;
+    _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
     int strangers;
     int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;
-    int background;      /* requests, and frames of nobody's that others wait for */
+    int background;      /* requests, frames of nobody's that others wait for, broken groups */
     _Atomic int waiting; /* threads in request_wait() */
     pthread_cond_t needed;
 };
@@ -93,6 +94,8 @@ void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it f
 
 /* progress.c, under the lock */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
+/* 1: there is a wire to it, perhaps a new one. */
+int reach(struct mesh *mesh, int peer);
 /* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
 void outgoing_free(struct messages *m, struct outgoing *out);

@@ -19,6 +19,7 @@
 #include "runtime/news.h"
 
 #define CONNECT_MS 10000 /* for a host that does not even refuse */
+#define REACH_MS 50      /* to ask a question: nobody shall wait long for that */
 #define CROSSING_MS 100
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
 
@@ -50,7 +51,7 @@ static struct stream *stream_open(struct mesh *mesh, struct link *link, int peer
     return stream;
 }
 
-static ct_status open_link(struct mesh *mesh, int peer)
+static ct_status open_link(struct mesh *mesh, int peer, int patience_ms)
 {
     struct wire *wire = &mesh->messages->wires[peer];
     ct_status status = CT_ERR_UNSUPPORTED;
@@ -60,7 +61,7 @@ static ct_status open_link(struct mesh *mesh, int peer)
             continue;
         if (!link_kinds[i]->can_reach(mesh, peer))
             continue;
-        status = link_kinds[i]->open(mesh, peer, deadline_after(CONNECT_MS), &wire->out);
+        status = link_kinds[i]->open(mesh, peer, deadline_after(patience_ms), &wire->out);
         if (status != CT_OK)
             return status;
         if (!stream_open(mesh, wire->out, peer)) {
@@ -149,12 +150,21 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
     else
         wire->first = out;
     wire->last = out;
-    if (!wire->broken && !wire->out && open_link(mesh, peer) != CT_OK)
+    if (!wire->broken && !wire->out && open_link(mesh, peer, CONNECT_MS) != CT_OK)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
     else
         flush(mesh, peer);
+}
+
+int reach(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+
+    if (wire->broken || wire->gone)
+        return 0;
+    return wire->out || open_link(mesh, peer, REACH_MS) == CT_OK;
 }
 
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
@@ -449,7 +459,7 @@ ct_status progress_setup(struct mesh *mesh)
     }
     for (int peer = 0; peer < mesh->size && status == CT_OK; peer++)
         if (mesh->node.base && peer != mesh->rank && mesh->peers[peer].local >= 0)
-            status = open_link(mesh, peer);
+            status = open_link(mesh, peer, CONNECT_MS);
     return status;
 }
 

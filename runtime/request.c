@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/channel.h"
 #include "runtime/clock.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
@@ -233,16 +234,22 @@ void messages_look(struct mesh *mesh)
 {
     if (pthread_mutex_trylock(&mesh->messages->lock) == 0) { /* who holds it looks */
         progress(mesh);
+        if (atomic_load(&mesh->messages->questions))
+            questions_look(mesh);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
 }
 
 /* A sleep passed without a sign of life from the one we wait for. */
-static void look_at_peer(struct mesh *mesh, const struct request *request)
+static void look_at_peer(struct mesh *mesh, const struct request *request, int may_ask)
 {
     int peer, local;
 
     pthread_mutex_lock(&mesh->messages->lock);
+    if (may_ask && !atomic_load(&request->done))
+        ask(mesh, request);
+    if (atomic_load(&mesh->messages->questions))
+        questions_look(mesh);
     peer = request->peer; /* a receive from anybody learns it when it is matched */
     local = peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
     if (local >= 0 && node_peer_gone(&mesh->node, local)) {
@@ -284,16 +291,19 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     struct wait wait;
     enum wait_turn turn = WAIT_AGAIN;
     unsigned ends = 0;
+    int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
     ct_status status;
 
     atomic_fetch_add(&m->waiting, 1);
     wait_begin(&wait, &mesh->waiter, deadline);
+    wait.soon = may_ask;
     while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
         turn = wait_turn(&wait);
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
-            look_at_peer(mesh, request);
+            look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
+            may_ask &= turn != WAIT_LOOK;
         }
     }
     wait_end(&wait);

@@ -26,6 +26,7 @@
 #include "runtime/clock.h"
 
 #define LONGEST_SLEEP_MS 100
+#define FIRST_SLEEP_MS 2
 #define LONGEST_DEAF_MS 5
 #define SHORT_SLEEP_MS 1
 #define SPINS_WITH_A_CORE 2000
@@ -225,11 +226,12 @@ enum wait_turn wait_turn(struct wait *wait)
         announce(wait);
         return WAIT_AGAIN;
     }
-    ms = time_left_ms(wait->deadline, LONGEST_SLEEP_MS);
+    ms = time_left_ms(wait->deadline, wait->soon ? FIRST_SLEEP_MS : LONGEST_SLEEP_MS);
     if (ms == 0)
         return WAIT_OVER;
     if (!wait->polls && !wait->is_long && waiter->ended && ms > SHORT_SLEEP_MS)
         ms = SHORT_SLEEP_MS;
+    wait->soon = 0;
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
     wait->is_long |= turn == WAIT_LOOK;
     return look_if_due(wait, turn);

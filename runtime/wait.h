@@ -61,6 +61,7 @@ struct wait {
     int asleep;  /* announced as a sleeper */
     int polls;   /* announced as the poller */
     int is_long; /* it has slept for a while */
+    int soon;    /* the first sleep is a short one: the caller wants to look */
 };
 
 /* ranks: how many run on this host; decides how long spinning can pay. */

@@ -95,6 +95,89 @@ static void a_mismatch_is_told_from_rank_to_rank(void **state)
     run_ranks(4, far_from_the_leaf, NULL);
 }
 
+/* Where nobody sends, a question finds it out: on every rank in the same words, both calls. */
+struct pair {
+    ct_status (*call)(ct_group *group, void *arg);
+    const char *here, *there; /* of rank 0, of the last */
+};
+
+static ct_status reduce_to_itself(ct_group *group, void *arg)
+{
+    int32_t in = 1, out = 0;
+
+    (void)arg;
+    return ct_reduce(group, &in, &out, 1, CT_I32, CT_SUM, ct_rank(group), NULL);
+}
+
+static ct_status gather_or_broadcast(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group), last = ct_size(group) - 1;
+    int32_t in = 1, out[MAX_RANKS];
+
+    (void)arg;
+    return me == 0 ? ct_gather(group, &in, out, 1, CT_I32, 0, NULL)
+                   : ct_broadcast(group, &in, 1, CT_I32, me == last ? 0 : last, NULL);
+}
+
+static const struct pair pairs[] = {
+    { reduce_to_itself, "reduce #1 (1 i32, sum, root 0)", "reduce #1 (1 i32, sum, root 1)" },
+    { gather_or_broadcast, "gather #1 (1 i32, root 0)", "broadcast #1 (1 i32, root 0)" },
+};
+
+static void nobody_sends(ct_group *group, void *arg)
+{
+    const struct pair *pair = arg;
+    const double start = now_ms();
+    const ct_status status = pair->call(group, NULL);
+
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "#1|group created|makes another call");
+    EXPECT(now_ms() - start < GROUP_TIMEOUT_MS / 2);
+    if (ct_size(group) == 2) {
+        EXPECT_ERROR(status, CT_ERR_MISMATCH, pair->here);
+        EXPECT_ERROR(status, CT_ERR_MISMATCH, pair->there);
+    }
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_MISMATCH, "broken since|makes another call");
+    all_marked(group, "asked");
+}
+
+static void ranks_that_all_wait_find_out_that_their_calls_differ(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct pair pair = pairs[i];
+
+        run_ranks(2, nobody_sends, &pair);
+        run_ranks(4, nobody_sends, &pair);
+    }
+}
+
+/* The same questions are asked where nothing is wrong but that one is slow. */
+static void slow_but_right(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t sum;
+
+    (void)arg;
+    for (int i = 0; i < 12; i++) {
+        int32_t one = 1;
+
+        if (i % ct_size(group) == me)
+            nap(8);
+        EXPECT_OK(ct_reduce(group, &one, &sum, 1, CT_I32, CT_SUM, i % 2, NULL));
+        if (me == i % 2)
+            EXPECT(sum == ct_size(group));
+        EXPECT_OK(ct_broadcast(group, &one, 1, CT_I32, i % ct_size(group), NULL));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_question_about_the_same_call_changes_nothing(void **state)
+{
+    (void)state;
+    run_ranks(2, slow_but_right, NULL);
+    run_ranks(4, slow_but_right, NULL);
+}
+
 /* ---- Aborts ------------------------------------------------------------------- */
 
 enum waits { IN_BARRIER, IN_WORK, IN_RECV, IN_IRECV, WAITS };
@@ -297,6 +380,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
         cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
+        cmocka_unit_test(ranks_that_all_wait_find_out_that_their_calls_differ),
+        cmocka_unit_test(a_question_about_the_same_call_changes_nothing),
         cmocka_unit_test(an_abort_of_one_rank_wakes_all_others),
         cmocka_unit_test(a_timeout_of_one_rank_ends_the_wait_of_the_others),
         cmocka_unit_test(a_call_that_others_have_finished_is_finished),

@@ -306,6 +306,7 @@ static void set_up(struct scene *s)
     mesh->waiter = (struct waiter){ .bell = &mesh->own_bell, .epoll_fd = -1 };
     mesh->waiter.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     holds(messages_create(mesh) == CT_OK);
+    atomic_store(&mesh->messages->waiting, 1); /* no thread shall come in between */
 }
 
 static void heard(void *owner, const struct breach *breach)
