@@ -39,6 +39,8 @@ enum option {
     OPTION_RESTART,
     OPTION_ON_FAILURE,
     OPTION_SHUTDOWN_TIMEOUT,
+    OPTION_DEADLINE,
+    OPTION_DEADLINE_MARGIN,
     OPTION_SIGNALS_TO_HANDLE,
     OPTION_STALL,
     OPTION_EVENTS,
@@ -117,8 +119,10 @@ struct options {
     struct restart_policy restart;
     struct on_failure on_failure;
     int shutdown_timeout, stall;
-    const char *events; /* a file; NULL: none */
-    const char *trace;  /* likewise */
+    const char *deadline; /* NULL: not given */
+    int deadline_margin;  /* before the end that Slurm says */
+    const char *events;   /* a file; NULL: none */
+    const char *trace;    /* likewise */
     size_t trace_size;
     const char *log_dir; /* NULL: none */
     struct stream_spec redirects, tee;

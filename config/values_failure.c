@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/deadline.h"
+
 /* "90", "90s", "5m", "1h", "2d" in seconds; -1: it is none of these. */
 static int duration(const char *text)
 {
@@ -130,5 +132,18 @@ int parse_on_failure(const char *text, void *field, struct why *why)
         return value_wrong(
             why, "'%s': stop, continue, or continue:MIN (as long as MIN workers live)", text);
     *(struct on_failure *)field = value;
+    return 0;
+}
+
+int parse_deadline(const char *text, void *field, struct why *why)
+{
+    int64_t at;
+
+    if (deadline_of_words(text, 0, &at) < 0)
+        return value_wrong(why,
+                           "'%s' is no deadline: give 90s, 30m, 2h or 1d from now, HH:MM by the "
+                           "clock, or @SECONDS since the epoch",
+                           text);
+    *(const char **)field = text;
     return 0;
 }

@@ -27,5 +27,6 @@ value_parser parse_duration; /* int, seconds; 0: off */
 value_parser parse_restart_budget;
 value_parser parse_restart_policy;
 value_parser parse_on_failure;
+value_parser parse_deadline; /* const char *: deadline.h reads it */
 
 #endif

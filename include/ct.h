@@ -232,6 +232,20 @@ CT_API ct_status ct_abort(ct_group *group);
  * As MPI's ULFM: revoke, agree, shrink. */
 CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors);
 
+/* Once per step of a program that can stop early: 1 on all ranks at the same step
+ * when somebody wants the job to stop, 0 until then, 1 from then on.  All ranks
+ * call it equally often; a negative ct_status says what went wrong.
+ *
+ * Wanted by SIGTERM to ctrun or to any rank, by ctrun --deadline, by what Slurm
+ * says of the job's end.  On the default group under ctrun it costs some
+ * nanoseconds and no message.  On other groups, and without ctrun, it is a
+ * collective of 4 bytes; there $CT_DEADLINE (seconds since the epoch), or
+ * $SLURM_JOB_END_TIME less 60 s, is the deadline.
+ *
+ * The first call replaces the default action of SIGTERM by a handler that only
+ * notes it.  A handler of the program's own stays, and ctrun's word counts alone. */
+CT_API int ct_should_stop(ct_group *group);
+
 /* ---- Collectives ------------------------------------------------------- */
 
 /* buf (count elements) of root goes to all. */

@@ -15,6 +15,7 @@ struct guest {
     long long pid, id;
     struct node_workers workers; /* count 0: none yet */
     int64_t heard;               /* clock_ms() of its last word */
+    int closing;                 /* it was asked how far its ranks came */
     struct guest *next;
 };
 

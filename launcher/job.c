@@ -20,6 +20,8 @@
 static void start_round(struct job *job);
 static void stop_and_tell(struct job *job);
 static void tell_loss(struct job *job);
+static void give_time(struct job *job);
+static void stop_late(struct job *job);
 static void stop_workers(struct job *job);
 static void stop_for_good(struct job *job);
 static void forward_and_stop(struct job *job);
@@ -41,6 +43,8 @@ static const struct move {
     [RUNNING] = {
         [WORKER_FAILED] = { STOPPING, stop_and_tell },
         [WORKER_LOST] = { STAY, tell_loss },
+        [WORKER_LEFT] = { STAY, give_time },
+        [GRACE_OVER] = { STOPPING, stop_late },
         [TOLD_TO_STOP] = { STOPPING, stop_workers },
         [WORKER_STUCK] = { STOPPING, stop_for_good },
         [SIGNALLED] = { STOPPING, forward_and_stop },
@@ -109,8 +113,9 @@ static void tell_failure(struct job *job,
     report_cause(worker, cause, sizeof cause);
     snprintf(what, sizeof what, "rank %d (pid %d) %s", worker->rank, (int)worker->pid, cause);
     failure.what = what;
-    failure.may_restart = worker->how == CLD_EXITED ? policy->exits[worker->code & 255]
-                                                    : policy->signals[worker->code & 63];
+    failure.may_restart = !job->for_good
+                          && (worker->how == CLD_EXITED ? policy->exits[worker->code & 255]
+                                                        : policy->signals[worker->code & 63]);
     tell(job->nodes, &failure);
 }
 
@@ -118,6 +123,22 @@ static void stop_and_tell(struct job *job)
 {
     stop_workers(job);
     tell_failure(job, job->nodes->ops->failed);
+}
+
+/* Nobody is signalled: one may still save what another had not to. */
+static void give_time(struct job *job)
+{
+    if (!event_pending(&job->grace, EV_TIMEOUT, NULL))
+        grace(job, job->options->shutdown_timeout);
+}
+
+static void stop_late(struct job *job)
+{
+    job->failed = job->culprit;
+    if (job->culprit)
+        stop_and_tell(job);
+    else
+        stop_workers(job);
 }
 
 static void stop_for_good(struct job *job)
@@ -163,6 +184,7 @@ static void forward_and_stop(struct job *job)
              job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
              job->options->shutdown_timeout);
     job->culprit = NULL;
+    job_ask_stop(job, "", 1);
     events_stopping(&job->events, job->signal, "ctrun was told to stop");
     trace_host_stopping(&job->trace, job->signal);
     job_signal_workers(job, job->signal);
@@ -191,6 +213,7 @@ static void clear_workers(struct job *job)
     int left;
 
     event_del(&job->grace);
+    job_stop_end(job);
     arrivals_stop(&job->arrivals);
     stuck_end(&job->stuck);
     stall_end(&job->stall);
@@ -222,8 +245,13 @@ static void say_what_failed(struct job *job, int restarts)
                  job->options->max_restarts.most);
     if (job->culprit) {
         const struct failed_round round = job_failed_round(job, job->culprit);
+        const uint64_t stopped_at = job_stopped_at(job, job->culprit);
 
-        report_failure(&round, next);
+        if (stopped_at) /* no failure: they did as they were asked to */
+            log_line(LOG_WARN, "the ranks stopped at step %llu and chose exit code %d%s",
+                     (unsigned long long)stopped_at, job->culprit->code, next);
+        else
+            report_failure(&round, next);
         job->blamed = restarts == 0 ? job->culprit : NULL;
         oom_watch_reset(&job->oom);
     } else if (*job->elsewhere)
@@ -247,7 +275,7 @@ static void tell_end(void *arg)
 {
     struct job *job = arg;
 
-    job->nodes->ops->ended(job->nodes);
+    job->nodes->ops->ended(job->nodes, job_code_of_stopped(job));
 }
 
 static void end_round(struct job *job)
@@ -301,6 +329,7 @@ static int start_workers(struct job *job)
     }
     control_host_open(&job->control, &job->plan, job->size, job->meet.run_id,
                       job->options->program[0]);
+    job_stop_begin(job);
     for (int i = 0; i < job->size; i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
@@ -363,7 +392,7 @@ static void on_stop(void *arg, const char *why)
     struct job *job = arg;
 
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
-    job_event(job, TOLD_TO_STOP);
+    job_event(job, job_stop_decided(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }
 
 static void on_over(void *arg, int code, const char *why)
@@ -385,6 +414,10 @@ static void on_member(void *arg, int node, int there)
     events_node(&((struct job *)arg)->events, node, there);
 }
 
-const struct nodes_hooks job_nodes_hooks = {
-    .round = on_round, .member = on_member, .stop = on_stop, .over = on_over, .died = on_died
-};
+const struct nodes_hooks job_nodes_hooks = { .round = on_round,
+                                             .member = on_member,
+                                             .stop = on_stop,
+                                             .over = on_over,
+                                             .died = on_died,
+                                             .close_steps = job_close_steps,
+                                             .stop_at = job_stop_at };

@@ -24,6 +24,14 @@ void job_worker_died(void *arg, const struct worker *worker)
     job->nodes->ops->died(job->nodes, &death);
 }
 
+static void blame(struct job *job, struct worker *worker)
+{
+    if (job->culprit)
+        job->culprit->first_failed = 0;
+    job->culprit = worker;
+    worker->first_failed = 1;
+}
+
 static void worker_ended(struct job *job, struct worker *worker)
 {
     const struct failed_round round = job_failed_round(job, job->culprit);
@@ -32,15 +40,22 @@ static void worker_ended(struct job *job, struct worker *worker)
                         !job->culprit || job->options->on_failure.go_on);
     job->running--;
     if (worker_failed(worker) && job->state == RUNNING) {
+        const int left = job_stopped_at(job, worker) > 0;
+
         job->failed = worker;
-        if (!job->culprit) {
-            job->culprit = worker;
-            worker->first_failed = 1;
-        }
-        job_event(job, job->options->on_failure.go_on ? WORKER_LOST : WORKER_FAILED);
+        if (!job->culprit || (job_stopped_at(job, job->culprit) && !left))
+            blame(job, worker);
+        job_event(job, left                             ? WORKER_LEFT
+                       : job->options->on_failure.go_on ? WORKER_LOST
+                                                        : WORKER_FAILED);
     }
-    if (job->running == 0)
-        job_event(job, LAST_WORKER_GONE);
+    if (job->running > 0)
+        return;
+    if (job->culprit && job->state == RUNNING && job_stopped_at(job, job->culprit)) {
+        job->failed = job->culprit; /* the others had their time: now it is told */
+        job_event(job, WORKER_FAILED);
+    }
+    job_event(job, LAST_WORKER_GONE);
 }
 
 static int is_known(const void *arg, pid_t pid)
@@ -137,6 +152,7 @@ int job_listen(struct job *job)
     event_assign(&job->signals, job->base, job->signal_fd, EV_READ | EV_PERSIST, signals_ready,
                  job);
     evtimer_assign(&job->grace, job->base, grace_over, job);
+    job_deadline_open(job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);
     watchdog_watch(&job->watchdog, job->base);

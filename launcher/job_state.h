@@ -29,6 +29,7 @@ enum job_event {
     ROUND,         /* the nodes are there: start the workers */
     WORKER_FAILED, /* the first of a round */
     WORKER_LOST,   /* and the others go on */
+    WORKER_LEFT,   /* at the step at which all were asked to stop: the others are about to */
     TOLD_TO_STOP,  /* by another node's failure */
     WORKER_STUCK,  /* in the kernel: no restart would help */
     SIGNALLED,     /* ctrun was told to stop */
@@ -42,7 +43,7 @@ struct job {
     const struct options *options;
     const struct meeting *meeting;
     struct event_base *base;
-    struct event signals, grace;
+    struct event signals, grace, deadline, wishes;
     int signal_fd;
     sigset_t ignored;          /* dispositions that workers must not inherit */
     struct rlimit descriptors; /* that we were started with */
@@ -78,6 +79,10 @@ struct job {
     int signal;                /* the one that stopped the job; 0: none */
     int impatience;            /* signals since the workers were asked to stop */
     int code;                  /* ctrun's */
+    int asked_to_stop;         /* in this round: 1, 2 for good */
+    int for_good;              /* no restart any more */
+    int64_t stop_by;           /* seconds since the epoch; 0: no deadline */
+    int after_deadline;        /* they were asked for it */
 };
 
 /* job.c */
@@ -86,6 +91,19 @@ void job_signal_workers(struct job *job, int number);
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 extern const struct nodes_hooks job_nodes_hooks;
+
+/* job_stop.c */
+void job_ask_stop(struct job *job, const char *why, int for_good);
+void job_stop_begin(struct job *job); /* of a round, after its control page is there */
+void job_stop_end(struct job *job);   /* before that is gone */
+uint64_t job_close_steps(void *job);
+void job_stop_at(void *job, uint64_t step, int for_good);
+/* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
+uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
+int job_stop_decided(const struct job *job); /* they have been told at which step */
+/* The exit code of workers of which all did; -1: not so. */
+int job_code_of_stopped(const struct job *job);
+void job_deadline_open(struct job *job);
 
 /* job_events.c: 0, or ctrun's exit code and the sentence is said. */
 int job_listen(struct job *job);

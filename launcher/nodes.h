@@ -17,6 +17,7 @@ struct plan {
     int base, world;           /* the rank of its first worker, and how many there are in all */
     int role_base, role_world; /* the same, counting those of this node's role */
     int node, nodes;           /* the rank of this node, and how many there are */
+    int may_agree;             /* its ctruns, on a step at which all ranks stop */
     int restarts;              /* so far */
     const char *generation;
     const char *address; /* where the workers meet */
@@ -31,6 +32,10 @@ struct nodes_hooks {
     void (*member)(void *job, int node, int there); /* another node came, or was lost */
     /* A worker of another node ended, in this round. */
     void (*died)(void *job, const struct control_death *death);
+    /* The ranks shall stop at the same step: how far did those here come?  They wait then until
+     * they are told at which, soon. */
+    uint64_t (*close_steps)(void *job);
+    void (*stop_at)(void *job, uint64_t step, int for_good);
 };
 
 /* Each kind of node starts with this. */
@@ -57,7 +62,12 @@ struct nodes_ops {
     void (*lost)(struct nodes *nodes, const struct failure *failure);
     void (*refused)(struct nodes *nodes, int code); /* it can't even start workers: no restart */
     void (*signalled)(struct nodes *nodes, int number); /* ctrun was told to stop */
-    void (*ended)(struct nodes *nodes);                 /* no worker of the round is left */
+    /* All ranks shall stop at the same step, in this round; if for good, the job is not begun
+     * again.  More than once is fine. */
+    void (*ask_stop)(struct nodes *nodes, int for_good);
+    /* No worker of the round is left.  gave: the exit code that they chose when they had been
+     * stopped so; -1: they had not. */
+    void (*ended)(struct nodes *nodes, int gave);
     void (*destroy)(struct nodes *nodes);
 };
 
@@ -84,14 +94,18 @@ enum {
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
     NODE_SIGNALLED,          /* agent: "number" */
-    NODE_ENDED,              /* agent: "" */
+    NODE_ENDED,              /* agent: "code", if the workers chose one; -1 */
     NODE_STOP,               /* host: why */
     NODE_OVER,               /* host: "code why" */
     NODE_HERE,               /* dynamic, to the host: "pid id addr" of the agent that is linked */
     NODE_LOOK,               /* dynamic, both ways: there is something new in the store */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; nodes_text.h */
-    NODE_WORKERS             /* dynamic, to the host: "generation base count" of a round here */
+    NODE_WORKERS,            /* dynamic, to the host: "generation base count" of a round here */
+    NODE_WISH,               /* agent: the ranks shall stop at the same step; nodes_text.h */
+    NODE_CLOSE,              /* host: so how far did yours come? */
+    NODE_CLOSED,             /* agent: that far */
+    NODE_STOP_AT             /* host: the step at which they stop */
 };
 
 #define NODE_TEXT 1024 /* of one of them */

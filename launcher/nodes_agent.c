@@ -69,6 +69,24 @@ static void take_death(struct agent *a, const struct node_death *dead)
         node_death_deliver(&a->nodes, dead);
 }
 
+static void answer_how_far(struct agent *a, const struct node_wish *wish)
+{
+    struct node_steps closed = { .for_good = wish->for_good };
+    char text[NODE_TEXT];
+
+    memcpy(closed.generation, wish->generation, sizeof closed.generation);
+    if (!strcmp(wish->generation, a->generation))
+        closed.step = a->nodes.hooks->close_steps(a->nodes.job);
+    node_steps_print(&closed, text);
+    link_tell(&a->host, NODE_CLOSED, "%s", text);
+}
+
+/* Nobody is left to agree with. */
+static void stop_alone(struct agent *a)
+{
+    a->nodes.hooks->stop_at(a->nodes.job, a->nodes.hooks->close_steps(a->nodes.job) + 1, 0);
+}
+
 /* Node 0 is gone: when the workers are, so are we. */
 static void lose_host(struct agent *a, const char *why)
 {
@@ -78,6 +96,7 @@ static void lose_host(struct agent *a, const char *why)
     a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running) {
         tell_all_others_lost(a);
+        stop_alone(a);
         a->nodes.hooks->stop(a->nodes.job, why);
     } else {
         over(a, 1, why);
@@ -95,6 +114,7 @@ static int can_be(const struct plan *plan, int size)
 static void begin_round(struct agent *a, const char *text)
 {
     struct plan plan = { .node = a->options->node_rank,
+                         .may_agree = 1,
                          .nodes = a->options->nnodes.max,
                          .generation = a->generation,
                          .address = a->meet->address,
@@ -119,6 +139,8 @@ static void on_said(void *arg, int type, const char *text)
 {
     struct agent *a = arg;
     struct node_death dead;
+    struct node_wish wish;
+    struct node_steps steps;
     int code = 0, at = 0;
 
     a->heard = clock_ms();
@@ -129,6 +151,11 @@ static void on_said(void *arg, int type, const char *text)
         begin_round(a, text);
     } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {
         take_death(a, &dead);
+    } else if (type == NODE_CLOSE && node_wish_read(text, &wish) == 0) {
+        answer_how_far(a, &wish);
+    } else if (type == NODE_STOP_AT && node_steps_read(text, &steps) == 0
+               && !strcmp(steps.generation, a->generation)) {
+        a->nodes.hooks->stop_at(a->nodes.job, steps.step, steps.for_good);
     } else if (type == NODE_STOP && a->running) {
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
@@ -268,13 +295,23 @@ static void agent_signalled(struct nodes *nodes, int number)
         over(a, 128 + number, "");
 }
 
-static void agent_ended(struct nodes *nodes)
+static void agent_ask_stop(struct nodes *nodes, int for_good)
+{
+    struct agent *a = (struct agent *)nodes;
+
+    if (a->host.stream)
+        link_tell(&a->host, NODE_WISH, "%s %d", a->generation, for_good);
+    else if (a->running)
+        stop_alone(a);
+}
+
+static void agent_ended(struct nodes *nodes, int gave)
 {
     struct agent *a = (struct agent *)nodes;
 
     a->running = 0;
     if (a->host.stream)
-        link_tell(&a->host, NODE_ENDED, "%s", "");
+        link_tell(&a->host, NODE_ENDED, "%d", gave);
     else
         over(a, 1, a->lost);
 }
@@ -295,6 +332,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .lost = agent_lost,
                                             .refused = agent_refused,
                                             .signalled = agent_signalled,
+                                            .ask_stop = agent_ask_stop,
                                             .ended = agent_ended,
                                             .destroy = agent_destroy };
 

@@ -17,6 +17,7 @@
 #include "launcher/guests.h"
 #include "launcher/link.h"
 #include "launcher/pulse.h"
+#include "launcher/vote.h"
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -37,7 +38,11 @@ struct dynamic {
     struct link_to host, workers; /* to who serves the rendezvous, to who serves our workers */
     struct guests guests;         /* linked to us, the host */
     struct pulse pulse;
-    int linked;                /* to the ctrun that hosts */
+    struct vote vote; /* if we host, or are alone */
+    int linked;       /* to the ctrun that hosts */
+    int alone;        /* this round is of this node only */
+    int closed; /* the words of our ranks are, and it was not told yet at which step they stop */
+    int for_good, gave; /* the job does not begin again; the exit code that its workers chose */
     struct node_workers ranks; /* of this node in the round, */
     int world;                 /* of so many */
     struct event wake, goodbye, look;
@@ -76,11 +81,22 @@ static void on_goodbye(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+/* Told to stop, our workers did at the step that all agreed on: their exit code counts here. */
+static void take_code_of_workers(struct dynamic *d)
+{
+    if (!d->is_over || !d->for_good || d->gave < 0 || d->code <= 128)
+        return;
+    d->code = d->gave;
+    d->why[0] = 0;
+}
+
 static void end_job(struct dynamic *d, int code, const char *why)
 {
     d->is_over = 1;
     d->code = code;
     snprintf(d->why, sizeof d->why, "%s", why);
+    if (!d->running)
+        take_code_of_workers(d);
     d->until = clock_ms() + GOODBYE_MS;
     if (!d->running)
         on_goodbye(-1, 0, d);
@@ -123,13 +139,118 @@ static void take_guests_death(struct dynamic *d, const struct guest *guest,
         node_death_deliver(&d->nodes, dead);
 }
 
+/* ---- Stopping at the same step ----------------------------------------------- */
+
+static int is_ours(const struct dynamic *d, const char *generation)
+{
+    return d->running && !strcmp(generation, d->ranks.generation);
+}
+
+static void ask_guests(struct dynamic *d, const struct node_wish *wish)
+{
+    const uint64_t here =
+        is_ours(d, wish->generation) ? d->nodes.hooks->close_steps(d->nodes.job) : 0;
+    char text[NODE_TEXT];
+
+    if (!vote_begin(&d->vote, wish, here))
+        return;
+    snprintf(text, sizeof text, "%s %d", wish->generation, wish->for_good);
+    for (struct guest *guest = d->guests.first; guest; guest = guest->next) {
+        guest->closing =
+            guest->workers.count > 0 && !strcmp(guest->workers.generation, wish->generation);
+        if (!guest->closing)
+            continue;
+        store_agent_send(guest->agent, NODE_CLOSE, text, strlen(text));
+        vote_expect(&d->vote);
+    }
+    vote_go(&d->vote);
+}
+
+static void take_closed(struct dynamic *d, struct guest *guest, const struct node_steps *closed)
+{
+    if (!guest->closing)
+        return;
+    guest->closing = 0;
+    vote_take(&d->vote, closed);
+}
+
+static void tell_stop(const struct dynamic *d, const struct guest *guest)
+{
+    const struct node_steps result = vote_result(&d->vote);
+    char text[NODE_TEXT];
+
+    node_steps_print(&result, text);
+    if (d->vote.state == VOTE_DECIDED && !strcmp(guest->workers.generation, result.generation))
+        store_agent_send(guest->agent, NODE_STOP_AT, text, strlen(text));
+}
+
+static void take_stop(struct dynamic *d, const struct node_steps *stop)
+{
+    if (!is_ours(d, stop->generation))
+        return;
+    d->for_good |= stop->for_good;
+    d->closed = 0;
+    d->nodes.hooks->stop_at(d->nodes.job, stop->step, stop->for_good);
+}
+
+static void on_decided(void *arg)
+{
+    struct dynamic *d = arg;
+    const struct node_steps result = vote_result(&d->vote);
+
+    for (const struct guest *guest = d->guests.first; guest; guest = guest->next)
+        tell_stop(d, guest);
+    take_stop(d, &result);
+}
+
+static void answer_how_far(struct dynamic *d, const struct node_wish *wish)
+{
+    struct node_steps closed = { .for_good = wish->for_good };
+    char text[NODE_TEXT];
+
+    memcpy(closed.generation, wish->generation, sizeof closed.generation);
+    if (is_ours(d, wish->generation)) {
+        closed.step = d->nodes.hooks->close_steps(d->nodes.job);
+        d->closed = 1;
+    }
+    node_steps_print(&closed, text);
+    link_tell(&d->host, NODE_CLOSED, "%s", text);
+}
+
+/* Nobody is left to agree with. */
+static void stop_alone(struct dynamic *d)
+{
+    if (d->running)
+        d->nodes.hooks->stop_at(d->nodes.job, d->nodes.hooks->close_steps(d->nodes.job) + 1, 0);
+}
+
+static void dynamic_ask_stop(struct nodes *nodes, int for_good)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+    const struct node_wish wish = node_wish(d->ranks.generation, for_good);
+
+    d->for_good |= for_good;
+    if (d->host.stream)
+        link_tell(&d->host, NODE_WISH, "%s %d", wish.generation, for_good);
+    else if (d->store || d->alone)
+        ask_guests(d, &wish);
+    else if (d->linked)
+        stop_alone(d);
+}
+
+/* ---- Guests ------------------------------------------------------------------ */
+
 static void lose_guests_workers(struct dynamic *d, struct guest *guest)
 {
     const struct node_workers *w = &guest->workers;
     const struct node_death dead = node_host_lost(w->generation, w->base, w->count, guest->addr);
 
+    struct node_steps nothing = { .step = 0 };
+
     if (w->count > 0 && guests_alive(&d->guests, w) > 0)
         take_guests_death(d, guest, &dead);
+    memcpy(nothing.generation, w->generation, sizeof nothing.generation);
+    take_closed(d, guest, &nothing);
     guest->workers.count = 0;
 }
 
@@ -140,6 +261,8 @@ static void on_guest_said(void *arg, struct store_agent *agent, int type, const 
     struct guest *guest = guests_find(&d->guests, agent);
     struct node_workers workers;
     struct node_death dead;
+    struct node_wish wish;
+    struct node_steps closed;
     char text[NODE_TEXT];
 
     node_text(text, sizeof text, data, bytes);
@@ -153,8 +276,14 @@ static void on_guest_said(void *arg, struct store_agent *agent, int type, const 
     } else if (type == NODE_WORKERS && guest && node_workers_read(text, &workers) == 0) {
         guest->workers = workers;
         guests_catch_up(&d->guests, guest);
+        tell_stop(d, guest);
     } else if (type == NODE_DIED && guest && node_death_read(text, &dead) == 0) {
         take_guests_death(d, guest, &dead);
+    } else if (type == NODE_WISH && guest && node_wish_read(text, &wish) == 0
+               && !strcmp(wish.generation, guest->workers.generation)) {
+        ask_guests(d, &wish);
+    } else if (type == NODE_CLOSED && guest && node_steps_read(text, &closed) == 0) {
+        take_closed(d, guest, &closed);
     }
 }
 
@@ -192,9 +321,15 @@ static void on_host_said(void *arg, int type, const char *text)
 {
     struct dynamic *d = arg;
     struct node_death dead;
+    struct node_wish wish;
+    struct node_steps stop;
 
     if (type == NODE_LOOK)
         c10d_agent_look(d->agent);
+    else if (type == NODE_CLOSE && node_wish_read(text, &wish) == 0)
+        answer_how_far(d, &wish);
+    else if (type == NODE_STOP_AT && node_steps_read(text, &stop) == 0)
+        take_stop(d, &stop);
     else if (type == NODE_DIED && node_death_read(text, &dead) == 0
              && !strcmp(dead.generation, d->ranks.generation))
         node_death_deliver(&d->nodes, &dead);
@@ -207,6 +342,8 @@ static void on_link_broke(void *arg, const char *why)
 
     (void)why;
     c10d_agent_look(d->agent);
+    if (d->closed) /* ranks wait for what nobody tells any more */
+        stop_alone(d);
 }
 
 static const struct link_hooks link_hooks = { .said = on_host_said, .broke = on_link_broke };
@@ -252,17 +389,25 @@ static void lose_all_others(struct dynamic *d)
     node_death_deliver(&d->nodes, &dead);
 }
 
-static void begin_round(struct dynamic *d, const struct plan *plan)
+static void begin_round(struct dynamic *d, struct plan *plan)
 {
     d->running = 1;
     d->lost = 0;
     d->ranks = (struct node_workers){ .base = plan->base, .count = d->size };
     d->world = plan->world;
+    d->alone = plan->nodes == 1;
+    d->closed = 0;
+    plan->may_agree = d->alone || d->store || d->host.stream;
     snprintf(d->ranks.generation, sizeof d->ranks.generation, "%s", plan->generation);
     snprintf(d->meet->generation, sizeof d->meet->generation, "%s", plan->generation);
     link_tell(&d->host, NODE_WORKERS, "%s %d %d", d->ranks.generation, d->ranks.base, d->size);
     d->nodes.hooks->round(d->nodes.job, plan);
     guests_new_round(&d->guests, d->ranks.generation, &d->nodes);
+    if (d->vote.state == VOTE_DECIDED) {
+        const struct node_steps result = vote_result(&d->vote);
+
+        take_stop(d, &result);
+    }
 }
 
 /* ---- News ------------------------------------------------------------------- */
@@ -341,11 +486,13 @@ static void dynamic_signalled(struct nodes *nodes, int number)
         leave_politely(d);
 }
 
-static void dynamic_ended(struct nodes *nodes)
+static void dynamic_ended(struct nodes *nodes, int gave)
 {
     struct dynamic *d = (struct dynamic *)nodes;
 
     d->running = 0;
+    d->gave = gave;
+    take_code_of_workers(d);
     if (d->is_over)
         on_goodbye(-1, 0, d);
     else
@@ -373,6 +520,7 @@ static void dynamic_destroy(struct nodes *nodes)
     event_del(&d->wake);
     event_del(&d->look);
     pulse_stop(&d->pulse);
+    vote_reset(&d->vote);
     free_rest(d);
 }
 
@@ -382,6 +530,7 @@ static const struct nodes_ops dynamic_ops = { .start = dynamic_start,
                                               .lost = dynamic_lost,
                                               .refused = dynamic_refused,
                                               .signalled = dynamic_signalled,
+                                              .ask_stop = dynamic_ask_stop,
                                               .ended = dynamic_ended,
                                               .destroy = dynamic_destroy };
 
@@ -454,6 +603,8 @@ struct nodes *nodes_c10d(struct event_base *base, struct rendezvous *meet,
     link_setup(&d->workers, &link_hooks, d);
     evtimer_assign(&d->goodbye, base, on_goodbye, d);
     evtimer_assign(&d->look, base, on_look, d);
+    d->gave = -1;
+    vote_setup(&d->vote, base, on_decided, d);
     pulse_setup(&d->pulse, base, &options->rdzv_conf, 0, on_beat, d);
     if (host_or_not(d, base, meeting) < 0) {
         free_rest(d);

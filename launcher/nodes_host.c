@@ -49,9 +49,17 @@ static void host_signalled(struct nodes *nodes, int number)
     rounds_signalled((struct host *)nodes, 0, number);
 }
 
-static void host_ended(struct nodes *nodes)
+static void host_ask_stop(struct nodes *nodes, int for_good)
 {
-    rounds_ended((struct host *)nodes, 0);
+    struct host *h = (struct host *)nodes;
+    const struct node_wish wish = node_wish(h->meet->generation, for_good);
+
+    rounds_ask_stop(h, &wish);
+}
+
+static void host_ended(struct nodes *nodes, int gave)
+{
+    rounds_ended((struct host *)nodes, 0, gave);
 }
 
 static void host_destroy(struct nodes *nodes)
@@ -62,6 +70,7 @@ static void host_destroy(struct nodes *nodes)
         store_server_on_agents(h->meet->server, NULL, NULL);
     event_del(&h->tick);
     pulse_stop(&h->pulse);
+    vote_reset(&h->vote);
     restarts_free(&h->budget);
     free(h->members);
     free(h);
@@ -75,6 +84,7 @@ static const struct nodes_ops host_ops = { .start = host_start,
                                            .lost = host_lost,
                                            .refused = host_refused,
                                            .signalled = host_signalled,
+                                           .ask_stop = host_ask_stop,
                                            .ended = host_ended,
                                            .destroy = host_destroy };
 
@@ -164,6 +174,8 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     const int from = member_of(h, agent);
     struct failure failure;
     struct node_death dead;
+    struct node_wish wish;
+    struct node_steps closed;
     char text[NODE_TEXT];
     int number = 0;
 
@@ -185,14 +197,20 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
              && number <= SIGRTMAX)
         rounds_signalled(h, from, number);
+    else if (type == NODE_WISH && node_wish_read(text, &wish) == 0)
+        rounds_ask_stop(h, &wish);
+    else if (type == NODE_CLOSED && node_steps_read(text, &closed) == 0)
+        rounds_closed(h, from, &closed);
     else if (type == NODE_ENDED)
-        rounds_ended(h, from);
+        rounds_ended(h, from,
+                     sscanf(text, "%d", &number) == 1 && number >= 0 && number < 256 ? number : -1);
 }
 
 /* Its workers are gone too.  No restart without it. */
 static void lose_member(struct host *h, int from)
 {
     struct failure failure = { -1, 1, 0, "its ctrun was lost, or the network to it" };
+    struct node_steps nothing = { .step = 0 };
     char silence[96];
 
     if (h->members[from].silent) {
@@ -204,6 +222,8 @@ static void lose_member(struct host *h, int from)
     }
     if (!h->members[from].ended)
         rounds_host_lost(h, from);
+    memcpy(nothing.generation, h->vote.generation, sizeof nothing.generation);
+    rounds_closed(h, from, &nothing);
 
     if (!h->options->on_failure.go_on || h->members[from].ended) {
         rounds_failed(h, from, &failure);
@@ -231,7 +251,7 @@ static void on_left(void *arg, struct store_agent *agent)
         rounds_leave(h);
     } else {
         lose_member(h, from);
-        rounds_ended(h, from);
+        rounds_ended(h, from, -1);
     }
 }
 
@@ -243,7 +263,7 @@ static void give_up_the_silent(struct host *h)
             log_line(LOG_ERROR, "node %d does not say that its workers have stopped: given up", i);
             h->members[i].agent = NULL;
             h->phase = STOPPING;
-            rounds_ended(h, i);
+            rounds_ended(h, i, -1);
         }
 }
 
@@ -357,6 +377,7 @@ struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
     h->members[0] = (struct member){ .joined = 1, .workers = size };
     snprintf(h->members[0].role, sizeof h->members->role, "%s", options->role);
     evtimer_assign(&h->tick, base, on_tick, h);
+    vote_setup(&h->vote, base, rounds_stop_decided, h);
     pulse_setup(&h->pulse, base, &options->rdzv_conf, 1, on_beat, h);
     store_server_on_agents(meet->server, &agent_hooks, h);
     return &h->nodes;

@@ -78,6 +78,43 @@ void rounds_beat(struct host *h)
         tell(h, i, NODE_BEAT, "%s", "");
 }
 
+/* ---- Stopping at the same step ---------------------------------------------- */
+
+void rounds_ask_stop(struct host *h, const struct node_wish *wish)
+{
+    if (h->phase == GATHERING || h->phase == IS_OVER
+        || strcmp(wish->generation, h->meet->generation) != 0
+        || !vote_begin(&h->vote, wish, h->nodes.hooks->close_steps(h->nodes.job)))
+        return;
+    for (int i = 1; i < h->count; i++)
+        if (h->members[i].agent && !h->members[i].ended) {
+            tell(h, i, NODE_CLOSE, "%s %d", wish->generation, wish->for_good);
+            h->members[i].closing = 1;
+            vote_expect(&h->vote);
+        }
+    vote_go(&h->vote);
+}
+
+void rounds_closed(struct host *h, int from, const struct node_steps *closed)
+{
+    if (!h->members[from].closing)
+        return;
+    h->members[from].closing = 0;
+    vote_take(&h->vote, closed);
+}
+
+void rounds_stop_decided(void *arg)
+{
+    struct host *h = arg;
+    const struct node_steps result = vote_result(&h->vote);
+    char text[NODE_TEXT];
+
+    node_steps_print(&result, text);
+    for (int i = 1; i < h->count; i++)
+        tell(h, i, NODE_STOP_AT, "%s", text);
+    h->nodes.hooks->stop_at(h->nodes.job, result.step, result.for_good);
+}
+
 /* ---- Rounds ----------------------------------------------------------------- */
 
 static int world_of(const struct host *h)
@@ -105,19 +142,21 @@ void rounds_begin(struct host *h)
     struct plan plan = { .base = h->members[0].workers,
                          .world = world_of(h),
                          .nodes = h->count,
+                         .may_agree = 1,
                          .restarts = h->restarts,
                          .generation = h->meet->generation,
                          .address = h->meet->address,
                          .port = h->meet->port };
 
     rendezvous_new_round(h->meet);
+    vote_reset(&h->vote);
     event_del(&h->tick);
     h->phase = IN_A_ROUND;
     h->code = 0;
     h->culprit = -1;
     h->why[0] = 0;
     for (int i = 0; i < h->count; i++)
-        h->members[i].ended = h->members[i].lost = 0;
+        h->members[i].ended = h->members[i].lost = h->members[i].closing = 0;
     for (int i = 1; i < h->count; plan.base += h->members[i++].workers) {
         count_role(h, i, &plan);
         tell(h, i, NODE_ROUND, "%d %d %d %d %d %s", plan.base, plan.world, plan.role_base,
@@ -230,9 +269,25 @@ void rounds_refused(struct host *h, int from, int code)
     rounds_failed(h, from, &(struct failure){ -1, code, 0, "it could not start its workers" });
 }
 
-void rounds_ended(struct host *h, int from)
+/* Told to stop, all workers did at the step that they agreed on: their exit code counts. */
+static void take_code_of_workers(struct host *h)
+{
+    int code = 0;
+
+    for (int i = 0; i < h->count; i++) {
+        if (h->members[i].gave < 0)
+            return;
+        if (code == 0)
+            code = h->members[i].gave;
+    }
+    h->code = code;
+    h->why[0] = 0;
+}
+
+void rounds_ended(struct host *h, int from, int gave)
 {
     h->members[from].ended = 1;
+    h->members[from].gave = gave;
     for (int i = 0; i < h->count; i++)
         if (!h->members[i].ended)
             return;
@@ -243,6 +298,8 @@ void rounds_ended(struct host *h, int from)
     }
     if (h->phase == IN_A_ROUND) /* what was lost is forgiven: the rest has succeeded */
         h->code = 0;
+    if (h->signalled)
+        take_code_of_workers(h);
     if (h->phase != IS_OVER)
         rounds_end_job(h);
 }
@@ -258,6 +315,7 @@ void rounds_signalled(struct host *h, int from, int number)
     if (was == STOPPING || was == IS_OVER)
         return;
     h->phase = STOPPING;
+    h->signalled = 1;
     h->code = 128 + number;
     h->culprit = from;
     report_signal(number, name, sizeof name);

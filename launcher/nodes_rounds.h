@@ -11,6 +11,7 @@
 #include "launcher/nodes_text.h"
 #include "launcher/pulse.h"
 #include "launcher/restarts.h"
+#include "launcher/vote.h"
 
 #define GOODBYE_SECONDS 5
 
@@ -19,8 +20,10 @@ struct member {
     int workers, lost; /* lost: in this round, with --on-failure=continue */
     char role[256];
     char host[64];
-    int64_t heard;             /* clock_ms() of its last word */
-    int silent;                /* for so long that it is given up */
+    int64_t heard; /* clock_ms() of its last word */
+    int silent;    /* for so long that it is given up */
+    int closing;   /* it was asked how far its ranks came */
+    int gave;      /* the exit code that its workers chose when they were stopped so; -1 */
     struct store_agent *agent; /* NULL: member 0, or not there */
 };
 
@@ -38,6 +41,8 @@ struct host {
     char why[NODE_TEXT];
     struct event tick;
     struct pulse pulse;
+    struct vote vote;
+    int signalled; /* a ctrun was told to stop */
     int64_t since, speak;
 };
 
@@ -49,7 +54,12 @@ void rounds_failed(struct host *host, int from, const struct failure *failure);
 void rounds_lost(struct host *host, int from, const struct failure *failure);
 void rounds_refused(struct host *host, int from, int code);
 void rounds_signalled(struct host *host, int from, int number);
-void rounds_ended(struct host *host, int from);
+void rounds_ended(struct host *host, int from, int gave);
+
+/* All ranks shall stop at the same step; and how far those of a member came. */
+void rounds_ask_stop(struct host *host, const struct node_wish *wish);
+void rounds_closed(struct host *host, int from, const struct node_steps *closed);
+void rounds_stop_decided(void *host);
 
 /* `count` workers of one member.  Nobody is signalled as long as enough are left. */
 void rounds_lose(struct host *host, int from, int count, const struct failure *failure);

@@ -184,3 +184,43 @@ int node_workers_read(const char *text, struct node_workers *workers)
                ? 0
                : -1;
 }
+
+/* ---- Stopping --------------------------------------------------------------- */
+
+int node_wish_read(const char *text, struct node_wish *wish)
+{
+    const char *at = text;
+
+    *wish = (struct node_wish){ .for_good = 0 };
+    return word(&at, wish->generation, sizeof wish->generation)
+                   && number(&at, 0, 1, &wish->for_good) && !*at
+               ? 0
+               : -1;
+}
+
+struct node_wish node_wish(const char *generation, int for_good)
+{
+    struct node_wish wish = { .for_good = for_good };
+
+    snprintf(wish.generation, sizeof wish.generation, "%s", generation);
+    return wish;
+}
+
+/* A step is less than half of what a word holds: the top bit is not the count's, and the step
+ * behind it must be one too. */
+int node_steps_read(const char *text, struct node_steps *steps)
+{
+    const char *at = text;
+
+    *steps = (struct node_steps){ .step = 0 };
+    return word(&at, steps->generation, sizeof steps->generation) && large(&at, &steps->step)
+                   && steps->step < UINT64_MAX / 4 && number(&at, 0, 1, &steps->for_good) && !*at
+               ? 0
+               : -1;
+}
+
+void node_steps_print(const struct node_steps *steps, char text[NODE_TEXT])
+{
+    snprintf(text, NODE_TEXT, "%s %llx %d", steps->generation, (unsigned long long)steps->step,
+             steps->for_good);
+}

@@ -45,6 +45,26 @@ struct node_workers {
 
 int node_workers_read(const char *text, struct node_workers *workers);
 
+/* NODE_WISH: "generation for-good": the ranks shall stop, and not begin again if it is for good.
+ * NODE_CLOSE is one too. */
+struct node_wish {
+    char generation[NODE_GENERATION];
+    int for_good;
+};
+
+int node_wish_read(const char *text, struct node_wish *wish);
+struct node_wish node_wish(const char *generation, int for_good);
+
+/* NODE_CLOSED, NODE_STOP_AT: "generation step for-good" */
+struct node_steps {
+    char generation[NODE_GENERATION];
+    uint64_t step; /* the last one that a rank has passed; the one at which all stop */
+    int for_good;
+};
+
+int node_steps_read(const char *text, struct node_steps *steps);
+void node_steps_print(const struct node_steps *steps, char text[NODE_TEXT]);
+
 /* The workers of a host that does not answer any more.  host: "" if nobody knows. */
 struct node_death node_host_lost(const char *generation, int base, int count, const char *host);
 

@@ -41,6 +41,7 @@ struct control_head {
     int32_t launcher;   /* pid of ctrun; without one, the rank's own */
     int32_t restarts;   /* so far */
     int32_t own_memory; /* no ctrun made this: a rank's own */
+    int32_t may_agree;  /* the ctruns of all nodes can agree on a step to stop at */
     int64_t started_ns; /* the round, CLOCK_REALTIME */
     char generation[64];
     char run_id[128];
@@ -50,9 +51,9 @@ struct control_head {
      */
     _Alignas(CACHE_PAIR) _Atomic uint32_t news;
     _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
-    _Atomic uint32_t stop_asked; /* a stop is being agreed on: see stop.h */
+    _Atomic uint32_t stop_asked; /* ctrun wants the ranks to stop: see stop.h */
     _Atomic uint64_t stop_at;    /* the step at which ct_should_stop() says yes; 0: none yet */
-    _Atomic int64_t stop_by_ns;  /* when the job will be killed, CLOCK_REALTIME; 0: unknown */
+    _Atomic int64_t stop_by_ns;  /* when it will want that, CLOCK_REALTIME; 0: unknown */
 };
 
 /* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or: */
@@ -129,8 +130,9 @@ struct control_rank {
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
-    _Alignas(CACHE_PAIR) _Atomic uint64_t steps; /* ct_should_stop(): see stop.h */
-    _Atomic uint32_t stop_wanted;                /* a signal reached this worker alone */
+    /* Of ct_should_stop(), and one bit of ctrun's: see stop.h. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t steps;
+    _Atomic uint32_t stop_wanted; /* a signal reached this worker alone */
     struct control_group groups[CONTROL_GROUPS];
     struct control_call ring[CONTROL_CALLS];
 };

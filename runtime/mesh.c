@@ -25,7 +25,7 @@
 #include "runtime/socket.h"
 #include "runtime/trace.h"
 
-#define CARD_VERSION 2
+#define CARD_VERSION 3
 
 struct card {
     uint32_t version;
@@ -34,7 +34,8 @@ struct card {
     char host[64];    /* for messages */
     uint64_t pid_space;
     int32_t pid;
-    int32_t worker;      /* of ctrun's job; -1: there is no ctrun */
+    int32_t worker; /* of ctrun's job; -1: there is no ctrun */
+    int32_t may_agree;
     char generation[64]; /* of that job */
     char link[12];       /* CT_LINK */
     char door[64];
@@ -87,6 +88,7 @@ static ct_status fill_card(struct card *card, const struct mesh *mesh, const str
     card->pid_space = name_space("pid");
     card->pid = getpid();
     card->worker = mesh->control.worker;
+    card->may_agree = mesh->control.head->may_agree;
     memcpy(card->generation, mesh->control.head->generation, sizeof card->generation);
     snprintf(card->link, sizeof card->link, "%s", mesh->only_link ? mesh->only_link : "");
     snprintf(card->door, sizeof card->door, "%s", door->name);
@@ -123,6 +125,19 @@ static ct_status check_cards(const struct card *cards, const struct mesh *mesh)
     return CT_OK;
 }
 
+/* The same answer on all ranks: it decides how they stop. */
+static int is_whole_job(const struct mesh *mesh, const struct card *cards)
+{
+    for (int i = 0; i < mesh->size; i++) {
+        if (mesh->peers[i].worker < 0 || !cards[i].may_agree)
+            return 0;
+        for (int before = 0; before < i; before++)
+            if (mesh->peers[before].worker == mesh->peers[i].worker)
+                return 0;
+    }
+    return mesh->size == mesh->control.world;
+}
+
 /* Numbers the hosts, and the ranks of ours. */
 static ct_status read_cards(struct mesh *mesh, const struct card *cards)
 {
@@ -149,6 +164,7 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
         if (i == mesh->rank)
             node->rank = peer->local;
     }
+    mesh->whole_job = is_whole_job(mesh, cards);
     node->ranks = calloc((size_t)node->size, sizeof *node->ranks);
     node->pids = calloc((size_t)node->size, sizeof *node->pids);
     node->told = calloc((size_t)node->size, sizeof *node->told);

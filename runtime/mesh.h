@@ -44,6 +44,7 @@ struct mesh {
     unsigned char token[16];  /* opens our listener; made by rank 0, known through the store */
     struct messages *messages;
     struct control control;
+    int whole_job;           /* its ranks are the workers of one job, whose ctruns may_agree */
     _Atomic uint32_t deaths; /* of the control page, taken up; news.h */
     /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
     void (*on_loss)(void *arg, int peer);

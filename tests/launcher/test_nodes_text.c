@@ -110,6 +110,28 @@ static void a_failure_keeps_its_words(void **state)
     assert_int_equal(node_failure("3 1 2 neither", &failure), -1);
 }
 
+static void steps_come_through_and_leave_room(void **state)
+{
+    struct node_steps steps = { .generation = "g", .step = UINT64_C(1) << 61, .for_good = 1 }, read;
+    struct node_wish wish;
+    char text[NODE_TEXT];
+
+    (void)state;
+    node_steps_print(&steps, text);
+    assert_int_equal(node_steps_read(text, &read), 0);
+    assert_int_equal(read.step, steps.step);
+    assert_int_equal(read.for_good, 1);
+    assert_int_equal(node_steps_read("g 4000000000000000 0", &read), -1); /* no room behind it */
+    assert_int_equal(node_steps_read("g ffffffffffffffff 0", &read), -1);
+    assert_int_equal(node_steps_read("g 1", &read), -1);
+    assert_int_equal(node_steps_read("g 1 2", &read), -1);
+    assert_int_equal(node_steps_read("g 1 0 0", &read), -1);
+    assert_int_equal(node_wish_read("g 1", &wish), 0);
+    assert_string_equal(wish.generation, "g");
+    assert_int_equal(node_wish_read("g", &wish), -1);
+    assert_int_equal(node_wish_read("g 3", &wish), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +140,7 @@ int main(void)
         cmocka_unit_test(what_is_not_quite_a_death_is_none),
         cmocka_unit_test(a_role_may_have_spaces_and_a_job_too),
         cmocka_unit_test(a_failure_keeps_its_words),
+        cmocka_unit_test(steps_come_through_and_leave_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_deadline.c - a moment, however it was said. */
+#include "tests/harness.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "config/deadline.h"
+
+#define NOON INT64_C(1763726400) /* 2025-11-21 12:00:00 UTC */
+
+static int64_t of(const char *words)
+{
+    int64_t at = -1;
+
+    return deadline_of_words(words, NOON, &at) == 0 ? at : -1;
+}
+
+static void a_time_from_now(void **state)
+{
+    (void)state;
+    assert_int_equal(of("90"), NOON + 90);
+    assert_int_equal(of("90s"), NOON + 90);
+    assert_int_equal(of("5m"), NOON + 300);
+    assert_int_equal(of("2h"), NOON + 7200);
+    assert_int_equal(of("1d"), NOON + 86400);
+}
+
+static void a_second_since_the_epoch(void **state)
+{
+    int64_t at = 0;
+
+    (void)state;
+    assert_int_equal(of("@1763740800"), 1763740800);
+    assert_int_equal(of("1763740800"), 1763740800);
+    assert_int_equal(deadline_of_epoch("1763740800", &at), 0);
+    assert_int_equal(at, 1763740800);
+}
+
+static void the_next_time_by_the_clock(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    assert_int_equal(of("12:01"), NOON + 60);
+    assert_int_equal(of("12:00"), NOON + 86400);
+    assert_int_equal(of("06:30"), NOON + 66600);
+    assert_int_equal(of("0:5"), NOON + 43500);
+}
+
+static void what_is_no_moment(void **state)
+{
+    static const char *const wrong[] = { "",
+                                         "0",
+                                         "-5",
+                                         "soon",
+                                         "5 m",
+                                         "5mm",
+                                         "5w",
+                                         "24:00",
+                                         "12:",
+                                         "12:60",
+                                         "1:2:3",
+                                         "@",
+                                         "@5",
+                                         "m",
+                                         ":30",
+                                         "1h30m",
+                                         "99999999999999999999",
+                                         "@-1763740800" };
+    int64_t at;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (of(wrong[i]) != -1)
+            fail_msg("'%s' was taken for a moment", wrong[i]);
+    assert_int_equal(deadline_of_epoch("90", &at), -1); /* a duration, or 1970 */
+    assert_int_equal(deadline_of_epoch("12:30", &at), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_time_from_now),
+        cmocka_unit_test(a_second_since_the_epoch),
+        cmocka_unit_test(the_next_time_by_the_clock),
+        cmocka_unit_test(what_is_no_moment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stops.c - steps of random length until the job shall stop.
+ *   stops world|group CODE [WORD]
+ * asks on the world, or on a group of the same ranks; writes "STEP ANSWER" to stopped.RANK and
+ * ends with CODE.  WORD: "alone": rank 1 sends itself SIGTERM at step 20; "own": SIGTERM has a
+ * handler of the program's own; "slow": so too, and rank 0 has much to save, after rank 1 was
+ * told to stop; the signals that came meanwhile are the ANSWER; "never": does not stop when it is
+ * asked to; "once": what the second start does not do. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ct.h>
+
+static volatile sig_atomic_t signals;
+
+static void count(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, ct_last_error());
+    return 3;
+}
+
+static void note(const char *name, long step, int answer)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s.%d", name, ct_rank(CT_WORLD));
+    file = fopen(path, "w");
+    if (file) {
+        fprintf(file, "%ld %d\n", step, answer);
+        fclose(file);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 3 ? argv[3] : "";
+    const char *rank = getenv("RANK"), *restarts = getenv("TORCHELASTIC_RESTART_COUNT");
+    unsigned int seed = (unsigned int)getpid();
+    ct_group *group = CT_WORLD;
+    int answer = 0, ranks[64];
+    long step;
+
+    if (!strcmp(word, "own") || (!strcmp(word, "slow") && rank && !strcmp(rank, "0")))
+        signal(SIGTERM, count);
+    if (argc < 3 || ct_init_process_group(NULL) != CT_OK)
+        return fail("init");
+    if (!strcmp(word, "once") && restarts && atoi(restarts) > 0)
+        return 0;
+    for (int i = 0; i < ct_size(CT_WORLD) && i < 64; i++)
+        ranks[i] = i;
+    if (!strcmp(argv[1], "group") && ct_new_group(ranks, ct_size(CT_WORLD), &group) != CT_OK)
+        return fail("new_group");
+    for (step = 1; answer == 0 && step < 1000000; step++) {
+        usleep((unsigned int)rand_r(&seed) % 2000);
+        if (step == 20 && ct_rank(CT_WORLD) == 1
+            && (!strcmp(word, "alone") || !strcmp(word, "once") || !strcmp(word, "slow")))
+            raise(SIGTERM);
+        answer = ct_should_stop(group);
+        if (step == 10)
+            note("began", step, answer);
+        while (answer != 0 && !strcmp(word, "never"))
+            pause();
+    }
+    if (answer < 0)
+        return fail("ct_should_stop");
+    if (ct_should_stop(group) != 1)
+        return fail("it is no longer so");
+    if (!strcmp(word, "slow") && ct_rank(CT_WORLD) == 0) { /* until rank 1 has long ended */
+        usleep(300000);
+        answer = (int)signals;
+    }
+    note("stopped", step - 1, answer);
+    if (ct_destroy_process_group(CT_WORLD) != CT_OK)
+        return fail("destroy");
+    return atoi(argv[2]);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stop.c - ranks count their steps while somebody closes their words. */
+#include "tests/harness.h"
+
+#include <pthread.h>
+
+#include "runtime/stop.h"
+
+#define RANKS 4
+
+static struct control_rank pages[RANKS];
+
+/* The last step that it passed. */
+static void *take_steps(void *arg)
+{
+    struct control_rank *own = arg;
+    uint64_t step = 1;
+
+    while (stop_pass(own, step))
+        step++;
+    return (void *)(uintptr_t)(step - 1);
+}
+
+static void a_closed_word_says_how_far_its_rank_came(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        pthread_t threads[RANKS];
+        uint64_t closed[RANKS];
+
+        for (int r = 0; r < RANKS; r++) {
+            atomic_store(&pages[r].steps, 0);
+            assert_int_equal(pthread_create(&threads[r], NULL, take_steps, &pages[r]), 0);
+        }
+        for (int r = 0; r < RANKS; r++)
+            closed[r] = stop_close(&pages[r]);
+        for (int r = 0; r < RANKS; r++) {
+            void *passed;
+
+            pthread_join(threads[r], &passed);
+            assert_int_equal((uintptr_t)passed, closed[r]);
+            assert_int_equal(stop_steps(&pages[r]), closed[r]);
+            assert_int_equal(stop_close(&pages[r]), closed[r]); /* twice is fine */
+        }
+    }
+}
+
+static void a_step_is_passed_once(void **state)
+{
+    struct control_rank page = { .rank = 0 };
+
+    (void)state;
+    assert_int_equal(stop_pass(&page, 1), 1);
+    assert_int_equal(stop_pass(&page, 1), 0);
+    assert_int_equal(stop_pass(&page, 2), 1);
+    assert_int_equal(stop_steps(&page), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_closed_word_says_how_far_its_rank_came),
+        cmocka_unit_test(a_step_is_passed_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
