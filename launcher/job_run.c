@@ -74,7 +74,7 @@ static int setup(struct job *job)
     else
         job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
             job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
-    return job->nodes ? 0 : 1;
+    return job->nodes && trace_host_meet(&job->trace, job->nodes) == 0 ? 0 : 1;
 }
 
 /* Who started us may want to know it as torchrun would have told it. */

@@ -34,7 +34,7 @@ ct_status link_connect(const struct secret *secret, const char *host, int port, 
 
 /* ---- Out -------------------------------------------------------------------- */
 
-static void send_message(struct link_to *link, int type, const void *data, size_t bytes)
+void link_send(struct link_to *link, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
@@ -54,7 +54,12 @@ void link_tell(struct link_to *link, int type, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    send_message(link, type, text, strlen(text));
+    link_send(link, type, text, strlen(text));
+}
+
+size_t link_unsent(const struct link_to *link)
+{
+    return link->stream ? evbuffer_get_length(bufferevent_get_output(link->stream)) : 0;
 }
 
 /* Whatever goes wrong here, the loop will meet it again. */
@@ -93,7 +98,7 @@ static void answer_who(struct link_to *link, const unsigned char *data, size_t b
     get_end(data + 22, &store);
     memcpy(answer, data, 4);
     answer[4] = peer_uid(link->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
-    send_message(link, AGENT_OURS, answer, sizeof answer);
+    link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
 static void broken(struct link_to *link, const char *why)

@@ -36,6 +36,8 @@ void link_setup(struct link_to *link, const struct link_hooks *hooks, void *arg)
 int link_start(struct link_to *link, struct event_base *base, int fd);
 void link_tell(struct link_to *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void link_send(struct link_to *link, int type, const void *data, size_t bytes);
+size_t link_unsent(const struct link_to *link); /* bytes that wait for the socket */
 /* What was told leaves now, as far as the socket takes it: the loop may be about to stand still. */
 void link_flush(struct link_to *link);
 void link_close(struct link_to *link); /* closed already is fine */

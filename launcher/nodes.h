@@ -12,6 +12,8 @@
 #include "launcher/rendezvous.h"
 #include "runtime/control.h"
 
+struct link_to;
+
 /* One round, as this node has to start it. */
 struct plan {
     int base, world;           /* the rank of its first worker, and how many there are in all */
@@ -36,6 +38,8 @@ struct nodes_hooks {
      * they are told at which, soon. */
     uint64_t (*close_steps)(void *job);
     void (*stop_at)(void *job, uint64_t step, int for_good);
+    /* Something for the job's files, or their times: see trace_host_told(). */
+    void (*told)(void *job, struct store_agent *agent, int type, const void *data, size_t bytes);
 };
 
 /* Each kind of node starts with this. */
@@ -68,6 +72,8 @@ struct nodes_ops {
     /* No worker of the round is left.  gave: the exit code that they chose when they had been
      * stopped so; -1: they had not. */
     void (*ended)(struct nodes *nodes, int gave);
+    /* The link to the ctrun that has the job's files, connected or not; NULL: this one has. */
+    struct link_to *(*keeper)(struct nodes *nodes);
     void (*destroy)(struct nodes *nodes);
 };
 
@@ -105,7 +111,9 @@ enum {
     NODE_WISH,               /* agent: the ranks shall stop at the same step; nodes_text.h */
     NODE_CLOSE,              /* host: so how far did yours come? */
     NODE_CLOSED,             /* agent: that far */
-    NODE_STOP_AT             /* host: the step at which they stop */
+    NODE_STOP_AT,            /* host: the step at which they stop */
+    NODE_TRACE,              /* to who has the file: a word of trace_take.h, not text */
+    NODE_CLOCK               /* to it: "question"; from it: "question nanoseconds" */
 };
 
 #define NODE_TEXT 1024 /* of one of them */

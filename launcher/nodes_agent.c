@@ -156,6 +156,8 @@ static void on_said(void *arg, int type, const char *text)
     } else if (type == NODE_STOP_AT && node_steps_read(text, &steps) == 0
                && !strcmp(steps.generation, a->generation)) {
         a->nodes.hooks->stop_at(a->nodes.job, steps.step, steps.for_good);
+    } else if (type == NODE_CLOCK) {
+        a->nodes.hooks->told(a->nodes.job, NULL, type, text, strlen(text));
     } else if (type == NODE_STOP && a->running) {
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
@@ -316,6 +318,11 @@ static void agent_ended(struct nodes *nodes, int gave)
         over(a, 1, a->lost);
 }
 
+static struct link_to *agent_keeper(struct nodes *nodes)
+{
+    return &((struct agent *)nodes)->host;
+}
+
 static void agent_destroy(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
@@ -334,6 +341,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
                                             .ended = agent_ended,
+                                            .keeper = agent_keeper,
                                             .destroy = agent_destroy };
 
 struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,

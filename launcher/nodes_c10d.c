@@ -284,6 +284,8 @@ static void on_guest_said(void *arg, struct store_agent *agent, int type, const 
         ask_guests(d, &wish);
     } else if (type == NODE_CLOSED && guest && node_steps_read(text, &closed) == 0) {
         take_closed(d, guest, &closed);
+    } else if ((type == NODE_TRACE || type == NODE_CLOCK) && guest && bytes > 0) {
+        d->nodes.hooks->told(d->nodes.job, agent, type, data, bytes);
     }
 }
 
@@ -295,6 +297,7 @@ static void on_guest_left(void *arg, struct store_agent *agent)
 
     if (!guest)
         return;
+    d->nodes.hooks->told(d->nodes.job, agent, NODE_TRACE, NULL, 0);
     node = (struct c10d_node){ guest->addr, guest->pid, guest->id };
     if (!d->is_over)
         lose_guests_workers(d, guest);
@@ -333,6 +336,8 @@ static void on_host_said(void *arg, int type, const char *text)
     else if (type == NODE_DIED && node_death_read(text, &dead) == 0
              && !strcmp(dead.generation, d->ranks.generation))
         node_death_deliver(&d->nodes, &dead);
+    else if (type == NODE_CLOCK)
+        d->nodes.hooks->told(d->nodes.job, NULL, type, text, strlen(text));
 }
 
 /* The thread has a connection of its own, and is about to notice. */
@@ -501,6 +506,13 @@ static void dynamic_ended(struct nodes *nodes, int gave)
         leave_politely(d);
 }
 
+static struct link_to *dynamic_keeper(struct nodes *nodes)
+{
+    struct dynamic *d = (struct dynamic *)nodes;
+
+    return d->store ? NULL : &d->host;
+}
+
 static void free_rest(struct dynamic *d)
 {
     event_del(&d->goodbye);
@@ -532,6 +544,7 @@ static const struct nodes_ops dynamic_ops = { .start = dynamic_start,
                                               .signalled = dynamic_signalled,
                                               .ask_stop = dynamic_ask_stop,
                                               .ended = dynamic_ended,
+                                              .keeper = dynamic_keeper,
                                               .destroy = dynamic_destroy };
 
 /* ---- Who hosts? -------------------------------------------------------------- */

@@ -168,6 +168,20 @@ static int is_of(const struct host *h, int from, int rank)
     return rank >= base && rank < base + h->members[from].workers;
 }
 
+/* Before it says that it has ended; while it does, nobody gives it up. */
+static void take_trace(struct host *h, struct store_agent *agent, int type, const void *data,
+                       size_t bytes)
+{
+    const struct timeval patience = { GOODBYE_SECONDS, 0 };
+    struct timeval until, now;
+
+    h->nodes.hooks->told(h->nodes.job, agent, type, data, bytes);
+    evutil_gettimeofday(&now, NULL);
+    if (h->phase != GATHERING && event_pending(&h->tick, EV_TIMEOUT, &until)
+        && until.tv_sec < now.tv_sec + GOODBYE_SECONDS)
+        event_add(&h->tick, &patience);
+}
+
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct host *h = arg;
@@ -204,6 +218,8 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     else if (type == NODE_ENDED)
         rounds_ended(h, from,
                      sscanf(text, "%d", &number) == 1 && number >= 0 && number < 256 ? number : -1);
+    else if ((type == NODE_TRACE || type == NODE_CLOCK) && bytes > 0)
+        take_trace(h, agent, type, data, bytes);
 }
 
 /* Its workers are gone too.  No restart without it. */
@@ -243,6 +259,7 @@ static void on_left(void *arg, struct store_agent *agent)
     if (from < 0)
         return;
     h->members[from].agent = NULL;
+    h->nodes.hooks->told(h->nodes.job, agent, NODE_TRACE, NULL, 0);
     if (h->phase != IS_OVER)
         h->nodes.hooks->member(h->nodes.job, from, 0);
     if (h->phase == GATHERING) { /* it may come again */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_host.c - see trace_host.h. */
+/* trace_host.c - the rings, and what ctrun itself has to tell. */
 #include "launcher/trace_host.h"
 
 #include <errno.h>
@@ -55,46 +55,90 @@ int trace_host_open(struct trace_host *trace, const struct options *options, int
     trace->rings = size + 1;
     trace->events = trace_events_for(options->trace_size, trace->rings);
     trace->bytes = trace_bytes(trace->rings, trace->events);
-    if (make_memory(trace) < 0) {
-        log_line(LOG_ERROR, "--trace=%s: no memory for it: %s", trace->path, strerror(errno));
-        return -1;
-    }
-    fill(trace);
-    if (trace_file_open(&trace->file, trace->path, &trace->shared->body) == CT_OK)
+    if (make_memory(trace) == 0) {
+        fill(trace);
         return 0;
+    }
+    log_line(LOG_ERROR, "--trace=%s: no memory for it: %s", trace->path, strerror(errno));
+    return -1;
+}
+
+int trace_host_meet(struct trace_host *trace, struct nodes *nodes)
+{
+    trace->nodes = nodes;
+    if (!trace->path || trace_link(trace))
+        return 0;
+    if (trace_file_open(&trace->file, trace->path, &trace->shared->body) == CT_OK) {
+        atomic_store(&trace->shared->has_file, 1);
+        return 0;
+    }
     log_line(LOG_ERROR, "--trace: %s", ct_last_error());
     return -1;
 }
 
+void trace_host_close(struct trace_host *trace)
+{
+    if (trace->state != TRACE_IDLE)
+        event_del(&trace->turn);
+    if (trace->shared && atomic_load(&trace->shared->has_round))
+        trace_write_rest(trace, "");
+    trace_say_who_is_missing(trace);
+    trace_forget_guests(trace);
+    trace_file_close(&trace->file);
+    if (trace->base)
+        munmap(trace->base, trace->bytes);
+    if (trace->shared)
+        munmap(trace->shared, sizeof *trace->shared);
+    if (trace->memory >= 0)
+        close(trace->memory);
+    *trace = (struct trace_host){ .memory = -1, .file.fd = -1 };
+}
+
 /* ---- A round --------------------------------------------------------------- */
+
+static void describe(struct trace_about *about, const struct plan *plan)
+{
+    const int round = about->host[0] ? about->round + 1 : 0;
+
+    *about = (struct trace_about){
+        .node = plan->node, .nodes = plan->nodes, .round = round, .restarts = plan->restarts
+    };
+    gethostname(about->host, sizeof about->host - 1);
+    snprintf(about->generation, sizeof about->generation, "%s", plan->generation);
+}
+
+/* As new: nothing of it takes memory any more. */
+static void empty(struct trace_host *trace)
+{
+    char *rings = (char *)trace->base + TRACE_HEAD_BYTES;
+    const size_t bytes = trace->bytes - TRACE_HEAD_BYTES;
+
+    if (madvise(rings, bytes, MADV_REMOVE) < 0)
+        memset(rings, 0, bytes);
+    fill(trace);
+}
 
 void trace_host_round(struct trace_host *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
-    int before;
 
     if (!trace->path)
         return;
-    before = shared->about.host[0] ? shared->about.round + 1 : 0;
-    shared->about = (struct trace_about){
-        .node = plan->node, .nodes = plan->nodes, .round = before, .restarts = plan->restarts
-    };
-    gethostname(shared->about.host, sizeof shared->about.host - 1);
-    snprintf(shared->about.generation, sizeof shared->about.generation, "%s", plan->generation);
-    if (before
-        && madvise((char *)trace->base + TRACE_HEAD_BYTES, trace->bytes - TRACE_HEAD_BYTES,
-                   MADV_REMOVE)
-               < 0)
-        memset((char *)trace->base + TRACE_HEAD_BYTES, 0, trace->bytes - TRACE_HEAD_BYTES);
-    fill(trace);
+    trace_say_who_is_missing(trace);
+    describe(&shared->about, plan);
+    shared->first = plan->base;
+    if (shared->about.round > 0)
+        empty(trace);
     for (int i = 0; i < trace->rings - 1; i++)
         trace_ring_at(trace->base, i, trace->events)->rank = plan->base + i;
     atomic_store(&shared->ring, -1);
-    atomic_store(&shared->begun, 0);
     atomic_store(&shared->has_round, 1);
     trace->round = trace_begin_now(
         &trace->own,
         &(struct trace_what){ .kind = TRACE_ROUND, .peer = -1, .group = TRACE_GROUPS });
+    trace_expect_nodes(trace);
+    if (trace_link(trace))
+        trace_ask_clock(trace, 0);
 }
 
 void trace_host_died(struct trace_host *trace, const struct worker *worker)
@@ -119,157 +163,4 @@ void trace_host_stopping(struct trace_host *trace, int signal)
                                                            .peer = -1,
                                                            .tag = signal,
                                                            .group = TRACE_GROUPS });
-}
-
-/* ---- Writing --------------------------------------------------------------- */
-
-static void say(struct trace_host *trace, int word, const void *data, size_t size)
-{
-    trace_take(&trace->part, &trace->file, word, data, size);
-}
-
-/* What was written stays written, whoever goes on: the file first, then how far it is. */
-static void settle(struct trace_host *trace)
-{
-    struct trace_shared *shared = trace->shared;
-
-    if (trace_file_settle(&trace->file) != CT_OK)
-        log_line(LOG_WARN, "%s; the rest of the trace is lost, the job goes on", ct_last_error());
-    atomic_store(&shared->at, trace->walk.at);
-    atomic_store(&shared->ring, trace->walk.ring ? trace->walk.index : -1);
-    atomic_store(&shared->begun, 1);
-}
-
-static void say_loss(const struct trace_host *trace, const struct trace_ring *ring, uint64_t lost)
-{
-    if (ring->rank >= 0)
-        log_line(LOG_WARN,
-                 "the trace lacks the oldest %llu events of rank %d: its ring holds %llu; a larger "
-                 "--trace-size holds more",
-                 (unsigned long long)lost, ring->rank, (unsigned long long)trace->events);
-}
-
-static void next_ring(struct trace_host *trace)
-{
-    struct trace_walk *walk = &trace->walk;
-
-    if (walk->ring && walk->lost > 0) {
-        say_loss(trace, walk->ring, walk->lost);
-        say(trace, TRACE_LOST, &walk->lost, sizeof walk->lost);
-    }
-    if (trace_walk_ring(walk))
-        say(trace, walk->index == walk->rings - 1 ? TRACE_OURS : TRACE_RING, walk->ring,
-            sizeof *walk->ring);
-    else
-        walk->ring = NULL;
-}
-
-/* A piece; 0: there is no more. */
-static int write_some(struct trace_host *trace)
-{
-    struct trace_event events[TRACE_CHUNK];
-    const size_t count =
-        trace->walk.ring ? trace_walk_events(&trace->walk, events, TRACE_CHUNK) : 0;
-
-    if (count > 0)
-        say(trace, TRACE_EVENTS, events, count * sizeof *events);
-    else
-        next_ring(trace);
-    settle(trace);
-    return trace->walk.ring != NULL;
-}
-
-static void begin_writing(struct trace_host *trace)
-{
-    trace->part.file = NULL;
-    say(trace, TRACE_ABOUT, &trace->shared->about, sizeof trace->shared->about);
-    trace_walk_begin(&trace->walk, trace->base, trace->rings, trace->events);
-    trace->writes = 1;
-}
-
-static void end_writing(struct trace_host *trace, const char *missing)
-{
-    say(trace, TRACE_END, missing, strlen(missing));
-    settle(trace);
-    atomic_store(&trace->shared->has_round, 0);
-    trace->writes = 0;
-}
-
-static void on_turn(evutil_socket_t fd, short what, void *arg)
-{
-    static const struct timeval now = { 0, 0 };
-    struct trace_host *trace = arg;
-
-    (void)fd;
-    (void)what;
-    if (write_some(trace)) {
-        event_add(&trace->turn, &now);
-        return;
-    }
-    end_writing(trace, "");
-    trace->done(trace->arg);
-}
-
-void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*done)(void *arg),
-                      void *arg)
-{
-    if (!trace->path) {
-        done(arg);
-        return;
-    }
-    trace_end(&trace->own, trace->round, CT_OK);
-    trace->done = done;
-    trace->arg = arg;
-    begin_writing(trace);
-    evtimer_assign(&trace->turn, base, on_turn, trace);
-    event_active(&trace->turn, EV_TIMEOUT, 0);
-}
-
-/* All at once: no event loop runs any more. */
-static void write_rest(struct trace_host *trace, const char *missing)
-{
-    if (!trace->writes)
-        begin_writing(trace);
-    while (write_some(trace))
-        continue;
-    end_writing(trace, missing);
-}
-
-void trace_host_close(struct trace_host *trace)
-{
-    if (trace->writes)
-        event_del(&trace->turn);
-    if (trace->shared && atomic_load(&trace->shared->has_round))
-        write_rest(trace, "");
-    trace_file_close(&trace->file);
-    if (trace->base)
-        munmap(trace->base, trace->bytes);
-    if (trace->shared)
-        munmap(trace->shared, sizeof *trace->shared);
-    if (trace->memory >= 0)
-        close(trace->memory);
-    *trace = (struct trace_host){ .memory = -1, .file.fd = -1 };
-}
-
-/* Goes on where ctrun stood: its part may be half written. */
-void trace_host_save(void *arg)
-{
-    struct trace_host *trace = arg;
-    struct trace_shared *shared = trace->shared;
-    const int ring = shared ? atomic_load(&shared->ring) : -1;
-
-    if (!shared || !atomic_load(&shared->has_round)
-        || trace_file_resume(&trace->file, trace->path, &shared->body) != CT_OK)
-        return;
-    begin_writing(trace);
-    if (atomic_load(&shared->begun) && ring >= 0) {
-        while (trace->walk.index < ring && trace_walk_ring(&trace->walk))
-            continue;
-        trace->walk.at = atomic_load(&shared->at);
-        if (trace->walk.ring)
-            say(trace, ring == trace->rings - 1 ? TRACE_OURS : TRACE_RING, trace->walk.ring,
-                sizeof *trace->walk.ring);
-    }
-    write_rest(trace, "ctrun was killed");
-    trace_file_close(&trace->file);
 }

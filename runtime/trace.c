@@ -112,8 +112,8 @@ static int take_place(struct trace_event *event, uint64_t number)
 {
     uint64_t mark = atomic_load_explicit(&event->mark, memory_order_relaxed);
 
-    return mark <= number /* TRACE_WRITING is more than any */
-           && atomic_compare_exchange_strong_explicit(&event->mark, &mark, TRACE_WRITING,
+    return mark <= number /* TRACE_HALF is more than any */
+           && atomic_compare_exchange_strong_explicit(&event->mark, &mark, TRACE_HALF,
                                                       memory_order_acquire, memory_order_relaxed);
 }
 

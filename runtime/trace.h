@@ -48,7 +48,7 @@ enum trace_kind {
 enum { TRACE_RECEIVES = 1 }; /* flags */
 
 struct trace_event {
-    _Atomic uint64_t mark;     /* its number + 1; 0 or TRACE_WRITING: it is not whole */
+    _Atomic uint64_t mark;     /* its number + 1; 0 or TRACE_HALF: it is not whole */
     uint64_t begun_ns;         /* CLOCK_MONOTONIC of its host */
     _Atomic uint64_t ended_ns; /* 0: it had not ended */
     _Atomic uint64_t id;
@@ -62,7 +62,7 @@ struct trace_event {
     uint8_t flags;
 };
 
-#define TRACE_WRITING UINT64_MAX
+#define TRACE_HALF UINT64_MAX
 
 struct trace_group {
     _Atomic uint32_t filled;

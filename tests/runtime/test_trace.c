@@ -76,8 +76,8 @@ static void a_half_written_event_is_passed_over(void **state)
     (void)state;
     for (uint64_t id = 1; id <= 3; id++)
         begin(&trace, id);
-    atomic_store(&trace.events[1].mark, TRACE_WRITING); /* killed in the middle */
-    atomic_fetch_add(&trace.ring->next, 1);             /* killed before the beginning */
+    atomic_store(&trace.events[1].mark, TRACE_HALF); /* killed in the middle */
+    atomic_fetch_add(&trace.ring->next, 1);          /* killed before the beginning */
     walk = walk_of(memory, SMALL);
     assert_int_equal(trace_walk_events(&walk, events, SMALL), 2);
     assert_int_equal(atomic_load(&events[0].id), 1);
