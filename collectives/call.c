@@ -287,9 +287,10 @@ static uint32_t hash_counts(const struct blocks *b)
 static struct call make_call(const struct request_of_call *r)
 {
     struct call c = { .group = r->group,
-                      .element = r->operation == OPERATION_BARRIER ? 1 : ct_dtype_size(r->dtype),
+                      .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
                       .send = r->send,
                       .recv = r->recv,
+                      .wait_all = r->wait_all,
                       .caller = r->caller };
 
     c.signature = (struct signature){ .count = r->count,
@@ -356,7 +357,7 @@ ct_status call_run(const struct request_of_call *request, ct_work **work)
         status = copy_inputs(&c, r.op, work != NULL);
     if (status == CT_OK) {
         c.signature.seq = ++r.group->seq;
-        c.limit = group_limit(r.group);
+        c.limit = r.limit.ms > 0 ? r.limit : group_limit(r.group);
         if (work) {
             status = start_asynchronous(&c, work);
             if (status == CT_OK)

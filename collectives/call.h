@@ -45,6 +45,7 @@ struct call {
     size_t element; /* bytes of one */
     struct blocks send, recv;
     struct limit limit;
+    int wait_all; /* monitored_barrier */
     int64_t deadline;
     const struct algorithm *algorithm;
     const void *caller; /* return address in the program */
@@ -88,6 +89,8 @@ struct request_of_call {
     int root; /* NONE likewise */
     size_t count;
     struct blocks send, recv;
+    struct limit limit; /* ms 0: the group's */
+    int wait_all;       /* monitored_barrier */
     int in_place;       /* which pair of blocks may be the same memory */
     const void *caller; /* __builtin_return_address(0) of the entry: where in the program it is */
 };

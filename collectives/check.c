@@ -143,7 +143,7 @@ ct_status check_call(struct request_of_call *r)
 
     if (status != CT_OK)
         return ct_fail_in(status, "%s: ", verb(r));
-    if (r->operation == OPERATION_BARRIER)
+    if (operation_is_barrier(r->operation))
         return CT_OK;
     if (ct_dtype_size(r->dtype) == 0)
         return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", verb(r), (int)r->dtype);

@@ -17,6 +17,7 @@ static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_ALL_TO_ALL] = all_to_all_algorithms,
     [OPERATION_ALL_TO_ALL_V] = all_to_all_algorithms,
     [OPERATION_BARRIER] = barrier_algorithms,
+    [OPERATION_MONITORED_BARRIER] = monitored_barrier_algorithms,
 };
 
 const struct algorithm *const *operation_algorithms(int operation)

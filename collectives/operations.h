@@ -14,6 +14,7 @@ extern const struct algorithm *const all_gather_algorithms[];
 extern const struct algorithm *const scatter_algorithms[];
 extern const struct algorithm *const all_to_all_algorithms[];
 extern const struct algorithm *const barrier_algorithms[];
+extern const struct algorithm *const monitored_barrier_algorithms[];
 
 /* Do all ranks know the sizes of all blocks?  Rounds over slots need it. */
 static inline int sizes_are_agreed(const struct call *c)

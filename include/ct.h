@@ -285,6 +285,13 @@ CT_API ct_status ct_all_to_all(ct_group *group, const void *send, void *recv, si
 /* Nobody leaves before everybody came. */
 CT_API ct_status ct_barrier(ct_group *group, ct_work **work);
 
+/* A barrier that finds out who does not come: after timeout_ms (negative: the group's) rank 0
+ * returns CT_ERR_TIMEOUT naming the first of the missing, with wait_all all of them; the other
+ * ranks return CT_ERR_PEER with rank 0's words, or CT_ERR_TIMEOUT, within a second more, if
+ * rank 0 is itself the one that does not come.  The group is broken then.  All goes through
+ * rank 0: for looking into a program, not for every step. */
+CT_API ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all);
+
 /* The same with a count and a displacement (elements) per rank, MPI's v forms.
  * Arrays hold ct_size() values, are copied at the call, and matter only where
  * the buffer does (at root, or everywhere); NULL displacements: packed.

@@ -26,7 +26,8 @@
     X(SCATTER_V, "scatter_v")               \
     X(ALL_TO_ALL, "all_to_all")             \
     X(ALL_TO_ALL_V, "all_to_all_v")         \
-    X(BARRIER, "barrier")
+    X(BARRIER, "barrier")                   \
+    X(MONITORED_BARRIER, "monitored_barrier")
 
 enum operation {
 #define OPERATION_ENUM(name, text) OPERATION_##name,
@@ -54,6 +55,12 @@ static inline int signature_equal(const struct signature *a, const struct signat
 #else
     return memcmp(a, b, sizeof *a) == 0;
 #endif
+}
+
+/* It has no data: neither count nor dtype. */
+static inline int operation_is_barrier(int operation)
+{
+    return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
 }
 
 const char *operation_name(int operation);

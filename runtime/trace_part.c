@@ -172,7 +172,7 @@ static void add_call(struct json_text *json, const struct trace_part *part,
     const int op = event->operation, row = event->algorithm;
 
     json_number(json, "seq", (long)atomic_load(&event->id));
-    if (op != OPERATION_BARRIER) {
+    if (!operation_is_barrier(op)) {
         json_number(json, "bytes", (long)event->bytes);
         json_string(json, "dtype", dtype_name((ct_dtype)event->dtype));
     }

@@ -25,6 +25,14 @@ static inline void mark(const char *what, int rank)
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 }
 
+static inline int has_mark(const char *what, int rank)
+{
+    char path[128];
+
+    path_of(path, sizeof path, what, rank);
+    return access(path, F_OK) == 0;
+}
+
 static inline void await(const char *what, int rank)
 {
     char path[128];
