@@ -392,7 +392,7 @@ static void on_stop(void *arg, const char *why)
     struct job *job = arg;
 
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
-    job_event(job, job_stop_decided(job) ? WORKER_LEFT : TOLD_TO_STOP);
+    job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }
 
 static void on_over(void *arg, int code, const char *why)

@@ -100,7 +100,7 @@ uint64_t job_close_steps(void *job);
 void job_stop_at(void *job, uint64_t step, int for_good);
 /* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
-int job_stop_decided(const struct job *job); /* they have been told at which step */
+int job_stops_itself(const struct job *job); /* they ask at each step, and were told at which */
 /* The exit code of workers of which all did; -1: not so. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);

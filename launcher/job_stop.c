@@ -94,9 +94,14 @@ void job_stop_at(void *arg, uint64_t step, int for_good)
     control_host_wake(&job->control);
 }
 
-int job_stop_decided(const struct job *job)
+int job_stops_itself(const struct job *job)
 {
-    return job->control.head && atomic_load(&job->control.head->stop_at) > 0;
+    struct control_head *head = job->control.head;
+
+    for (int i = 0; head && atomic_load(&head->stop_at) > 0 && i < job->size; i++)
+        if (stop_steps(control_rank_at(head, i)) > 0)
+            return 1;
+    return 0;
 }
 
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker)
