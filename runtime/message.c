@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/channel.h"
 #include "runtime/log.h"
@@ -391,13 +392,17 @@ void message_landed(struct mesh *mesh, struct stream *stream)
 ct_status messages_create(struct mesh *mesh)
 {
     struct messages *m = calloc(1, sizeof *m);
+    pthread_condattr_t monotonic;
 
     if (!m || !(m->wires = calloc((size_t)mesh->size, sizeof *m->wires))) {
         free(m);
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     }
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->needed, NULL);
+    pthread_condattr_init(&monotonic); /* the wall clock jumps */
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->needed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     m->unexpected_end = &m->unexpected;
     mesh->messages = m;
     return progress_setup(mesh);

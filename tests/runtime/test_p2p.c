@@ -6,8 +6,11 @@
  * still talk to it. */
 #include "tests/harness.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LARGE = (3 << 20) + 5 }; /* bytes; beyond eager sends and both rings */
 
@@ -260,6 +263,39 @@ static void a_thousand_wait_in_order_for_their_receives(void **state)
     run_ranks(2, thousand_unexpected, NULL);
 }
 
+enum { OFFERED = 100000 };
+
+/* The receiver leaves a file when it has all of it; the sender makes no call until then. */
+static void sent_by_nobody(ct_group *group, void *arg)
+{
+    int32_t *values = calloc(OFFERED, sizeof *values);
+    const double start = now_ms();
+    ct_work *work;
+    char path[128];
+
+    (void)arg;
+    snprintf(path, sizeof path, "%s/here", scratch());
+    if (ct_rank(group) == 0) {
+        values[OFFERED - 1] = 7;
+        EXPECT_OK(ct_isend(group, values, OFFERED, CT_I32, 1, 0, &work));
+        while (access(path, F_OK) != 0 && now_ms() - start < GROUP_TIMEOUT_MS / 2)
+            nap(2);
+        EXPECT(access(path, F_OK) == 0);
+        EXPECT_OK(ct_wait(work));
+    } else {
+        EXPECT_OK(ct_recv(group, values, OFFERED, CT_I32, 0, 0, NULL));
+        EXPECT(values[OFFERED - 1] == 7);
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    }
+    free(values);
+}
+
+static void a_send_goes_on_while_its_sender_does_other_things(void **state)
+{
+    (void)state;
+    run_ranks(2, sent_by_nobody, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +307,7 @@ int main(void)
         cmocka_unit_test(another_count_is_a_mismatch),
         cmocka_unit_test(a_thousand_small_ones_and_an_empty_one_arrive),
         cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
+        cmocka_unit_test(a_send_goes_on_while_its_sender_does_other_things),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
