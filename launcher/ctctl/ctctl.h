@@ -23,6 +23,7 @@ int job_is_wanted(const struct look_job *job, const struct wanted *wanted);
 
 /* "4 ranks", "4 of 8 ranks" */
 void job_ranks(const struct look_job *job, char *text, size_t size);
+void job_user(const struct look_job *job, char *text, size_t size);
 /* "12.0 s", since the round began */
 void job_since(const struct look_job *job, char *text, size_t size);
 

@@ -21,14 +21,14 @@ void job_ranks(const struct look_job *job, char *text, size_t size)
 void job_since(const struct look_job *job, char *text, size_t size)
 {
     struct timespec now;
-    int64_t ns;
+    uint64_t ns;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - job->started_ns;
-    words_time(ns > 0 && job->started_ns > 0 ? (uint64_t)ns : 0, text, size);
+    ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    words_time(ns > (uint64_t)job->started_ns ? ns - (uint64_t)job->started_ns : 0, text, size);
 }
 
-static void user_of(const struct look_job *job, char *text, size_t size)
+void job_user(const struct look_job *job, char *text, size_t size)
 {
     const struct passwd *user = getpwuid(job->uid);
 
@@ -53,7 +53,7 @@ static void as_json(struct json_text *json, const struct look_job *job, const ch
 {
     char user[64];
 
-    user_of(job, user, sizeof user);
+    job_user(job, user, sizeof user);
     json_open(json, NULL, '{');
     json_string(json, "run_id", job->run_id);
     json_number(json, "launcher", job->launcher);
@@ -79,7 +79,7 @@ static void as_line(const struct look_job *job, const char *word, int width)
 
     job_ranks(job, ranks, sizeof ranks);
     job_since(job, since, sizeof since);
-    user_of(job, user, sizeof user);
+    job_user(job, user, sizeof user);
     snprintf(launcher, sizeof launcher, job->own_memory ? "(%d)" : "%d", (int)job->launcher);
     printf("%-*s %8s %-8s %-8s %-16s %8d %-9s %s\n", width, job->run_id, launcher, user, word,
            ranks, job->restarts, since, job->program);

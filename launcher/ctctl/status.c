@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/ctctl/python.h"
@@ -78,13 +79,15 @@ static int speaks(const struct look_job *job)
 static void print_job(const struct look_job *job, const struct verdict *verdict,
                       const struct wanted *wanted)
 {
-    char ranks[48], since[32];
+    char ranks[48], since[32], user[64];
 
     job_ranks(job, ranks, sizeof ranks);
     job_since(job, since, sizeof since);
-    printf("job %s (%s %d, %s, %s, for %s): %s\n", job->run_id,
+    job_user(job, user, sizeof user);
+    printf("job %s (%s %d, %s, %s, for %s%s%s): %s\n", job->run_id,
            job->own_memory ? "started by pid" : "ctrun", (int)job->launcher, job->program, ranks,
-           since, verdict->word);
+           since, job->uid != geteuid() ? ", of " : "", job->uid != geteuid() ? user : "",
+           verdict->word);
     for (int i = 0; i < verdict->count; i++)
         printf("  %s\n", verdict->sentence[i].text);
     if (!speaks(job))

@@ -77,6 +77,7 @@ struct look_job {
     char run_id[128], generation[64], host[64], program[256];
     int node, nodes, base, local, world;
     pid_t launcher;
+    char launcher_state; /* of /proc, as of a rank's process */
     int restarts;
     int own_memory;     /* no ctrun: ranks are those that were found, world what they say */
     int64_t started_ns; /* CLOCK_REALTIME */

@@ -79,7 +79,8 @@ static int head_is_sound(const struct control_head *head, size_t bytes)
 
 static void take_head(struct look_job *job, const struct control_head *head)
 {
-    page_text(job->run_id, sizeof job->run_id, head->run_id, sizeof head->run_id);
+    page_text(job->run_id, sizeof job->run_id, *head->run_id ? head->run_id : "-",
+              sizeof head->run_id);
     page_text(job->generation, sizeof job->generation, head->generation, sizeof head->generation);
     page_text(job->host, sizeof job->host, head->host, sizeof head->host);
     page_text(job->program, sizeof job->program, head->program, sizeof head->program);
@@ -91,7 +92,7 @@ static void take_head(struct look_job *job, const struct control_head *head)
     job->launcher = head->launcher > 0 ? head->launcher : 0;
     job->restarts = head->restarts > 0 ? head->restarts : 0;
     job->own_memory = head->own_memory != 0;
-    job->started_ns = head->started_ns;
+    job->started_ns = head->started_ns > 0 ? head->started_ns : 0;
     job->stop_asked = atomic_load(&head->stop_asked) != 0;
 }
 

@@ -213,6 +213,7 @@ static void take_command(struct look_rank *rank)
 
 void process_look_at(struct look_job *job)
 {
+    job->launcher_state = process_look(job->launcher).state;
     for (int i = 0; i < job->ranks; i++) {
         struct look_rank *rank = &job->rank[i];
         const pid_t speaker = rank->pid > 0 ? speaker_of(rank) : 0;

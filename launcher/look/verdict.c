@@ -180,6 +180,13 @@ static void say_processes(struct verdict_in_work *work)
             say(sentence, "all %d ranks here are stopped (state T): kill -CONT lets them go on",
                 job->ranks);
     }
+    if (job->launcher_state == 'T' && !job->own_memory) {
+        struct sentence *sentence = verdict_add(work, VERDICT_PROCESS);
+
+        if (sentence)
+            say(sentence, "ctrun is stopped (pid %d, T): kill -CONT lets it go on",
+                (int)job->launcher);
+    }
     if (!verdict_blames(work, job->ranks))
         return;
     for (int i = 0; i < job->ranks; i++) {
@@ -244,8 +251,6 @@ static void speak(struct verdict_in_work *work)
         verdict_group(work, &work->groups.view[i]);
         verdict_messages(work, &work->groups.view[i]);
     }
-    for (int i = 0; i < work->waits.count; i++)
-        work->mentioned[work->waits.wait[i].member->at] = 1;
     say_init(work);
     for (int i = 0; i < job->ranks && !work->failed; i++)
         if (*job->rank[i].waiting_for && job->rank[i].state != CONTROL_INIT && !work->mentioned[i]

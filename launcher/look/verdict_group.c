@@ -115,9 +115,30 @@ struct missing {
     int unknown; /* members of a group that is not the world, of which nothing is here */
 };
 
+static int is_held(enum absence what)
+{
+    return what == STOPPED || what == TRACED || what == DIED || what == ENDED;
+}
+
+/* Is there one in the call that could go on?  Where all of them are stopped, they still wait for
+ * who is not in it. */
+static int somebody_goes_on(const struct look_job *job, const struct group_view *view, uint64_t seq)
+{
+    for (int i = 0; i < view->in; i++) {
+        const struct member *member = &view->member[i];
+
+        if (member_is_in(member, seq)
+            && !is_held(blame_rank(job, member->at, member->line, 0, seq).what))
+            return 1;
+    }
+    return 0;
+}
+
 static void blame_members(struct verdict_in_work *work, const struct group_view *view, uint64_t seq,
                           struct missing *missing)
 {
+    const int held = somebody_goes_on(work->job, view, seq);
+
     for (int i = 0; i < view->count; i++) {
         const struct member *member = &view->member[i];
         const int is_in = member_is_in(member, seq);
@@ -129,8 +150,7 @@ static void blame_members(struct verdict_in_work *work, const struct group_view 
         blame = blame_rank(work->job, member->at, member->line, member->left, seq);
         blame.rank = member_name(&work->groups, view, member);
         blame.in_it = is_in;
-        if (is_in && blame.what != STOPPED && blame.what != TRACED && blame.what != DIED
-            && blame.what != ENDED)
+        if (is_in && !(is_held(blame.what) && held))
             continue;
         if (!member->left && member->line->begun >= seq && !is_in && blame.what != FAILED)
             continue;

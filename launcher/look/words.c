@@ -15,9 +15,16 @@ static size_t append(struct sentence *sentence, const char *format, va_list args
     const size_t before = sentence->used, room = sizeof sentence->text - before;
     const int wrote = vsnprintf(sentence->text + before, room, format, args);
 
-    if (wrote > 0)
-        sentence->used += (size_t)wrote < room ? (size_t)wrote : room - 1;
-    return before;
+    if (wrote >= 0 && (size_t)wrote < room) {
+        sentence->used += (size_t)wrote;
+    } else if (room > 1) { /* what is cut off shall be seen to be */
+        sentence->used = sizeof sentence->text - 4;
+        while ((sentence->text[sentence->used] & 0xc0) == 0x80) /* no half character */
+            sentence->used--;
+        memcpy(sentence->text + sentence->used, "...", 4);
+        sentence->used = sizeof sentence->text - 1;
+    }
+    return before < sentence->used ? before : sentence->used;
 }
 
 void say(struct sentence *sentence, const char *format, ...)

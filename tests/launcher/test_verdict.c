@@ -221,6 +221,47 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     SAYS(&job, "stopped", WAIT "rank 3 is in no call since #1841: it is stopped (pid 4313, T)",
          "all 4 ranks here are stopped (state T): kill -CONT lets them go on");
     free_job(&job);
+    job = job_of(4);
+    all_wait(&job, 0, 2, 1842, 2.1);
+    in_world(&job, 3, 1842);
+    process(&job, 3, 'S', "sleep");
+    job.launcher_state = 'T';
+    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it sleeps (pid 4313, S)",
+         "ctrun is stopped (pid 4000, T): kill -CONT lets it go on");
+    free_job(&job);
+}
+
+static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **state)
+{
+    struct look_job job = job_of(4);
+
+    (void)state;
+    all_wait(&job, 0, 2, 1842, 2.1);
+    in_world(&job, 3, 1842);
+    process(&job, 3, 'S', "sleep");
+    for (int i = 0; i < 3; i++)
+        process(&job, i, 'T', "");
+    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it sleeps (pid 4313, S)",
+         "ranks 0-2 are stopped after #1842: kill -CONT lets them go on (pids 4310, 4311, 4312, "
+         "T)");
+    free_job(&job);
+}
+
+/* Names of 1000 ranks would fill the screen: what is cut off is seen to be. */
+static void a_long_sentence_ends_in_dots(void **state)
+{
+    struct look_job job = job_of(200);
+    struct verdict verdict;
+
+    (void)state;
+    all_wait(&job, 0, 0, 900, 2.1);
+    for (int i = 1; i < 200; i++)
+        in_world(&job, i, (uint64_t)(500 + i));
+    assert_int_equal(verdict_make(&verdict, &job, SECOND), 0);
+    assert_string_equal(verdict.sentence[0].text + strlen(verdict.sentence[0].text) - 3, "...");
+    assert_int_equal(strlen(verdict.sentence[0].text), SENTENCE_TEXT - 1);
+    verdict_free(&verdict);
+    free_job(&job);
 }
 
 static void the_dead_are_told_by_ctrun(void **state)
@@ -604,6 +645,8 @@ int main(void)
         cmocka_unit_test(several_that_do_the_same_share_the_words),
         cmocka_unit_test(a_stopped_rank_is_to_blame_wherever_it_stands),
         cmocka_unit_test(when_all_are_stopped_that_explains_nothing),
+        cmocka_unit_test(those_that_are_stopped_in_the_call_still_wait_for_who_is_not),
+        cmocka_unit_test(a_long_sentence_ends_in_dots),
         cmocka_unit_test(the_dead_are_told_by_ctrun),
         cmocka_unit_test(a_process_may_be_gone_while_its_wrapper_lives),
         cmocka_unit_test(who_has_left_the_group_is_known_by_what_its_line_says),
