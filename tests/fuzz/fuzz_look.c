@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_look.c - a control page over which anybody scribbled, as ctctl and --stall read it, and
+ * the sentences that are made of it.
+ *
+ * The page is that of three ranks in one group of four, one of which ended; all are in its
+ * seventh call.  The first byte cuts it, the second says what the processes do; then come
+ * changes: a byte for what (the head, a rank, a group's line, a call of the ring, a death), one for
+ * which, one for where in it, one for how many bytes, then those. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "launcher/look/page.h"
+#include "launcher/look/verdict.h"
+#include "runtime/signature.h"
+
+enum { LOCAL = 3, WORLD = 4 };
+#define SECOND UINT64_C(1000000000)
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+static void holds(int it)
+{
+    if (!it)
+        abort();
+}
+
+static unsigned take(struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->data++;
+}
+
+/* ---- The page ------------------------------------------------------------------- */
+
+static void write_rank(struct control_rank *rank, int number)
+{
+    const struct control_call call = { .seq = 7,
+                                       .count = 4,
+                                       .begun_ns = 100 * SECOND,
+                                       .operation = OPERATION_ALL_REDUCE,
+                                       .phase = CONTROL_IN,
+                                       .root = -1 };
+
+    rank->rank = rank->local_rank = number;
+    rank->worker = rank->pid = 1000 + number;
+    rank->state = CONTROL_READY;
+    rank->calls = 7;
+    rank->groups[0].id = 77;
+    rank->groups[0].rank = number;
+    rank->groups[0].size = WORLD;
+    rank->groups[0].begun = 7;
+    rank->groups[0].done = 6;
+    rank->groups[0].now = call;
+    strcpy(rank->groups[0].name, "world");
+    for (int i = 0; i < 7; i++) {
+        rank->ring[i] = call;
+        rank->ring[i].seq = (uint64_t)i + 1;
+    }
+}
+
+static size_t write_page(void *memory)
+{
+    struct control_head *head = memory;
+
+    memset(memory, 0, control_bytes(LOCAL, WORLD));
+    *head = (struct control_head){ .magic = CONTROL_MAGIC,
+                                   .version = CONTROL_VERSION,
+                                   .nodes = 2,
+                                   .local = LOCAL,
+                                   .world = WORLD,
+                                   .launcher = 999,
+                                   .run_id = "job7",
+                                   .host = "node-a",
+                                   .program = "train" };
+    for (int i = 0; i < LOCAL; i++)
+        write_rank(control_rank_at(head, i), i);
+    head->deaths = 1;
+    *control_death_at(head, 0) = (struct control_death){
+        .rank = 3, .how = CONTROL_HOST_LOST, .tombs = 1, .tomb = { { 77, 7, 6 } }
+    };
+    return control_bytes(LOCAL, WORLD);
+}
+
+/* One change; its place lies within what it says. */
+static void change(struct control_head *head, struct input *in)
+{
+    const unsigned what = take(in) % 5, which = take(in);
+    const size_t where = take(in);
+    struct control_rank *rank = control_rank_at(head, (int)which % LOCAL);
+    size_t bytes = take(in), size = sizeof *head;
+    unsigned char *at = (unsigned char *)head;
+
+    if (what == 1) {
+        at = (unsigned char *)rank;
+        size = offsetof(struct control_rank, groups);
+    } else if (what == 2) {
+        at = (unsigned char *)&rank->groups[which / LOCAL % CONTROL_GROUPS];
+        size = sizeof rank->groups[0];
+    } else if (what == 3) {
+        at = (unsigned char *)&rank->ring[which / LOCAL % CONTROL_CALLS];
+        size = sizeof rank->ring[0];
+    } else if (what == 4) {
+        at = (unsigned char *)head + control_bytes(LOCAL, (int)which % WORLD);
+        size = sizeof(struct control_death);
+    }
+    at += where % size;
+    size -= where % size;
+    bytes = bytes < in->left ? bytes : in->left;
+    bytes = bytes < size ? bytes : size;
+    memcpy(at, in->data, bytes);
+    in->data += bytes;
+    in->left -= bytes;
+}
+
+/* ---- What must hold ---------------------------------------------------------------- */
+
+/* Nothing that a terminal would obey. */
+static void is_text(const char *text, size_t size)
+{
+    const size_t length = strnlen(text, size);
+
+    holds(length < size);
+    for (size_t i = 0; i < length; i++)
+        holds((unsigned char)text[i] >= ' ' && text[i] != 127);
+}
+
+static void check(const struct look_job *job)
+{
+    is_text(job->run_id, sizeof job->run_id);
+    is_text(job->host, sizeof job->host);
+    is_text(job->program, sizeof job->program);
+    holds(job->ranks <= LOOK_LOCAL && job->world >= 0 && job->world <= LOOK_RANKS);
+    for (int i = 0; i < job->ranks; i++) {
+        const struct look_rank *rank = &job->rank[i];
+
+        holds(rank->rank >= 0 && rank->rank < LOOK_RANKS && rank->state <= CONTROL_LEFT);
+        holds(rank->ring_used >= 0 && rank->ring_used <= CONTROL_CALLS);
+        is_text(rank->waiting_for, sizeof rank->waiting_for);
+        for (int g = 0; g < CONTROL_GROUPS; g++)
+            is_text(rank->group[g].name, sizeof rank->group[g].name);
+    }
+    for (int i = 0; i < job->deaths; i++)
+        is_text(job->death[i].host, sizeof job->death[i].host);
+}
+
+static void judge(const struct look_job *job, uint64_t least_ns)
+{
+    struct verdict verdict;
+
+    holds(verdict_make(&verdict, job, least_ns) == 0);
+    holds(verdict.stuck >= 0 && verdict.stuck <= verdict.count && *verdict.word);
+    for (int i = 0; i < verdict.count; i++) {
+        holds(verdict.sentence[i].text[0] && verdict_kind_name(verdict.sentence[i].kind));
+        is_text(verdict.sentence[i].text, sizeof verdict.sentence[i].text);
+        is_text(verdict.sentence[i].group, sizeof verdict.sentence[i].group);
+    }
+    verdict_free(&verdict);
+}
+
+/* ---- One input ------------------------------------------------------------------------ */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char states[] = { 'S', 'R', 'T', 0 };
+    static _Alignas(4096) unsigned char page[65536];
+    static int file = -1;
+    struct input in = { data, size };
+    const size_t cut = take(&in);
+    const unsigned doing = take(&in);
+    size_t bytes = write_page(page);
+    struct look_job job;
+
+    if (file < 0)
+        holds((file = memfd_create("page", MFD_CLOEXEC)) >= 0);
+    while (in.left > 0)
+        change((struct control_head *)(void *)page, &in);
+    bytes -= bytes * cut / 256;
+    holds(ftruncate(file, 0) == 0 && pwrite(file, page, bytes, 0) == (ssize_t)bytes);
+    if (page_read(file, &job) < 0)
+        return 0;
+    check(&job);
+    job.now_ns = 160 * SECOND;
+    for (int i = 0; i < job.ranks; i++) {
+        job.rank[i].process.pid = job.rank[i].pid;
+        job.rank[i].process.state = states[doing >> 2 * (i % LOCAL) & 3];
+    }
+    judge(&job, 0);
+    judge(&job, 10 * SECOND);
+    look_free(&job);
+    return 0;
+}
