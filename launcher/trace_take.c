@@ -5,13 +5,14 @@
 #include <string.h>
 
 #define MOST_NODES 100000
+#define MOST_ROUNDS 20000 /* each has numbers for as many nodes, below 2^31 */
 
 static void take_about(struct trace_part *part, struct trace_file *file, const void *data)
 {
     struct trace_about about;
 
     memcpy(&about, data, sizeof about);
-    if (about.node >= 0 && about.node < MOST_NODES && about.round >= 0)
+    if (about.node >= 0 && about.node < MOST_NODES && about.round >= 0 && about.round < MOST_ROUNDS)
         trace_part_begin(part, file, &about);
 }
 

@@ -23,13 +23,21 @@
 
 /* ---- Clock ----------------------------------------------------------------- */
 
+/* Another node measured it: no difference may overflow. */
+static int64_t minus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
 uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns)
 {
-    const int64_t span = clock->at_ns[1] - clock->at_ns[0];
-    const int64_t drift = clock->offset_ns[1] - clock->offset_ns[0];
-    const double along = span > 0 ? (double)((int64_t)ns - clock->at_ns[0]) / (double)span : 0;
+    const int64_t span = minus(clock->at_ns[1], clock->at_ns[0]);
+    const int64_t drift = minus(clock->offset_ns[1], clock->offset_ns[0]);
+    const double along = span > 0 ? (double)minus((int64_t)ns, clock->at_ns[0]) / (double)span : 0;
+    const double more = along * (double)drift;
 
-    return ns + (uint64_t)(clock->offset_ns[0] + (int64_t)(along * (double)drift));
+    return ns + (uint64_t)clock->offset_ns[0]
+           + (uint64_t)(more > -9e18 && more < 9e18 ? (int64_t)more : 0);
 }
 
 int64_t trace_clock_error(const struct trace_clock *clock)
@@ -46,9 +54,14 @@ static int process_of(const struct trace_part *part)
     return 1 + part->about.node + 100000 * part->about.round;
 }
 
+static long track_of_rank(int rank)
+{
+    return 100L * rank + 100;
+}
+
 static long first_track(const struct trace_part *part)
 {
-    return part->is_launcher ? LAUNCHERS_TRACK : 100L * (part->ring.rank + 1);
+    return part->is_launcher ? LAUNCHERS_TRACK : track_of_rank(part->ring.rank);
 }
 
 static struct json_text begin_line(const struct trace_part *part, const char *phase,
@@ -263,7 +276,7 @@ static void add_instant(struct trace_part *part, const struct trace_event *event
         snprintf(name, sizeof name, "rank %d was killed by SIG%s", rank, signal);
     json =
         begin_line(part, "i", name,
-                   event->kind == TRACE_DIED ? 100L * (rank + 1) : track_of(part, event->thread));
+                   event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));
     json_string(&json, "cat", "ctrun");
     json_string(&json, "s", "p");
     microseconds(&json, "ts", trace_clock_apply(&part->about.clock, event->begun_ns));
