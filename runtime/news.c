@@ -34,12 +34,18 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
     char words[160];
 
     control_death_words(death, words, sizeof words);
-    if (mesh->node.base && mesh->peers[peer].local >= 0)
-        progress(mesh);
-    else if (wire->streams > 0 && death->how != CONTROL_HOST_LOST)
-        return; /* the end of its socket follows its last words */
     peer_broken(mesh, peer, words);
-    peer_gone(mesh, peer, words);
+    if (mesh->node.base && mesh->peers[peer].local >= 0) {
+        progress(mesh);
+        peer_gone(mesh, peer, words);
+    } else if (death->how == CONTROL_HOST_LOST) {
+        peer_gone(mesh, peer, words);
+    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
+        /* A connection of its may still lie with our listener, and its last words in it. */
+        wire->ended_ms = clock_ms();
+        m->ended++;
+        progress(mesh);
+    } /* else the end of its socket follows its last words */
 }
 
 void mesh_take_news(struct mesh *mesh)

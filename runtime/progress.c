@@ -212,8 +212,8 @@ static int none_can_come(struct mesh *mesh, int peer)
     struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
     const int local = mesh->peers[peer].local;
 
-    return local >= 0 && mesh->messages->strangers == 0 && node_peer_gone(&mesh->node, local)
-           && poll(&waiting, 1, 0) == 0;
+    return (mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local)))
+           && mesh->messages->strangers == 0 && poll(&waiting, 1, 0) == 0;
 }
 
 static void judge_ended(struct mesh *mesh)
@@ -222,8 +222,7 @@ static void judge_ended(struct mesh *mesh)
         struct wire *wire = &mesh->messages->wires[peer];
 
         if (wire->ended_ms == 0
-            || (clock_ms() - wire->ended_ms < CROSSING_MS && !mesh_death(mesh, peer)
-                && !none_can_come(mesh, peer)))
+            || (clock_ms() - wire->ended_ms < CROSSING_MS && !none_can_come(mesh, peer)))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;
