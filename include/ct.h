@@ -237,8 +237,8 @@ CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **sur
  * call it equally often; a negative ct_status says what went wrong.
  *
  * Wanted by SIGTERM to ctrun or to any rank, by ctrun --deadline, by what Slurm
- * says of the job's end.  On the default group under ctrun it costs some
- * nanoseconds and no message.  On other groups, and without ctrun, it is a
+ * says of the job's end.  On the default group under ctrun it costs some 0.1
+ * microseconds and no message.  On other groups, and without ctrun, it is a
  * collective of 4 bytes; there $CT_DEADLINE (seconds since the epoch), or
  * $SLURM_JOB_END_TIME less 60 s, is the deadline.
  *
