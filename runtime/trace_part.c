@@ -29,13 +29,16 @@ static int64_t minus(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
+/* What lies far outside of both looks is no time of this round. */
 uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns)
 {
     const int64_t span = minus(clock->at_ns[1], clock->at_ns[0]);
     const int64_t drift = minus(clock->offset_ns[1], clock->offset_ns[0]);
-    const double along = span > 0 ? (double)minus((int64_t)ns, clock->at_ns[0]) / (double)span : 0;
-    const double more = along * (double)drift;
+    double along = span > 0 ? (double)minus((int64_t)ns, clock->at_ns[0]) / (double)span : 0;
+    double more;
 
+    along = along < -1 ? -1 : along > 2 ? 2 : along;
+    more = along * (double)drift;
     return ns + (uint64_t)clock->offset_ns[0]
            + (uint64_t)(more > -9e18 && more < 9e18 ? (int64_t)more : 0);
 }
@@ -49,9 +52,9 @@ int64_t trace_clock_error(const struct trace_clock *clock)
 
 /* ---- A line ---------------------------------------------------------------- */
 
-static int process_of(const struct trace_part *part)
+static long process_of(const struct trace_part *part)
 {
-    return 1 + part->about.node + 100000 * part->about.round;
+    return 1L + part->about.node + 100000L * part->about.round;
 }
 
 static long track_of_rank(int rank)

@@ -104,7 +104,13 @@ static void died(void *job, const struct control_death *death)
     holds(memchr(death->host, '\0', sizeof death->host) != NULL);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died };
+static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    (void)job;
+    holds(!agent && type == NODE_CLOCK && strlen(data) == bytes && bytes < NODE_TEXT);
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, .told = told };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 

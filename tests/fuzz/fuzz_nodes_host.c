@@ -133,7 +133,13 @@ static void died(void *job, const struct control_death *death)
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died };
+static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    (void)job;
+    holds(agent && (type == NODE_TRACE || type == NODE_CLOCK) && (bytes == 0) == (data == NULL));
+}
+
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, .told = told };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -236,7 +242,7 @@ static void step(struct scene *s, unsigned what, struct input *in)
         say(s, i, (int)take(in), in);
         break;
     default:
-        say(s, i, NODE_JOIN + (int)(what % 16) - 5, in);
+        say(s, i, NODE_JOIN + (int)(what % 24) - 5, in);
     }
 }
 
