@@ -84,6 +84,8 @@ void request_in_background(struct mesh *mesh, struct request *request);
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
                        const _Atomic int *broken);
 int request_test(struct mesh *mesh, struct request *request);
+/* While it may be matched: of a receive from anybody, CT_ANY_SOURCE until it is. */
+int request_peer(struct mesh *mesh, const struct request *request);
 void request_cancel(struct mesh *mesh, struct request *request);
 
 /* Is a receive from ourselves posted that a send to ourselves would match? */

@@ -262,17 +262,22 @@ static void look_at_peer(struct mesh *mesh, const struct request *request, int m
     pthread_mutex_unlock(&mesh->messages->lock);
 }
 
-/* A receive is a wait even if its message is there: its arrow ends in it. */
-static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
+int request_peer(struct mesh *mesh, const struct request *request)
 {
     int peer;
 
-    if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
-        return 0;
     pthread_mutex_lock(&mesh->messages->lock);
     peer = request->peer;
     pthread_mutex_unlock(&mesh->messages->lock);
-    return trace_wait(mesh->trace, peer, request->bytes);
+    return peer;
+}
+
+/* A receive is a wait even if its message is there: its arrow ends in it. */
+static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
+{
+    if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
+        return 0;
+    return trace_wait(mesh->trace, request_peer(mesh, request), request->bytes);
 }
 
 static void end_traced_wait(struct mesh *mesh, const struct request *request, uint64_t traced)

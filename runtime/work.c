@@ -30,9 +30,10 @@ static ct_status finish_message(ct_work *work, int *from, const void *caller)
     ct_group *g = work->group;
     struct request *request = work->request;
     const struct limit limit = group_limit(g);
+    const int peer = request_peer(g->mesh, request);
     ct_status status;
 
-    record_message(&g->record, &request->signature, request->peer < 0 ? -1 : sender_of(work),
+    record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
     status = request_wait(g->mesh, request, deadline_after(limit.ms), &g->halted);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
