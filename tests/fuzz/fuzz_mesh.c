@@ -288,11 +288,12 @@ static int open_listener(struct scene *s)
 
 static void set_up(struct scene *s)
 {
+    static pid_t nobody;
     struct mesh *mesh =
         aligned_alloc(CACHE_PAIR, (sizeof *mesh + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
 
     holds(mesh != NULL);
-    *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1 } };
+    *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1, .pids = &nobody } };
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
         mesh->peers[i] =

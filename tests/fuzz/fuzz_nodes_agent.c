@@ -104,13 +104,26 @@ static void died(void *job, const struct control_death *death)
     holds(memchr(death->host, '\0', sizeof death->host) != NULL);
 }
 
+/* How far its own workers came. */
+static uint64_t close_steps(void *job)
+{
+    return ((struct scene *)job)->is_over ? 0 : 5;
+}
+
+static void stop_at(void *job, uint64_t step, int for_good)
+{
+    (void)job;
+    holds(step > 0 && (for_good == 0 || for_good == 1)); /* 0 would be: not yet */
+}
+
 static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     (void)job;
-    holds(!agent && type == NODE_CLOCK && strlen(data) == bytes && bytes < NODE_TEXT);
+    holds(!agent && type == NODE_CLOCK && bytes == strlen(data));
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, .told = told };
+static const struct nodes_hooks hooks = { round_begins, stop,        is_over, member,
+                                          died,         close_steps, stop_at, told };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -158,7 +171,9 @@ static void happen(struct scene *s, unsigned what)
                                          .host = "a host" };
     struct agent *a = (struct agent *)s->nodes;
 
-    if (what % 7 == 0)
+    if (what == 14)
+        s->nodes->ops->ask_stop(s->nodes, 0);
+    else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6) {
         a->heard = a->pulse.woke = a->pulse.woke - (what < 7 ? 0 : 3600 * 1000);
@@ -175,7 +190,7 @@ static void happen(struct scene *s, unsigned what)
         s->nodes->ops->died(s->nodes, &death);
     else {
         s->runs = 0;
-        s->nodes->ops->ended(s->nodes);
+        s->nodes->ops->ended(s->nodes, what < 7 ? -1 : 3);
     }
 }
 
@@ -215,8 +230,9 @@ static void listen_to_it(struct scene *s)
         holds(size >= 1 && size <= LINK_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_ENDED)
-              || s->heard[4] == NODE_BEAT || s->heard[4] == NODE_DIED);
+        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_CLOCK));
+        holds(s->heard[4] != NODE_REFUSED && s->heard[4] != NODE_ROUND && s->heard[4] != NODE_STOP
+              && s->heard[4] != NODE_OVER && s->heard[4] != NODE_STOP_AT);
         s->have -= 4 + size;
         memmove(s->heard, s->heard + 4 + size, s->have);
     }

@@ -18,6 +18,7 @@ struct input {
 };
 
 struct scene {
+    struct event_base *base;
     struct nodes *nodes;
     int here[AGENTS];
     int world; /* of the last round */
@@ -63,7 +64,7 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
 
     holds(at >= agents && at < agents + AGENTS);
     holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER
-          || type == NODE_BEAT || type == NODE_DIED);
+          || type == NODE_BEAT || type == NODE_DIED || type == NODE_CLOSE || type == NODE_STOP_AT);
     holds(bytes < NODE_TEXT);
     for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
         holds((unsigned char)text[i] >= ' ');
@@ -133,13 +134,27 @@ static void died(void *job, const struct control_death *death)
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 
+/* How far its own workers came. */
+static uint64_t close_steps(void *job)
+{
+    return ((struct scene *)job)->is_over ? 0 : 5;
+}
+
+static void stop_at(void *job, uint64_t step, int for_good)
+{
+    (void)job;
+    holds(step > 0 && (for_good == 0 || for_good == 1)); /* 0 would be: not yet */
+}
+
 static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     (void)job;
-    holds(agent && (type == NODE_TRACE || type == NODE_CLOCK) && (bytes == 0) == (data == NULL));
+    holds(agent != NULL); /* data NULL: it has left */
+    holds(data ? bytes > 0 && (type == NODE_CLOCK || type == NODE_TRACE) : bytes == 0);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, .told = told };
+static const struct nodes_hooks hooks = { round_begins, stop,        is_over, member,
+                                          died,         close_steps, stop_at, told };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -185,13 +200,28 @@ static void fall_silent(struct scene *s)
     on_beat(h);
 }
 
+/* Nodes that did not say how far they came are left out. */
+static void end_vote(struct scene *s)
+{
+    struct host *h = (struct host *)s->nodes;
+
+    if (!event_pending(&h->vote.patience, EV_TIMEOUT, NULL))
+        return;
+    event_active(&h->vote.patience, EV_TIMEOUT, 0);
+    event_base_loop(s->base, EVLOOP_NONBLOCK);
+}
+
 /* Of node 0's own workers, as a job says it. */
 static void happen(struct scene *s, unsigned what)
 {
     const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed" };
     const struct control_death death = { .rank = 1, .how = CLD_KILLED, .code = SIGKILL };
 
-    if (what % 7 == 0)
+    if (what == 14)
+        s->nodes->ops->ask_stop(s->nodes, 0);
+    else if (what == 28)
+        end_vote(s);
+    else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6)
         fall_silent(s);
@@ -207,7 +237,7 @@ static void happen(struct scene *s, unsigned what)
         s->nodes->ops->refused(s->nodes, 127);
     else {
         s->runs = 0;
-        s->nodes->ops->ended(s->nodes);
+        s->nodes->ops->ended(s->nodes, what < 7 ? -1 : 3);
     }
 }
 
@@ -279,7 +309,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .max_restarts = { (int)what >> 1 & 3, 0 } };
     struct rendezvous meet = { .address = "10.0.0.1", .port = 29500, .run_id = "none" };
     struct event_base *base = event_base_new();
-    struct scene s = { .nodes = NULL };
+    struct scene s = { .base = base };
 
     log_setup("fuzz", LOG_NONE);
     memset(is_ended, 0, sizeof is_ended);
