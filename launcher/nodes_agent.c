@@ -153,7 +153,7 @@ static void on_said(void *arg, int type, const char *text)
         take_death(a, &dead);
     } else if (type == NODE_CLOSE && node_wish_read(text, &wish) == 0) {
         answer_how_far(a, &wish);
-    } else if (type == NODE_STOP_AT && node_steps_read(text, &steps) == 0
+    } else if (type == NODE_STOP_AT && node_steps_read(text, &steps) == 0 && steps.step > 0
                && !strcmp(steps.generation, a->generation)) {
         a->nodes.hooks->stop_at(a->nodes.job, steps.step, steps.for_good);
     } else if (type == NODE_CLOCK) {
