@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - the default group: identity -> rendezvous -> mesh -> group. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,12 +108,17 @@ static int somebody_died(const struct identity *who)
     return world.control.head && control_deaths(&world.control) > known_deaths(who);
 }
 
-/* What failed may only be what a death led to. */
+/* What failed may only be what a death led to: one on another host, which our ctrun hears
+ * of a moment later than the rank here that gave up because of it. */
 static ct_status blame_death(const struct identity *who, ct_status status)
 {
     const uint32_t known = known_deaths(who);
+    const int64_t until = clock_ms() + LAST_WORDS_MS;
     char words[96];
 
+    while (status == CT_ERR_PEER && who->agent_store && world.control.head && !somebody_died(who)
+           && clock_ms() < until)
+        poll(NULL, 0, 1);
     if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !somebody_died(who))
         return status;
     control_death_words(control_death_at(world.control.head, known), words, sizeof words);

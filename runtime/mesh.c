@@ -243,7 +243,7 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_d
     ct_status status = CT_OK;
 
     if (mesh->node.size > 1 && may_share)
-        status = node_join(&mesh->node, door, leader, deadline, &shared);
+        status = node_join(&mesh->node, store, door, leader, deadline, &shared);
     else
         mesh->node.event_fds[mesh->node.rank] = door->event_fd, door->event_fd = -1;
     if (status != CT_OK)

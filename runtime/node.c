@@ -24,6 +24,7 @@
 #include "runtime/descriptors.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
+#include "runtime/store/store.h"
 
 struct hello {
     int32_t local_rank;
@@ -152,7 +153,9 @@ int node_peer_gone(struct node *node, int local_rank)
 
 /* ---- Joining ------------------------------------------------------------- */
 
-#define GLANCE_MS 20 /* who is waited for may have died */
+/* Who is waited for may have died, or live and have given up, since it knew of another's death
+ * when it was still at the store. */
+#define GLANCE_MS 3
 
 static ct_status died(const struct node *node, int local_rank)
 {
@@ -161,8 +164,8 @@ static ct_status died(const struct node *node, int local_rank)
 }
 
 /* The next one that connects, unless one of those that are to come is dead. */
-static ct_status accept_follower(struct node *node, int listener, const int *sockets,
-                                 int64_t deadline, int *socket)
+static ct_status accept_follower(struct node *node, ct_store *store, int listener,
+                                 const int *sockets, int64_t deadline, int *socket)
 {
     ct_status status;
 
@@ -173,27 +176,33 @@ static ct_status accept_follower(struct node *node, int listener, const int *soc
         for (int i = 1; i < node->size; i++)
             if (sockets[i] < 0 && node_peer_gone(node, i))
                 return died(node, i);
+        if (store_look(store) != CT_OK)
+            return CT_ERR_PEER;
     } while (clock_ms() < deadline);
     return status;
 }
 
-static ct_status connect_leader(struct node *node, const char *name, int64_t deadline, int *socket)
+static ct_status connect_leader(struct node *node, ct_store *store, const char *name,
+                                int64_t deadline, int *socket)
 {
     ct_status status;
 
     do {
-        status = socket_connect_unix(name, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
+        status = socket_connect_unix(name, clock_ms(), socket); /* once */
         if (status == CT_OK)
             return status;
         if (node_peer_gone(node, 0))
             return died(node, 0);
+        if (store_look(store) != CT_OK)
+            return CT_ERR_PEER;
+        poll(NULL, 0, GLANCE_MS);
     } while (clock_ms() < deadline);
     return status;
 }
 
 /* All ranks learn the same verdict: each says whether it could, the leader whether all could. */
-static ct_status lead(struct node *node, struct node_door *door, int *sockets, int64_t deadline,
-                      int *shared)
+static ct_status lead(struct node *node, ct_store *store, struct node_door *door, int *sockets,
+                      int64_t deadline, int *shared)
 {
     int fd = make_memory(node);
     struct hello hello = { 0, fd >= 0 }, follower;
@@ -203,7 +212,7 @@ static ct_status lead(struct node *node, struct node_door *door, int *sockets, i
     for (int i = 1; i < node->size && status == CT_OK; i++) {
         int socket;
 
-        status = accept_follower(node, door->listener, sockets, deadline, &socket);
+        status = accept_follower(node, store, door->listener, sockets, deadline, &socket);
         if (status != CT_OK)
             break;
         status = socket_peer(socket, NULL, &uid);
@@ -243,13 +252,13 @@ static ct_status lead(struct node *node, struct node_door *door, int *sockets, i
     return status;
 }
 
-static ct_status follow(struct node *node, const char *leader_name, int *sockets, int64_t deadline,
-                        int *shared)
+static ct_status follow(struct node *node, ct_store *store, const char *leader_name, int *sockets,
+                        int64_t deadline, int *shared)
 {
     struct hello me = { node->rank, 0 }, leader;
     uid_t uid;
     int fd = -1, own = node->event_fds[node->rank];
-    ct_status status = connect_leader(node, leader_name, deadline, &sockets[0]);
+    ct_status status = connect_leader(node, store, leader_name, deadline, &sockets[0]);
 
     if (status == CT_OK)
         status = socket_peer(sockets[0], NULL, &uid);
@@ -281,8 +290,8 @@ static ct_status follow(struct node *node, const char *leader_name, int *sockets
     return status;
 }
 
-ct_status node_join(struct node *node, struct node_door *door, const char *leader_name,
-                    int64_t deadline, int *shared)
+ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
+                    const char *leader_name, int64_t deadline, int *shared)
 {
     int *sockets = malloc(sizeof *sockets * (size_t)node->size);
     ct_status status;
@@ -294,8 +303,8 @@ ct_status node_join(struct node *node, struct node_door *door, const char *leade
         sockets[i] = -1;
     node->event_fds[node->rank] = door->event_fd;
     door->event_fd = -1;
-    status = node->rank == 0 ? lead(node, door, sockets, deadline, shared)
-                             : follow(node, leader_name, sockets, deadline, shared);
+    status = node->rank == 0 ? lead(node, store, door, sockets, deadline, shared)
+                             : follow(node, store, leader_name, sockets, deadline, shared);
     for (int i = 0; i < node->size; i++)
         if (sockets[i] >= 0)
             close(sockets[i]);

@@ -56,10 +56,11 @@ struct node_door {
 ct_status node_door_open(struct node_door *door);
 void node_door_close(struct node_door *door);
 
-/* leader_name: the door of ranks[0].  Takes over door's descriptors.  When memory
- * can't be shared, every rank of the node gets *shared == 0 and CT_OK. */
-ct_status node_join(struct node *node, struct node_door *door, const char *leader_name,
-                    int64_t deadline, int *shared);
+/* store: where the ranks met, which knows whose death ends this.  leader_name: the door of
+ * ranks[0].  Takes over door's descriptors.  When memory can't be shared, every rank of the node
+ * gets *shared == 0 and CT_OK. */
+ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
+                    const char *leader_name, int64_t deadline, int *shared);
 void node_leave(struct node *node);
 
 struct ring *node_ring(const struct node *node, int from, int to);

@@ -373,6 +373,19 @@ void store_client_knows(ct_store *store, uint32_t known)
     pthread_mutex_unlock(&c->lock);
 }
 
+ct_status store_client_look(ct_store *store)
+{
+    struct client_store *c = (struct client_store *)store;
+    ct_status status;
+
+    if (store->ops != &client_ops)
+        return CT_OK;
+    pthread_mutex_lock(&c->lock);
+    status = wire_look(&c->wire);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 void store_client_hosts(ct_store *store, struct store_host *host)
 {
     ((struct client_store *)store)->host = host;

@@ -474,6 +474,11 @@ void store_knows(ct_store *store, uint32_t known)
     store_client_knows(bottom_of(store), known);
 }
 
+ct_status store_look(ct_store *store)
+{
+    return store_client_look(bottom_of(store));
+}
+
 int store_client_fd(ct_store *store)
 {
     return store_client_socket(bottom_of(store));

@@ -78,6 +78,8 @@ ct_status store_client_connect_with(const struct secret *secret, const char *hos
 void store_tells(ct_store *store, struct control *control, uint32_t known, int any);
 /* The first `known` deaths were taken up otherwise, and end no wait any more. */
 void store_knows(ct_store *store, uint32_t known);
+/* CT_ERR_PEER if a wait would end so now: for who waits for the same ranks in another way. */
+ct_status store_look(ct_store *store);
 int store_client_fd(ct_store *store);
 int store_client_socket(const ct_store *store); /* without looking through prefixes */
 

@@ -67,6 +67,7 @@ ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes);
 ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int64_t deadline);
 
 void wire_tells(struct wire *wire, struct control *control, uint32_t known, int any);
+ct_status wire_look(struct wire *wire);
 
 /* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
  * CALL" + how long after the last answer. */
@@ -83,6 +84,7 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
 struct wire *store_client_wire(ct_store *store);
 void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any);
 void store_client_knows(ct_store *store, uint32_t known);
+ct_status store_client_look(ct_store *store);
 void store_client_hosts(ct_store *store, struct store_host *host); /* stopped with the store */
 
 #endif

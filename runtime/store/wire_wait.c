@@ -105,6 +105,18 @@ static const struct control_death *new_death(struct wire *w)
     return NULL;
 }
 
+ct_status wire_look(struct wire *w)
+{
+    const struct control_death *death = new_death(w);
+    char words[96];
+
+    if (!death)
+        return CT_OK;
+    control_death_words(death, words, sizeof words);
+    return ct_fail(CT_ERR_PEER, "rank %d (pid %d on %.63s) %s", death->rank, death->pid,
+                   death->host, words);
+}
+
 /* 1: something came; 0: the deadline passed; -1: *death. */
 static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
 {

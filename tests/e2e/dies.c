@@ -50,6 +50,22 @@ static void die(void)
     raise(SIGKILL);
 }
 
+/* "init-late": nobody leaves before all survivors were told, or their going would be what tells. */
+static void wait_for_the_others(int rank, int victim)
+{
+    char name[32];
+    FILE *file;
+
+    snprintf(name, sizeof name, "told.%d", rank);
+    if ((file = fopen(name, "w")))
+        fclose(file);
+    for (int r = 0; r < atoi(getenv("WORLD_SIZE")); r++) {
+        snprintf(name, sizeof name, "told.%d", r);
+        while (r != victim && access(name, F_OK) != 0)
+            usleep(1000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const int rank = argc == 3 ? atoi(getenv("RANK")) : 0, victim = argc == 3 ? atoi(argv[2]) : 0;
@@ -60,7 +76,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "init") && rank == victim)
         die();
     status = ct_init_process_group(NULL);
-    if (status == CT_OK && strcmp(argv[1], "init") != 0) {
+    if (status == CT_OK && strncmp(argv[1], "init", 4) != 0) {
         status = ct_barrier(NULL, NULL);
         if (status == CT_OK && rank == victim)
             die();
@@ -68,6 +84,9 @@ int main(int argc, char **argv)
             status = wait_in(argv[1], rank, victim);
     }
     printf("rank %d: %s: %s\n", rank, ct_strerror(status), ct_last_error());
+    fflush(stdout);
+    if (!strcmp(argv[1], "init-late"))
+        wait_for_the_others(rank, victim);
     if (ct_is_initialized()) {
         status = ct_barrier(NULL, NULL);
         printf("rank %d then: %s: %s\n", rank, ct_strerror(status), ct_last_error());
