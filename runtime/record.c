@@ -20,6 +20,7 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
         line->timeout_ms = timeout_ms;
         line->now = (struct control_call){ 0 };
         line->caller = 0;
+        atomic_store(&line->version, 0); /* odd if the last program died while it wrote */
         atomic_store(&line->begun, 0);
         atomic_store(&line->done, 0);
         snprintf(line->name, sizeof line->name, "%s", name);

@@ -22,15 +22,6 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
                  int rank, int size, int timeout_ms);
 void record_close(struct record *record); /* twice is fine */
 
-/* The odd version before the fields.  ThreadSanitizer knows no fences, and has no reader here:
- * those are other processes. */
-static inline void record_fence(void)
-{
-#ifndef CT_THREAD_SANITIZER
-    atomic_thread_fence(memory_order_release);
-#endif
-}
-
 static inline void record_read_fence(void)
 {
 #ifndef CT_THREAD_SANITIZER
@@ -52,6 +43,30 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
 #else
 
+/* Makes the version odd: for readers, and since a message on one thread and a collective on the
+ * queue's may write at the same time.  Some ten stores later it is even again.  Gives the even one.
+ */
+static inline uint32_t record_write(struct control_group *line)
+{
+    uint32_t version = atomic_load_explicit(&line->version, memory_order_relaxed) & ~1u;
+
+    while (!atomic_compare_exchange_weak_explicit(&line->version, &version, version + 1,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+        version &= ~1u;
+        cpu_relax();
+    }
+#ifndef CT_THREAD_SANITIZER /* which knows no fences, and has no reader here */
+    atomic_thread_fence(memory_order_release);
+#endif
+    return version;
+}
+
+/* A message beside a running collective does not hide it. */
+static inline int record_in_collective(const struct control_group *line)
+{
+    return line->now.seq != 0 && line->now.phase == CONTROL_IN;
+}
+
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
                                 const void *caller)
 {
@@ -67,6 +82,7 @@ static inline void record_begin(struct record *record, const struct signature *s
                                        .group = record->index,
                                        .root = (int16_t)signature->root };
     uint64_t at;
+    uint32_t version;
 
     if (!own)
         return;
@@ -74,13 +90,13 @@ static inline void record_begin(struct record *record, const struct signature *s
     own->ring[at % CONTROL_CALLS] = call;
     if (!line)
         return;
-    at = atomic_load_explicit(&line->version, memory_order_relaxed);
-    atomic_store_explicit(&line->version, (uint32_t)at + 1, memory_order_relaxed);
-    record_fence();
-    line->now = call;
-    line->tag = tag;
-    line->caller = (uint64_t)(uintptr_t)caller;
-    atomic_store_explicit(&line->version, (uint32_t)at + 2, memory_order_release);
+    version = record_write(line);
+    if (call.seq || !record_in_collective(line)) {
+        line->now = call;
+        line->tag = tag;
+        line->caller = (uint64_t)(uintptr_t)caller;
+    }
+    atomic_store_explicit(&line->version, version + 2, memory_order_release);
     if (call.seq)
         atomic_store_explicit(&line->begun, call.seq, memory_order_release);
 }
@@ -89,10 +105,14 @@ static inline void record_begin(struct record *record, const struct signature *s
 static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
 {
     struct control_group *line = record->line;
+    uint32_t version;
 
     if (!line)
         return;
-    line->now.phase = (uint8_t)phase;
+    version = record_write(line);
+    if (line->now.seq == seq)
+        line->now.phase = (uint8_t)phase;
+    atomic_store_explicit(&line->version, version + 2, memory_order_release);
     if (seq && phase == CONTROL_IDLE)
         atomic_store_explicit(&line->done, seq, memory_order_release);
 }
