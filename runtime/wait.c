@@ -31,6 +31,9 @@
 #define SHORT_SLEEP_MS 1
 #define SPINS_WITH_A_CORE 2000
 #define YIELDS 40
+/* Who yields on a processor that other programs use gets it back slices later, each time: 40
+ * yields took 100 to 500 ms, in which nobody looks for deaths.  Two ticks of the coarse clock. */
+#define LONGEST_YIELDING_NS 5000000
 
 /* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
 static int cgroup_cores(void)
@@ -213,8 +216,12 @@ enum wait_turn wait_turn(struct wait *wait)
         return WAIT_AGAIN;
     }
     if (wait->turns < waiter->spins + waiter->yields) {
+        if (wait->yields_since == 0)
+            wait->yields_since = clock_coarse_ns();
         wait->turns++;
         sched_yield();
+        if (clock_coarse_ns() - wait->yields_since > LONGEST_YIELDING_NS)
+            wait->turns = waiter->spins + waiter->yields;
         return WAIT_AGAIN;
     }
     if (wait->asleep && wants_poller(wait)

@@ -55,8 +55,9 @@ struct wait {
     struct waiter *waiter;
     int64_t deadline;
     int turns;
-    int64_t looked; /* when the caller was last told to look, or began to sleep */
-    uint32_t heard; /* the bell's word before the caller's last test */
+    uint64_t yields_since; /* of the coarse clock; 0: not yet */
+    int64_t looked;        /* when the caller was last told to look, or began to sleep */
+    uint32_t heard;        /* the bell's word before the caller's last test */
     uint32_t heard_news;
     int asleep;  /* announced as a sleeper */
     int polls;   /* announced as the poller */
