@@ -22,14 +22,6 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void fill_head(struct control_host *control, const struct plan *plan, int size,
                       const char *run_id, const char *program)
 {
@@ -43,7 +35,7 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
     head->world = plan->world;
     head->launcher = getpid();
     head->restarts = plan->restarts;
-    head->started_ns = now_ns(CLOCK_REALTIME);
+    head->started_ns = clock_ns(CLOCK_REALTIME);
     snprintf(head->generation, sizeof head->generation, "%s", plan->generation);
     snprintf(head->run_id, sizeof head->run_id, "%s", run_id);
     snprintf(head->program, sizeof head->program, "%s", program);
@@ -84,6 +76,8 @@ int control_host_open(struct control_host *control, const struct plan *plan, int
         return -1;
     }
     fill_head(control, plan, size, run_id, program);
+    control->world = plan->world;
+    control->deaths = control_death_at(control->head, 0);
     return 0;
 }
 
@@ -147,14 +141,17 @@ void control_host_died(struct control_host *control, const struct control_death 
     struct control_head *head = control->head;
     uint32_t count;
 
-    if (!head || death->rank < 0 || death->rank >= head->world)
+    if (!head || death->rank < 0 || death->rank >= control->world)
         return;
-    count = atomic_load(&head->deaths);
+    count = control->told;
     for (uint32_t i = 0; i < count; i++)
-        if (control_death_at(head, i)->rank == death->rank)
+        if (control->deaths[i].rank == death->rank)
             return; /* a node that vanished was told to be dead before its worker's end came */
-    *control_death_at(head, count) = *death;
-    control_death_at(head, count)->when_ns = now_ns(CLOCK_MONOTONIC);
+    if (count >= (uint32_t)control->world)
+        return;
+    control->deaths[count] = *death;
+    control->deaths[count].when_ns = clock_ns(CLOCK_MONOTONIC);
+    control->told = count + 1;
     atomic_store_explicit(&head->deaths, count + 1, memory_order_release);
     control_host_wake(control);
 }

@@ -13,6 +13,10 @@ struct control_host {
     struct control_head *head; /* NULL: none, the workers go without */
     size_t bytes;
     int memory, event; /* handed down to each worker */
+    /* Ours, since workers write the memory too. */
+    int world;
+    uint32_t told;
+    struct control_death *deaths;
 };
 
 /* For a round of `size` workers here.  Closes the last one.  -1: the sentence is said, and the

@@ -16,6 +16,7 @@
 #include "runtime/json_text.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 #define MOST_WORDS 256    /* of argv */
 #define LONGEST_TEXT 8192 /* of one of them, of an error */
@@ -232,7 +233,7 @@ void events_worker_ended(struct events *events, const struct failed_round *round
         json_number(&json, "code", worker->code);
     else
         json_null(&json, "code");
-    json_string(&json, "signal", exited ? NULL : report_signal(worker->code, name, sizeof name));
+    json_string(&json, "signal", exited ? NULL : signal_name(worker->code, name, sizeof name));
     json_string(&json, "cause",
                 worker->asked            ? "stopped"
                 : !worker_failed(worker) ? "done"
@@ -256,7 +257,7 @@ void events_stopping(struct events *events, int signal, const char *why)
     if (events->fd < 0)
         return;
     begin(events, &json, "stop");
-    json_string(&json, "signal", report_signal(signal, name, sizeof name));
+    json_string(&json, "signal", signal_name(signal, name, sizeof name));
     add_cut(&json, "why", why);
     end(events, &json);
 }

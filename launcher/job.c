@@ -16,6 +16,7 @@
 #include "launcher/place_report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 static void start_round(struct job *job);
 static void stop_and_tell(struct job *job);
@@ -177,7 +178,7 @@ static void forward_and_stop(struct job *job)
 {
     char name[32];
 
-    report_signal(job->signal, name, sizeof name);
+    signal_name(job->signal, name, sizeof name);
     log_line(LOG_WARN,
              "Received %d death signal, %s: forwarded to %d %s; SIGKILL in %d s (once "
              "more: in 2 s)",

@@ -9,6 +9,7 @@
 
 #include "launcher/report.h"
 #include "runtime/clock.h"
+#include "runtime/signal_name.h"
 
 static void tell(struct host *h, int member, int type, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -318,7 +319,7 @@ void rounds_signalled(struct host *h, int from, int number)
     h->signalled = 1;
     h->code = 128 + number;
     h->culprit = from;
-    report_signal(number, name, sizeof name);
+    signal_name(number, name, sizeof name);
     if (h->count > 1)
         snprintf(h->why, sizeof h->why, "node %d: its ctrun was told to stop by %s", from, name);
     if (was == GATHERING)

@@ -16,20 +16,10 @@
 #include "launcher/error_json.h"
 #include "launcher/report_layout.h"
 #include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 #define LAST_LINES 20
 #define LONGEST_LINE 2000
-
-const char *report_signal(int number, char *text, size_t bytes)
-{
-    const char *name = sigabbrev_np(number);
-
-    if (name)
-        snprintf(text, bytes, "SIG%s", name);
-    else
-        snprintf(text, bytes, "signal %d", number);
-    return text;
-}
 
 void report_cause(const struct worker *worker, char *text, size_t bytes)
 {
@@ -38,7 +28,7 @@ void report_cause(const struct worker *worker, char *text, size_t bytes)
     if (worker->how == CLD_EXITED)
         snprintf(text, bytes, "exited with code %d", worker->code);
     else
-        snprintf(text, bytes, "died of %s%s", report_signal(worker->code, name, sizeof name),
+        snprintf(text, bytes, "died of %s%s", signal_name(worker->code, name, sizeof name),
                  worker->how == CLD_DUMPED ? " (core dumped)" : "");
 }
 

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "launcher/error_json.h"
+#include "runtime/signal_name.h"
 
 #define WIDEST 60
 #define MOST_BLOCKS 3 /* below the root cause */
@@ -140,7 +141,7 @@ static void add_cause(struct text *out, const struct failed_round *round,
         add(out, "  cause     : failed after rank %d did\n", round->culprit->rank);
     else if (was_stopped(worker))
         add(out, "  cause     : stopped by ctrun (%s)\n",
-            report_signal(worker->asked, name, sizeof name));
+            signal_name(worker->asked, name, sizeof name));
     else if (was_killed(worker))
         add(out, "  cause     : killed by ctrun, since it did not stop\n");
 }

@@ -14,6 +14,7 @@
 
 #include "launcher/link.h"
 #include "launcher/trace_host.h"
+#include "runtime/clock.h"
 #include "runtime/log.h"
 
 #define QUESTIONS 8
@@ -27,19 +28,11 @@ struct link_to *trace_link(const struct trace_host *trace)
 
 /* ---- Clocks ---------------------------------------------------------------- */
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void ask(struct trace_host *trace)
 {
     struct link_to *link = trace_link(trace);
 
-    trace->asked_ns = now_ns();
+    trace->asked_ns = clock_ns(CLOCK_MONOTONIC);
     link_tell(link, NODE_CLOCK, "%d", trace->questions);
     link_flush(link);
 }
@@ -72,7 +65,7 @@ void trace_settle_clock(struct trace_host *trace)
 
 static void take_clock(struct trace_host *trace, const char *text)
 {
-    const int64_t now = now_ns(), error = (now - trace->asked_ns + 1) / 2;
+    const int64_t now = clock_ns(CLOCK_MONOTONIC), error = (now - trace->asked_ns + 1) / 2;
     struct trace_clock *clock = &trace->shared->about.clock;
     const int i = trace->which;
     long long theirs;
@@ -95,7 +88,8 @@ static void take_clock(struct trace_host *trace, const char *text)
 static void answer(struct store_agent *agent, const char *question)
 {
     char text[64];
-    const int size = snprintf(text, sizeof text, "%d %lld", atoi(question), (long long)now_ns());
+    const int size = snprintf(text, sizeof text, "%d %lld", atoi(question),
+                              (long long)clock_ns(CLOCK_MONOTONIC));
 
     store_agent_send(agent, NODE_CLOCK, text, (size_t)size);
     store_agent_flush(agent);

@@ -18,6 +18,7 @@
 
 #include "launcher/report.h"
 #include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 #define MOST_TIMERS 65536
 
@@ -242,7 +243,7 @@ static void expire(struct watchdog *watchdog, const struct timer_request *timer)
     if (worker) {
         log_line(LOG_ERROR, "rank %d (pid %d): its timer '%s' expired: %s to process %d",
                  worker->rank, (int)worker->pid, timer->scope,
-                 report_signal(timer->signal, name, sizeof name), (int)timer->pid);
+                 signal_name(timer->signal, name, sizeof name), (int)timer->pid);
         if (timer->pid == worker->pid)
             worker->expired = timer->signal;
         kill(timer->pid, timer->signal);

@@ -8,6 +8,14 @@
 /* Deadlines are absolute milliseconds of the monotonic clock. */
 #define NO_DEADLINE INT64_MAX
 
+static inline int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static inline int64_t clock_us(void)
 {
     struct timespec now;

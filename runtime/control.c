@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 /* ---- ctrun's ------------------------------------------------------------- */
 
@@ -70,19 +70,14 @@ int control_take(struct control *control)
                                  .event_fd = event,
                                  .memory_fd = -1 };
     control->worker = control->own->rank;
+    control->base = control->head->base;
+    control->local = control->head->local;
     control->world = control->head->world;
+    control->deaths = control_death_at(base, 0);
     return 1;
 }
 
 /* ---- Our own ------------------------------------------------------------- */
-
-static int64_t realtime_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static ct_status make_own(struct control *control, int rank)
 {
@@ -103,7 +98,7 @@ static ct_status make_own(struct control *control, int rank)
     head->local = head->world = head->nodes = 1;
     head->own_memory = 1;
     head->launcher = getpid();
-    head->started_ns = realtime_ns();
+    head->started_ns = clock_ns(CLOCK_REALTIME);
     gethostname(head->host, sizeof head->host - 1);
     snprintf(head->program, sizeof head->program, "%s", program_invocation_name);
     *control = (struct control){ .head = head,
@@ -137,17 +132,6 @@ void control_close(struct control *control)
 
 /* ---- Deaths -------------------------------------------------------------- */
 
-static const char *signal_name(int number, char *text, size_t size)
-{
-    const char *name = sigabbrev_np(number);
-
-    if (name)
-        snprintf(text, size, "SIG%s", name);
-    else
-        snprintf(text, size, "signal %d", number);
-    return text;
-}
-
 void control_death_words(const struct control_death *death, char *text, size_t size)
 {
     char name[32];
@@ -163,6 +147,15 @@ void control_death_words(const struct control_death *death, char *text, size_t s
         snprintf(text, size, "was killed by %s%s%s", signal_name(death->code, name, sizeof name),
                  death->how == CLD_DUMPED ? " (core dumped)" : "",
                  death->asked ? " after ctrun had asked it to stop" : "");
+}
+
+void control_death_sentence(const struct control_death *death, char *text, size_t size)
+{
+    char words[96];
+
+    control_death_words(death, words, sizeof words);
+    snprintf(text, size, "rank %d (pid %d on %.63s) %s", death->rank, death->pid, death->host,
+             words);
 }
 
 int control_alarm(const struct control *control)

@@ -171,7 +171,10 @@ struct control {
     int event_fd;  /* ctrun's: written whenever news is raised; -1: no ctrun */
     int memory_fd; /* of a memory of our own; -1: it is ctrun's */
     int worker;    /* rank in ctrun's job; -1: no ctrun */
-    int world;     /* entries for deaths */
+    /* Copies of the head's: what another worker scribbles there later leads nobody out of the
+     * memory. */
+    int base, local, world;
+    struct control_death *deaths; /* [world] */
 };
 
 /* CT_CONTROL's; 0: there is none.  One process has one page of ctrun's, however often it is taken.
@@ -189,7 +192,14 @@ static inline uint32_t control_deaths(const struct control *control)
     return told <= (uint32_t)control->world ? told : (uint32_t)control->world;
 }
 
-/* "was killed by SIGKILL", "exited with code 3", ... */
+static inline const struct control_death *control_death(const struct control *control, uint32_t i)
+{
+    return &control->deaths[i];
+}
+
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL", of ctrun's job; and its second half alone.
+ */
+void control_death_sentence(const struct control_death *death, char *text, size_t size);
 void control_death_words(const struct control_death *death, char *text, size_t size);
 
 /* Readable when news was told since the last look (epoll_wait): for who sleeps in poll().  The

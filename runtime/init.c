@@ -114,16 +114,15 @@ static ct_status blame_death(const struct identity *who, ct_status status)
 {
     const uint32_t known = known_deaths(who);
     const int64_t until = clock_ms() + LAST_WORDS_MS;
-    char words[96];
+    char sentence[256];
 
     while (status == CT_ERR_PEER && who->agent_store && world.control.head && !somebody_died(who)
            && clock_ms() < until)
         poll(NULL, 0, 1);
     if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !somebody_died(who))
         return status;
-    control_death_words(control_death_at(world.control.head, known), words, sizeof words);
-    return ct_fail(CT_ERR_PEER, "rank %d %s", control_death_at(world.control.head, known)->rank,
-                   words);
+    control_death_sentence(control_death(&world.control, known), sentence, sizeof sentence);
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
 /* One try; a store that goes away under it (a rank 0 that is just leaving an
@@ -273,5 +272,7 @@ ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_op
         if (status != CT_OK)
             mesh_destroy(mesh);
     }
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_create_group: ");
 }

@@ -26,13 +26,13 @@ static const struct control_group *line_of(const struct control_rank *page, uint
 static int progress_of(const ct_group *g, const struct control_death *death, uint64_t *done)
 {
     const struct control *control = &g->mesh->control;
-    const int local = death->rank - control->head->base;
+    const int local = death->rank - control->base;
     const struct control_group *line;
 
     *done = 0;
     if (!g->record.line)
         return 1; /* not recorded: nothing is known to be finished */
-    if (local >= 0 && local < control->head->local) {
+    if (local >= 0 && local < control->local) {
         line = line_of(control_rank_at(control->head, local), atomic_load(&g->record.line->id));
         *done = line ? atomic_load_explicit(&line->done, memory_order_acquire) : 0;
         return line != NULL;

@@ -14,7 +14,7 @@ const struct control_death *mesh_death(const struct mesh *mesh, int peer)
 {
     const uint32_t number = atomic_load(&mesh->peers[peer].death);
 
-    return number ? control_death_at(mesh->control.head, number - 1) : NULL;
+    return number ? control_death(&mesh->control, number - 1) : NULL;
 }
 
 void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
@@ -50,7 +50,6 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
 
 void mesh_take_news(struct mesh *mesh)
 {
-    struct control_head *head = mesh->control.head;
     uint32_t first, now;
 
     pthread_mutex_lock(&mesh->messages->lock);
@@ -58,9 +57,10 @@ void mesh_take_news(struct mesh *mesh)
     now = control_deaths(&mesh->control);
     for (uint32_t i = first; i < now; i++)
         for (int peer = 0; peer < mesh->size; peer++)
-            if (mesh->peers[peer].worker == control_death_at(head, i)->rank && peer != mesh->rank) {
+            if (mesh->peers[peer].worker == control_death(&mesh->control, i)->rank
+                && peer != mesh->rank) {
                 atomic_store(&mesh->peers[peer].death, i + 1);
-                end_messages(mesh, peer, control_death_at(head, i));
+                end_messages(mesh, peer, control_death(&mesh->control, i));
             }
     atomic_store(&mesh->deaths, now);
     pthread_mutex_unlock(&mesh->messages->lock);

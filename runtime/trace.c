@@ -80,14 +80,6 @@ static void name_algorithm(struct trace_ring *ring, const struct trace_what *wha
 
 /* ---- Events ---------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* gettid() is a system call. */
 static int32_t this_thread(void)
 {
@@ -137,7 +129,7 @@ uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what)
     if (!take_place(event, number))
         return 0;
     mark_fence();
-    event->begun_ns = now_ns();
+    event->begun_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     atomic_store_explicit(&event->ended_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&event->id, what->id, memory_order_relaxed);
     event->bytes = what->bytes;
@@ -171,7 +163,8 @@ void trace_end_now(struct trace *trace, uint64_t mark, ct_status status)
     if (!event)
         return;
     atomic_store_explicit(&event->status, (int16_t)status, memory_order_relaxed);
-    atomic_store_explicit(&event->ended_ns, now_ns(), memory_order_release);
+    atomic_store_explicit(&event->ended_ns, (uint64_t)clock_ns(CLOCK_MONOTONIC),
+                          memory_order_release);
 }
 
 void trace_received_now(struct trace *trace, uint64_t mark, ct_status status, int from,

@@ -73,10 +73,10 @@ const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, s
 
     text[0] = 0;
     for (int i = 0; i < group->size && control->worker >= 0 && group->record.line; i++) {
-        const int local = group->mesh->peers[group->ranks[i]].worker - control->head->base;
+        const int local = group->mesh->peers[group->ranks[i]].worker - control->base;
         char where[160];
 
-        if (i == group->rank || local < 0 || local >= control->head->local
+        if (i == group->rank || local < 0 || local >= control->local
             || !is_missing(control_rank_at(control->head, local),
                            atomic_load(&group->record.line->id), seq, where, sizeof where))
             continue;

@@ -9,6 +9,7 @@
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/signal_name.h"
 
 /* We were told to stop.  The others may go on, but not without the rendezvous. */
 static void bow_out(struct c10d_agent *a)
@@ -16,7 +17,7 @@ static void bow_out(struct c10d_agent *a)
     const int number = c10d_orders_now(a).signalled;
     char name[32], what[128];
 
-    report_signal(number, name, sizeof name);
+    signal_name(number, name, sizeof name);
     snprintf(what, sizeof what, "the ctrun that hosts the rendezvous was told to stop by %s", name);
     if (a->config.hosts && a->round >= 0)
         c10d_tell_failure(a, &(struct failure){ -1, 128 + number, 0, what });

@@ -97,7 +97,7 @@ static const struct control_death *new_death(struct wire *w)
     const uint32_t told = w->control ? control_deaths(w->control) : 0;
 
     for (; w->known < told; w->known++) {
-        const struct control_death *death = control_death_at(w->control->head, w->known);
+        const struct control_death *death = control_death(w->control, w->known);
 
         if (w->any || death->how != CLD_EXITED || death->code != 0)
             return death;
@@ -108,13 +108,12 @@ static const struct control_death *new_death(struct wire *w)
 ct_status wire_look(struct wire *w)
 {
     const struct control_death *death = new_death(w);
-    char words[96];
+    char sentence[256];
 
     if (!death)
         return CT_OK;
-    control_death_words(death, words, sizeof words);
-    return ct_fail(CT_ERR_PEER, "rank %d (pid %d on %.63s) %s", death->rank, death->pid,
-                   death->host, words);
+    control_death_sentence(death, sentence, sizeof sentence);
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
 /* 1: something came; 0: the deadline passed; -1: *death. */
@@ -145,13 +144,12 @@ static int answer_or_death(struct wire *w, int64_t deadline, const struct contro
 static ct_status say_death(struct wire *w, const struct bytes *keys,
                            const struct control_death *death)
 {
-    char key[QUOTED_SIZE], words[96];
+    char key[QUOTED_SIZE], sentence[256];
 
     w->known++;
-    control_death_words(death, words, sizeof words);
-    return ct_fail(CT_ERR_PEER,
-                   "waiting for key %s of the store at %s: rank %d (pid %d on %.63s) %s",
-                   wire_quote(keys[0], key), w->where, death->rank, death->pid, death->host, words);
+    control_death_sentence(death, sentence, sizeof sentence);
+    return ct_fail(CT_ERR_PEER, "waiting for key %s of the store at %s: %s",
+                   wire_quote(keys[0], key), w->where, sentence);
 }
 
 /* ---- A wait ------------------------------------------------------------------ */
