@@ -54,21 +54,23 @@ static ct_status say_loss(ct_group *g)
     return ct_fail(CT_ERR_PEER, "%s", words);
 }
 
+/* Of several dead the one that was least far counts: nobody can finish what it had not. */
 static void lose(ct_group *g, int member)
 {
     const struct control_death *death = mesh_death(g->mesh, g->ranks[member]);
-    int none = 0;
-    uint64_t done, running;
+    uint64_t done;
 
     if (!g->member || !death || !progress_of(g, death, &done))
         return;
-    atomic_store(&g->lost_after, done);
-    if (!atomic_compare_exchange_strong(&g->lost, &none, member + 1))
-        return; /* the first one is the cause */
+    pthread_mutex_lock(&g->broken_lock);
+    if (!atomic_load(&g->lost) || done < atomic_load(&g->lost_after)) {
+        atomic_store(&g->lost_after, done);
+        atomic_store(&g->lost, member + 1);
+    }
+    pthread_mutex_unlock(&g->broken_lock);
     atomic_store(&g->halted, 1);
-    running = atomic_load(&g->running);
-    if (running > done)
-        group_break_at(g, say_loss(g), done + 1);
+    if (atomic_load(&g->running) > atomic_load(&g->lost_after))
+        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
     else
         bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
 }
