@@ -10,12 +10,7 @@
 #include "launcher/c10d/base64.h"
 #include "launcher/c10d/rules.h"
 #include "launcher/c10d/watch.h"
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
+#include "tests/fuzz/input.h"
 
 static int read_it(struct c10d_state *state, const uint8_t *data, size_t size, struct why *why)
 {

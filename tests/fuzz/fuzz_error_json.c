@@ -11,14 +11,9 @@
 #include <unistd.h>
 
 #include "launcher/error_json.h"
+#include "tests/fuzz/input.h"
 
 static char folder[] = "/tmp/fuzz_error_json.XXXXXX", copy[64];
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 static void remove_folder(void)
 {

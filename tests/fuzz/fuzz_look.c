@@ -15,28 +15,10 @@
 #include "launcher/look/page.h"
 #include "launcher/look/verdict.h"
 #include "runtime/signature.h"
+#include "tests/fuzz/input.h"
 
 enum { LOCAL = 3, WORLD = 4 };
 #define SECOND UINT64_C(1000000000)
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
 
 /* ---- The page ------------------------------------------------------------------- */
 

@@ -19,77 +19,23 @@
 #include "launcher/cgroup.h"
 #include "launcher/topology.h"
 
-enum { CPUS = 4, MOST_FILES = 200 };
+#define FILES_BELOW "/fuzz/"
+#include "tests/fuzz/files.h"
 
-struct file {
-    char path[512];
-    const uint8_t *text;
-    size_t size;
-};
+enum { CPUS = 4 };
 
 static const uint8_t *input;
 static size_t left;
-static struct file files[MOST_FILES];
-static int count;
 
-static void holds(int it)
+static int next_text(struct file *file)
 {
-    if (!it)
-        abort();
-}
-
-/* ---- In front of the C library's -------------------------------------------------------- */
-
-static const struct file *file_at(const char *path)
-{
-    struct file *file = &files[count];
-
-    for (int i = 0; i < count; i++)
-        if (!strcmp(files[i].path, path))
-            return &files[i];
-    if (left == 0 || count == MOST_FILES)
-        return NULL;
+    if (left == 0)
+        return 0;
     file->size = input[0] < left - 1 ? input[0] : left - 1;
-    file->text = input + 1;
+    file->text = file->size > 0 ? input + 1 : NULL;
     input += 1 + file->size;
     left -= 1 + file->size;
-    snprintf(file->path, sizeof file->path, "%s", path);
-    count++;
-    return file;
-}
-
-static int open_text(const char *path)
-{
-    const struct file *file = file_at(path);
-    const int fd = file && file->size > 0 ? memfd_create("text", MFD_CLOEXEC) : -1;
-
-    if (fd < 0) {
-        errno = ENOENT;
-        return -1;
-    }
-    holds(pwrite(fd, file->text, file->size, 0) == (ssize_t)file->size);
-    return fd;
-}
-
-int open(const char *path, int flags, ...)
-{
-    va_list args;
-    int mode;
-
-    va_start(args, flags);
-    mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;
-    va_end(args);
-    return strncmp(path, "/fuzz/", 6) ? (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode)
-                                      : open_text(path);
-}
-
-FILE *fopen(const char *path, const char *how)
-{
-    const int flags =
-        *how == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | (*how == 'a' ? O_APPEND : O_TRUNC);
-    const int fd = open(path, flags, 0666);
-
-    return fd < 0 ? NULL : fdopen(fd, how);
+    return 1;
 }
 
 /* ---- One input ---------------------------------------------------------------------------- */
@@ -98,7 +44,7 @@ static void begin(const uint8_t *data, size_t size)
 {
     input = data;
     left = size;
-    count = 0;
+    files_count = 0;
 }
 
 static void look_at_topology(void)

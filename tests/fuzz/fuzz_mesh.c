@@ -22,6 +22,7 @@
 #include "runtime/log.h"
 #include "runtime/messages.h"
 #include "runtime/space.h"
+#include "tests/fuzz/input.h"
 
 enum { RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
 
@@ -31,11 +32,6 @@ static const unsigned char token[16] = "the mesh's token";
 /* What a frame may say of its size, and a request's size may be. */
 static const uint64_t sizes[] = {
     0, 1, 8, 64, EAGER_BYTES - 1, EAGER_BYTES, EAGER_BYTES + 1, 70000, UINT64_C(1) << 31, UINT64_MAX
-};
-
-struct input {
-    const uint8_t *data;
-    size_t left;
 };
 
 struct scene {
@@ -48,20 +44,6 @@ struct scene {
     struct channel channels[2]; /* of two groups: 6 and 7, 8 and 9 */
     int open[2];
 };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
 
 /* ---- Requests ----------------------------------------------------------------- */
 

@@ -14,17 +14,12 @@
 #include "runtime/log.h"
 #include "runtime/meeting.h"
 #include "runtime/mesh.h"
+#include "tests/fuzz/input.h"
 
 enum { RANKS = 3 };
 
 static const uint8_t *input;
 static size_t left;
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 /* Instead of runtime/meeting.c: the store. */
 ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,

@@ -12,13 +12,9 @@
 
 #include "launcher/nodes_agent.c"
 #include "runtime/store/peer_uid.h"
+#include "tests/fuzz/input.h"
 
 enum { WORKERS = 3, NODES = 4 };
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
 
 struct scene {
     struct event_base *base;
@@ -29,20 +25,6 @@ struct scene {
     unsigned char heard[4096];
     size_t have;
 };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
 
 /* ---- Instead of runtime/store/peer_uid.c ----------------------------------------- */
 

@@ -9,13 +9,9 @@
 #include <stdint.h>
 
 #include "launcher/nodes_host.c"
+#include "tests/fuzz/input.h"
 
 enum { AGENTS = 5, WORKERS = 2, NODES = 4, MOST_WORKERS = 1 << 20 };
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
 
 struct scene {
     struct event_base *base;
@@ -28,20 +24,6 @@ struct scene {
 static char agents[AGENTS];  /* their addresses count */
 static int is_ended[AGENTS]; /* node 0 ended their connections */
 static const struct store_agent_hooks *of_agents;
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
 
 static struct store_agent *agent_at(int i)
 {

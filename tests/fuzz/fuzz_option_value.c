@@ -8,14 +8,9 @@
 #include "config/options.h"
 #include "launcher/filters.h"
 #include "launcher/prefix.h"
+#include "tests/fuzz/input.h"
 
 enum { WORLD = 12 };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 static void look_at_ranks(const char *list)
 {

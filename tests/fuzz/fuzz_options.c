@@ -13,19 +13,14 @@
 
 #include "config/meeting.h"
 #include "launcher/worker_env.h"
+#include "tests/fuzz/input.h"
 
 enum { MOST_WORDS = 64 };
 
-struct input {
+struct parts {
     char *text, *env, *ini; /* the parts; NULL: there is none */
     size_t ini_size;
 };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 /* ---- The input's parts ---------------------------------------------------------- */
 
@@ -50,7 +45,7 @@ static char *cut_at(char *text, const char *line)
     return at ? at + strlen(line) : NULL;
 }
 
-static void split(struct input *in, const uint8_t *data, size_t size)
+static void split(struct parts *in, const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1), *ini;
 
@@ -72,7 +67,7 @@ static int names_a_file(const char *word)
     return !strncmp(word, "--j", 3);
 }
 
-static void words_of(struct input *in, char **argv, char *job)
+static void words_of(struct parts *in, char **argv, char *job)
 {
     int count = 0;
     char *word;
@@ -110,7 +105,7 @@ static void unset(const char *name, const char *line)
     unsetenv(name);
 }
 
-static void set_environment(struct input *in)
+static void set_environment(struct parts *in)
 {
     const char *line;
 
@@ -164,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int file = -1;
     static char job[64];
-    struct input in;
+    struct parts in;
     char *argv[MOST_WORDS + 1], *all;
 
     if (file < 0) {

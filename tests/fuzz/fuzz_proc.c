@@ -20,28 +20,12 @@
 #include "launcher/look/module.h"
 #include "launcher/look/process.h"
 
-enum { PID = 7, MOST_FILES = 16 };
+#define FILES_BELOW "/proc/7/"
+#include "tests/fuzz/files.h"
 
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
-
-struct file {
-    char path[640];
-    const uint8_t *text;
-    size_t size;
-};
+enum { PID = 7 };
 
 static struct input in;
-static struct file files[MOST_FILES];
-static int count;
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 static size_t take_two(void)
 {
@@ -57,59 +41,16 @@ static size_t take_two(void)
     return number;
 }
 
-/* ---- In front of the C library's ---------------------------------------------------- */
-
-static const struct file *file_at(const char *path)
+static int next_text(struct file *file)
 {
-    struct file *file = &files[count];
-
-    for (int i = 0; i < count; i++)
-        if (!strcmp(files[i].path, path))
-            return &files[i];
-    if (in.left < 2 || count == MOST_FILES)
-        return NULL;
+    if (in.left < 2)
+        return 0;
     file->size = take_two();
     file->size = file->size < in.left ? file->size : in.left;
     file->text = in.data;
     in.data += file->size;
     in.left -= file->size;
-    snprintf(file->path, sizeof file->path, "%s", path);
-    count++;
-    return file;
-}
-
-static int open_text(const char *path)
-{
-    const struct file *file = file_at(path);
-    const int fd = file ? memfd_create("text", MFD_CLOEXEC) : -1;
-
-    if (fd < 0) {
-        errno = ENOENT;
-        return -1;
-    }
-    holds(pwrite(fd, file->text, file->size, 0) == (ssize_t)file->size);
-    return fd;
-}
-
-int open(const char *path, int flags, ...)
-{
-    va_list args;
-    int mode;
-
-    va_start(args, flags);
-    mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;
-    va_end(args);
-    return strncmp(path, "/proc/7/", 8) ? (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode)
-                                        : open_text(path);
-}
-
-FILE *fopen(const char *path, const char *how)
-{
-    const int flags =
-        *how == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | (*how == 'a' ? O_APPEND : O_TRUNC);
-    const int fd = open(path, flags, 0666);
-
-    return fd < 0 ? NULL : fdopen(fd, how);
+    return 1;
 }
 
 ssize_t readlink(const char *path, char *to, size_t size)
@@ -180,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t address;
 
     in = (struct input){ data, size };
-    count = 0;
+    files_count = 0;
     address = take_two();
     look_for_address(address);
     look_at_job();

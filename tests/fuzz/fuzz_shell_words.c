@@ -6,12 +6,7 @@
 #include <string.h>
 
 #include "launcher/shell_words.h"
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
+#include "tests/fuzz/input.h"
 
 static void come_back(char *const *words)
 {

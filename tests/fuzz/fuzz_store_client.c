@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/store/wire.h"
+#include "tests/fuzz/input.h"
 
 enum { KEYS = 3, MOST_OPERATIONS = 8, NOTHING_COMES = 0x80 };
 
@@ -23,12 +24,6 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     (void)timeout_ms;
     return nothing_comes || fds->events == POLLOUT ? 0 : (int)count;
-}
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
 }
 
 /* ---- The operations ----------------------------------------------------------- */

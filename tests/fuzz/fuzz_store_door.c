@@ -25,14 +25,10 @@
 #include "runtime/log.h"
 #include "runtime/store/conn.h"
 #include "runtime/store/peer_uid.h"
+#include "tests/fuzz/input.h"
 
 enum { CONNECTIONS = 8, MOST_EVER = 200 };
 enum place { OURS, ALLOWED, FOREIGN, HOST_A, HOST_B, UNKNOWN, GONE, PLACES };
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
 
 struct scene {
     struct event_base *base;
@@ -46,20 +42,6 @@ struct scene {
     int vouched[PLACES]; /* a launcher came from there */
     unsigned long heard; /* of launchers */
 };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
 
 /* ---- In front of the C library's and the kernel's ------------------------------ */
 

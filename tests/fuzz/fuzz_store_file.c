@@ -13,16 +13,11 @@
 #include <unistd.h>
 
 #include "include/ct.h"
+#include "tests/fuzz/input.h"
 
 enum { MOST_OPERATIONS = 8 };
 
 static const char *const keys[] = { "a", "b" };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 /* ---- The operations ------------------------------------------------------------- */
 

@@ -8,12 +8,7 @@
 #include <string.h>
 
 #include "launcher/timer_request.h"
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
+#include "tests/fuzz/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

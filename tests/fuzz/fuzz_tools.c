@@ -5,12 +5,7 @@
 
 #include "launcher/ctctl/python.c"
 #include "launcher/ctctl/source.c"
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
+#include "tests/fuzz/input.h"
 
 /* ---- Instead of launcher/ctctl/tool.c ------------------------------------------- */
 

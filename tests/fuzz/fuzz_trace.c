@@ -14,25 +14,7 @@
 
 #include "launcher/trace_take.h"
 #include "tests/json_check.h"
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
-
-static unsigned take(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
+#include "tests/fuzz/input.h"
 
 static size_t sound_word(int word, void *to)
 {

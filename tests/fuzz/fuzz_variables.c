@@ -10,6 +10,7 @@
 
 #include "runtime/fault.h"
 #include "runtime/identity.h"
+#include "tests/fuzz/input.h"
 
 static const char *const names[] = {
     "RANK",
@@ -39,12 +40,6 @@ static const char *const names[] = {
     "CT_FAULT",
 };
 enum { NAMES = sizeof names / sizeof *names };
-
-static void holds(int it)
-{
-    if (!it)
-        abort();
-}
 
 static void set_if_meant(const char *line)
 {
