@@ -167,6 +167,8 @@ void flat_break(struct flat *f, const struct breach *breach)
     const uint64_t mine = breach->seq << BREAKER_BITS | (uint64_t)(1 + f->rank);
     uint64_t by = atomic_load(&f->head->broken_by);
 
+    if (by != 0 && breach->seq >= by >> BREAKER_BITS)
+        return; /* ours may be the one that is being read */
     f->members[f->rank].breach = *breach;
     while (by == 0 || breach->seq < by >> BREAKER_BITS)
         if (atomic_compare_exchange_weak(&f->head->broken_by, &by, mine)) {

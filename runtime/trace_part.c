@@ -18,6 +18,7 @@
 
 #include "runtime/combine.h"
 #include "runtime/json_text.h"
+#include "runtime/signal_name.h"
 
 #define LAUNCHERS_TRACK 1
 
@@ -267,16 +268,16 @@ static void add_instant(struct trace_part *part, const struct trace_event *event
 {
     const int rank = atomic_load(&event->peer), code = atomic_load(&event->status);
     const int number = event->kind == TRACE_DIED ? code : event->tag;
-    const char *signal = sigabbrev_np(number) ? sigabbrev_np(number) : "?";
-    char name[80];
+    char name[80], signal[32];
     struct json_text json;
 
+    signal_name(number, signal, sizeof signal);
     if (event->kind == TRACE_STOPPING)
-        snprintf(name, sizeof name, "ctrun asks the workers to stop (SIG%s)", signal);
+        snprintf(name, sizeof name, "ctrun asks the workers to stop (%s)", signal);
     else if (event->tag == CLD_EXITED)
         snprintf(name, sizeof name, "rank %d exited with code %d", rank, code);
     else
-        snprintf(name, sizeof name, "rank %d was killed by SIG%s", rank, signal);
+        snprintf(name, sizeof name, "rank %d was killed by %s", rank, signal);
     json =
         begin_line(part, "i", name,
                    event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/combine.h"
+#include "runtime/signal_name.h"
 #include "runtime/signature.h"
 
 static size_t append(struct sentence *sentence, const char *format, va_list args)
@@ -137,14 +138,12 @@ const char *words_doing(const struct look_process *process, int several)
 
 void words_death(const struct look_death *death, char *text, size_t size)
 {
-    const char *name = death->how == CLD_EXITED ? NULL : sigabbrev_np(death->code);
+    char name[32];
 
     if (death->how == CONTROL_HOST_LOST)
         snprintf(text, size, "was lost with its host");
     else if (death->how == CLD_EXITED)
         snprintf(text, size, "exited with code %d", death->code);
-    else if (name)
-        snprintf(text, size, "died of SIG%s", name);
     else
-        snprintf(text, size, "died of signal %d", death->code);
+        snprintf(text, size, "died of %s", signal_name(death->code, name, sizeof name));
 }
