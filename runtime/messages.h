@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages.h - what message.c (matching), request.c (starting, waiting) and progress.c
- * (moving bytes) share. */
+/* messages.h - what message.c (matching), request.c (starting, waiting) and those that move the
+ * bytes share: outgoing.c, incoming.c, stream.c (connections) and progress.c (all of them). */
 #ifndef RUNTIME_MESSAGES_H
 #define RUNTIME_MESSAGES_H
 
@@ -92,13 +92,28 @@ struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_s
 void peer_gone(struct mesh *mesh, int peer, const char *why);   /* receives from it fail */
 void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it fail */
 
-/* progress.c, under the lock */
+/* outgoing.c, under the lock */
+ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms);
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 /* 1: there is a wire to it, perhaps a new one. */
 int reach(struct mesh *mesh, int peer);
 /* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
+void flush_to(struct mesh *mesh, int peer);
 void outgoing_free(struct messages *m, struct outgoing *out);
+
+/* incoming.c, under the lock */
+void read_stream(struct mesh *mesh, struct stream *stream);
+void accept_peers(struct mesh *mesh);
+
+/* stream.c, under the lock */
+struct stream *stream_open(struct mesh *mesh, struct link *link, int peer);
+void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events);
+void stream_close(struct mesh *mesh, struct stream *stream, const char *why);
+void bury_streams(struct mesh *mesh); /* those that are closed */
+void judge_ended(struct mesh *mesh);  /* wires without a stream: are their peers gone? */
+
+/* progress.c, under the lock */
 void progress(struct mesh *mesh);
 ct_status progress_setup(struct mesh *mesh); /* streams of the ranks we share memory with */
 void progress_done(struct mesh *mesh);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outgoing.c - what is written to a peer: one queue for each, over one link, opened when the
+ * first message goes. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+
+#define CONNECT_MS 10000 /* for a host that does not even refuse */
+#define REACH_MS 50      /* to ask a question: nobody shall wait long for that */
+
+ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+    ct_status status = CT_ERR_UNSUPPORTED;
+
+    for (int i = 0; link_kinds[i]; i++) {
+        if (mesh->only_link && strcmp(mesh->only_link, link_kinds[i]->name))
+            continue;
+        if (!link_kinds[i]->can_reach(mesh, peer))
+            continue;
+        status = link_kinds[i]->open(mesh, peer, deadline_after(patience_ms), &wire->out);
+        if (status != CT_OK)
+            return status;
+        if (!stream_open(mesh, wire->out, peer)) {
+            wire->out->ops->close(wire->out);
+            wire->out = NULL;
+            return ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
+        }
+        return CT_OK;
+    }
+    return ct_fail(status, "there is no link to it");
+}
+
+static void set_blocked(struct mesh *mesh, struct wire *wire, int blocked)
+{
+    if (wire->blocked == blocked || wire->out->fd < 0)
+        return;
+    wire->blocked = blocked;
+    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
+        if (stream->link == wire->out)
+            stream_watch(mesh, stream, 0, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* 1: all written; 0: the link is full; -1: it broke. */
+static int write_one(struct link *link, struct outgoing *out)
+{
+    const size_t head = sizeof out->frame;
+
+    while (out->written < head + out->bytes) {
+        const size_t in_head = out->written < head ? out->written : head;
+        const size_t in_payload = out->written - in_head;
+        const struct iovec parts[2] = {
+            { (char *)&out->frame + in_head, head - in_head },
+            { (void *)((uintptr_t)out->payload + in_payload), out->bytes - in_payload },
+        };
+        const int skip = in_head == head;
+        const ssize_t n = link->ops->write(link, parts + skip, (out->bytes > 0 ? 2 : 1) - skip);
+
+        if (n <= 0)
+            return (int)n;
+        out->written += (size_t)n;
+    }
+    return 1;
+}
+
+void outgoing_free(struct messages *m, struct outgoing *out)
+{
+    m->background -= out->background;
+    free(out);
+}
+
+static void written(struct mesh *mesh, struct outgoing *out)
+{
+    if (!out->request)
+        outgoing_free(mesh->messages, out);
+    else if (out->frame.kind != FRAME_OFFER) /* an offered one waits to be accepted */
+        request_finish(mesh, out->request, CT_OK, "");
+}
+
+void flush_to(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+    int wrote = 1;
+
+    while (wire->first && !wire->broken && wrote > 0) {
+        struct outgoing *out = wire->first;
+
+        wrote = write_one(wire->out, out);
+        if (wrote > 0) {
+            wire->first = out->next;
+            written(mesh, out);
+        }
+    }
+    if (wrote < 0)
+        peer_broken(mesh, peer, ct_last_error());
+    else if (wire->out)
+        set_blocked(mesh, wire, wire->first != NULL);
+}
+
+void send_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+
+    out->next = NULL;
+    if (wire->first)
+        wire->last->next = out;
+    else
+        wire->first = out;
+    wire->last = out;
+    if (!wire->broken && !wire->out && peer_connect(mesh, peer, CONNECT_MS) != CT_OK)
+        peer_broken(mesh, peer, ct_last_error());
+    else if (wire->broken)
+        peer_broken(mesh, peer, wire->why);
+    else
+        flush_to(mesh, peer);
+}
+
+int reach(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+
+    if (wire->broken || wire->gone)
+        return 0;
+    return wire->out || peer_connect(mesh, peer, REACH_MS) == CT_OK;
+}
+
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct messages *m = mesh->messages;
+
+    out->background = 1;
+    m->background++;
+    send_out(mesh, peer, out);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        background_needed(mesh);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - the life of a connection: opened, closed, buried; and when its end means that
+ * the peer is gone. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+#include "runtime/news.h"
+
+#define CROSSING_MS 100
+
+void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.ptr = stream };
+
+    epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
+}
+
+struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+
+    if (!stream)
+        return NULL;
+    stream->link = link;
+    stream->peer = peer;
+    stream->next = mesh->messages->streams;
+    mesh->messages->streams = stream;
+    if (link->fd >= 0) {
+        stream_watch(mesh, stream, 1, EPOLLIN);
+        atomic_store(&mesh->waiter.sockets, 1);
+    }
+    if (peer >= 0)
+        mesh->messages->wires[peer].streams++;
+    return stream;
+}
+
+void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = stream->peer >= 0 ? &m->wires[stream->peer] : NULL;
+
+    stream->closed = 1; /* freed by progress(), which may be walking the list */
+    if (stream->link->fd >= 0)
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    if (!wire) {
+        m->strangers--;
+        return;
+    }
+    if (stream->request)
+        request_finish(mesh, stream->request, CT_ERR_PEER, why);
+    wire->streams--;
+    if (wire->out == stream->link)
+        peer_broken(mesh, stream->peer, why);
+    if (wire->streams == 0) {
+        wire->ended_ms = clock_ms();
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+        m->ended++;
+    }
+}
+
+/* Both sides may have opened a connection at the same moment.  The one on which
+ * a peer said its last words may then still lie with the listener when the other
+ * ends, so a peer is gone only when none has come for a while, or none can come. */
+static int none_can_come(struct mesh *mesh, int peer)
+{
+    struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
+    const int local = mesh->peers[peer].local;
+
+    return (mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local)))
+           && mesh->messages->strangers == 0 && poll(&waiting, 1, 0) == 0;
+}
+
+void judge_ended(struct mesh *mesh)
+{
+    for (int peer = 0; peer < mesh->size; peer++) {
+        struct wire *wire = &mesh->messages->wires[peer];
+
+        if (wire->ended_ms == 0
+            || (clock_ms() - wire->ended_ms < CROSSING_MS && !none_can_come(mesh, peer)))
+            continue;
+        wire->ended_ms = 0;
+        mesh->messages->ended--;
+        peer_gone(mesh, peer, wire->why);
+    }
+}
+
+/* Nobody holds a closed stream any more: not the walk, not epoll's last answer. */
+void bury_streams(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    for (struct stream **link = &m->streams; *link;) {
+        struct stream *stream = *link;
+
+        if (!stream->closed) {
+            link = &stream->next;
+            continue;
+        }
+        *link = stream->next;
+        if (stream->peer >= 0 && m->wires[stream->peer].out == stream->link)
+            m->wires[stream->peer].out = NULL;
+        stream->link->ops->close(stream->link);
+        free(stream->unexpected);
+        free(stream);
+    }
+}
