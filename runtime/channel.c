@@ -125,7 +125,7 @@ static void hear(struct mesh *mesh, struct channel *channel, const struct unexpe
     channel_spread(mesh, channel, &breach);
 }
 
-/* Of a group that this rank has yet to make, or has destroyed: who knows.  The oldest goes. */
+/* Of a group that this rank has yet to make, or destroyed long ago.  The oldest goes. */
 static void keep_breach(struct mesh *mesh, struct unexpected *message)
 {
     struct unexpected *oldest = NULL;
@@ -149,11 +149,12 @@ void breach_arrived(struct mesh *mesh, struct unexpected *message)
 
     message->frame.tag = BREAK_TAG;
     message->frame.channel &= ~(uint64_t)1;
-    if (!channel) {
+    if (channel) {
+        hear(mesh, channel, message);
+    } else if (!was_closed(mesh->messages, message->frame.channel)) {
         keep_breach(mesh, message);
         return;
     }
-    hear(mesh, channel, message);
     free(message);
 }
 
@@ -189,6 +190,9 @@ void channel_close(struct mesh *mesh, struct channel *channel)
             break;
         }
     questions_forget(mesh, channel);
+    m->left_channels -= channel->left != NULL;
+    free(channel->left);
+    note_closing(m, channel->id);
     for (struct unexpected *u = m->unexpected, *next; u; u = next) {
         next = u->next;
         if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)

@@ -25,11 +25,15 @@ struct channel {
     struct recent_calls calls;
     _Atomic uint64_t last_call; /* its number */
     struct question *questions; /* about later ones */
+    unsigned char *left;        /* [size] who has destroyed it; NULL: nobody has */
 };
 
 /* The memory is the caller's until it is closed.  A breach that came before is heard at once. */
 void channel_open(struct mesh *mesh, struct channel *channel);
 void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its messages too */
+
+/* It is about to be closed: the others need not wait for this rank in it any more.  leaving.c */
+void channel_leave(struct mesh *mesh, const struct channel *channel);
 
 /* It broke here.  The current sentence stays. */
 void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach);

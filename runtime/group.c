@@ -426,8 +426,10 @@ void group_destroy(ct_group *group)
     }
     queue_destroy(group->queue);
     record_close(&group->record);
-    if (group->member)
+    if (group->member) {
+        channel_leave(mesh, &group->channel);
         channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
+    }
     flat_destroy(group->flat);
     if (group->root == group) {
         mesh_destroy(mesh);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incoming.c - what is read from the peers: who connects is greeted, frames are taken apart. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +9,18 @@
 #include "runtime/messages.h"
 
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
+
+/* Whom we have nothing to say to yet shall know all the same, if this process ends, that no other
+ * connection of ours is under way. */
+static void say_where(struct mesh *mesh, int peer)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out)
+        return; /* it waits a little for another one then */
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_HERE };
+    send_out_alone(mesh, peer, out);
+}
 
 /* A connection said who it is.  A wrong token is somebody else's, not an error of the job's. */
 static void greet(struct mesh *mesh, struct stream *stream)
@@ -31,8 +44,11 @@ static void greet(struct mesh *mesh, struct stream *stream)
     if (wire->ended_ms > 0)
         mesh->messages->ended--;
     wire->ended_ms = 0;
-    if (!wire->out)
+    wire->heard = 1;
+    if (!wire->out) {
         wire->out = stream->link;
+        say_where(mesh, stream->peer);
+    }
 }
 
 /* A receiver keeps as much of an eager message as an eager one can have: with a larger one its
@@ -68,6 +84,7 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         return 0;
     }
     stream->left = 0;
+    mesh->messages->wires[stream->peer].heard = 1;
     message_arrived(mesh, stream);
     if (stream->left == 0)
         message_landed(mesh, stream);

@@ -7,6 +7,8 @@
  *   another call:   receiver REFUSE  ->  both ends fail and name both calls
  *   no message:     ASK, whether the peer makes the same call  ->  question.c
  *   broken group:   BREAK            ->  its members; channel.c
+ *   destroyed group: LEAVE           ->  its members; leaving.c
+ *   a connection that the other opened: HERE  ->  stream.c
  *
  * request.c starts them and waits for them; progress.c moves the bytes and calls
  * message_arrived() and message_landed().  Everything here but the last two runs
@@ -249,6 +251,8 @@ static void arrived_eager(struct mesh *mesh, struct stream *stream)
         }
         return;
     }
+    if (answer_leaving(mesh, frame, stream->peer))
+        return;
     stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
     if (!stream->unexpected) {
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
@@ -270,6 +274,8 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
             accept_offer(mesh, receive, frame, stream->peer);
         return;
     }
+    if (answer_leaving(mesh, frame, stream->peer))
+        return;
     message = malloc(sizeof *message);
     if (!message) {
         log_line(LOG_ERROR, "no memory for an offer of rank %d: its message is lost", stream->peer);
@@ -350,9 +356,15 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
         break;
     case FRAME_ASK:
         question_arrived(mesh, frame, stream->peer);
+        answer_leaving(mesh, frame, stream->peer);
         break;
     case FRAME_BREAK:
         arrived_break(stream);
+        break;
+    case FRAME_LEAVE:
+        leave_arrived(mesh, frame, stream->peer);
+        break;
+    case FRAME_HERE: /* that it came says it */
         break;
     default:
         break; /* a later version's: nothing of ours depends on it */

@@ -23,7 +23,9 @@ enum frame_kind {
     FRAME_DATA,      /* header, payload of an accepted offer */
     FRAME_REFUSE,    /* "I make another call than you"; its signature says which */
     FRAME_ASK,       /* "I am in this call of the group": its signature */
-    FRAME_BREAK      /* "the group is broken": status, on which rank first, payload: its words */
+    FRAME_BREAK,     /* "the group is broken": status, on which rank first, payload: its words */
+    FRAME_HERE,      /* "I speak on this connection", which the other opened */
+    FRAME_LEAVE      /* "I have destroyed the group" */
 };
 
 struct frame {

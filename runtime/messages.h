@@ -9,6 +9,7 @@
 
 #define FRAME_MAGIC 0x74636672u
 #define STRANGERS 64 /* connections without a hello yet */
+#define CLOSED 64    /* groups of which late news may come */
 
 /* A message nobody asked for yet: its bytes, or the offer of them. */
 struct unexpected {
@@ -42,6 +43,7 @@ struct wire {
     struct link *out; /* NULL: nothing was sent yet */
     struct outgoing *first, *last;
     int streams;      /* open ones it may talk to us on */
+    int heard;        /* we hold the connection on which it speaks: it has but one */
     int64_t ended_ms; /* when the last of them closed; 0: judged, or none did */
     int gone;         /* nothing will come from it any more */
     int broken;       /* nothing can be sent to it any more */
@@ -60,6 +62,9 @@ struct messages {
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
     int broken_channels;
+    int left_channels;       /* that a member has left */
+    uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
+    unsigned closings;
     _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
     int strangers;
@@ -91,6 +96,18 @@ void list_remove(struct request *request);
 struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send);
 void peer_gone(struct mesh *mesh, int peer, const char *why);   /* receives from it fail */
 void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it fail */
+
+/* request.c, under the lock: also of a send that has begun to be written */
+void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
+                     const char *reason);
+
+/* leaving.c, under the lock */
+void leave_arrived(struct mesh *mesh, const struct frame *frame, int from);
+void look_for_leaver(struct mesh *mesh, struct request *request); /* one that begins */
+void note_closing(struct messages *m, uint64_t channel);
+int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
+/* Who sends or asks for a group that was destroyed here may not have heard of it; 1: it was. */
+int answer_leaving(struct mesh *mesh, const struct frame *frame, int from);
 
 /* outgoing.c, under the lock */
 ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms);

@@ -74,6 +74,7 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
         send_to_self(mesh, request);
     else
         send_out(mesh, to, &request->out);
+    look_for_leaver(mesh, request);
     pthread_mutex_unlock(&mesh->messages->lock);
     trace_end(mesh->trace, traced, CT_OK);
 }
@@ -133,6 +134,7 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
         list_add(&m->posted, request);
         if (from != CT_ANY_SOURCE && m->wires[from].gone)
             peer_gone(mesh, from, m->wires[from].why);
+        look_for_leaver(mesh, request);
     }
     pthread_mutex_unlock(&m->lock);
 }
@@ -180,7 +182,8 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     return 1;
 }
 
-static void cancel_locked(struct mesh *mesh, struct request *request)
+void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
+                     const char *reason)
 {
     struct messages *m = mesh->messages;
     struct wire *wire;
@@ -207,7 +210,12 @@ static void cancel_locked(struct mesh *mesh, struct request *request)
             break;
         }
     }
-    request_finish(mesh, request, CT_ERR_ABORTED, "cancelled");
+    request_finish(mesh, request, status, reason);
+}
+
+static void cancel_locked(struct mesh *mesh, struct request *request)
+{
+    request_give_up(mesh, request, CT_ERR_ABORTED, "cancelled");
 }
 
 void request_cancel(struct mesh *mesh, struct request *request)

@@ -62,9 +62,9 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     }
 }
 
-/* Both sides may have opened a connection at the same moment.  The one on which
- * a peer said its last words may then still lie with the listener when the other
- * ends, so a peer is gone only when none has come for a while, or none can come. */
+/* Both sides may have opened a connection at the same moment.  The one on which a peer said its
+ * last words may then still lie with the listener when the other ends.  So a peer that we have
+ * never heard is gone only when no connection has come for a while, or none can come. */
 static int none_can_come(struct mesh *mesh, int peer)
 {
     struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
@@ -80,7 +80,8 @@ void judge_ended(struct mesh *mesh)
         struct wire *wire = &mesh->messages->wires[peer];
 
         if (wire->ended_ms == 0
-            || (clock_ms() - wire->ended_ms < CROSSING_MS && !none_can_come(mesh, peer)))
+            || (!wire->heard && clock_ms() - wire->ended_ms < CROSSING_MS
+                && !none_can_come(mesh, peer)))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUICKLY_MS = 10000 }; /* half of the group's timeout: it was not the timeout */
+enum {
+    QUICKLY_MS = 10000, /* half of the group's timeout: it was not the timeout */
+    LARGE = 1 << 18     /* elements; no eager message */
+};
 
 static void stays_broken(ct_group *group, ct_status status)
 {
@@ -187,6 +190,70 @@ static void what_a_rank_sent_before_its_end_arrives(void **state)
     use_link(NULL);
 }
 
+/* ---- A sub group that one destroys too early ------------------------------------ */
+
+enum leaver_owes { A_BARRIER, A_MESSAGE, A_RECEIVE, OWED };
+
+static ct_status wait_for_leaver(ct_group *sub, enum leaver_owes owed, int32_t *large)
+{
+    int32_t value = 0;
+
+    switch (owed) {
+    case A_BARRIER:
+        return ct_barrier(sub, NULL);
+    case A_MESSAGE:
+        EXPECT_OK(ct_recv(sub, &value, 1, CT_I32, 0, 3, NULL));
+        EXPECT(value == 42);
+        return ct_recv(sub, &value, 1, CT_I32, 0, 3, NULL);
+    default:
+        return ct_send(sub, large, LARGE, CT_I32, 0, 3);
+    }
+}
+
+struct early {
+    enum leaver_owes owed;
+    int late; /* the others wait when it has left already */
+};
+
+/* Rank 0 of three destroys the sub group; the world is sound. */
+static void destroys_early(ct_group *world, void *arg)
+{
+    const struct early *early = arg;
+    const double start = now_ms();
+    int32_t *large = calloc(LARGE, sizeof *large), value = 42;
+    ct_group *sub;
+
+    EXPECT_OK(ct_split_group(world, 0, 0, &sub));
+    EXPECT_OK(ct_barrier(sub, NULL));
+    if (ct_rank(world) == 0) {
+        for (int r = 1; r < 3 && early->owed == A_MESSAGE; r++)
+            EXPECT_OK(ct_send(sub, &value, 1, CT_I32, r, 3));
+        EXPECT_OK(ct_destroy_process_group(sub));
+    }
+    if (early->late)
+        EXPECT_OK(ct_barrier(world, NULL));
+    if (ct_rank(world) > 0) {
+        EXPECT_ERROR(wait_for_leaver(sub, early->owed, large), CT_ERR_PEER,
+                     "rank 0|destroyed the group");
+        EXPECT(now_ms() - start < QUICKLY_MS);
+        EXPECT_OK(ct_destroy_process_group(sub));
+    }
+    EXPECT_OK(ct_barrier(world, NULL));
+    free(large);
+}
+
+static void who_destroys_a_group_is_not_waited_for_in_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * 2 * OWED; i++) {
+        struct early early = { .owed = (enum leaver_owes)(i % OWED), .late = i / OWED % 2 };
+
+        use_link(i / OWED / 2 ? "tcp" : NULL);
+        run_ranks(3, destroys_early, &early);
+    }
+    use_link(NULL);
+}
+
 /* ---- Aborted -------------------------------------------------------------------- */
 
 enum blocked_in { IN_BARRIER, IN_WAIT, IN_RECV, BLOCKS };
@@ -240,6 +307,7 @@ int main(void)
         cmocka_unit_test(the_timeout_names_the_operation_and_who_is_missing),
         cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
         cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
+        cmocka_unit_test(who_destroys_a_group_is_not_waited_for_in_it),
         cmocka_unit_test(an_abort_from_another_thread_wakes_whoever_is_blocked),
     };
 
