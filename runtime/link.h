@@ -17,7 +17,8 @@ struct link;
 struct link_ops {
     const char *name; /* for CT_LINK and messages */
     int (*can_reach)(const struct mesh *mesh, int peer);
-    ct_status (*open)(struct mesh *mesh, int peer, int64_t deadline, struct link **link);
+    /* A link that is open, or opens while it is written to. */
+    ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
     /* Bytes taken, at least one; 0: full for now; -1: broken, the sentence says why. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
     /* Bytes given; 0: none for now; -1: the peer closed it, or it broke. */
@@ -32,7 +33,7 @@ struct link {
 
 extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; builtins.c */
 
-/* The link over a connection that a peer opened (its hello already read). */
+/* The link over a connection that a peer opened (its hello is still to be read). */
 struct link *link_tcp_accepted(int fd);
 
 #endif

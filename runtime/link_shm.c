@@ -75,7 +75,7 @@ static void close_ring(struct link *link)
     free(link);
 }
 
-static ct_status open_ring(struct mesh *mesh, int peer, int64_t deadline, struct link **link);
+static ct_status open_ring(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_shm = { .name = "shm",
                                    .can_reach = can_reach,
@@ -84,11 +84,10 @@ const struct link_ops link_shm = { .name = "shm",
                                    .read = read_ring,
                                    .close = close_ring };
 
-static ct_status open_ring(struct mesh *mesh, int peer, int64_t deadline, struct link **link)
+static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
 {
     struct shm_link *shm = calloc(1, sizeof *shm);
 
-    (void)deadline; /* the memory is there already */
     if (!shm)
         return ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
     shm->link = (struct link){ &link_shm, -1 };

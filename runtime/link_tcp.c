@@ -4,7 +4,9 @@
  * Opened by whoever first has something to say; the hello carries the mesh's
  * token, which only those can know who met at the same store.  If both sides
  * open one at the same moment both stay: each direction keeps to the
- * connection it first used, so order holds. */
+ * connection it first used, so order holds.
+ *
+ * Nobody waits for a connection to be made: until it is, it takes no bytes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,28 +18,77 @@
 #include "runtime/mesh.h"
 #include "runtime/socket.h"
 
+#define CONNECT_MS 10000 /* for a host that does not even refuse */
+
+struct tcp_link {
+    struct link link;
+    const struct peer *peer; /* whom we connect to; NULL: we are connected */
+    struct hello hello;
+    size_t said; /* bytes of the hello */
+};
+
 static int can_reach(const struct mesh *mesh, int peer)
 {
     return mesh->peers[peer].address[0] && peer != mesh->rank;
 }
 
-static ssize_t write_socket(struct link *link, const struct iovec *parts, int count)
+/* Bytes; 0: none for now, or not connected yet; -1: errno says why. */
+static ssize_t send_parts(int fd, const struct iovec *parts, int count)
 {
     struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts,
                               .msg_iovlen = (size_t)count };
     ssize_t sent;
 
     do
-        sent = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
-    if (sent >= 0 || errno == EAGAIN)
-        return sent < 0 ? 0 : sent;
-    ct_fail(CT_ERR_PEER, "its connection broke: %s", strerror(errno));
-    return -1;
+    return sent < 0 && errno == EAGAIN ? 0 : sent;
+}
+
+static void connection_failed(const struct tcp_link *tcp)
+{
+    ct_fail(CT_ERR_PEER, "no connection to port %d of %s: %s", tcp->peer->port, tcp->peer->address,
+            strerror(errno));
+}
+
+/* 1: all was said; 0: not yet; -1: it can't be. */
+static int say_hello(struct tcp_link *tcp)
+{
+    while (tcp->said < sizeof tcp->hello) {
+        const struct iovec rest = { (char *)&tcp->hello + tcp->said,
+                                    sizeof tcp->hello - tcp->said };
+        ssize_t sent = send_parts(tcp->link.fd, &rest, 1);
+
+        if (sent > 0 && tcp->said == 0 && socket_meets_itself(tcp->link.fd)) {
+            errno = ECONNREFUSED;
+            sent = -1;
+        }
+        if (sent <= 0) {
+            if (sent < 0)
+                connection_failed(tcp);
+            return (int)sent;
+        }
+        tcp->said += (size_t)sent;
+    }
+    socket_give_up_after(tcp->link.fd, 0); /* it may be busy for long */
+    tcp->peer = NULL;
+    return 1;
+}
+
+static ssize_t write_socket(struct link *link, const struct iovec *parts, int count)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    const int said = tcp->peer ? say_hello(tcp) : 1;
+    const ssize_t sent = said > 0 ? send_parts(link->fd, parts, count) : said;
+
+    if (said > 0 && sent < 0)
+        ct_fail(CT_ERR_PEER, "its connection broke: %s", strerror(errno));
+    return sent < 0 ? -1 : sent;
 }
 
 static ssize_t read_socket(struct link *link, void *data, size_t bytes)
 {
+    const struct tcp_link *tcp = (const struct tcp_link *)(const void *)link;
     ssize_t got;
 
     do
@@ -47,8 +98,11 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
         return got;
     if (got < 0 && errno == EAGAIN)
         return 0;
-    ct_fail(CT_ERR_PEER, "it closed its connection%s%s", got < 0 ? ": " : "",
-            got < 0 ? strerror(errno) : "");
+    if (tcp->peer)
+        connection_failed(tcp);
+    else
+        ct_fail(CT_ERR_PEER, "it closed its connection%s%s", got < 0 ? ": " : "",
+                got < 0 ? strerror(errno) : "");
     return -1;
 }
 
@@ -58,7 +112,7 @@ static void close_socket(struct link *link)
     free(link);
 }
 
-static ct_status open_socket(struct mesh *mesh, int peer, int64_t deadline, struct link **link);
+static ct_status open_socket(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_tcp = { .name = "tcp",
                                    .can_reach = can_reach,
@@ -67,30 +121,42 @@ const struct link_ops link_tcp = { .name = "tcp",
                                    .read = read_socket,
                                    .close = close_socket };
 
-struct link *link_tcp_accepted(int fd)
+static struct tcp_link *link_over(int fd)
 {
-    struct link *link = malloc(sizeof *link);
+    struct tcp_link *tcp = calloc(1, sizeof *tcp);
 
-    if (link)
-        *link = (struct link){ &link_tcp, fd };
-    return link;
+    if (tcp)
+        tcp->link = (struct link){ &link_tcp, fd };
+    socket_notice_absence(fd);
+    return tcp;
 }
 
-static ct_status open_socket(struct mesh *mesh, int peer, int64_t deadline, struct link **link)
+struct link *link_tcp_accepted(int fd)
 {
-    struct hello hello = { .magic = HELLO_MAGIC, .from = mesh->rank, .to = peer };
+    struct tcp_link *tcp = link_over(fd);
+
+    return tcp ? &tcp->link : NULL;
+}
+
+static ct_status open_socket(struct mesh *mesh, int peer, struct link **link)
+{
+    const struct peer *to = &mesh->peers[peer];
+    struct tcp_link *tcp;
     ct_status status;
     int fd;
 
-    memcpy(hello.token, mesh->token, sizeof hello.token);
     /* It listened before its address was known, so who refuses has left. */
-    status = socket_connect_once(mesh->peers[peer].address, mesh->peers[peer].port, deadline, &fd);
-    if (status == CT_OK) {
-        status = socket_write_all(fd, &hello, sizeof hello, deadline);
-        if (status == CT_OK && !(*link = link_tcp_accepted(fd)))
-            status = ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
-        if (status != CT_OK)
-            close(fd);
+    status = socket_connect_begin(to->address, to->port, &fd);
+    if (status != CT_OK)
+        return status;
+    if (!(tcp = link_over(fd))) {
+        close(fd);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
     }
-    return status;
+    socket_give_up_after(fd, CONNECT_MS);
+    tcp->peer = to;
+    tcp->hello = (struct hello){ .magic = HELLO_MAGIC, .from = mesh->rank, .to = peer };
+    memcpy(tcp->hello.token, mesh->token, sizeof tcp->hello.token);
+    *link = &tcp->link;
+    return CT_OK;
 }

@@ -110,7 +110,7 @@ int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
 int answer_leaving(struct mesh *mesh, const struct frame *frame, int from);
 
 /* outgoing.c, under the lock */
-ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms);
+ct_status peer_connect(struct mesh *mesh, int peer);
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 /* 1: there is a wire to it, perhaps a new one. */
 int reach(struct mesh *mesh, int peer);

@@ -5,13 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "runtime/clock.h"
 #include "runtime/messages.h"
 
-#define CONNECT_MS 10000 /* for a host that does not even refuse */
-#define REACH_MS 50      /* to ask a question: nobody shall wait long for that */
-
-ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms)
+ct_status peer_connect(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->messages->wires[peer];
     ct_status status = CT_ERR_UNSUPPORTED;
@@ -21,7 +17,7 @@ ct_status peer_connect(struct mesh *mesh, int peer, int patience_ms)
             continue;
         if (!link_kinds[i]->can_reach(mesh, peer))
             continue;
-        status = link_kinds[i]->open(mesh, peer, deadline_after(patience_ms), &wire->out);
+        status = link_kinds[i]->open(mesh, peer, &wire->out);
         if (status != CT_OK)
             return status;
         if (!stream_open(mesh, wire->out, peer)) {
@@ -110,7 +106,7 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
     else
         wire->first = out;
     wire->last = out;
-    if (!wire->broken && !wire->out && peer_connect(mesh, peer, CONNECT_MS) != CT_OK)
+    if (!wire->broken && !wire->out && peer_connect(mesh, peer) != CT_OK)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
@@ -124,7 +120,7 @@ int reach(struct mesh *mesh, int peer)
 
     if (wire->broken || wire->gone)
         return 0;
-    return wire->out || peer_connect(mesh, peer, REACH_MS) == CT_OK;
+    return wire->out || peer_connect(mesh, peer) == CT_OK;
 }
 
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)

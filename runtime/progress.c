@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - looking once at everything that could move: streams in, queues out, connections.
  *
- * progress() never blocks, but for opening a connection to a peer that listens.  A stream
- * whose link breaks is closed; the last one of a peer closes the peer. */
+ * progress() never blocks.  A stream whose link breaks is closed; the last one of a peer closes
+ * the peer. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -79,7 +79,7 @@ ct_status progress_setup(struct mesh *mesh)
     }
     for (int peer = 0; peer < mesh->size && status == CT_OK; peer++)
         if (mesh->node.base && peer != mesh->rank && mesh->peers[peer].local >= 0)
-            status = peer_connect(mesh, peer, 0);
+            status = peer_connect(mesh, peer);
     return status;
 }
 

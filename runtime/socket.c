@@ -187,53 +187,75 @@ int socket_stays_here(int fd)
 
 /* A port of the range for clients that nobody listens on may be given to the very
  * socket that connects to it: TCP then connects it to itself. */
-static int meets_itself(int fd, int family)
+int socket_meets_itself(int fd)
 {
-    return family != AF_UNIX && socket_stays_here(fd) && socket_port(fd) == peer_port(fd);
+    return socket_stays_here(fd) && socket_port(fd) == peer_port(fd);
+}
+
+/* A socket that is connected or on its way, or -1 with errno. */
+static int connect_begin(const struct sockaddr *address, socklen_t length)
+{
+    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = 0;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, address, length) < 0)
+        error = errno == EINPROGRESS ? 0 : errno;
+    if (!error && address->sa_family != AF_UNIX)
+        set_nodelay(fd);
+    if (error) {
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* 0, or why not. */
+static int connect_end(int fd, int family, int64_t deadline)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLOUT };
+    socklen_t size = sizeof(int);
+    int error = ETIMEDOUT, polled;
+
+    do
+        polled = poll(&ready, 1, time_left_ms(deadline, 60000));
+    while ((polled < 0 && errno == EINTR) || (polled == 0 && clock_ms() < deadline));
+    if (polled > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    return !error && family != AF_UNIX && socket_meets_itself(fd) ? ECONNREFUSED : error;
 }
 
 /* 0, or -1 with errno; never longer than the deadline. */
 static int connect_one(const struct sockaddr *address, socklen_t length, int64_t deadline,
                        int *connected)
 {
-    const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct pollfd ready = { .fd = fd, .events = POLLOUT };
-    socklen_t size = sizeof(int);
-    int error = 0, polled;
+    const int fd = connect_begin(address, length);
+    const int error = fd < 0 ? errno : connect_end(fd, address->sa_family, deadline);
 
-    if (fd < 0)
-        return -1;
-    if (connect(fd, address, length) < 0)
-        error = errno;
-    if (error == EINPROGRESS) {
-        do
-            polled = poll(&ready, 1, time_left_ms(deadline, 60000));
-        while ((polled < 0 && errno == EINTR) || (polled == 0 && clock_ms() < deadline));
-        error = ETIMEDOUT;
-        if (polled > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-            error = errno;
-    }
-    if (!error && meets_itself(fd, address->sa_family))
-        error = ECONNREFUSED;
     if (error) {
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         errno = error;
         return -1;
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    if (address->sa_family != AF_UNIX)
-        set_nodelay(fd);
     *connected = fd;
     return 0;
 }
 
-ct_status socket_connect_once(const char *host, int port, int64_t deadline, int *fd)
+/* One try for each address of the name; NO_WAIT: what is on its way will do. */
+#define NO_WAIT (-1)
+
+static ct_status connect_first(const char *host, int port, int64_t deadline, int *fd)
 {
     struct addrinfo *list = NULL;
     int error = resolve(host, port, &list), failed = 1;
 
     for (const struct addrinfo *a = list; !error && a && failed; a = a->ai_next)
-        failed = connect_one(a->ai_addr, a->ai_addrlen, deadline, fd);
+        failed = deadline == NO_WAIT ? (*fd = connect_begin(a->ai_addr, a->ai_addrlen)) < 0
+                                     : connect_one(a->ai_addr, a->ai_addrlen, deadline, fd);
     if (failed && !error)
         ct_fail(CT_ERR_PEER, "no connection to port %d of %s: %s", port, host, strerror(errno));
     if (error)
@@ -241,6 +263,16 @@ ct_status socket_connect_once(const char *host, int port, int64_t deadline, int 
     if (list)
         freeaddrinfo(list);
     return failed ? CT_ERR_PEER : CT_OK;
+}
+
+ct_status socket_connect_once(const char *host, int port, int64_t deadline, int *fd)
+{
+    return connect_first(host, port, deadline, fd);
+}
+
+ct_status socket_connect_begin(const char *host, int port, int *fd)
+{
+    return connect_first(host, port, NO_WAIT, fd);
 }
 
 ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
@@ -430,14 +462,24 @@ ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline)
     return CT_OK;
 }
 
-void socket_notice_silence(int fd)
+void socket_notice_absence(int fd)
 {
-    const int on = 1, idle = 2, interval = 1, probes = 4, unanswered_ms = 6000;
+    const int on = 1, idle = 2, interval = 1, probes = 4;
 
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+void socket_notice_silence(int fd)
+{
+    socket_notice_absence(fd);
+    socket_give_up_after(fd, 6000);
+}
+
+void socket_give_up_after(int fd, int unanswered_ms)
+{
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 

@@ -28,6 +28,11 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd);
  * not coming back.  CT_ERR_PEER. */
 ct_status socket_connect_once(const char *host, int port, int64_t deadline, int *fd);
 
+/* Without waiting: the socket does not block, and may be connected only later, or never; each
+ * address of the name is tried once.  CT_ERR_PEER.  Who is connected must ask whether to itself. */
+ct_status socket_connect_begin(const char *host, int port, int *fd);
+int socket_meets_itself(int fd);
+
 /* The same on a unix socket in the abstract name space (no file; gone with its
  * last descriptor).  name NULL: the kernel invents one, see socket_unix_name(). */
 ct_status socket_listen_unix(const char *name, int *fd);
@@ -45,6 +50,9 @@ ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline);
 /* A host at the other end that vanishes without a word breaks the connection within
  * some 6 seconds, whether we send or wait. */
 void socket_notice_silence(int fd);
+/* The same while we wait; bytes that it does not take may lie as long as it likes. */
+void socket_notice_absence(int fd);
+void socket_give_up_after(int fd, int unanswered_ms); /* of what we send; 0: the kernel's limit */
 
 /* The literal address (no brackets) of this or the other end of a TCP socket. */
 ct_status socket_local_address(int fd, char *host, size_t size);

@@ -225,13 +225,12 @@ static int can_reach(const struct mesh *mesh, int peer)
     return peer == 2;
 }
 
-static ct_status open_pair(struct mesh *mesh, int peer, int64_t deadline, struct link **link)
+static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
 {
     int i = 0, ends[2];
 
     (void)mesh;
     (void)peer;
-    (void)deadline;
     while (i < CONNECTIONS && the_scene->connections[i] >= 0)
         i++;
     if (i == CONNECTIONS)

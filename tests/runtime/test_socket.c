@@ -2,6 +2,7 @@
 /* test_socket.c - connecting, listening and moving blocks, each by its deadline. */
 #include "tests/harness.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -154,6 +155,39 @@ static void connecting_once_does_not_wait(void **state)
     EXPECT_ERROR(socket_connect_once("127.0.0.1", port, NO_DEADLINE, &fd), CT_ERR_PEER,
                  "127.0.0.1|refused");
     names_port(port);
+    close(held);
+}
+
+static int is_ready(int fd, int timeout_ms)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLOUT };
+
+    return poll(&ready, 1, timeout_ms) == 1;
+}
+
+/* A listener with a full queue answers nothing. */
+static void a_connection_on_its_way_is_not_waited_for(void **state)
+{
+    int listener, fds[8], refused, held, error = 0, last = 0;
+    const int nobody = held_port(&held);
+    socklen_t size = sizeof error;
+
+    (void)state;
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &listener));
+    EXPECT(listen(listener, 0) == 0);
+    for (last = 0; last < 8; last++) {
+        EXPECT_OK(socket_connect_begin("127.0.0.1", socket_port(listener), &fds[last]));
+        if (!is_ready(fds[last], 0))
+            break;
+    }
+    EXPECT(last < 8);
+    for (int i = 0; i <= last && i < 8; i++)
+        close(fds[i]);
+    EXPECT_OK(socket_connect_begin("127.0.0.1", nobody, &refused));
+    EXPECT(is_ready(refused, PATIENCE_MS));
+    EXPECT(getsockopt(refused, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNREFUSED);
+    close(refused);
+    close(listener);
     close(held);
 }
 
@@ -471,6 +505,7 @@ int main(void)
         LEAVES_NONE_OPEN(a_connect_waits_for_its_listener),
         LEAVES_NONE_OPEN(a_connect_that_nobody_answers_ends_at_its_deadline),
         LEAVES_NONE_OPEN(connecting_once_does_not_wait),
+        LEAVES_NONE_OPEN(a_connection_on_its_way_is_not_waited_for),
         LEAVES_NONE_OPEN(a_name_that_does_not_resolve_is_said),
         LEAVES_NONE_OPEN(ipv6_literals_may_have_brackets),
         LEAVES_NONE_OPEN(all_interfaces_are_reached_by_ipv4_and_ipv6),
