@@ -70,7 +70,8 @@ struct request {
     int background; /* counted in messages->background: the thread moves it if nobody waits */
     ct_status status;
     char reason[240];
-    _Atomic int done; /* set last */
+    uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
+    _Atomic int done;   /* set last */
 };
 
 /* The bytes stay the caller's until the request is done.  Failures show up in
@@ -85,7 +86,11 @@ void request_in_background(struct mesh *mesh, struct request *request);
  * CT_ERR_ABORTED.  On a failure the request is cancelled and its buffer free. */
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
                        const _Atomic int *broken);
-int request_test(struct mesh *mesh, struct request *request);
+/* The same, but at the deadline the request stays as it is.  1: it is done. */
+int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
+                    const _Atomic int *broken);
+int request_test(struct mesh *mesh, struct request *request); /* moves what it can; is it done? */
+int request_poll(struct mesh *mesh, struct request *request); /* and looks whether its peer lives */
 /* While it may be matched: of a receive from anybody, CT_ANY_SOURCE until it is. */
 int request_peer(struct mesh *mesh, const struct request *request);
 void request_cancel(struct mesh *mesh, struct request *request);

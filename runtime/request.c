@@ -296,16 +296,15 @@ static void end_traced_wait(struct mesh *mesh, const struct request *request, ui
                    arrow ? trace_arrow(mesh->trace, request->peer, request->sent_as) : 0);
 }
 
-ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
-                       const _Atomic int *broken)
+/* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
+static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
+                                      const _Atomic int *broken)
 {
     struct messages *m = mesh->messages;
-    const uint64_t traced = begin_traced_wait(mesh, request);
-    struct wait wait;
     enum wait_turn turn = WAIT_AGAIN;
     unsigned ends = 0;
     int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
-    ct_status status;
+    struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
     wait_begin(&wait, &mesh->waiter, deadline);
@@ -320,11 +319,28 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
         }
     }
     wait_end(&wait);
-    pthread_mutex_lock(&m->lock);
-    cancel_locked(mesh, request);
+    return turn;
+}
+
+static void wait_is_over(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
     if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
         background_needed(mesh);
-    pthread_mutex_unlock(&m->lock);
+}
+
+ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
+                       const _Atomic int *broken)
+{
+    const uint64_t traced = begin_traced_wait(mesh, request);
+    const enum wait_turn turn = wait_until_done(mesh, request, deadline, broken);
+    ct_status status;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    cancel_locked(mesh, request);
+    wait_is_over(mesh);
+    pthread_mutex_unlock(&mesh->messages->lock);
     end_traced_wait(mesh, request, traced);
     status = request->status;
     if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
@@ -332,6 +348,29 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     if (status == CT_ERR_ABORTED)
         return ct_fail(CT_ERR_ABORTED, "the group was aborted");
     return status == CT_OK ? CT_OK : ct_fail(status, "%s", request->reason);
+}
+
+int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
+                    const _Atomic int *broken)
+{
+    wait_until_done(mesh, request, deadline, broken);
+    pthread_mutex_lock(&mesh->messages->lock);
+    wait_is_over(mesh);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return atomic_load(&request->done);
+}
+
+/* Who asks again and again without ever waiting hears of deaths too. */
+int request_poll(struct mesh *mesh, struct request *request)
+{
+    const uint64_t now = clock_coarse_ns();
+
+    mesh_look_for_news(mesh);
+    if (!request_test(mesh, request) && now != request->looked_ns) {
+        request->looked_ns = now;
+        look_at_peer(mesh, request, 0);
+    }
+    return atomic_load(&request->done);
 }
 
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)

@@ -16,7 +16,7 @@ static int is_done(ct_work *work)
 {
     return work->task ? queue_test(work->group->queue, work->task)
                       : atomic_load(&work->group->halted)
-                            || request_test(work->group->mesh, work->request);
+                            || request_poll(work->group->mesh, work->request);
 }
 
 static int sender_of(const ct_work *work)
@@ -78,20 +78,6 @@ ct_status ct_wait(ct_work *work)
     return wait_from(work, NULL, __builtin_return_address(0));
 }
 
-/* Polls: a message has no condition to sleep on that would leave it pending. */
-static int done_by(ct_work *work, int64_t deadline)
-{
-    struct wait wait;
-    enum wait_turn turn = WAIT_AGAIN;
-    int done;
-
-    wait_begin(&wait, &work->group->mesh->waiter, deadline);
-    while (!(done = is_done(work)) && turn != WAIT_OVER)
-        turn = wait_turn(&wait);
-    wait_end(&wait);
-    return done;
-}
-
 ct_status ct_wait_for(ct_work *work, int timeout_ms)
 {
     int64_t deadline;
@@ -107,7 +93,8 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
                            "ct_wait_for: not done after %d ms; the work is still "
                            "owed a ct_wait()",
                            timeout_ms);
-    } else if (!done_by(work, deadline)) {
+    } else if (!request_done_by(work->group->mesh, work->request, deadline, &work->group->halted)
+               && !atomic_load(&work->group->halted)) {
         return ct_fail(CT_ERR_TIMEOUT,
                        "ct_wait_for: %s not done after %d ms; the work is still "
                        "owed a ct_wait()",

@@ -12,10 +12,10 @@ dies() { # LINK WHERE
     [[ $2 = init* ]] || expect "$2 over ${1:-memory}: and each later call says so" is "$(later)" 3
 }
 
-for where in all_reduce broadcast barrier recv recv-from-another recv-from-any work store init; do
+for where in all_reduce broadcast barrier recv recv-from-another recv-from-any test wait-for work store init; do
     dies "" $where
 done
-for where in all_reduce broadcast barrier recv recv-from-another recv-from-any work; do
+for where in all_reduce broadcast barrier recv recv-from-another recv-from-any test wait-for work; do
     dies tcp $where
 done
 
@@ -23,12 +23,15 @@ done
 CT_FAULT="rank:3,op:init,phase:1,delay:300ms;rank:2,op:init,phase:1,kill" dies "" init-late
 
 # Without ctrun nobody tells how a rank ended: they find out by themselves that it did.
-port=$((20000 + RANDOM % 10000))
-for rank in 0 1 2 3; do
-    env -u CT_CONTROL RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        timeout 60 "$CT_BUILD/tests/e2e_dies" all_reduce 2 >alone.$rank 2>&1 &
-done
-wait
-expect "without ctrun too" is "$(cat alone.[013] | grep -c 'rank [0-9]: a peer is gone')" 3
+alone() { # WHERE
+    local rank port=$((20000 + RANDOM % 10000))
+    for rank in 0 1 2 3; do
+        env -u CT_CONTROL RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            timeout 60 "$CT_BUILD/tests/e2e_dies" "$1" 2 >alone.$rank 2>&1 &
+    done
+    wait
+    expect "$1 without ctrun too" is "$(cat alone.[013] | grep -c 'rank [0-9]: a peer is gone')" 3
+}
+for where in all_reduce recv test wait-for; do alone $where; done
 
 finish

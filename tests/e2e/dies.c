@@ -19,6 +19,20 @@ static int another(int rank, int victim)
     return next == victim ? (rank + 2) % ct_size(NULL) : next;
 }
 
+/* Asks again and again without ever waiting; or waits for a while. */
+static ct_status receive_later(int victim, int polls)
+{
+    ct_work *work = NULL;
+    int done = 0;
+    const ct_status status = ct_irecv(NULL, in, 1, CT_F32, victim, 0, &work);
+
+    if (status != CT_OK || !polls)
+        return status == CT_OK ? ct_wait_for(work, 600000) : status;
+    while (ct_test(work, &done) == CT_OK && !done)
+        usleep(100);
+    return ct_wait(work);
+}
+
 static ct_status wait_in(const char *where, int rank, int victim)
 {
     ct_work *work = NULL;
@@ -38,6 +52,8 @@ static ct_status wait_in(const char *where, int rank, int victim)
         return ct_recv(NULL, in, 1, CT_F32, another(rank, victim), 0, NULL);
     if (!strcmp(where, "recv-from-any"))
         return ct_recv(NULL, in, 1, CT_F32, CT_ANY_SOURCE, 0, NULL);
+    if (!strcmp(where, "test") || !strcmp(where, "wait-for"))
+        return receive_later(victim, !strcmp(where, "test"));
     if (!strcmp(where, "store"))
         return ct_store_get(ct_store_default(), "nobody-sets-it", -1, &value, &bytes);
     status = ct_all_reduce(NULL, in, out, 4096, CT_F32, CT_SUM, &work); /* "work" */
