@@ -10,7 +10,8 @@
  *   made/<rank>    each that could
  *   verdict        "made" by who sees all of them, "again" by who sees one fail or die
  *
- * With "again" the next try begins, under keys of its own: who died meanwhile is not in it.  So
+ * With "again" the next try begins, under keys of its own, among those of the last decision: who
+ * died meanwhile is not in it.  So
  * all get the same group or none does, wherever a death falls.  The new mesh shares nothing with
  * the old one: its token, memory and sockets are new, and nothing late can reach it.
  * [ULFM's revoke, agree, shrink: Bland et al. 2013; the agreement is the store's, not theirs] */
@@ -27,12 +28,13 @@
 #define GLANCE_MS 20    /* how often the dead are looked for while nobody tells of them */
 #define MAKING_MS 10000 /* after all came: for the new group, and for another try */
 #define ATTEMPT_MS 5000 /* of one try to make it */
+#define AGAIN_MS 2000   /* to come to the next try: all know of it at the same time */
 
 struct shrink {
     ct_group *old;
     ct_store *store; /* under the keys of this try */
     int64_t arrive_by, deadline;
-    int *left;       /* group ranks of those that go on, as decided */
+    int *left;       /* group ranks of those that may go on: all, then as decided */
     int count, mine; /* how many, and which of them is this rank */
 };
 
@@ -150,25 +152,22 @@ static ct_status read_decision(struct shrink *s, const char *text)
 
 static ct_status agree_on_who(struct shrink *s)
 {
-    const int size = s->old->size;
-    char *came = calloc((size_t)size, 1), *text = calloc((size_t)size, 12), *decided = NULL,
+    char *came = calloc((size_t)s->count, 1), *text = calloc((size_t)s->count, 12), *decided = NULL,
          key[32];
-    int *all = calloc((size_t)size, sizeof *all), missing = size, used = 0;
-    ct_status status = came && text && all ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
+    int missing = s->count, used = 0;
+    ct_status status = came && text ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
 
-    for (int i = 0; all && i < size; i++)
-        all[i] = i;
     snprintf(key, sizeof key, "here/%d", s->old->rank);
     if (status == CT_OK)
         status = ct_store_set(s->store, key, "1", 1);
     while (status == CT_OK && missing > 0 && clock_ms() < s->arrive_by && !has(s->store, "who")) {
-        missing = look_for(s, "here", all, size, came);
+        missing = look_for(s, "here", s->left, s->count, came);
         if (missing < 0)
             status = CT_ERR_PEER;
     }
-    for (int i = 0; status == CT_OK && i < size; i++)
-        if (i == s->old->rank || (came[i] && !is_dead(s->old, i)))
-            used += snprintf(text + used, 12, "%d ", i);
+    for (int i = 0; status == CT_OK && i < s->count; i++)
+        if (s->left[i] == s->old->rank || (came[i] && !is_dead(s->old, s->left[i])))
+            used += snprintf(text + used, 12, "%d ", s->left[i]);
     if (status == CT_OK)
         status = decide(s->store, "who", text, &decided);
     if (status == CT_OK)
@@ -176,7 +175,6 @@ static ct_status agree_on_who(struct shrink *s)
     else
         status = no_store(s);
     free(decided);
-    free(all);
     free(text);
     free(came);
     return status;
@@ -274,6 +272,7 @@ static ct_status shrink(struct shrink *s, ct_group **group)
             return status;
         status = try_once(s, group, &again);
         ct_store_close(s->store);
+        s->arrive_by = deadline_after(time_left_ms(s->deadline, AGAIN_MS));
     } while (again && clock_ms() < s->deadline);
     if (!again)
         return status;
@@ -296,6 +295,8 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
     s.left = calloc((size_t)s.old->size, sizeof *s.left);
     if (!s.left)
         return ct_fail(CT_ERR_NOMEM, "ct_shrink_group: no memory for %d ranks", s.old->size);
+    for (int i = 0; i < s.old->size; i++)
+        s.left[s.count++] = i;
     ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
     group_abort(s.old);
     status = shrink(&s, survivors);
