@@ -23,9 +23,10 @@
 #include "runtime/meeting.h"
 #include "runtime/message.h"
 #include "runtime/socket.h"
+#include "runtime/stop.h"
 #include "runtime/trace.h"
 
-#define CARD_VERSION 3
+#define CARD_VERSION 4
 
 struct card {
     uint32_t version;
@@ -36,6 +37,7 @@ struct card {
     int32_t pid;
     int32_t worker; /* of ctrun's job; -1: there is no ctrun */
     int32_t may_agree;
+    uint64_t steps;      /* of ct_should_stop() so far */
     char generation[64]; /* of that job */
     char link[12];       /* CT_LINK */
     char door[64];
@@ -89,6 +91,7 @@ static ct_status fill_card(struct card *card, const struct mesh *mesh, const str
     card->pid = getpid();
     card->worker = mesh->control.worker;
     card->may_agree = mesh->control.head->may_agree;
+    card->steps = stop_steps(mesh->control.own);
     memcpy(card->generation, mesh->control.head->generation, sizeof card->generation);
     snprintf(card->link, sizeof card->link, "%s", mesh->only_link ? mesh->only_link : "");
     snprintf(card->door, sizeof card->door, "%s", door->name);
@@ -165,6 +168,8 @@ static ct_status read_cards(struct mesh *mesh, const struct card *cards)
             node->rank = peer->local;
     }
     mesh->whole_job = is_whole_job(mesh, cards);
+    for (int i = 0; mesh->whole_job && i < mesh->size; i++)
+        stop_catch_up(mesh->control.own, cards[i].steps);
     node->ranks = calloc((size_t)node->size, sizeof *node->ranks);
     node->pids = calloc((size_t)node->size, sizeof *node->pids);
     node->told = calloc((size_t)node->size, sizeof *node->told);

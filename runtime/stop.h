@@ -6,7 +6,9 @@
  * 0's) closes the words of all ranks by setting the top bit: then no rank can pass, and each
  * word says exactly how far its rank came.  The step behind the furthest is where all stop;
  * it is told in the head of the page.  Until then a rank that finds its word closed waits,
- * some microseconds on one node, a trip between nodes.  Nobody waits at any other time. */
+ * some microseconds on one node, a trip between nodes.  Nobody waits at any other time.
+ *
+ * A word outlives the group: in the next one all begin behind the furthest. */
 #ifndef RUNTIME_STOP_H
 #define RUNTIME_STOP_H
 
@@ -25,6 +27,16 @@ static inline int stop_pass(struct control_rank *own, uint64_t step)
 static inline uint64_t stop_steps(const struct control_rank *page)
 {
     return atomic_load(&page->steps) & ~STOP_CLOSED;
+}
+
+/* It counts as past `steps`, as another rank is; closed or not, it stays so. */
+static inline void stop_catch_up(struct control_rank *own, uint64_t steps)
+{
+    uint64_t before = atomic_load(&own->steps);
+
+    while ((before & ~STOP_CLOSED) < steps
+           && !atomic_compare_exchange_weak(&own->steps, &before, steps | (before & STOP_CLOSED)))
+        ;
 }
 
 /* How far it came; from now on it can't pass. */

@@ -41,6 +41,18 @@ expect "and ctrun says who it was" has "$err" "rank 1 was told to stop by SIGTER
 expect "which is no failure" lacks "$err" "Root Cause"
 expect "but the end of the job" matches "$err" 'the ranks stopped at step [0-9]+ and chose exit code 75'
 
+for try in 1 2 3 4 5; do
+    fresh
+    "$CTRUN" --nproc-per-node=3 "$stops" world 75 again >out 2>err </dev/null &
+    ctrun=$!
+    within 20 began 3
+    sleep 0.0$((RANDOM % 100))
+    kill -TERM $ctrun
+    wait $ctrun
+    code=$? out=$(stopped) err=$(cat err)
+    expect "a second world's ranks stop at one step too ($try)" one_step 3
+done
+
 fresh
 run --nproc-per-node=4 "$stops" world 75 slow
 expect "who has more to save than the others is not signalled" matches "$(cat stopped.0)" '^[0-9]+ 0$'

@@ -5,7 +5,8 @@
  * ends with CODE.  WORD: "alone": rank 1 sends itself SIGTERM at step 20; "own": SIGTERM has a
  * handler of the program's own; "slow": so too, and rank 0 has much to save, after rank 1 was
  * told to stop; the signals that came meanwhile are the ANSWER; "never": does not stop when it is
- * asked to; "once": what the second start does not do. */
+ * asked to; "again": makes the world twice, and of the first one each rank made another number of
+ * steps; "once": what the second start does not do. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,13 @@ int main(int argc, char **argv)
         signal(SIGTERM, count);
     if (argc < 3 || ct_init_process_group(NULL) != CT_OK)
         return fail("init");
+    if (!strcmp(word, "again")) {
+        for (int i = 0; i < 3 - ct_rank(CT_WORLD); i++)
+            ct_should_stop(CT_WORLD);
+        ct_destroy_process_group(CT_WORLD);
+        if (ct_init_process_group(NULL) != CT_OK)
+            return fail("second init");
+    }
     if (!strcmp(word, "once") && restarts && atoi(restarts) > 0)
         return 0;
     for (int i = 0; i < ct_size(CT_WORLD) && i < 64; i++)

@@ -3,6 +3,7 @@
 #include "tests/harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "runtime/stop.h"
 
@@ -32,6 +33,9 @@ static void a_closed_word_says_how_far_its_rank_came(void **state)
             atomic_store(&pages[r].steps, 0);
             assert_int_equal(pthread_create(&threads[r], NULL, take_steps, &pages[r]), 0);
         }
+        for (int r = 0; r < RANKS; r++) /* it is on its way */
+            while (stop_steps(&pages[r]) == 0)
+                sched_yield();
         for (int r = 0; r < RANKS; r++)
             closed[r] = stop_close(&pages[r]);
         for (int r = 0; r < RANKS; r++) {
@@ -43,6 +47,21 @@ static void a_closed_word_says_how_far_its_rank_came(void **state)
             assert_int_equal(stop_close(&pages[r]), closed[r]); /* twice is fine */
         }
     }
+}
+
+static void who_is_behind_catches_up_and_stays_closed(void **state)
+{
+    struct control_rank page = { .rank = 0 };
+
+    (void)state;
+    assert_int_equal(stop_pass(&page, 1), 1);
+    stop_catch_up(&page, 5);
+    assert_int_equal(stop_steps(&page), 5);
+    stop_catch_up(&page, 2);
+    assert_int_equal(stop_close(&page), 5);
+    stop_catch_up(&page, 7);
+    assert_int_equal(stop_pass(&page, 8), 0);
+    assert_int_equal(stop_steps(&page), 7);
 }
 
 static void a_step_is_passed_once(void **state)
@@ -61,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_closed_word_says_how_far_its_rank_came),
         cmocka_unit_test(a_step_is_passed_once),
+        cmocka_unit_test(who_is_behind_catches_up_and_stays_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
