@@ -47,6 +47,17 @@ static void tell(struct mesh *mesh, const struct channel *channel, int peer)
     send_out_alone(mesh, peer, out);
 }
 
+/* Those who failed in the call that made it have no such group. */
+static void break_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
+{
+    struct breach breach = parent->breach;
+
+    if (child->parent != parent->id || !child->born_in || parent->breach.seq > child->born_in)
+        return;
+    breach.seq = child->first_call;
+    channel_spread(mesh, child, &breach);
+}
+
 /* Who connects or asks from now on shall hear it though the program is busy elsewhere: the
  * thread listens until the group is destroyed. */
 static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
@@ -64,6 +75,16 @@ static void set_broken(struct mesh *mesh, struct channel *channel, const struct 
     for (int i = 0; i < channel->size; i++)
         if (channel->ranks[i] != breach->rank)
             tell(mesh, channel, channel->ranks[i]);
+    for (struct channel *child = m->channels; child; child = child->next)
+        break_if_unmade(mesh, child, channel);
+}
+
+void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    if (channel->broken && channel->breach.seq <= breach->seq)
+        return;
+    channel->on_breach(channel->owner, breach);
+    set_broken(mesh, channel, breach);
 }
 
 /* Who asked us something over a connection that lies with the listener still shall hear it too. */
@@ -108,14 +129,6 @@ static struct breach read_breach(const struct mesh *mesh, const struct unexpecte
     snprintf(breach.words, sizeof breach.words, "%.*s", (int)message->got,
              (const char *)message->data);
     return breach;
-}
-
-void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach)
-{
-    if (channel->broken && channel->breach.seq <= breach->seq)
-        return;
-    channel->on_breach(channel->owner, breach);
-    set_broken(mesh, channel, breach);
 }
 
 static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
@@ -174,6 +187,9 @@ void channel_open(struct mesh *mesh, struct channel *channel)
             unexpected_remove(m, u);
         }
     }
+    for (struct channel *parent = m->channels; parent; parent = parent->next)
+        if (parent->broken)
+            break_if_unmade(mesh, channel, parent);
     pthread_mutex_unlock(&m->lock);
 }
 

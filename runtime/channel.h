@@ -4,7 +4,9 @@
  * When it breaks on one rank, that rank tells the members it has an open wire to
  * (FRAME_BREAK), and each of them tells on, once.  So the news floods along the wires
  * that the group's calls have used: whoever waits for a message of the group hears it from
- * the one it waits for, or from somebody nearer.  No connection is opened for it. */
+ * the one it waits for, or from somebody nearer.  No connection is opened for it.
+ *
+ * Broken in the call that made another group it breaks that one too: somebody did not make it. */
 #ifndef RUNTIME_CHANNEL_H
 #define RUNTIME_CHANNEL_H
 
@@ -17,6 +19,8 @@ struct channel {
     uint64_t id;      /* even: of collectives; id + 1: of point-to-point */
     const int *ranks; /* members, in the mesh */
     int size;
+    uint64_t parent, born_in; /* the channel and call by which its group was made; or 0 */
+    uint64_t first_call;      /* number of the group's first */
     /* It broke on another rank.  Called under the messages' lock: it may neither wait nor send. */
     void (*on_breach)(void *owner, const struct breach *breach);
     void *owner;

@@ -90,7 +90,8 @@ static int all_left(void *memory, size_t bytes)
 }
 
 /* The maker's message: where the area starts in the node's memory; SIZE_MAX: nowhere. */
-static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadline)
+static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadline,
+                               const _Atomic int *given_up)
 {
     const struct signature signature = { .op = -1, .root = -1 }; /* no call: seq 0 */
     uint64_t offset = SIZE_MAX;
@@ -100,7 +101,7 @@ static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadlin
     if (f->rank > 0) {
         request_recv(f->mesh, &request, channel, f->ranks[0], 0, &offset, sizeof offset,
                      &signature);
-        status = request_wait(f->mesh, &request, deadline, NULL);
+        status = request_wait(f->mesh, &request, deadline, given_up);
         f->offset = offset;
         return status;
     }
@@ -110,7 +111,9 @@ static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadlin
     for (int i = 1; i < f->size && status == CT_OK; i++) {
         request_send(f->mesh, &request, channel, f->ranks[i], 0, &offset, sizeof offset,
                      &signature);
-        status = request_wait(f->mesh, &request, deadline, NULL);
+        status = request_wait(f->mesh, &request, deadline, given_up);
+        if (status == CT_ERR_PEER)
+            status = CT_OK; /* it died: the first call will say so, and the others wait for us */
     }
     return status;
 }
@@ -123,7 +126,7 @@ static void flat_free(struct flat *f)
 }
 
 ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
-                      int64_t deadline, struct flat **flat)
+                      int64_t deadline, const _Atomic int *given_up, struct flat **flat)
 {
     struct flat *f = calloc(1, sizeof *f);
     ct_status status;
@@ -142,7 +145,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
         f->ranks[i] = members[i];
         f->locals[i] = mesh->peers[members[i]].local;
     }
-    status = agree_on_area(f, channel, deadline);
+    status = agree_on_area(f, channel, deadline, given_up);
     if (status != CT_OK || f->offset == SIZE_MAX) {
         flat_free(f);
         return status;

@@ -111,126 +111,6 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
     return CT_OK;
 }
 
-/* ---- Broken -------------------------------------------------------------- */
-
-/* Under broken_lock.  A breach in a call that this rank has not begun waits until it does. */
-static int set_now_or_later(ct_group *group, const struct breach *breach)
-{
-    const uint64_t later = atomic_load(&group->later);
-
-    if (atomic_load(&group->broken) != CT_OK)
-        return 0;
-    if (breach->rank != group->mesh->rank && breach->seq > atomic_load(&group->begun)) {
-        if (later == 0 || breach->seq < later)
-            group->breach = *breach;
-        atomic_store(&group->later, group->breach.seq);
-        if (breach->seq > atomic_load(&group->begun)) { /* it did not begin meanwhile */
-            atomic_store(&group->halted, 1);
-            return later == 0;
-        }
-    } else {
-        group->breach = *breach;
-    }
-    atomic_store(&group->broken, (int)breach_status(group->mesh, &group->breach));
-    atomic_store(&group->halted, 1);
-    return 1;
-}
-
-/* 1: it was sound until now. */
-static int set_breach(ct_group *group, const struct breach *breach)
-{
-    int first;
-
-    pthread_mutex_lock(&group->broken_lock);
-    first = set_now_or_later(group, breach);
-    pthread_mutex_unlock(&group->broken_lock);
-    if (first && group->flat)
-        flat_break(group->flat, breach);
-    if (first)
-        bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
-    return first;
-}
-
-/* A call begins that comes after what broke the group elsewhere. */
-void group_break_later(ct_group *group)
-{
-    pthread_mutex_lock(&group->broken_lock);
-    if (atomic_load(&group->broken) == CT_OK)
-        atomic_store(&group->broken, (int)breach_status(group->mesh, &group->breach));
-    pthread_mutex_unlock(&group->broken_lock);
-}
-
-/* From another rank, by message. */
-static void heard_of_breach(void *owner, const struct breach *breach)
-{
-    set_breach(owner, breach);
-}
-
-/* From another rank, by the memory that a group on one host shares. */
-void group_look(ct_group *group)
-{
-    struct breach breach;
-
-    if (group->flat && atomic_load(&group->broken) == CT_OK && flat_breach(group->flat, &breach)
-        && set_breach(group, &breach))
-        channel_break(group->mesh, &group->channel, &breach);
-}
-
-ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq)
-{
-    const struct breach breach = breach_here(group->mesh, status, seq);
-
-    if (set_breach(group, &breach))
-        channel_break(group->mesh, &group->channel, &breach);
-    return status;
-}
-
-ct_status group_break(ct_group *group, ct_status status)
-{
-    const uint64_t running = atomic_load(&group->running);
-
-    return group_break_at(group, status, running ? running : group->seq);
-}
-
-ct_status group_quote(ct_group *group)
-{
-    struct breach breach;
-
-    pthread_mutex_lock(&group->broken_lock);
-    breach = group->breach;
-    pthread_mutex_unlock(&group->broken_lock);
-    return breach_fail(group->mesh, &breach);
-}
-
-ct_status group_check(ct_group *group)
-{
-    group_look(group);
-    if (atomic_load(&group->broken) == CT_OK)
-        return CT_OK;
-    messages_look(group->mesh); /* others may ask what is the matter */
-    return ct_fail_in(group_quote(group), "group %s is broken since: ", group->name);
-}
-
-/* What this rank has finished the others can finish too. */
-void group_abort(ct_group *group)
-{
-    const uint64_t running = atomic_load(&group->running);
-
-    group_break_at(group, CT_ERR_ABORTED, running ? running : atomic_load(&group->begun) + 1);
-}
-
-ct_status ct_abort(ct_group *group)
-{
-    ct_group *g;
-    const ct_status status = group_resolve_member(group, &g);
-
-    if (status != CT_OK)
-        return status;
-    ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
-    group_abort(g);
-    return CT_OK;
-}
-
 /* ---- Making -------------------------------------------------------------- */
 
 /* The written order of reductions: node by node, rank by rank. */
@@ -320,7 +200,9 @@ static uint64_t id_in_page(const ct_group *g)
     return (token ^ g->id * 0x9e3779b97f4a7c15u) | 1;
 }
 
-static ct_status set_up_member(ct_group *g)
+/* given_up (may be NULL): set when another member has, with the group that this one is made from.
+ */
+static ct_status set_up_member(ct_group *g, const _Atomic int *given_up)
 {
     ct_status status = set_order(g);
 
@@ -331,13 +213,17 @@ static ct_status set_up_member(ct_group *g)
         status = algorithms_from_environment(g);
     if (status == CT_OK && on_this_host(g))
         status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
-                             deadline_after(g->timeout_ms), &g->flat);
+                             deadline_after(g->timeout_ms), given_up, &g->flat);
     if (status != CT_OK)
         return status;
     g->channel = (struct channel){ .id = group_channel(g, 0),
+                                   .parent = g->parent_id * 2,
+                                   .born_in = g->born_in,
+                                   .first_call = g->seq + 1,
                                    .ranks = g->ranks,
                                    .size = g->size,
-                                   .on_breach = heard_of_breach,
+
+                                   .on_breach = group_heard,
                                    .owner = g };
     channel_open(g->mesh, &g->channel);
     record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
@@ -363,7 +249,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     g->timeout_ms = limit.ms;
     g->timeout_by = limit.by;
     snprintf(g->name, sizeof g->name, "%s", name);
-    status = set_up_member(g);
+    status = set_up_member(g, NULL);
     if (status != CT_OK) {
         group_free(g);
         return status;
@@ -371,6 +257,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     g->store = store_hold(store);
     mesh->on_loss = group_lose;
     mesh->on_loss_arg = g;
+    group_look_for_lost(g);
     *group = g;
     return CT_OK;
 }
@@ -384,11 +271,15 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", plan->size);
     g->root = parent->root;
     g->id = plan->id;
+    g->parent_id = parent->id;
+    g->born_in = plan->born_in;
     g->timeout_ms = plan->limit.ms;
     g->timeout_by = plan->limit.by;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
-        status = set_up_member(g);
+        status = set_up_member(g, &parent->broken);
+    if (status == CT_ERR_ABORTED)
+        status = group_cause(parent, status);
     if (status != CT_OK) {
         group_free(g);
         return ct_fail_in(status, "making group %s: ", plan->name);
@@ -397,6 +288,7 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->next = g->root->next;
     g->root->next = g;
     pthread_mutex_unlock(g->root->children);
+    group_look_for_lost(g);
     *group = g;
     return CT_OK;
 }

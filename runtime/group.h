@@ -36,9 +36,11 @@ struct ct_group {
     struct ct_group *next;     /* root: its groups; others: the next of them */
     pthread_mutex_t *children; /* root: over next */
     uint64_t id;
-    uint64_t born;   /* groups made from this one, for their ids */
-    ct_store *store; /* root: where its ranks met, and would meet again; held */
-    int shrinks;     /* tries of ct_shrink_group() */
+    uint64_t parent_id; /* it was made from; 0: from none */
+    uint64_t born_in;   /* by which call of that; 0: without one */
+    uint64_t born;      /* groups made from this one, for their ids */
+    ct_store *store;    /* root: where its ranks met, and would meet again; held */
+    int shrinks;        /* tries of ct_shrink_group() */
     struct list_births *births;
     char name[64];
     int member;     /* 0: the handle of a rank that is not in it */
@@ -88,7 +90,8 @@ ct_status group_break(ct_group *group, ct_status status);
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq);
 void group_abort(ct_group *group);       /* the current sentence says why */
 void group_break_later(ct_group *group); /* with the breach that waited for this call */
-ct_status group_check(ct_group *group);  /* CT_OK, or what broke it */
+void group_heard(void *group, const struct breach *breach); /* from another rank, by message */
+ct_status group_check(ct_group *group);                     /* CT_OK, or what broke it */
 
 /* Of a call that begins now. */
 static inline struct limit group_limit(ct_group *group)
@@ -114,6 +117,7 @@ ct_status group_quote(ct_group *group); /* what broke it, as the current sentenc
 void group_look(ct_group *group);       /* has it broken on another rank of this host? */
 /* mesh->on_loss of a root: what a death means to its groups. */
 void group_lose(void *root, int peer);
+void group_look_for_lost(ct_group *group); /* of whom was told before it was made */
 
 /* CT_<OPERATION>=name, looked up in the algorithms of each operation; collectives/call.c. */
 ct_status algorithms_from_environment(ct_group *group);

@@ -87,6 +87,13 @@ void group_lose(void *arg, int peer)
     pthread_mutex_unlock(root->children);
 }
 
+void group_look_for_lost(ct_group *g)
+{
+    for (int i = 0; i < g->size; i++)
+        if (mesh_death(g->mesh, g->ranks[i]))
+            lose(g, i);
+}
+
 ct_status group_begin(ct_group *g, uint64_t seq)
 {
     ct_status status;

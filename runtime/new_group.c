@@ -103,7 +103,9 @@ static ct_status create(ct_group *parent, const int *list, int count,
 {
     char made_up[64];
     int *ranks = calloc((size_t)count, sizeof *ranks);
-    struct group_plan plan = { .ranks = ranks, .size = count, .id = id };
+    struct group_plan plan = {
+        .ranks = ranks, .size = count, .id = id, .born_in = options->local_sync ? 0 : parent->seq
+    };
     ct_status status;
 
     if (!ranks)

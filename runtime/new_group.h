@@ -9,6 +9,7 @@ struct group_plan {
     const int *ranks; /* in the mesh */
     int size;
     uint64_t id;
+    uint64_t born_in;   /* the call of the parent by which all agreed on it; 0: there was none */
     struct limit limit; /* of each call */
     const char *name;
 };

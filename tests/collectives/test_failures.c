@@ -254,6 +254,80 @@ static void who_destroys_a_group_is_not_waited_for_in_it(void **state)
     use_link(NULL);
 }
 
+/* ---- Groups that not all make -------------------------------------------------------- */
+
+/* Rank 1 is dead when the others list it. */
+static void lists_the_dead(ct_group *world, void *arg)
+{
+    const int list[3] = { 0, 1, 2 };
+    const double start = now_ms();
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *group = NULL;
+    int32_t value = 1;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(world, NULL));
+    if (ct_rank(world) == 1) {
+        mark("gone", 1);
+        rank_leaves();
+    }
+    await("gone", 1);
+    options.local_sync = 1;
+    options.parent = world;
+    if (ct_new_group_with(list, 3, &options, &group) == CT_OK)
+        EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
+                     "rank");
+    EXPECT(now_ms() - start < QUICKLY_MS);
+    mark("told", ct_rank(world));
+    await("told", 0);
+    await("told", 2);
+}
+
+static void a_group_with_a_dead_member_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    run_processes(3, lists_the_dead, NULL);
+    use_link("tcp");
+    run_processes(3, lists_the_dead, NULL);
+    use_link(NULL);
+}
+
+/* Rank 0 is late in handing on what rank 1 needs of the lists, and rank 1 gives up; rank 2 has
+ * all it needs. */
+static void one_gives_up(ct_group *world, void *arg)
+{
+    const int list[3] = { 0, 1, 2 };
+    const double start = now_ms();
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *group = NULL;
+    ct_status status;
+
+    (void)arg;
+    options.parent = world;
+    EXPECT_OK(ct_barrier(world, NULL));
+    if (ct_rank(world) == 1)
+        EXPECT_OK(ct_set_next_timeout(world, 200));
+    status = ct_new_group_with(list, 3, &options, &group);
+    if (ct_rank(world) == 1)
+        EXPECT_ERROR(status, CT_ERR_TIMEOUT, "all_gather");
+    else if (status == CT_OK)
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "all_gather|rank 1");
+    EXPECT(now_ms() - start < QUICKLY_MS);
+    all_marked(world, "gave.up");
+}
+
+static void a_group_that_one_could_not_make_is_broken_for_the_others(void **state)
+{
+    (void)state;
+    use_link("tcp");
+    setenv("CT_ALL_GATHER", "ring", 1);
+    setenv("CT_FAULT", "rank:0,op:all_gather,phase:1,delay:4s", 1);
+    run_ranks(3, one_gives_up, NULL);
+    unsetenv("CT_FAULT");
+    unsetenv("CT_ALL_GATHER");
+    use_link(NULL);
+}
+
 /* ---- Aborted -------------------------------------------------------------------- */
 
 enum blocked_in { IN_BARRIER, IN_WAIT, IN_RECV, BLOCKS };
@@ -308,6 +382,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
         cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
         cmocka_unit_test(who_destroys_a_group_is_not_waited_for_in_it),
+        cmocka_unit_test(a_group_with_a_dead_member_keeps_nobody_waiting),
+        cmocka_unit_test(a_group_that_one_could_not_make_is_broken_for_the_others),
         cmocka_unit_test(an_abort_from_another_thread_wakes_whoever_is_blocked),
     };
 
