@@ -33,13 +33,13 @@ struct line {
 struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
-    struct breach breach; /* written once, before its owner is in broken_by */
+    _Atomic uint64_t breached; /* 1 + the call in which its owner knows the group broken; 0: none */
+    struct breach breach;      /* written once, before that */
 };
 
 /* What lies in front of the members. */
 struct head {
-    /* Who broke it in the earliest call: that call's number, and 1 + the rank; 0: it is sound. */
-    _Alignas(CACHE_PAIR) _Atomic uint64_t broken_by;
+    _Alignas(CACHE_PAIR) _Atomic int broken; /* some member has a breach */
 };
 
 struct flat {
@@ -163,41 +163,55 @@ static void ring_all(const struct flat *f)
         node_ring_bell(&f->mesh->node, f->locals[i]);
 }
 
-#define BREAKER_BITS 20
+/* Of the members that know of a breach the one with the earliest call; -1: it is sound. */
+static int earliest(const struct flat *f, uint64_t *seq)
+{
+    int member = -1;
+
+    for (int i = 0; i < f->size && atomic_load_explicit(&f->head->broken, memory_order_relaxed);
+         i++) {
+        const uint64_t breached =
+            atomic_load_explicit(&f->members[i].breached, memory_order_acquire);
+
+        if (breached && (member < 0 || breached - 1 < *seq)) {
+            member = i;
+            *seq = breached - 1;
+        }
+    }
+    return member;
+}
 
 void flat_break(struct flat *f, const struct breach *breach)
 {
-    const uint64_t mine = breach->seq << BREAKER_BITS | (uint64_t)(1 + f->rank);
-    uint64_t by = atomic_load(&f->head->broken_by);
+    struct member *own = &f->members[f->rank];
+    uint64_t seq;
 
-    if (by != 0 && breach->seq >= by >> BREAKER_BITS)
-        return; /* ours may be the one that is being read */
-    f->members[f->rank].breach = *breach;
-    while (by == 0 || breach->seq < by >> BREAKER_BITS)
-        if (atomic_compare_exchange_weak(&f->head->broken_by, &by, mine)) {
-            ring_all(f);
-            return;
-        }
+    if (atomic_load(&own->breached) || (earliest(f, &seq) >= 0 && seq <= breach->seq))
+        return;
+    own->breach = *breach;
+    atomic_store(&own->breached, breach->seq + 1);
+    atomic_store(&f->head->broken, 1);
+    ring_all(f);
 }
 
 int flat_breach(const struct flat *f, struct breach *breach)
 {
-    const uint64_t by = atomic_load_explicit(&f->head->broken_by, memory_order_acquire);
-    const int rank = (int)(by & ((1u << BREAKER_BITS) - 1)) - 1;
+    uint64_t seq;
+    const int member = earliest(f, &seq);
 
-    if (rank < 0 || rank >= f->size)
+    if (member < 0)
         return 0;
-    *breach = f->members[rank].breach;
+    *breach = f->members[member].breach;
     return 1;
 }
 
 /* A rank that failed in a later call has done its part of this one. */
 static int is_broken(const struct flat *f)
 {
-    const uint64_t by = atomic_load_explicit(&f->head->broken_by, memory_order_relaxed);
+    uint64_t seq;
 
     return atomic_load_explicit(f->broken, memory_order_relaxed)
-           || (by != 0 && by >> BREAKER_BITS <= f->signature.seq);
+           || (earliest(f, &seq) >= 0 && seq <= f->signature.seq);
 }
 
 void flat_destroy(struct flat *f)

@@ -280,10 +280,12 @@ static void a_timeout_of_one_rank_ends_the_wait_of_the_others(void **state)
 /* The root has sent and gives up in the next call; rank 2, which hands on to rank 3, comes then. */
 static void late_in_the_last_call(ct_group *group, void *arg)
 {
+    const unsigned long long *first = arg;
     const int me = ct_rank(group);
     int32_t value = me == 0;
+    char words[64];
 
-    (void)arg;
+    snprintf(words, sizeof words, "barrier #%llu|gave up after", *first + 2);
     EXPECT_OK(ct_barrier(group, NULL));
     if (me == 0)
         EXPECT_OK(ct_set_timeout(group, 50));
@@ -291,16 +293,23 @@ static void late_in_the_last_call(ct_group *group, void *arg)
         await("gave up", 0);
     EXPECT_OK(ct_broadcast(group, &value, 1, CT_I32, 0, NULL));
     EXPECT(value == 1);
-    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER,
-                 "barrier #3|gave up after");
+    EXPECT_ERROR(ct_barrier(group, NULL), me == 0 ? CT_ERR_TIMEOUT : CT_ERR_PEER, words);
     mark("gave up", me);
     all_marked(group, "done");
 }
 
 static void a_call_that_others_have_finished_is_finished(void **state)
 {
+    unsigned long long firsts[] = { 1, 1ull << 44, (1ull << 63) - 1000 };
+    char fault[64];
+
     (void)state;
-    run_ranks(4, late_in_the_last_call, NULL);
+    for (int i = 0; i < 3; i++) {
+        snprintf(fault, sizeof fault, "first_seq:%llu", firsts[i]);
+        setenv("CT_FAULT", fault, 1);
+        run_ranks(4, late_in_the_last_call, &firsts[i]);
+    }
+    unsetenv("CT_FAULT");
 }
 
 /* ---- What stays whole ------------------------------------------------------------ */
