@@ -135,11 +135,14 @@ static int by_members(ct_group *g)
     int32_t wish, all = 0;
     int64_t deadline;
     ct_status status = own_deadline(control, &deadline);
+    const int bad = status != CT_OK; /* the others wait for this rank all the same */
 
-    wish = atomic_load(&sigterm.came) || atomic_load(&control->head->stop_asked)
-           || (deadline > 0 && time(NULL) >= deadline);
-    if (status == CT_OK)
-        status = ct_all_reduce(g, &wish, &all, 1, CT_I32, CT_MAX, NULL);
+    wish = !bad
+           && (atomic_load(&sigterm.came) || atomic_load(&control->head->stop_asked)
+               || (deadline > 0 && time(NULL) >= deadline));
+    status = ct_all_reduce(g, &wish, &all, 1, CT_I32, CT_MAX, NULL);
+    if (status == CT_OK && bad)
+        status = own_deadline(control, &deadline); /* says again what is wrong with it */
     return status == CT_OK ? all != 0 : (int)status;
 }
 

@@ -124,6 +124,13 @@ expect "without ctrun a signal to one rank stops all" one_step 3
 expect "and each has its code" is "$code" "75 75 75 "
 
 new_job
+by_hand bad
+within 20 began 3
+kill -TERM "${ranks[2]}"
+codes
+expect "a rank that was told of a bad CT_DEADLINE has made the step all the same" one_step 3
+
+new_job
 export CT_DEADLINE=$(($(date +%s) + 2))
 by_hand
 codes

@@ -5,8 +5,9 @@
  * ends with CODE.  WORD: "alone": rank 1 sends itself SIGTERM at step 20; "own": SIGTERM has a
  * handler of the program's own; "slow": so too, and rank 0 has much to save, after rank 1 was
  * told to stop; the signals that came meanwhile are the ANSWER; "never": does not stop when it is
- * asked to; "again": makes the world twice, and of the first one each rank made another number of
- * steps; "once": what the second start does not do. */
+ * asked to; "bad": rank 1 has a bad CT_DEADLINE in step 5, and goes on; "again": makes the world
+ * twice, and of the first one each rank made another number of steps; "once": what the second start
+ * does not do. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,13 @@ int main(int argc, char **argv)
         if (step == 20 && ct_rank(CT_WORLD) == 1
             && (!strcmp(word, "alone") || !strcmp(word, "once") || !strcmp(word, "slow")))
             raise(SIGTERM);
+        if (step == 5 && !strcmp(word, "bad") && ct_rank(CT_WORLD) == 1) {
+            setenv("CT_DEADLINE", "soon", 1);
+            if (ct_should_stop(group) >= 0)
+                return fail("a bad deadline");
+            unsetenv("CT_DEADLINE");
+            continue;
+        }
         answer = ct_should_stop(group);
         if (step == 10)
             note("began", step, answer);
