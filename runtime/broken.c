@@ -7,12 +7,15 @@
 #include "runtime/group.h"
 #include "runtime/messages.h"
 
-/* Under broken_lock.  A breach in a call that this rank has not begun waits until it does. */
+/* Under broken_lock.  A breach in a call that this rank has not begun waits until it does.  A
+ * mismatch that a call finds itself is what it returns, and all later ones: also when somebody,
+ * who found it first, has ended meanwhile. */
 static int set_now_or_later(ct_group *group, const struct breach *breach)
 {
     const uint64_t later = atomic_load(&group->later);
+    const int found_here = breach->status == CT_ERR_MISMATCH && breach->rank == group->mesh->rank;
 
-    if (atomic_load(&group->broken) != CT_OK)
+    if (atomic_load(&group->broken) != CT_OK && !found_here)
         return 0;
     if (breach->rank != group->mesh->rank && breach->seq > atomic_load(&group->begun)) {
         if (later == 0 || breach->seq < later)

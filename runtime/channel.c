@@ -10,7 +10,6 @@
 
 #define BREAK_TAG (-1) /* no receive has it: a breach may lie among the unexpected messages */
 #define KEPT_BREACHES 64
-#define LOOKS_FOR_NEWCOMERS 3 /* accept; hello; what follows it */
 
 struct channel *channel_find(const struct messages *m, uint64_t id)
 {

@@ -139,7 +139,7 @@ void control_death_words(const struct control_death *death, char *text, size_t s
     if (death->how == CONTROL_HOST_LOST)
         snprintf(text, size, "is lost with its host, which gives no sign of life");
     else if (death->how == CLD_EXITED && death->code == 0)
-        snprintf(text, size, "ended (exit code 0) without this call");
+        snprintf(text, size, "ended (exit code 0) before this call was over");
     else if (death->how == CLD_EXITED)
         snprintf(text, size, "exited with code %d%s", death->code,
                  death->asked ? " after ctrun had asked it to stop" : "");

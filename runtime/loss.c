@@ -54,6 +54,16 @@ static ct_status say_loss(ct_group *g)
     return ct_fail(CT_ERR_PEER, "%s", words);
 }
 
+/* Who ends because a call failed is not the cause: that was told before its death was. */
+static void break_for_loss(ct_group *g)
+{
+    group_look(g);
+    if (atomic_load(&g->later) && atomic_load(&g->later) <= atomic_load(&g->begun))
+        group_break_later(g);
+    if (atomic_load(&g->broken) == CT_OK)
+        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
+}
+
 /* Of several dead the one that was least far counts: nobody can finish what it had not. */
 static void lose(ct_group *g, int member)
 {
@@ -70,7 +80,7 @@ static void lose(ct_group *g, int member)
     pthread_mutex_unlock(&g->broken_lock);
     atomic_store(&g->halted, 1);
     if (atomic_load(&g->running) > atomic_load(&g->lost_after))
-        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
+        break_for_loss(g);
     else
         bell_ring(g->mesh->waiter.bell, g->mesh->waiter.event_fd);
 }
@@ -104,7 +114,7 @@ ct_status group_begin(ct_group *g, uint64_t seq)
         atomic_store(&g->begun, seq);
     }
     if (atomic_load(&g->lost) && seq > atomic_load(&g->lost_after))
-        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
+        break_for_loss(g);
     if (atomic_load(&g->later) && (seq == 0 || seq >= atomic_load(&g->later)))
         group_break_later(g);
     status = group_check(g);
@@ -119,7 +129,7 @@ ct_status group_cause(ct_group *g, ct_status status)
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
         return status;
     if (atomic_load(&g->broken) == CT_OK && atomic_load(&g->lost))
-        group_break_at(g, say_loss(g), atomic_load(&g->lost_after) + 1);
+        break_for_loss(g);
     group_look(g);
     if (atomic_load(&g->later) && !atomic_load(&g->running)) /* a message: it has no number */
         group_break_later(g);

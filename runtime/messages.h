@@ -8,8 +8,9 @@
 #include "runtime/message.h"
 
 #define FRAME_MAGIC 0x74636672u
-#define STRANGERS 64 /* connections without a hello yet */
-#define CLOSED 64    /* groups of which late news may come */
+#define STRANGERS 64          /* connections without a hello yet */
+#define CLOSED 64             /* groups of which late news may come */
+#define LOOKS_FOR_NEWCOMERS 3 /* of progress(): accept; hello; what follows it */
 
 /* A message nobody asked for yet: its bytes, or the offer of them. */
 struct unexpected {

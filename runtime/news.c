@@ -62,6 +62,8 @@ void mesh_take_news(struct mesh *mesh)
                 atomic_store(&mesh->peers[peer].death, i + 1);
                 end_messages(mesh, peer, control_death(&mesh->control, i));
             }
+    for (int i = 0; now > first && i < LOOKS_FOR_NEWCOMERS; i++)
+        progress(mesh); /* what the dead told of its groups comes before what its death means */
     atomic_store(&mesh->deaths, now);
     pthread_mutex_unlock(&mesh->messages->lock);
     if (!mesh->on_loss)
