@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h - every option of ctrun: one row each, and what the user chose.
+/* options.h - what the user chose, option by option (option_rows.h).
  *
  * The value in force is the command line's, else the environment's, else
  * job.ini's, else the row's own.  An empty environment variable counts as
@@ -10,92 +10,12 @@
 #include <stdio.h>
 
 #include "config/jobfile.h"
+#include "config/option_rows.h"
 #include "config/values.h"
 #include "config/values_failure.h"
 #include "config/values_nodes.h"
 #include "config/values_output.h"
 #include "config/values_place.h"
-
-/* In the order of --help and --explain. */
-enum option {
-    OPTION_NPROC_PER_NODE,
-    OPTION_NNODES,
-    OPTION_NODE_RANK,
-    OPTION_STANDALONE,
-    OPTION_MASTER_ADDR,
-    OPTION_MASTER_PORT,
-    OPTION_LOCAL_ADDR,
-    OPTION_RDZV_BACKEND,
-    OPTION_RDZV_ENDPOINT,
-    OPTION_RDZV_ID,
-    OPTION_RDZV_CONF,
-    OPTION_ROLE,
-    OPTION_NO_PYTHON,
-    OPTION_MODULE,
-    OPTION_RUN_PATH,
-    OPTION_LEGACY_LAUNCH,
-    OPTION_USE_ENV,
-    OPTION_MAX_RESTARTS,
-    OPTION_RESTART,
-    OPTION_ON_FAILURE,
-    OPTION_SHUTDOWN_TIMEOUT,
-    OPTION_DEADLINE,
-    OPTION_DEADLINE_MARGIN,
-    OPTION_SIGNALS_TO_HANDLE,
-    OPTION_STALL,
-    OPTION_EVENTS,
-    OPTION_TRACE,
-    OPTION_TRACE_SIZE,
-    OPTION_LOG_DIR,
-    OPTION_REDIRECTS,
-    OPTION_TEE,
-    OPTION_LOG_LINE_PREFIX_TEMPLATE,
-    OPTION_LOCAL_RANKS_FILTER,
-    OPTION_DUPLICATE_STDOUT_FILTERS,
-    OPTION_DUPLICATE_STDERR_FILTERS,
-    OPTION_SHOW,
-    OPTION_PREFIX,
-    OPTION_NO_FOLD,
-    OPTION_STDIN,
-    OPTION_NUMA_BINDING,
-    OPTION_BIND,
-    OPTION_GPUS,
-    OPTION_VIRTUAL_LOCAL_RANK,
-    OPTION_REPORT,
-    OPTION_EXEC_ON,
-    OPTION_DRY_RUN,
-    OPTION_STORE_SECRET_FILE,
-    OPTION_STORE_ALLOW,
-    OPTION_STORE_MEMORY,
-    OPTION_STORE_REQUEST,
-    OPTION_STORE_CLIENTS,
-    OPTION_MONITOR_INTERVAL,
-    OPTION_START_METHOD,
-    OPTION_EVENT_LOG_HANDLER,
-    OPTION_LOGS_SPECS,
-    OPTION_JOB,
-    OPTION_EXPLAIN,
-    OPTION_PRINT_COMPLETION,
-    OPTION_VERSION,
-    OPTION_HELP,
-    OPTIONS
-};
-
-struct option_row {
-    const char *name;  /* the dashed spelling, without "--"; underscores work too */
-    const char *alias; /* another name, or NULL */
-    char letter;       /* -m, or 0 */
-    const char *value; /* what --help calls its value; NULL: a switch */
-    const char *bare;  /* what it is without a value, which then follows a "=" only; or NULL */
-    const char *fallback;
-    const char *variables[2]; /* of the environment, the stronger first; NULL: none */
-    int command_line_only;    /* no key of job.ini */
-    value_parser *parse;      /* NULL: acts as soon as it is met (--help) */
-    size_t field;             /* offset in struct options */
-    const char *help;
-    const char *heading;    /* of the group that begins here; NULL: it goes on */
-    int any_in_environment; /* torchrun checks its choices on the command line only */
-};
 
 struct setting {
     enum { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } from;
@@ -157,8 +77,6 @@ enum outcome {
     OPTIONS_REFUSED /* a value that can't be: with 1, as torchrun */
 };
 
-const struct option_row *option_row(int option);
-
 /* Reads all of it.  OPTIONS_WRONG and _REFUSED leave a sentence in error.  options_free()
  * is owed in every case. */
 enum outcome options_read(struct options *options, char **argv, char *error, size_t size);
@@ -167,15 +85,7 @@ void options_free(struct options *options);
 /* "--nproc-per-node", "PET_NPROC_PER_NODE", "job.ini:3" or "default". */
 void setting_source(const struct options *options, enum option option, char *text, size_t size);
 
-void options_help(FILE *out);
-
-/* Below: for cmdline.c and tests. */
-
-/* The row of a name spelled all with dashes or all with underscores; OPTIONS if
- * there is none. */
-enum option option_named(const char *name);
-
-/* argv as argparse reads it: fills the settings it names and ->program. */
+/* For options.c: argv as argparse reads it: fills the settings it names and ->program. */
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size);
 
 #endif

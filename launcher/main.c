@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "config/completion.h"
+#include "config/help.h"
 #include "config/options.h"
 #include "launcher/dry_run.h"
 #include "launcher/explain.h"

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* help.c - the option table as --help prints it: headings, names, values, defaults. */
+#include "config/help.h"
+
+#include <string.h>
+
+#include "config/options.h"
+
+void options_help(FILE *out)
+{
+    fputs("usage: ctrun [options] program [arguments]\n\n"
+          "Starts the workers of a job, meets them at a store, watches them, and leaves\n"
+          "none behind.  A program is anything that can be executed; *.py files and -m\n"
+          "modules are run by $PYTHON_EXEC, else python, else python3.\n\n",
+          out);
+    for (enum option i = 0; i < OPTIONS; i++) {
+        const struct option_row *row = option_row(i);
+        char left[100];
+        int used = snprintf(left, sizeof left, "  ");
+
+        if (row->letter)
+            used += snprintf(left + used, sizeof left - (size_t)used, "-%c, ", row->letter);
+        used += snprintf(left + used, sizeof left - (size_t)used, "--%s", row->name);
+        if (row->alias)
+            used += snprintf(left + used, sizeof left - (size_t)used, ", --%s", row->alias);
+        if (row->value)
+            snprintf(left + used, sizeof left - (size_t)used, row->bare ? "[=%s]" : "=%s",
+                     row->value);
+        if (row->heading)
+            fprintf(out, "%s%s:\n", i ? "\n" : "", row->heading);
+        fprintf(out, "%-38s %s%s\n", left,
+                strlen(left) > 38 ? "\n                                       " : "", row->help);
+        if (row->value && row->fallback && *row->fallback)
+            fprintf(out, "%39sdefault %s\n", "", row->fallback);
+    }
+    fputs("\nUnderscores do for dashes.  --nnodes is also $PET_NNODES, and so on; a job.ini\n"
+          "sets options under [ctrun], variables of the workers under [env] and\n"
+          "[collectives].  Command line > environment > job.ini > default.\n"
+          "Exit code: that of the first worker that failed (128 + signal); 2 for wrong\n"
+          "usage, 126 and 127 as the shell.\n",
+          out);
+}
