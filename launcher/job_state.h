@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_state.h - the job as its three files see it: job.c decides, job_events.c listens,
- * job_run.c sets up and tears down. */
+/* job_state.h - the job as its five files see it: job.c decides, job_events.c listens,
+ * job_round.c starts the workers of a round and clears what is left of them, job_stop.c has them
+ * stop at the same step, job_run.c sets up and tears down. */
 #ifndef LAUNCHER_JOB_STATE_H
 #define LAUNCHER_JOB_STATE_H
 
@@ -89,8 +90,14 @@ struct job {
 void job_event(struct job *job, enum job_event event);
 void job_signal_workers(struct job *job, int number);
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
-struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 extern const struct nodes_hooks job_nodes_hooks;
+
+/* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
+ * is over. */
+void job_start_round(struct job *job);
+void job_end_round(struct job *job);
+void job_finish(struct job *job);
+struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 
 /* job_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
