@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes_host.c - node 0: waits for the others, and hears what they say (nodes_rounds.c
- * decides what follows).
+/* nodes_host.c - node 0: hears what the others say, those who have joined (nodes_gather.c), and
+ * notices who says nothing any more; nodes_rounds.c decides what follows.
  *
  * A member whose connection breaks counts as failed and ended: its ctrun takes its
  * workers along when it dies, and stops them when it has lost us. */
 #include <event2/event.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/nodes_gather.h"
 #include "launcher/nodes_rounds.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
 
 /* ---- Member 0 --------------------------------------------------------------- */
 
@@ -98,66 +95,6 @@ static int member_of(const struct host *h, const struct store_agent *agent)
     return -1;
 }
 
-static void start_when_all_are_there(struct host *h)
-{
-    for (int i = 0; i < h->count; i++)
-        if (!h->members[i].joined)
-            return;
-    event_del(&h->tick);
-    rounds_begin(h);
-}
-
-static void refuse(struct store_agent *agent, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void refuse(struct store_agent *agent, const char *format, ...)
-{
-    char text[NODE_TEXT];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    log_line(LOG_WARN, "a node was refused: %s", text);
-    store_agent_send(agent, NODE_REFUSED, text, strlen(text));
-}
-
-static void take_join(struct host *h, struct store_agent *agent, const char *text)
-{
-    struct node_join join;
-
-    if (node_join_read(text, &join) < 0) {
-        refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
-        return;
-    }
-    if (strcmp(join.version, CT_VERSION) != 0)
-        refuse(agent, "node %d has ctrun %s, node 0 has %s", join.node, join.version, CT_VERSION);
-    else if (strcmp(join.job, h->meet->run_id) != 0)
-        refuse(agent, "node %d has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", join.node,
-               join.job, h->meet->run_id);
-    else if (join.nodes != h->count)
-        refuse(agent, "node %d has --nnodes=%d, node 0 has --nnodes=%d", join.node, join.nodes,
-               h->count);
-    else if (join.node < 1 || join.node >= h->count)
-        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", join.node,
-               h->count, h->count - 1);
-    else if (h->members[join.node].joined)
-        refuse(agent, "there is a node with --node-rank=%d already", join.node);
-    else if (h->phase != GATHERING)
-        refuse(agent, "the job runs without node %d", join.node);
-    else {
-        struct member *member = &h->members[join.node];
-
-        *member = (struct member){
-            .joined = 1, .workers = join.workers, .agent = agent, .heard = clock_ms()
-        };
-        snprintf(member->role, sizeof member->role, "%s", join.role);
-        snprintf(member->host, sizeof member->host, "%s", join.host);
-        h->nodes.hooks->member(h->nodes.job, join.node, 1);
-        start_when_all_are_there(h);
-    }
-}
-
 /* A member speaks for its own workers alone. */
 static int is_of(const struct host *h, int from, int rank)
 {
@@ -195,7 +132,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
 
     node_text(text, sizeof text, data, bytes);
     if (type == NODE_JOIN && from < 0)
-        take_join(h, agent, text);
+        gather_join(h, agent, text);
     if (from < 0)
         return;
     h->members[from].heard = clock_ms();
@@ -286,35 +223,11 @@ static void give_up_the_silent(struct host *h)
 
 static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = on_left };
 
-/* ---- Who is missing? -------------------------------------------------------- */
-
-static int there(const struct host *h)
-{
-    int count = 0;
-
-    for (int i = 0; i < h->count; i++)
-        count += h->members[i].joined;
-    return count;
-}
-
-static void say_who_is_missing(const struct host *h, int64_t waited_ms)
-{
-    char missing[256] = "";
-    size_t used = 0;
-
-    for (int i = 0; i < h->count; i++)
-        if (!h->members[i].joined && used < sizeof missing - 16)
-            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d",
-                                     used ? ", " : "", i);
-    log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
-             (int)(waited_ms / 1000), there(h), h->count, h->meet->address, h->meet->port, missing);
-}
+/* ---- Time passes ------------------------------------------------------------ */
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-    const struct timeval second = { 1, 0 };
     struct host *h = arg;
-    const int64_t waited = clock_ms() - h->since;
 
     (void)fd;
     (void)what;
@@ -324,26 +237,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         rounds_leave(h);
         return;
     }
-    if (h->phase != GATHERING) {
+    if (h->phase == GATHERING)
+        gather_tick(h);
+    else
         give_up_the_silent(h);
-        return;
-    }
-    if (waited >= h->speak) {
-        say_who_is_missing(h, waited);
-        h->speak += NEXT_WORD_MS;
-    }
-    if (waited < h->options->rdzv_conf.timeout * INT64_C(1000)) {
-        event_add(&h->tick, &second);
-        return;
-    }
-    h->code = 1;
-    snprintf(
-        h->why, sizeof h->why,
-        "Timed out after %d seconds waiting for clients. %d/%d clients joined: node 0 waited at "
-        "%s port %d (--rdzv-conf=timeout=...)",
-        h->options->rdzv_conf.timeout, there(h), h->count, h->meet->address, h->meet->port);
-    log_line(LOG_ERROR, "%s", h->why);
-    rounds_end_job(h);
 }
 
 static void on_beat(void *arg)
@@ -363,15 +260,11 @@ static void on_beat(void *arg)
 
 static void host_start(struct nodes *nodes)
 {
-    const struct timeval second = { 1, 0 };
     struct host *h = (struct host *)nodes;
 
-    h->since = clock_ms();
-    h->speak = FIRST_WORD_MS;
-    event_add(&h->tick, &second);
     if (h->count > 1)
         pulse_start(&h->pulse);
-    start_when_all_are_there(h);
+    gather_start(h);
 }
 
 struct nodes *nodes_host(struct event_base *base, struct rendezvous *meet,
