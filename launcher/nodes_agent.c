@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes_agent.c - a ctrun that is not node 0: connects to the one that is, starts
+/* nodes_agent.c - a ctrun that is not node 0: joins the one that is (dial.c), starts
  * and stops as it is told, and tells it how the workers here fare.
  *
  * Losing node 0 stops the workers: nobody would hear of their failures any more. */
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/dial.h"
 #include "launcher/link.h"
 #include "launcher/nodes.h"
 #include "launcher/nodes_text.h"
 #include "launcher/pulse.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-
-#define ATTEMPT_MS 2000 /* the loop stands still for that long at most */
-#define FIRST_WORD_MS 5000
-#define NEXT_WORD_MS 30000
 
 struct agent {
     struct nodes nodes;
@@ -28,11 +23,9 @@ struct agent {
     const struct options *options;
     int size;
     struct link_to host;
-    struct event again;
+    struct dial dial;
     struct pulse pulse;
-    int64_t heard; /* clock_ms() of node 0's last word */
-    int64_t since, speak;
-    int pause_ms;
+    int64_t heard;    /* clock_ms() of node 0's last word */
     int running;      /* a round */
     int first, world; /* rank of our first worker */
     char generation[NODE_GENERATION];
@@ -44,7 +37,7 @@ struct agent {
 static void over(struct agent *a, int code, const char *why)
 {
     link_close(&a->host);
-    event_del(&a->again);
+    dial_stop(&a->dial);
     a->nodes.hooks->over(a->nodes.job, code, why);
 }
 
@@ -189,10 +182,11 @@ static void on_beat(void *arg)
     on_broke(a, cause);
 }
 
-/* ---- Connecting ------------------------------------------------------------- */
+/* ---- Joining ---------------------------------------------------------------- */
 
-static void join(struct agent *a, int fd)
+static void join(void *arg, int fd)
 {
+    struct agent *a = arg;
     char host[64] = "";
 
     if (link_start(&a->host, a->base, fd) < 0) {
@@ -211,50 +205,16 @@ static void join(struct agent *a, int fd)
     pulse_start(&a->pulse);
 }
 
-/* A wrong secret stays wrong; all else may be a node 0 that is not up yet. */
-static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
+static void on_gave_up(void *arg, const char *why)
 {
-    struct agent *a = arg;
-    const int64_t waited = clock_ms() - a->since;
-    struct timeval pause;
-    int fd;
-    const ct_status status = link_connect(&a->meet->policy.secret, a->meet->address, a->meet->port,
-                                          deadline_after(ATTEMPT_MS), &fd);
-
-    (void)ignored;
-    (void)what;
-    if (status == CT_OK) {
-        join(a, fd);
-        return;
-    }
-    if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED) {
-        log_line(LOG_ERROR, "%s", ct_last_error());
-        over(a, 1, "");
-        return;
-    }
-    if (waited >= a->speak) {
-        log_line(LOG_WARN, "waiting %d s for node 0: %s", (int)(waited / 1000), ct_last_error());
-        a->speak += NEXT_WORD_MS;
-    }
-    if (waited >= a->options->rdzv_conf.timeout * INT64_C(1000)) {
-        log_line(LOG_ERROR, "node 0 did not come within %d s (--rdzv-conf=timeout=...): %s",
-                 a->options->rdzv_conf.timeout, ct_last_error());
-        over(a, 1, "node 0 did not come");
-        return;
-    }
-    pause = (struct timeval){ a->pause_ms / 1000, a->pause_ms % 1000 * 1000 };
-    a->pause_ms = a->pause_ms < 500 ? 2 * a->pause_ms : 1000;
-    event_add(&a->again, &pause);
+    over(arg, 1, why);
 }
+
+static const struct dial_hooks dial_hooks = { .connected = join, .gave_up = on_gave_up };
 
 static void agent_start(struct nodes *nodes)
 {
-    struct agent *a = (struct agent *)nodes;
-
-    a->since = clock_ms();
-    a->speak = FIRST_WORD_MS;
-    a->pause_ms = 10;
-    event_active(&a->again, EV_TIMEOUT, 0);
+    dial_start(&((struct agent *)nodes)->dial);
 }
 
 /* ---- What this node tells --------------------------------------------------- */
@@ -329,7 +289,7 @@ static void agent_destroy(struct nodes *nodes)
 
     link_close(&a->host);
     pulse_stop(&a->pulse);
-    event_del(&a->again);
+    dial_stop(&a->dial);
     free(a);
 }
 
@@ -360,7 +320,7 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
     a->options = options;
     a->size = size;
     link_setup(&a->host, &link_hooks, a);
-    evtimer_assign(&a->again, base, try_to_connect, a);
+    dial_setup(&a->dial, base, meet, options->rdzv_conf.timeout, &dial_hooks, a);
     pulse_setup(&a->pulse, base, &options->rdzv_conf, 1, on_beat, a);
     return &a->nodes;
 }

@@ -5,6 +5,7 @@
  * The input is a row of steps: a byte that says what happens, then what the step needs.
  * The link is one end of a socket pair; what the agent says in answer must be messages.
  * A round is started only if its numbers can be, and ctrun never ends with more than 255. */
+#include <event2/event.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/socket.h>
