@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/c10d/agent_state.h"
+#include "launcher/c10d/round_keys.h"
 #include "launcher/report.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "launcher/c10d/agent_state.h"
+#include "launcher/c10d/round_keys.h"
 #include "launcher/nodes_text.h"
 #include "runtime/clock.h"
 

@@ -14,148 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/c10d/role_info.h"
+#include "launcher/c10d/round_keys.h"
 #include "launcher/nodes.h"
 #include "runtime/clock.h"
 
 #define MOST_WORKERS (1 << 24) /* of a job: what others tell is added up */
-
-void c10d_key(const struct c10d_session *s, int64_t round, const char *name, char *key, size_t size)
-{
-    snprintf(key, size, "%s.%lld/%s", s->key, (long long)round, name);
-}
-
-static enum c10d_end store_lost(struct c10d_session *s)
-{
-    snprintf(s->why, sizeof s->why, "the rendezvous at %s was lost: %.250s", s->place,
-             ct_last_error());
-    return C10D_LOST;
-}
-
-static enum c10d_end publish(struct c10d_session *s, const char *name, const char *value)
-{
-    char key[400];
-
-    c10d_key(s, s->state.round, name, key, sizeof key);
-    return ct_store_set(s->store, key, value, strlen(value)) == CT_OK ? C10D_DONE : store_lost(s);
-}
-
-char *c10d_peek(struct c10d_session *s, int64_t round, const char *name)
-{
-    const char *keys[1];
-    char key[400];
-    void *value = NULL;
-    size_t size;
-    int present = 0;
-
-    c10d_key(s, round, name, key, sizeof key);
-    keys[0] = key;
-    if (ct_store_check(s->store, keys, 1, &present) != CT_OK || !present
-        || ct_store_get(s->store, key, -1, &value, &size) != CT_OK)
-        return NULL;
-    return value;
-}
-
-/* Until all keys are there, while we stay alive and the round stands. */
-static enum c10d_end wait_for(struct c10d_session *s, const char *const *keys, int count,
-                              const char *whose, int64_t timeout)
-{
-    const int64_t start = clock_us();
-
-    for (;;) {
-        int present = 0;
-        enum c10d_end end;
-
-        if (ct_store_check(s->store, keys, count, &present) != CT_OK)
-            return store_lost(s);
-        if (present)
-            return C10D_DONE;
-        if (clock_us() - start > timeout) {
-            snprintf(s->why, sizeof s->why,
-                     "%s said nothing at %s for %lld s (--rdzv-conf=read_timeout=...)", whose,
-                     s->place, (long long)(timeout / 1000000));
-            return C10D_LATE;
-        }
-        if (s->rest(s->arg, clock_us() - start < 100000 ? 1 : 20))
-            return C10D_STOPPED;
-        if ((end = c10d_pulse(s)) != C10D_DONE)
-            return end;
-        if (s->state.closed || !c10d_world_stands(s))
-            return C10D_CHANGED;
-    }
-}
-
-/* ---- Roles as JSON ---------------------------------------------------------------- */
-
-/* As json.dumps writes it, which is how others compare: all but ASCII as \uXXXX. */
-static size_t put_json(const char *text, char *to, size_t size)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    size_t used = 0;
-
-    while (*c && used < size - 13) {
-        unsigned code = *c++;
-
-        if (code == '"' || code == '\\') {
-            used += (size_t)sprintf(to + used, "\\%c", code);
-        } else if (code >= ' ' && code < 127) {
-            to[used++] = (char)code;
-        } else {
-            int more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0 ? 1 : 0;
-
-            code &= more == 3 ? 7 : more == 2 ? 15 : more == 1 ? 31 : 127;
-            while (more-- > 0 && (*c & 0xc0) == 0x80)
-                code = code << 6 | (*c++ & 63);
-            if (code > 0xffff)
-                used += (size_t)sprintf(to + used, "\\u%04x\\u%04x",
-                                        (0xd800 + ((code - 0x10000) >> 10)) & 0xffff,
-                                        0xdc00 + (code & 0x3ff));
-            else
-                used += (size_t)sprintf(to + used, "\\u%04x", code);
-        }
-    }
-    to[used] = 0;
-    return used;
-}
-
-struct role_info {
-    char role[512]; /* as JSON */
-    int workers;
-};
-
-/* The value behind "name": in an object without nesting; NULL: there is none. */
-static const char *json_field(const char *json, const char *name)
-{
-    char quoted[64];
-    const char *at;
-
-    snprintf(quoted, sizeof quoted, "\"%s\"", name);
-    at = strstr(json, quoted);
-    if (!at)
-        return NULL;
-    at += strlen(quoted);
-    at += strspn(at, " \t\n");
-    if (*at++ != ':')
-        return NULL;
-    return at + strspn(at, " \t\n");
-}
-
-static int role_info_read(const char *json, struct role_info *info)
-{
-    const char *role = json_field(json, "role");
-    const char *workers = json_field(json, "local_world_size");
-    size_t length = 0;
-
-    if (!role || *role++ != '"' || !workers)
-        return -1;
-    while (role[length] && role[length] != '"')
-        length += role[length] == '\\' && role[length + 1] ? 2 : 1;
-    if (length >= sizeof info->role)
-        return -1;
-    memcpy(info->role, role, length);
-    info->role[length] = 0;
-    info->workers = atoi(workers);
-    return info->workers < 1 || info->workers > 1 << 20 ? -1 : 0;
-}
 
 /* ---- Rank 0 ------------------------------------------------------------------------ */
 
@@ -213,7 +77,7 @@ static enum c10d_end set_assignments(struct c10d_session *s, const struct role_i
     free(texts);
     free(values);
     free(sizes);
-    return status == CT_OK ? C10D_DONE : store_lost(s);
+    return status == CT_OK ? C10D_DONE : c10d_store_lost(s);
 }
 
 static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos, char **keys)
@@ -227,7 +91,7 @@ static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos,
     if (!values || !sizes
         || ct_store_multi_get(s->store, (const char *const *)keys, count, -1, values, sizes)
                != CT_OK)
-        end = store_lost(s);
+        end = c10d_store_lost(s);
     for (int i = 0; i < count && values; i++) {
         if (end == C10D_DONE && role_info_read(values[i], &infos[i]) < 0) {
             snprintf(s->why, sizeof s->why,
@@ -258,7 +122,8 @@ static enum c10d_end give_ranks(struct c10d_session *s, int64_t timeout)
     if (!infos || !keys)
         snprintf(s->why, sizeof s->why, "out of memory for %zu nodes", s->world.count);
     else
-        end = wait_for(s, (const char *const *)keys, (int)s->world.count, "another node", timeout);
+        end = c10d_wait_for(s, (const char *const *)keys, (int)s->world.count, "another node",
+                            timeout);
     if (end == C10D_DONE)
         end = read_infos(s, infos, keys);
     if (end == C10D_DONE)
@@ -271,12 +136,12 @@ static enum c10d_end give_ranks(struct c10d_session *s, int64_t timeout)
 static enum c10d_end publish_master(struct c10d_session *s, const struct c10d_offer *offer)
 {
     char port[16];
-    enum c10d_end end = publish(s, "ct/generation", offer->generation);
+    enum c10d_end end = c10d_publish(s, "ct/generation", offer->generation);
 
     snprintf(port, sizeof port, "%d", offer->port);
     if (end == C10D_DONE)
-        end = publish(s, "MASTER_ADDR", offer->address);
-    return end == C10D_DONE ? publish(s, "MASTER_PORT", port) : end;
+        end = c10d_publish(s, "MASTER_ADDR", offer->address);
+    return end == C10D_DONE ? c10d_publish(s, "MASTER_PORT", port) : end;
 }
 
 /* ---- The others --------------------------------------------------------------------- */
@@ -367,12 +232,12 @@ static enum c10d_end take_ranks(struct c10d_session *s, int rank, const struct c
 
     snprintf(name, sizeof name, "torchelastic/assigned_ranks/%d", rank);
     c10d_key(s, s->state.round, name, key, sizeof key);
-    end = wait_for(s, keys, 1, "the node of rank 0", offer->timeout);
+    end = c10d_wait_for(s, keys, 1, "the node of rank 0", offer->timeout);
     if (end != C10D_DONE)
         return end;
     text = c10d_peek(s, s->state.round, name);
     if (!text)
-        return store_lost(s);
+        return c10d_store_lost(s);
     fields = sscanf(text, "[%d, %d, %d, %d]", &got->base, &got->world, &got->role_base,
                     &got->role_world);
     free(text);
@@ -385,13 +250,11 @@ static enum c10d_end take_ranks(struct c10d_session *s, int rank, const struct c
 
 static enum c10d_end tell_role(struct c10d_session *s, int rank, const struct c10d_offer *offer)
 {
-    char name[64], role[512], text[640];
+    char name[64], text[ROLE_INFO_TEXT];
 
-    put_json(offer->role, role, sizeof role);
     snprintf(name, sizeof name, "torchelastic/role_info/%d", rank);
-    snprintf(text, sizeof text, "{\"role\": \"%s\", \"rank\": %d, \"local_world_size\": %d}", role,
-             rank, offer->workers);
-    return publish(s, name, text);
+    role_info_print(offer->role, rank, offer->workers, text);
+    return c10d_publish(s, name, text);
 }
 
 enum c10d_end c10d_assign(struct c10d_session *s, const struct c10d_offer *offer,

@@ -27,10 +27,4 @@ struct c10d_assignment {
 enum c10d_end c10d_assign(struct c10d_session *session, const struct c10d_offer *offer,
                           struct c10d_assignment *assignment);
 
-/* One key of this round: "MASTER_ADDR" is ".../torch.rendezvous.<id>.<round>/MASTER_ADDR". */
-void c10d_key(const struct c10d_session *session, int64_t round, const char *name, char *key,
-              size_t size);
-/* A value of this round; NULL: it is not there (or the store is not).  The caller's. */
-char *c10d_peek(struct c10d_session *session, int64_t round, const char *name);
-
 #endif
