@@ -8,6 +8,7 @@
 #include "runtime/control.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -171,6 +173,13 @@ int control_alarm(const struct control *control)
     }
     close(fd);
     return -1;
+}
+
+void control_sleep(const struct control *control, uint32_t heard, int ms)
+{
+    const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+    syscall(SYS_futex, &control->head->news, FUTEX_WAIT, heard, &timeout, NULL, 0);
 }
 
 /* ---- What it tells of itself ----------------------------------------------- */

@@ -202,6 +202,9 @@ static inline const struct control_death *control_death(const struct control *co
 void control_death_sentence(const struct control_death *death, char *text, size_t size);
 void control_death_words(const struct control_death *death, char *text, size_t size);
 
+/* Until the head's news is another than it was, or so long. */
+void control_sleep(const struct control *control, uint32_t heard, int ms);
+
 /* Readable when news was told since the last look (epoll_wait): for who sleeps in poll().  The
  * caller's; -1: there is no ctrun, or no descriptor left. */
 int control_alarm(const struct control *control);

@@ -14,6 +14,12 @@
 #include <signal.h>
 #include <string.h>
 
+#include "runtime/clock.h"
+#include "runtime/message.h"
+
+#define WORD_MS 100
+#define GLANCE_MS 2 /* at what others say */
+
 static const struct control_group *line_of(const struct control_rank *page, uint64_t id)
 {
     for (int i = 0; i < CONTROL_GROUPS; i++)
@@ -123,11 +129,31 @@ ct_status group_begin(ct_group *g, uint64_t seq)
     return status;
 }
 
+/* A connection ends before ctrun has said how its rank did, and how far that was. */
+static void wait_for_word(ct_group *g)
+{
+    const int64_t deadline = deadline_after(WORD_MS);
+
+    for (;;) {
+        const uint32_t heard = atomic_load(&g->mesh->control.head->news);
+
+        mesh_look_for_news(g->mesh);
+        messages_look(g->mesh);
+        group_look(g);
+        if (atomic_load(&g->broken) != CT_OK || atomic_load(&g->lost) || atomic_load(&g->later)
+            || clock_ms() >= deadline)
+            return;
+        control_sleep(&g->mesh->control, heard, GLANCE_MS);
+    }
+}
+
 /* A mismatch that this rank found itself it can explain best, and its own limit of time. */
 ct_status group_cause(ct_group *g, ct_status status)
 {
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
         return status;
+    if (status == CT_ERR_PEER && g->mesh->control.worker >= 0)
+        wait_for_word(g);
     if (atomic_load(&g->broken) == CT_OK && atomic_load(&g->lost))
         break_for_loss(g);
     group_look(g);

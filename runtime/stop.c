@@ -7,11 +7,8 @@
 #include "runtime/stop.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,14 +59,6 @@ static void tell_launcher(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next step tries again */
 }
 
-static void sleep_until_news(struct control_head *head, uint32_t heard, int64_t deadline)
-{
-    const int ms = time_left_ms(deadline, LONGEST_SLEEP_MS);
-    const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-    syscall(SYS_futex, &head->news, FUTEX_WAIT, heard, &timeout, NULL, 0);
-}
-
 /* Our word is closed: ctrun is about to tell. */
 static ct_status wait_for_decision(ct_group *g, uint64_t *stop_at)
 {
@@ -83,7 +72,7 @@ static ct_status wait_for_decision(ct_group *g, uint64_t *stop_at)
         *stop_at = atomic_load(&control->head->stop_at);
         if (*stop_at || clock_ms() >= deadline)
             break;
-        sleep_until_news(control->head, heard, deadline);
+        control_sleep(control, heard, time_left_ms(deadline, LONGEST_SLEEP_MS));
     }
     control_waiting(control, "%s", "");
     return *stop_at ? CT_OK

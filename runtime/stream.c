@@ -64,9 +64,7 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
 
 /* Both sides may have opened a connection at the same moment.  The one on which a peer said its
  * last words may then still lie with the listener when the other ends.  So a peer that we have
- * never heard is gone only when no connection has come for a while, or none can come.  And where
- * a ctrun tells of deaths its word is waited for: it knows how the peer died, and how far it was.
- */
+ * never heard is gone only when no connection has come for a while, or none can come. */
 static int none_can_come(struct mesh *mesh, int peer)
 {
     struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
@@ -82,8 +80,8 @@ void judge_ended(struct mesh *mesh)
         struct wire *wire = &mesh->messages->wires[peer];
 
         if (wire->ended_ms == 0
-            || ((!wire->heard || mesh->peers[peer].worker >= 0)
-                && clock_ms() - wire->ended_ms < CROSSING_MS && !none_can_come(mesh, peer)))
+            || (!wire->heard && clock_ms() - wire->ended_ms < CROSSING_MS
+                && !none_can_come(mesh, peer)))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;
