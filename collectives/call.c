@@ -300,10 +300,9 @@ static struct call make_call(const struct request_of_call *r)
                                                       : r->op == NONE ? -1
                                                                       : r->op),
                                       .root = r->root == NONE ? -1 : r->root };
-    if (r->operation == OPERATION_ALL_GATHER_V)
-        c.signature.counts = hash_counts(&r->recv);
-    if (r->operation == OPERATION_REDUCE_SCATTER_V)
-        c.signature.counts = hash_counts(&r->send);
+    if (operation_has_counts(r->operation))
+        c.signature.history =
+            hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);
     return c;
 }
 
@@ -335,6 +334,13 @@ static ct_status start_asynchronous(struct call *c, ct_work **work)
     return CT_OK;
 }
 
+static void number(struct call *c)
+{
+    c->signature.seq = ++c->group->seq;
+    c->signature.history ^= c->group->history;
+    c->group->history = signature_history(&c->signature);
+}
+
 ct_status call_run(const struct request_of_call *request, ct_work **work)
 {
     struct request_of_call r = *request;
@@ -356,7 +362,7 @@ ct_status call_run(const struct request_of_call *request, ct_work **work)
     if (status == CT_OK)
         status = copy_inputs(&c, r.op, work != NULL);
     if (status == CT_OK) {
-        c.signature.seq = ++r.group->seq;
+        number(&c);
         c.limit = r.limit.ms > 0 ? r.limit : group_limit(r.group);
         if (work) {
             status = start_asynchronous(&c, work);

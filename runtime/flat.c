@@ -237,12 +237,10 @@ void flat_call(struct flat *f, const struct signature *signature, int64_t deadli
 
 static ct_status mismatch(int rank, const struct signature *mine, const struct signature *theirs)
 {
-    char here[96], there[96];
+    char words[256];
 
-    signature_describe(mine, here, sizeof here);
-    signature_describe(theirs, there, sizeof there);
-    return ct_fail(CT_ERR_MISMATCH, "rank %d makes another call: %s there, %s here", rank, there,
-                   here);
+    signature_differ(mine, theirs, rank, words, sizeof words);
+    return ct_fail(CT_ERR_MISMATCH, "%s", words);
 }
 
 static ct_status look_at_peer(const struct flat *f, int rank)

@@ -50,6 +50,7 @@ struct ct_group {
     const char *timeout_by;         /* who set it, for messages */
     _Atomic int next_timeout_ms;    /* of the next call alone; 0: timeout_ms */
     uint64_t seq;                   /* collective calls started */
+    uint32_t history;               /* a hash of them */
     struct flat *flat;              /* NULL: not all on this host, or no memory shared */
     struct fold order;              /* how its reductions fold: nodes and node_end */
     int *node_end;                  /* [order.nodes] */

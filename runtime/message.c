@@ -128,16 +128,14 @@ static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs)
 {
-    char mine[96], other[96], reason[240];
+    char mine[96], reason[240];
 
     signature_describe(&request->signature, mine, sizeof mine);
-    signature_describe(theirs, other, sizeof other);
     if (signature_equal(&request->signature, theirs))
         snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
                  mine);
     else
-        snprintf(reason, sizeof reason, "rank %d makes another call: %s there, %s here", peer,
-                 other, mine);
+        signature_differ(&request->signature, theirs, peer, reason, sizeof reason);
     request_finish(mesh, request, CT_ERR_MISMATCH, reason);
 }
 

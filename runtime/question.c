@@ -28,12 +28,8 @@ static void break_for_mismatch(struct mesh *mesh, struct channel *channel,
                                int from)
 {
     struct breach breach = { .seq = mine->seq, .status = CT_ERR_MISMATCH, .rank = mesh->rank };
-    char here[96], there[96];
 
-    signature_describe(mine, here, sizeof here);
-    signature_describe(theirs, there, sizeof there);
-    snprintf(breach.words, sizeof breach.words, "rank %d makes another call: %s there, %s here",
-             from, there, here);
+    signature_differ(mine, theirs, from, breach.words, sizeof breach.words);
     channel_spread(mesh, channel, &breach);
 }
 

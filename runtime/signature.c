@@ -40,3 +40,23 @@ void signature_describe(const struct signature *s, char *text, size_t size)
         append(text, size, ", root %d", s->root);
     append(text, size, ")");
 }
+
+void signature_differ(const struct signature *here, const struct signature *there, int rank,
+                      char *text, size_t size)
+{
+    struct signature same = *there;
+    char ours[96], theirs[96];
+
+    same.history = here->history;
+    signature_describe(here, ours, sizeof ours);
+    signature_describe(there, theirs, sizeof theirs);
+    if (!signature_equal(&same, here))
+        snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);
+    else if (operation_has_counts(here->operation))
+        snprintf(text, size,
+                 "rank %d gives other counts for %s, or made another call before it than this rank",
+                 rank, ours);
+    else
+        snprintf(text, size, "rank %d makes %s too, but made another call before it than this rank",
+                 rank, ours);
+}

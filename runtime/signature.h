@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* signature.h - what one call is, in 32 bytes: the part all ranks must agree on.
  * It travels with the first bytes of a call on every path, so that a rank that
- * makes another call is found out before data is overwritten. */
+ * makes another call is found out before data is overwritten; and so that one whose
+ * part of an earlier call was over, when others differed in it, learns it from the next. */
 #ifndef RUNTIME_SIGNATURE_H
 #define RUNTIME_SIGNATURE_H
 
@@ -44,8 +45,19 @@ struct signature {
     int16_t op;         /* -1: none */
     int32_t root;       /* -1: none */
     uint32_t algorithm; /* the row chosen, so that ranks told differently find out */
-    uint32_t counts;    /* a hash of the per-rank counts that all ranks give; 0: none */
+    uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
 };
+
+/* The history of the next call, behind this one. */
+static inline uint32_t signature_history(const struct signature *s)
+{
+    uint64_t words[sizeof *s / 8], hash = 0;
+
+    memcpy(words, s, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32);
+}
 
 static inline int signature_equal(const struct signature *a, const struct signature *b)
 {
@@ -63,9 +75,20 @@ static inline int operation_is_barrier(int operation)
     return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
 }
 
+/* All ranks give the counts of all blocks, which must be the same. */
+static inline int operation_has_counts(int operation)
+{
+    return operation == OPERATION_ALL_GATHER_V || operation == OPERATION_REDUCE_SCATTER_V;
+}
+
 const char *operation_name(int operation);
 
 /* "all_reduce #12 (4 f32, sum)" */
 void signature_describe(const struct signature *signature, char *text, size_t size);
+
+/* "rank 2 makes another call: all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here", of
+ * two that are not equal. */
+void signature_differ(const struct signature *here, const struct signature *there, int rank,
+                      char *text, size_t size);
 
 #endif

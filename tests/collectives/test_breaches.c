@@ -97,6 +97,35 @@ static void a_mismatch_is_told_from_rank_to_rank(void **state)
     run_ranks(4, far_from_the_leaf, NULL);
 }
 
+/* Ranks 0 and 2 broadcast while rank 1 reduces: over sockets the part of each may be over before
+ * anybody finds out. */
+static void parts_are_over(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t in[5] = { 1, 1, 1, 1, 1 }, out[5] = { 0 };
+    ct_status status;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    status = me == 1 ? ct_reduce(group, in, out, 5, CT_I32, CT_SUM, 0, NULL)
+                     : ct_broadcast(group, in, 4, CT_I32, 2, NULL);
+    if (status == CT_OK)
+        status = ct_all_reduce(group, in, out, 1, CT_I32, CT_SUM, NULL);
+    EXPECT_ERROR(status, CT_ERR_MISMATCH, "#|call");
+    EXPECT_STATUS(ct_barrier(group, NULL), CT_ERR_MISMATCH);
+    all_marked(group, "learned");
+}
+
+static void whose_part_was_over_learns_of_a_mismatch_from_what_comes_next(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        use_link(i > 0 ? "tcp" : NULL);
+        run_ranks(3, parts_are_over, NULL);
+    }
+    use_link(NULL);
+}
+
 /* Where nobody sends, a question finds it out: on every rank in the same words, both calls. */
 struct pair {
     ct_status (*call)(ct_group *group, void *arg);
@@ -392,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
         cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
+        cmocka_unit_test(whose_part_was_over_learns_of_a_mismatch_from_what_comes_next),
         cmocka_unit_test(ranks_that_all_wait_find_out_that_their_calls_differ),
         cmocka_unit_test(a_question_about_the_same_call_changes_nothing),
         cmocka_unit_test(an_abort_of_one_rank_wakes_all_others),
