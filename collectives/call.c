@@ -20,6 +20,8 @@
 #include "runtime/trace.h"
 #include "runtime/work.h"
 
+#define SHORT_LIMIT_MS 10000 /* where the ticks of the coarse clock would count */
+
 struct span block_at(const struct call *c, const struct blocks *blocks, int i)
 {
     const size_t count = blocks->counts ? blocks->counts[i] : blocks->count;
@@ -148,7 +150,7 @@ static uint64_t begin_traced_call(const struct call *c)
 
 static ct_status run_now(struct call *c)
 {
-    const int64_t started = clock_coarse_ms();
+    const int64_t started = c->limit.ms < SHORT_LIMIT_MS ? clock_ms() : clock_coarse_ms();
     const uint64_t traced = begin_traced_call(c);
     ct_status status;
 

@@ -2,7 +2,6 @@
 /* p2p.c - ct_send, ct_recv and their asynchronous forms: arguments checked, then message.c. */
 #include <stdlib.h>
 
-#include "runtime/clock.h"
 #include "runtime/space.h"
 #include "runtime/trace.h"
 #include "runtime/work.h"
@@ -66,36 +65,18 @@ static void start(const struct transfer *t, struct request *request, void *buf, 
 static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from,
                           const void *caller)
 {
-    struct ct_group *g = t->group;
-    const struct limit limit = group_limit(g);
     struct request request;
     uint64_t traced;
     ct_status status;
 
-    record_message(&g->record, &t->signature, t->peer < 0 ? -1 : ct_group_rank(g, t->peer), t->tag,
-                   is_send, caller);
-    traced = trace_message(g->mesh->trace, &t->signature, g->traced, t->peer, t->tag, t->bytes,
-                           !is_send);
+    traced = trace_message(t->group->mesh->trace, &t->signature, t->group->traced, t->peer, t->tag,
+                           t->bytes, !is_send);
     start(t, &request, buf, is_send);
-    status = request_wait(g->mesh, &request, deadline_after(limit.ms), &g->halted);
-    trace_end(g->mesh->trace, traced, status);
-    record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
-    if (status != CT_OK)
-        status = group_cause(g, status);
-    if (status == CT_ERR_TIMEOUT)
-        return ct_fail(status,
-                       "%s of %llu %s, rank %d, tag %d on group %s: nothing happened in "
-                       "%d ms (limit set by %s)",
-                       t->verb, (unsigned long long)t->signature.count,
-                       dtype_name((ct_dtype)t->signature.dtype),
-                       t->peer < 0 ? t->peer : ct_group_rank(g, t->peer), t->tag, g->name, limit.ms,
-                       limit.by);
-    if (status != CT_OK)
-        return ct_fail_in(status, "%s on group %s: ", t->verb, g->name);
-    if (from)
-        *from = ct_group_rank(g, request.peer);
-    fault_end(g->mesh->faults);
-    return CT_OK;
+    status = message_finish(t->group, &request, t->verb, from, caller);
+    trace_end(t->group->mesh->trace, traced, status);
+    if (status == CT_OK)
+        fault_end(t->group->mesh->faults);
+    return status;
 }
 
 static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, ct_work **work)

@@ -310,7 +310,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
-        turn = wait_turn(&wait);
+        turn = clock_coarse_ms() < deadline ? wait_turn(&wait) : WAIT_OVER; /* bytes may flow */
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);

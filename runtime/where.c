@@ -65,20 +65,41 @@ static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq
     return 1;
 }
 
-const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size)
+/* NULL: it can't be seen from here. */
+static const struct control_rank *page_of(const ct_group *group, int member)
 {
     const struct control *control = &group->mesh->control;
+    const int local = group->mesh->peers[group->ranks[member]].worker - control->base;
+
+    return control->worker >= 0 && group->record.line && local >= 0 && local < control->local
+               ? control_rank_at(control->head, local)
+               : NULL;
+}
+
+const char *where_is(const ct_group *group, int member, char *text, size_t size)
+{
+    const struct control_rank *page = page_of(group, member);
+    char where[160];
+
+    text[0] = 0;
+    if (page
+        && is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where, sizeof where))
+        snprintf(text, size, "; rank %d %s", member, where);
+    return text;
+}
+
+const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size)
+{
     size_t used = 0;
     int missing = 0;
 
     text[0] = 0;
-    for (int i = 0; i < group->size && control->worker >= 0 && group->record.line; i++) {
-        const int local = group->mesh->peers[group->ranks[i]].worker - control->base;
+    for (int i = 0; i < group->size; i++) {
+        const struct control_rank *page = i == group->rank ? NULL : page_of(group, i);
         char where[160];
 
-        if (i == group->rank || local < 0 || local >= control->local
-            || !is_missing(control_rank_at(control->head, local),
-                           atomic_load(&group->record.line->id), seq, where, sizeof where))
+        if (!page
+            || !is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where))
             continue;
         if (++missing <= MOST_NAMED && used < size)
             used += (size_t)snprintf(text + used, size - used, "; rank %d %s", i, where);

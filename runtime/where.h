@@ -8,4 +8,7 @@
  * no call since barrier #11", for the end of a sentence.  "" when nothing can be seen from here. */
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
 
+/* The same of one member, in whatever call it is or was last. */
+const char *where_is(const ct_group *group, int member, char *text, size_t size);
+
 #endif

@@ -2,9 +2,12 @@
 /* work.c - waiting for calls in flight. */
 #include "runtime/work.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/clock.h"
+#include "runtime/combine.h"
+#include "runtime/where.h"
 
 static void work_free(ct_work *work)
 {
@@ -19,42 +22,52 @@ static int is_done(ct_work *work)
                             || request_poll(work->group->mesh, work->request);
 }
 
-static int sender_of(const ct_work *work)
+/* "recv of 4 f32 from rank 1 (tag 0) on group world, rank 0" */
+static void describe(const ct_group *g, const struct request *request, const char *verb, char *text,
+                     size_t size)
 {
-    return ct_group_rank(work->group, work->request->peer);
+    char peer[32] = "anybody";
+
+    if (request->peer != CT_ANY_SOURCE)
+        snprintf(peer, sizeof peer, "rank %d", ct_group_rank(g, request->peer));
+    snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s, rank %d", verb,
+             (unsigned long long)request->signature.count,
+             dtype_name((ct_dtype)request->signature.dtype), request->is_send ? "to" : "from", peer,
+             request->tag, g->name, g->rank);
 }
 
 /* A message's time runs while somebody waits for it: it may lie for hours before. */
-static ct_status finish_message(ct_work *work, int *from, const void *caller)
+ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
+                         const void *caller)
 {
-    ct_group *g = work->group;
-    struct request *request = work->request;
     const struct limit limit = group_limit(g);
     const int peer = request_peer(g->mesh, request);
+    const int64_t started = clock_ms();
+    char what[200], where[200] = "";
     ct_status status;
 
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
-    status = request_wait(g->mesh, request, deadline_after(limit.ms), &g->halted);
+    status = request_wait(g->mesh, request, started + limit.ms, &g->halted);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
-    if (status != CT_OK)
-        status = group_cause(g, status);
-    if (status == CT_ERR_TIMEOUT)
-        return ct_fail(
-            status, "%s, rank %d, tag %d on group %s: nothing happened in %d ms (limit set by %s)",
-            work->verb, work->request->peer < 0 ? work->request->peer : sender_of(work),
-            work->request->tag, g->name, limit.ms, limit.by);
-    if (status != CT_OK)
-        return ct_fail_in(status, "%s on group %s: ", work->verb, g->name);
-    if (from)
-        *from = sender_of(work);
-    return CT_OK;
+    if (from && status == CT_OK)
+        *from = ct_group_rank(g, request->peer);
+    if (status == CT_OK)
+        return CT_OK;
+    status = group_cause(g, status);
+    describe(g, request, verb, what, sizeof what);
+    if (status != CT_ERR_TIMEOUT)
+        return ct_fail_in(status, "%s: ", what);
+    if (request->peer != CT_ANY_SOURCE)
+        where_is(g, ct_group_rank(g, request->peer), where, sizeof where);
+    return ct_fail(status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
+                   (long long)(clock_ms() - started), limit.ms, limit.by, where);
 }
 
 static ct_status finish(ct_work *work, int *from, const void *caller)
 {
     return work->task ? queue_wait(work->group->queue, work->task, NO_DEADLINE)
-                      : finish_message(work, from, caller);
+                      : message_finish(work->group, work->request, work->verb, from, caller);
 }
 
 static ct_status wait_from(ct_work *work, int *from, const void *caller)

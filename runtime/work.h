@@ -16,4 +16,9 @@ struct ct_work {
     void (*release)(void *owner);
 };
 
+/* Waits for a message of the group that was started: its record, its limit, its sentence.
+ * *from (may be NULL): its sender, rank in the group. */
+ct_status message_finish(ct_group *group, struct request *request, const char *verb, int *from,
+                         const void *caller);
+
 #endif

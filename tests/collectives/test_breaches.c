@@ -218,8 +218,10 @@ static const char *const aborted[WAITS] = {
     "group created",
     "all_reduce #2 (1 i32, sum) on group created, rank %d: on rank 0 the group is broken: "
     "ct_abort() was called on group created",
-    "recv on group created: on rank 0 the group is broken: ct_abort() was called on group created",
-    "irecv on group created: on rank 0 the group is broken: ct_abort() was called on group created",
+    "recv of 1 i32 from rank 0 (tag 0) on group created, rank %d: on rank 0 the group is broken: "
+    "ct_abort() was called on group created",
+    "irecv of 1 i32 from rank 0 (tag 0) on group created, rank %d: on rank 0 the group is broken: "
+    "ct_abort() was called on group created",
 };
 
 static ct_status wait_in(ct_group *group, enum waits where)
