@@ -3,6 +3,7 @@
 #include "config/values_nodes.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -176,6 +177,12 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
             break;
         at += item + 1;
     }
+    /* torchrun counts in Python, and takes some millions of years. */
+    if ((int64_t)conf.keep_alive_interval * conf.keep_alive_max_attempt > INT32_MAX)
+        return value_refused(why,
+                             "keep_alive_interval=%d times keep_alive_max_attempt=%d is more than "
+                             "%d s, 68 years",
+                             conf.keep_alive_interval, conf.keep_alive_max_attempt, INT32_MAX);
     *(struct rdzv_conf *)field = conf;
     return 0;
 }

@@ -178,7 +178,8 @@ static void on_beat(void *arg)
     link_tell(&a->host, NODE_BEAT, "%s", "");
     if (!a->host.stream || !pulse_is_silent(&a->pulse, a->heard))
         return;
-    snprintf(cause, sizeof cause, "it has not answered for %d s", a->pulse.patience_ms / 1000);
+    snprintf(cause, sizeof cause, "it has not answered for %lld s",
+             (long long)a->pulse.patience_ms / 1000);
     on_broke(a, cause);
 }
 

@@ -167,8 +167,8 @@ static void lose_member(struct host *h, int from)
     char silence[96];
 
     if (h->members[from].silent) {
-        snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %d s",
-                 h->pulse.patience_ms / 1000);
+        snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %lld s",
+                 (long long)h->pulse.patience_ms / 1000);
         failure.what = silence;
         if (h->phase != IN_A_ROUND) /* something else is the job's failure */
             log_line(LOG_WARN, "node %d: %s", from, silence);

@@ -23,7 +23,7 @@ void pulse_setup(struct pulse *pulse, struct event_base *base, const struct rdzv
                  int is_static, void (*beat)(void *arg), void *arg)
 {
     const int is_ours = is_static && !conf->keep_alive_given;
-    const int interval = is_ours ? 1 : conf->keep_alive_interval;
+    const int64_t interval = is_ours ? 1 : conf->keep_alive_interval;
 
     *pulse = (struct pulse){ .interval_ms = 1000 * interval, .beat = beat, .arg = arg };
     pulse->patience_ms = pulse->interval_ms * (is_ours ? 5 : conf->keep_alive_max_attempt);

@@ -15,7 +15,7 @@
 
 struct pulse {
     struct event tick;
-    int interval_ms, patience_ms;
+    int64_t interval_ms, patience_ms;
     int64_t last, woke;
     void (*beat)(void *arg); /* every interval: say something, and look who is silent */
     void *arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_store.c - to the store where the nodes meet, and to the ctrun that serves it. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,8 +47,9 @@ static ct_status connect_once(struct c10d_agent *a, ct_store **store)
 {
     const struct c10d_config *c = &a->config;
     const struct rdzv_conf *conf = &c->options->rdzv_conf;
-    const int silence = conf->keep_alive_interval * conf->keep_alive_max_attempt;
-    const int answer_ms = 1000 * (silence < conf->read_timeout ? silence : conf->read_timeout);
+    const int silence = conf->keep_alive_interval * conf->keep_alive_max_attempt; /* fits: config */
+    const int64_t seconds = silence < conf->read_timeout ? silence : conf->read_timeout;
+    const int answer_ms = seconds < INT_MAX / 1000 ? (int)seconds * 1000 : INT_MAX;
 
     if (*c->file)
         return ct_store_file(c->file, answer_ms, store);

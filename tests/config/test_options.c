@@ -371,6 +371,10 @@ static void rendezvous_words_are_trimmed_and_checked(void **state)
     cannot("--rdzv-conf ,a=1 x", "must be in format");
     cannot("--rdzv-conf join_timeout=0 x", "join timeout (join_timeout) must be positive");
     cannot("--rdzv-conf join_timeout=x x", "no integer: 'x'");
+    accepts("--rdzv-conf keep_alive_interval=1,keep_alive_max_attempt=2147483647 x");
+    cannot("--rdzv-conf keep_alive_max_attempt=1000000000 x",
+           "keep_alive_interval=5 times keep_alive_max_attempt=1000000000 is more than "
+           "2147483647 s, 68 years");
 }
 
 /* ---- Output, failures, places ------------------------------------------------ */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pulse.c - how long the other end of a link may be silent. */
+#include "tests/harness.h"
+
+#include <event2/event.h>
+
+#include "launcher/pulse.h"
+#include "runtime/clock.h"
+
+static void nobody_speaks(void *arg)
+{
+    (void)arg;
+}
+
+static struct pulse pulse_of(struct event_base *base, int interval, int attempts)
+{
+    const struct rdzv_conf conf = { .keep_alive_interval = interval,
+                                    .keep_alive_max_attempt = attempts,
+                                    .keep_alive_given = 1 };
+    struct pulse pulse;
+
+    pulse_setup(&pulse, base, &conf, 1, nobody_speaks, NULL);
+    pulse_start(&pulse);
+    pulse_stop(&pulse);
+    return pulse;
+}
+
+static void who_was_heard_within_the_patience_is_there(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct pulse pulse = pulse_of(base, 2, 3);
+    const int64_t now = clock_ms();
+
+    (void)state;
+    pulse.woke = 0;
+    assert_false(pulse_is_silent(&pulse, now));
+    assert_true(pulse_is_silent(&pulse, now - 6001));
+    event_base_free(base);
+}
+
+static void a_patience_of_years_does_not_turn_into_none(void **state)
+{
+    struct event_base *base = event_base_new();
+    const struct pulse month = pulse_of(base, 1, 3000000), years = pulse_of(base, 1000000, 2000);
+    const struct pulse longest = pulse_of(base, INT32_MAX, 1);
+
+    (void)state;
+    assert_int_equal(month.patience_ms, INT64_C(3000000000));
+    assert_int_equal(years.patience_ms, INT64_C(2000000000000));
+    assert_int_equal(longest.interval_ms, INT64_C(2147483647000));
+    assert_false(pulse_is_silent(&month, clock_ms()));
+    assert_false(pulse_is_silent(&longest, clock_ms()));
+    event_base_free(base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_was_heard_within_the_patience_is_there),
+        cmocka_unit_test(a_patience_of_years_does_not_turn_into_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
