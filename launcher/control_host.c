@@ -150,7 +150,6 @@ void control_host_died(struct control_host *control, const struct control_death 
     if (count >= (uint32_t)control->world)
         return;
     control->deaths[count] = *death;
-    control->deaths[count].when_ns = clock_ns(CLOCK_MONOTONIC);
     control->told = count + 1;
     atomic_store_explicit(&head->deaths, count + 1, memory_order_release);
     control_host_wake(control);

@@ -70,7 +70,6 @@ struct control_death {
     int32_t pid;
     int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it died by itself */
     int32_t tombs;
-    int64_t when_ns; /* CLOCK_MONOTONIC of the reader's host: when its ctrun knew */
     char host[64];
     struct control_tomb tomb[CONTROL_TOMBS];
 };
@@ -109,13 +108,13 @@ struct control_call {
 struct control_group {
     _Alignas(CACHE_PAIR) _Atomic uint64_t id; /* 0: free.  The same on all members */
     _Atomic uint32_t version;
-    int32_t rank, size; /* in the group */
-    int32_t timeout_ms;
+    int32_t rank, size;           /* in the group */
     _Atomic uint64_t begun, done; /* numbers of its collective calls */
     struct control_call now;
     uint64_t caller; /* return address in the program of who made the call */
     int32_t tag;     /* of a message */
     char name[28];
+    _Atomic uint64_t was; /* while it is free: the id of the group that left it; 0: none did */
 };
 
 struct control_rank {

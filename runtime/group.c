@@ -226,8 +226,7 @@ static ct_status set_up_member(ct_group *g, const _Atomic int *given_up)
                                    .on_breach = group_heard,
                                    .owner = g };
     channel_open(g->mesh, &g->channel);
-    record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size,
-                g->timeout_ms);
+    record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size);
     g->traced = trace_group(g->mesh->trace, g->name, g->rank, g->size);
     return CT_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
-                 int rank, int size, int timeout_ms)
+                 int rank, int size)
 {
     *record = (struct record){ .own = control->own, .index = CONTROL_GROUPS };
     for (int i = 0; i < CONTROL_GROUPS; i++) {
@@ -17,9 +17,9 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
             continue;
         line->rank = rank;
         line->size = size;
-        line->timeout_ms = timeout_ms;
         line->now = (struct control_call){ 0 };
         line->caller = 0;
+        atomic_store(&line->was, 0);
         atomic_store(&line->version, 0); /* odd if the last program died while it wrote */
         atomic_store(&line->begun, 0);
         atomic_store(&line->done, 0);
@@ -33,7 +33,11 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
 
 void record_close(struct record *record)
 {
-    if (record->line)
-        atomic_store(&record->line->id, 0);
+    struct control_group *line = record->line;
+
+    if (line) {
+        atomic_store(&line->was, atomic_load(&line->id)); /* who looks can say that we left */
+        atomic_store(&line->id, 0);
+    }
     *record = (struct record){ .index = CONTROL_GROUPS };
 }

@@ -19,7 +19,7 @@ struct record {
 };
 
 void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
-                 int rank, int size, int timeout_ms);
+                 int rank, int size);
 void record_close(struct record *record); /* twice is fine */
 
 static inline void record_read_fence(void)

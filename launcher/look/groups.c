@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* groups.c - lines of several ranks that speak of the same group.
  *
- * Ids are the same on all members.  Root groups all have id 1 and are told apart by their
- * names.  A rank that has left a group still has its line, without the id, until another group
- * takes its place: name and size then say whose it was. */
+ * Ids are the same on all members, and no other group's.  A rank that has left a group still has
+ * its line, marked with what its id was, until another group takes its place. */
 #include "launcher/look/groups.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#define ROOT_ID 1 /* of the world, and of each group of ct_create_group() */
 
 static int is_of(const struct group_view *view, const struct look_group *line)
 {
-    return line->id == view->id && line->size == view->size
-           && (line->id != ROOT_ID || !strcmp(line->name, view->name));
+    return line->id == view->id && line->size == view->size;
 }
 
 static int was_of(const struct group_view *view, const struct look_group *line)
 {
-    return line->id == 0 && line->size == view->size && *line->name
-           && !strcmp(line->name, view->name);
+    return line->id == 0 && line->was == view->id && line->size == view->size;
 }
 
 static struct group_view *find_view(struct groups *groups, const struct look_group *line)
@@ -95,7 +89,7 @@ int groups_open(struct groups *groups, const struct look_job *job)
     if (lines == 0)
         return 0;
     groups->view = calloc(lines, sizeof *groups->view);
-    groups->members = calloc(lines * 2, sizeof *groups->members);
+    groups->members = calloc(lines, sizeof *groups->members);
     if (!groups->view || !groups->members)
         return -1;
     for (int i = 0; i < job->ranks; i++)
@@ -108,9 +102,6 @@ int groups_open(struct groups *groups, const struct look_job *job)
                 (struct group_view){ .id = line->id, .name = line->name, .size = line->size };
         }
     for (int i = 0; i < groups->count; i++) {
-        if ((size_t)groups->members_used + lines
-            > lines * 2) /* a line of the past that several groups may claim */
-            break;
         groups->members_used += gather(groups, &groups->view[i], groups->members_used);
         describe(groups, &groups->view[i]);
     }

@@ -28,9 +28,10 @@ struct look_call {
 
 /* A group of a rank. */
 struct look_group {
-    uint64_t id; /* 0: it has left this group, and nothing has taken its place yet */
+    uint64_t id;  /* 0: it has left this group, and nothing has taken its place yet */
+    uint64_t was; /* then: the id of that group; 0: there was none */
     char name[28];
-    int rank, size, timeout_ms;
+    int rank, size;
     uint64_t begun, done;
     struct look_call now;
     int moving; /* its line changed whenever we looked */
@@ -50,7 +51,6 @@ struct look_process {
 
 struct look_death {
     int rank, how, code, pid, asked;
-    int64_t when_ns;
     char host[64];
     int tombs;
     struct control_tomb tomb[CONTROL_TOMBS];
@@ -63,7 +63,6 @@ struct look_rank {
     uint64_t since_ns;
     char waiting_for[96];
     uint64_t waiting_since_ns;
-    uint64_t calls;
     struct look_group group[CONTROL_GROUPS];
     struct look_call ring[CONTROL_CALLS]; /* the newest first */
     int ring_used;
@@ -82,7 +81,6 @@ struct look_job {
     int own_memory;     /* no ctrun: ranks are those that were found, world what they say */
     int64_t started_ns; /* CLOCK_REALTIME */
     uid_t uid;
-    int stop_asked;
     int ranks;
     struct look_rank *rank; /* [ranks]; freed by look_free() */
     int deaths;

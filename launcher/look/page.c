@@ -93,7 +93,6 @@ static void take_head(struct look_job *job, const struct control_head *head)
     job->restarts = head->restarts > 0 ? head->restarts : 0;
     job->own_memory = head->own_memory != 0;
     job->started_ns = head->started_ns > 0 ? head->started_ns : 0;
-    job->stop_asked = atomic_load(&head->stop_asked) != 0;
 }
 
 /* ---- A rank ---------------------------------------------------------------- */
@@ -123,7 +122,6 @@ static void take_ring(struct look_rank *rank, const struct control_rank *page)
     const uint64_t calls = atomic_load(&page->calls);
     const uint64_t kept = calls < CONTROL_CALLS ? calls : CONTROL_CALLS;
 
-    rank->calls = calls;
     rank->ring_used = 0;
     for (uint64_t back = 1; back <= kept; back++) {
         const struct control_call *call = &page->ring[(calls - back) % CONTROL_CALLS];
@@ -165,10 +163,10 @@ static void take_line(struct look_rank *rank, int index, const struct control_gr
         || line->size > LOOK_RANKS || !call_is_sound(&line->now))
         return;
     group->id = id;
+    group->was = id ? 0 : atomic_load(&line->was);
     page_text(group->name, sizeof group->name, line->name, sizeof line->name);
     group->rank = line->rank;
     group->size = line->size;
-    group->timeout_ms = line->timeout_ms;
     group->begun = atomic_load(&line->begun);
     group->done = atomic_load(&line->done);
     group->now = take_call(&line->now);
@@ -259,7 +257,6 @@ static int take_deaths(int fd, struct look_job *job, const struct control_head *
                                       .code = from.code,
                                       .pid = from.pid,
                                       .asked = from.asked,
-                                      .when_ns = from.when_ns,
                                       .tombs = from.tombs };
         if (death->tombs < 0 || death->tombs > CONTROL_TOMBS)
             death->tombs = 0;

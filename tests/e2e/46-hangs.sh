@@ -52,6 +52,7 @@ hang init "a rank never calls init" "  ranks 0-2 wait in ct_init_process_group\(
 hang sends "two ranks send to each other" "group world: $deadlock: rank 0 waits in send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), rank 1 waits in send of 8388608 u8 to rank 0 \(tag 0\) at .*; ranks 2-3 wait behind them"
 hang circle "three ranks in a circle" "group world: $deadlock: rank 0 waits in recv of 8 f32 from rank 1 .*, rank 1 waits in recv of 8 f32 from rank 2 .*, rank 2 waits in recv of 8 f32 from rank 0 .*; rank 3 waits behind them"
 hang itself "a rank waits for itself" "group world: $deadlock: rank 2 waits in recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), that is from itself; ranks 0-1,3 wait behind them"
+hang half "others have left a group of the same name and size" "group world\.1: rank 0 waits in barrier #2 for [0-9.]+ s at hangs\.c:[0-9]+ \(half_leaves\); rank 1 is in no call since #1: it sleeps $one"
 
 # What libct finds out by itself is no hang.
 for way in count root; do

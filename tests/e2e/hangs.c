@@ -138,6 +138,20 @@ static void itself(int rank)
     sum(CT_WORLD, 1024);
 }
 
+/* One half has left its group, of the same name and size as the other half's. */
+static void half_leaves(int rank)
+{
+    ct_group *half;
+
+    check(ct_split_group(CT_WORLD, rank / 2, rank, &half));
+    check(ct_barrier(half, NULL));
+    if (rank >= 2)
+        check(ct_destroy_process_group(half));
+    if (rank >= 1)
+        sleeps();
+    check(ct_barrier(half, NULL));
+}
+
 static const struct {
     const char *name;
     void (*run)(int rank);
@@ -145,7 +159,7 @@ static const struct {
     { "returns", returns_early }, { "sleeps", one_sleeps },    { "stopped", one_is_stopped },
     { "order", out_of_order },    { "groups", another_group }, { "size", wrong_size },
     { "count", wrong_count },     { "root", wrong_root },      { "sends", two_sends },
-    { "circle", three_receives }, { "itself", itself },
+    { "circle", three_receives }, { "itself", itself },        { "half", half_leaves },
 };
 
 /* Rank 3 looks for the store where nobody listens.  The script kills it; what ctrun started lives

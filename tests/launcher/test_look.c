@@ -73,7 +73,7 @@ static struct record recorded(struct page *page, int rank)
     struct control control = { .own = control_rank_at(page->head, rank) };
     struct record record;
 
-    record_open(&record, &control, 1, "world", rank, page->head->world, 1000);
+    record_open(&record, &control, 1, "world", rank, page->head->world);
     return record;
 }
 
@@ -101,6 +101,26 @@ static void what_ranks_record_is_read(void **state)
     assert_int_equal(job.rank[1].ring_used, 1);
     assert_int_equal(look_death_of(&job, 3)->code, SIGKILL);
     assert_null(look_death_of(&job, 2));
+    look_free(&job);
+    free_page(&page);
+}
+
+static void a_line_that_was_left_tells_of_which_group_it_was(void **state)
+{
+    struct page page = make_page(1, 1);
+    struct record record = recorded(&page, 0);
+    struct look_job job;
+
+    (void)state;
+    record_close(&record);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].id, 0);
+    assert_int_equal(job.rank[0].group[0].was, 1);
+    look_free(&job);
+    record = recorded(&page, 0); /* another one takes its place */
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].id, 1);
+    assert_int_equal(job.rank[0].group[0].was, 0);
     look_free(&job);
     free_page(&page);
 }
@@ -415,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stall_is_said_when_it_is_new_and_after_ten_times_as_long),
         cmocka_unit_test(what_ranks_record_is_read),
+        cmocka_unit_test(a_line_that_was_left_tells_of_which_group_it_was),
         cmocka_unit_test(a_line_that_is_half_written_is_taken_from_the_ring),
         cmocka_unit_test(a_line_is_never_a_mixture_of_two_calls),
         cmocka_unit_test(names_hold_nothing_that_a_terminal_obeys),

@@ -296,6 +296,36 @@ static void a_process_may_be_gone_while_its_wrapper_lives(void **state)
     free_job(&job);
 }
 
+static void leave(struct look_group *line)
+{
+    line->was = line->id;
+    line->id = 0;
+}
+
+/* Groups of one split have one name, and may have one size. */
+static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
+{
+    struct look_job job = job_of(4);
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        in_world(&job, i, 3);
+    for (int i = 0; i < 4; i++) {
+        struct look_group *line = line_of(&job, i, i < 2 ? 770 : 990, "split", i % 2, 2);
+
+        line->begun = line->done = 1;
+        if (i == 0)
+            call(&job, i, line, 2,
+                 (struct look_call){ .operation = OPERATION_BARRIER, .root = -1, .op = -1 }, 3.0);
+        if (i > 1)
+            leave(line);
+    }
+    SAYS(&job, "stuck",
+         "group split: rank 0 waits in barrier #2 for 3.0 s; rank 1 is in no call since #1: it "
+         "waits for a thread or a lock (pid 4311, S)");
+    free_job(&job);
+}
+
 static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
 {
     struct look_job job = job_of(4);
@@ -304,7 +334,7 @@ static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
     line = in_world(&job, 3, 1842);
-    line->id = 0;
+    leave(line);
     job.rank[3].state = CONTROL_LEFT;
     process(&job, 3, 'S', "wait");
     SAYS(&job, "stuck",
@@ -649,6 +679,7 @@ int main(void)
         cmocka_unit_test(a_long_sentence_ends_in_dots),
         cmocka_unit_test(the_dead_are_told_by_ctrun),
         cmocka_unit_test(a_process_may_be_gone_while_its_wrapper_lives),
+        cmocka_unit_test(who_left_another_group_of_the_same_name_is_not_blamed),
         cmocka_unit_test(who_has_left_the_group_is_known_by_what_its_line_says),
         cmocka_unit_test(who_is_behind_or_failed_is_said_so),
         cmocka_unit_test(the_store_is_a_place_to_wait),

@@ -43,7 +43,7 @@ static struct scene *make_scene(void)
     s->group.ranks = s->ranks;
     for (int i = 0; i < WORLD; i++)
         s->ranks[i] = i;
-    record_open(&s->group.record, &s->mesh.control, ID, "world", 0, WORLD, 1000);
+    record_open(&s->group.record, &s->mesh.control, ID, "world", 0, WORLD);
     return s;
 }
 
