@@ -184,12 +184,16 @@ void control_sleep(const struct control *control, uint32_t heard, int ms)
 
 /* ---- What it tells of itself ----------------------------------------------- */
 
-void control_set_state(struct control *control, enum control_state state)
+enum control_state control_set_state(struct control *control, enum control_state state)
 {
+    enum control_state before;
+
     if (!control->own)
-        return;
+        return state;
+    before = (enum control_state)atomic_load(&control->own->state);
     atomic_store_explicit(&control->own->since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&control->own->state, (uint32_t)state, memory_order_release);
+    return before;
 }
 
 void control_waiting(struct control *control, const char *format, ...)

@@ -208,7 +208,8 @@ void control_sleep(const struct control *control, uint32_t heard, int ms);
  * caller's; -1: there is no ctrun, or no descriptor left. */
 int control_alarm(const struct control *control);
 
-void control_set_state(struct control *control, enum control_state state);
+/* Gives the one before. */
+enum control_state control_set_state(struct control *control, enum control_state state);
 /* Words for what it waits for outside of groups; "" when it does not any more. */
 void control_waiting(struct control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

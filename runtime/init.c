@@ -163,6 +163,7 @@ static ct_status init_locked(const ct_init_options *options)
     struct limit limit;
     int64_t deadline;
     ct_group *group = NULL;
+    enum control_state before;
     ct_status status;
 
     if (default_group())
@@ -179,7 +180,7 @@ static ct_status init_locked(const ct_init_options *options)
     log_setup(speaker, LOG_NONE);
     deadline = deadline_after(limit.ms);
     control_take(&world.control);
-    control_set_state(&world.control, CONTROL_INIT);
+    before = control_set_state(&world.control, CONTROL_INIT);
     do
         status = try_once(&who, options, limit, deadline, &group);
     while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline
@@ -189,6 +190,7 @@ static ct_status init_locked(const ct_init_options *options)
     if (status == CT_ERR_TIMEOUT)
         ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     if (status != CT_OK) {
+        control_set_state(&world.control, before); /* the program may live on without a group */
         control_close(&world.control);
         return status;
     }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_control.c - a rank, its page, and what somebody else did to it. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/control.h"
+
+/* ---- A page of ctrun's -------------------------------------------------------- */
+
+/* The memory stays as long as the process. */
+static struct control_rank *hand_down_page(int event, int *memory)
+{
+    const size_t bytes = control_bytes(1, 1);
+    const int fd = memfd_create(CONTROL_NAME, MFD_CLOEXEC);
+    struct control_head *head = MAP_FAILED;
+    char words[64];
+
+    *memory = fd;
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+        head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (!EXPECT(head != MAP_FAILED))
+        _exit(1);
+    head->magic = CONTROL_MAGIC;
+    head->version = CONTROL_VERSION;
+    head->local = head->world = head->nodes = 1;
+    snprintf(words, sizeof words, "%d:%d:0", fd, event);
+    setenv("CT_CONTROL", words, 1);
+    return control_rank_at(head, 0);
+}
+
+/* ---- Init --------------------------------------------------------------------- */
+
+static void survives(ct_group *unused, void *arg)
+{
+    int memory;
+    const struct control_rank *page = hand_down_page(-1, &memory);
+    ct_init_options options = CT_INIT_OPTIONS_INIT;
+
+    (void)unused;
+    (void)arg;
+    options.timeout_ms = 300;
+    setenv("WORLD_SIZE", "2", 1);
+    EXPECT_STATUS(ct_init_process_group(&options), CT_ERR_TIMEOUT);
+    EXPECT(page->pid == getpid() && page->state == CONTROL_STARTED);
+    setenv("WORLD_SIZE", "1", 1);
+    EXPECT_OK(ct_init_process_group(NULL));
+    EXPECT(page->state == CONTROL_READY);
+    EXPECT_OK(ct_destroy_process_group(CT_WORLD));
+    setenv("WORLD_SIZE", "2", 1);
+    EXPECT_STATUS(ct_init_process_group(&options), CT_ERR_TIMEOUT);
+    EXPECT(page->state == CONTROL_LEFT);
+    close(memory);
+}
+
+static void an_init_that_failed_is_over_on_the_page_too(void **state)
+{
+    (void)state;
+    run_programs(1, survives, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_init_that_failed_is_over_on_the_page_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
