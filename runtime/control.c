@@ -48,6 +48,19 @@ static int claim(struct control_rank *own)
     return 1;
 }
 
+/* Somebody else's file under that number would get what we tell ctrun. */
+static int if_event(int fd)
+{
+    static const char event[] = "anon_inode:[eventfd]";
+    char path[48], link[sizeof event];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return readlink(path, link, sizeof link) == sizeof event - 1
+                   && !memcmp(link, event, sizeof event - 1)
+               ? fd
+               : -1;
+}
+
 int control_take(struct control *control)
 {
     const char *text = getenv("CT_CONTROL");
@@ -69,7 +82,7 @@ int control_take(struct control *control)
     *control = (struct control){ .head = base,
                                  .own = control_rank_at(base, worker),
                                  .bytes = (size_t)info.st_size,
-                                 .event_fd = event,
+                                 .event_fd = if_event(event),
                                  .memory_fd = -1 };
     control->worker = control->own->rank;
     control->base = control->head->base;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -63,10 +64,44 @@ static void an_init_that_failed_is_over_on_the_page_too(void **state)
     run_programs(1, survives, NULL);
 }
 
+/* ---- What a wrapper does ------------------------------------------------------ */
+
+/* It closed the eventfd, and opened something of its own under that number. */
+static void told_of(ct_group *unused, void *arg)
+{
+    const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const int file = memfd_create("a user's", MFD_CLOEXEC);
+    int memory[3];
+    struct control control;
+
+    (void)unused;
+    (void)arg;
+    hand_down_page(event, &memory[0]);
+    EXPECT(control_take(&control) && control.event_fd == event);
+    control_close(&control);
+    hand_down_page(file, &memory[1]);
+    EXPECT(control_take(&control) && control.event_fd == -1);
+    control_close(&control);
+    close(event);
+    hand_down_page(event, &memory[2]);
+    EXPECT(control_take(&control) && control.event_fd == -1);
+    control_close(&control);
+    close(file);
+    for (int i = 0; i < 3; i++)
+        close(memory[i]);
+}
+
+static void what_is_no_eventfd_is_not_written(void **state)
+{
+    (void)state;
+    run_programs(1, told_of, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_init_that_failed_is_over_on_the_page_too),
+        cmocka_unit_test(what_is_no_eventfd_is_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
