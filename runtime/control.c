@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,19 +34,50 @@ static int is_control(const struct control_head *head, size_t bytes, int worker)
            && control_bytes(head->local, head->world) <= bytes;
 }
 
-/* The page of a program that ended is free again, with nothing of it left. */
-static int claim(struct control_rank *own)
+/* The process that speaks in a page, as far as this program knows: after exec() nobody. */
+static struct {
+    pthread_mutex_t lock;
+    pid_t pid;
+} speaker = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void forget_last_program(struct control_rank *own)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        atomic_store(&own->groups[i].id, 0);
+        atomic_store(&own->groups[i].was, 0);
+    }
+    atomic_store(&own->state, CONTROL_STARTED);
+    own->waiting_for[0] = '\0';
+    atomic_store(&own->waiting_version, 0); /* odd if it ended while it wrote */
+}
+
+/* The page of a program that ended, or that made another one of itself, is free again, with
+ * nothing of it left. */
+static int claim_locked(struct control_rank *own)
 {
     int32_t there = 0;
 
-    if (atomic_compare_exchange_strong(&own->pid, &there, getpid()) || there == getpid())
+    if (atomic_compare_exchange_strong(&own->pid, &there, getpid())
+        || (there == getpid() && speaker.pid == getpid()))
         return 1;
-    if (kill(there, 0) == 0 || errno != ESRCH
-        || !atomic_compare_exchange_strong(&own->pid, &there, getpid()))
+    if (there != getpid()
+        && (kill(there, 0) == 0 || errno != ESRCH
+            || !atomic_compare_exchange_strong(&own->pid, &there, getpid())))
         return 0;
-    for (int i = 0; i < CONTROL_GROUPS; i++)
-        atomic_store(&own->groups[i].id, 0);
+    forget_last_program(own);
     return 1;
+}
+
+static int claim(struct control_rank *own)
+{
+    int is_ours;
+
+    pthread_mutex_lock(&speaker.lock);
+    is_ours = claim_locked(own);
+    if (is_ours)
+        speaker.pid = getpid();
+    pthread_mutex_unlock(&speaker.lock);
+    return is_ours;
 }
 
 /* Somebody else's file under that number would get what we tell ctrun. */

@@ -64,6 +64,42 @@ static void an_init_that_failed_is_over_on_the_page_too(void **state)
     run_programs(1, survives, NULL);
 }
 
+/* ---- One program after another ------------------------------------------------ */
+
+/* An exec() keeps the pid; what was there before is of the program that called it. */
+static void goes_on(ct_group *unused, void *arg)
+{
+    int memory;
+    struct control_rank *page = hand_down_page(-1, &memory);
+    struct control control;
+
+    (void)unused;
+    (void)arg;
+    page->pid = getpid();
+    page->state = CONTROL_READY;
+    strcpy(page->waiting_for, "key 7");
+    page->waiting_version = 7;
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        page->groups[i].id = page->groups[i].was = 77;
+    EXPECT(control_take(&control));
+    EXPECT(page->pid == getpid() && page->state == CONTROL_STARTED);
+    EXPECT(page->waiting_for[0] == '\0' && page->waiting_version == 0);
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        EXPECT(page->groups[i].id == 0 && page->groups[i].was == 0);
+    control_close(&control);
+    page->groups[3].id = 5; /* this program's own */
+    EXPECT(control_take(&control));
+    EXPECT(page->groups[3].id == 5);
+    control_close(&control);
+    close(memory);
+}
+
+static void a_program_that_makes_another_of_itself_leaves_it_an_empty_page(void **state)
+{
+    (void)state;
+    run_programs(1, goes_on, NULL);
+}
+
 /* ---- What a wrapper does ------------------------------------------------------ */
 
 /* It closed the eventfd, and opened something of its own under that number. */
@@ -101,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_init_that_failed_is_over_on_the_page_too),
+        cmocka_unit_test(a_program_that_makes_another_of_itself_leaves_it_an_empty_page),
         cmocka_unit_test(what_is_no_eventfd_is_not_written),
     };
 
