@@ -23,14 +23,24 @@
 
 /* Of the process, as its dispositions are. */
 static struct {
-    _Atomic int installed;
+    _Atomic pid_t listener;
     _Atomic int came;
 } sigterm;
 
+/* A child that was forked has the handler, and nobody who asks what came: it dies as it would
+ * have without it. */
 static void note_signal(int number)
 {
-    (void)number;
-    atomic_store(&sigterm.came, 1);
+    const struct sigaction standard = { .sa_handler = SIG_DFL };
+    const int cause = errno;
+
+    if (getpid() == atomic_load(&sigterm.listener)) {
+        atomic_store(&sigterm.came, 1);
+    } else {
+        sigaction(number, &standard, NULL);
+        raise(number); /* which comes when this handler has returned */
+    }
+    errno = cause;
 }
 
 /* A handler of the program's own stays: then only ctrun's word counts. */
@@ -39,7 +49,7 @@ static void listen_for_signal(void)
     const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
     struct sigaction before;
 
-    if (atomic_exchange(&sigterm.installed, 1))
+    if (atomic_exchange(&sigterm.listener, getpid()) == getpid())
         return;
     if (sigaction(SIGTERM, NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO)
         && before.sa_handler == SIG_DFL)

@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/stop.h"
 
@@ -75,12 +78,43 @@ static void a_step_is_passed_once(void **state)
     assert_int_equal(stop_steps(&page), 2);
 }
 
+/* As a data loader's: it is no rank, and nothing in it asks whether to stop. */
+static void forks(ct_group *unused, void *arg)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)unused;
+    (void)arg;
+    if (!EXPECT_OK(ct_init_process_group(NULL)))
+        return;
+    EXPECT(ct_should_stop(CT_WORLD) == 0);
+    if ((child = fork()) == 0) {
+        alarm(20);
+        for (;;)
+            pause();
+    }
+    EXPECT(kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child);
+    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    EXPECT(ct_should_stop(CT_WORLD) == 0);
+    raise(SIGTERM);
+    EXPECT(ct_should_stop(CT_WORLD) == 1);
+    EXPECT_OK(ct_destroy_process_group(CT_WORLD));
+}
+
+static void a_child_of_a_rank_that_listens_dies_of_sigterm(void **state)
+{
+    (void)state;
+    run_programs(1, forks, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_closed_word_says_how_far_its_rank_came),
         cmocka_unit_test(a_step_is_passed_once),
         cmocka_unit_test(who_is_behind_catches_up_and_stays_closed),
+        cmocka_unit_test(a_child_of_a_rank_that_listens_dies_of_sigterm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
