@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define EARLIEST INT64_C(1000000000) /* else it is a duration that was taken for a moment */
-#define LATEST INT64_C(100000000000) /* beyond it there is a mistake, not a moment */
+#define LATEST INT64_C(9000000000)   /* 2255; beyond it are mistakes, and ns that no int64_t has */
 
 static int whole(const char *text, char end_with, int64_t *value, const char **end)
 {
@@ -69,7 +69,7 @@ static int of_duration(const char *text, int64_t now, int64_t *at)
 
     for (int i = 0; i < 5; i++)
         if (whole(text, units[i].letter, &value, &end) == 0 && (!*end || !end[1]) && value > 0
-            && value < LATEST / units[i].seconds) {
+            && value <= (LATEST - now) / units[i].seconds) {
             *at = now + value * units[i].seconds;
             return 0;
         }

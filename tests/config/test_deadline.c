@@ -48,6 +48,19 @@ static void the_next_time_by_the_clock(void **state)
     assert_int_equal(of("0:5"), NOON + 43500);
 }
 
+/* A job counts it in nanoseconds. */
+static void the_last_moment_is_in_the_year_2255(void **state)
+{
+    static const char *const late[] = { "@9000000001", "9000000001", "@20000000000",
+                                        "7236273601s", "2010077h",   "83754d" };
+    (void)state;
+    assert_int_equal(of("@9000000000"), INT64_C(9000000000));
+    assert_int_equal(of("83753d"), NOON + INT64_C(83753) * 86400);
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++)
+        if (of(late[i]) != -1)
+            fail_msg("'%s' was taken for a moment", late[i]);
+}
+
 static void what_is_no_moment(void **state)
 {
     static const char *const wrong[] = { "",
@@ -84,6 +97,7 @@ int main(void)
         cmocka_unit_test(a_time_from_now),
         cmocka_unit_test(a_second_since_the_epoch),
         cmocka_unit_test(the_next_time_by_the_clock),
+        cmocka_unit_test(the_last_moment_is_in_the_year_2255),
         cmocka_unit_test(what_is_no_moment),
     };
 
