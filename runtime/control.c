@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -239,6 +240,11 @@ enum control_state control_set_state(struct control *control, enum control_state
     atomic_store_explicit(&control->own->since_ns, clock_coarse_ns(), memory_order_relaxed);
     atomic_store_explicit(&control->own->state, (uint32_t)state, memory_order_release);
     return before;
+}
+
+void control_nap(void)
+{
+    poll(NULL, 0, 1);
 }
 
 void control_waiting(struct control *control, const char *format, ...)

@@ -161,6 +161,42 @@ static inline struct control_death *control_death_at(struct control_head *head, 
     return (struct control_death *)(void *)((char *)head + control_bytes(head->local, 0)) + i;
 }
 
+/* ---- What is written while others read ------------------------------------- */
+
+#define CONTROL_SPINS 1000 /* much longer than anybody writes, */
+#define CONTROL_NAPS 500   /* of a millisecond: unless he lost his CPU meanwhile */
+
+void control_nap(void);
+
+/* Makes the version odd: for readers, and since several threads may write at the same time.  Some
+ * stores later control_written() makes it even.  Gives the even one.  An odd one that stays
+ * is nobody's: a neighbour scribbled there.  It is written over, and at worst a reader meets
+ * half of one line and half of another. */
+static inline uint32_t control_write(_Atomic uint32_t *version)
+{
+    uint32_t even = atomic_load_explicit(version, memory_order_relaxed) & ~1u;
+
+    for (int turn = 0; turn < CONTROL_SPINS + CONTROL_NAPS; turn++) {
+        if (atomic_compare_exchange_weak_explicit(version, &even, even + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            break;
+        even &= ~1u;
+        if (turn < CONTROL_SPINS)
+            cpu_relax();
+        else
+            control_nap();
+    }
+#ifndef CT_THREAD_SANITIZER /* which knows no fences, and has no reader here */
+    atomic_thread_fence(memory_order_release);
+#endif
+    return even;
+}
+
+static inline void control_written(_Atomic uint32_t *version, uint32_t even)
+{
+    atomic_store_explicit(version, even + 2, memory_order_release);
+}
+
 /* ---- A rank's view --------------------------------------------------------- */
 
 struct control {
@@ -210,7 +246,8 @@ int control_alarm(const struct control *control);
 
 /* Gives the one before. */
 enum control_state control_set_state(struct control *control, enum control_state state);
-/* Words for what it waits for outside of groups; "" when it does not any more. */
+/* Words for what it waits for outside of groups; "" when it does not any more.  From any thread:
+ * of several the last one's stand there. */
 void control_waiting(struct control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

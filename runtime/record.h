@@ -43,24 +43,6 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
 #else
 
-/* Makes the version odd: for readers, and since a message on one thread and a collective on the
- * queue's may write at the same time.  Some ten stores later it is even again.  Gives the even one.
- */
-static inline uint32_t record_write(struct control_group *line)
-{
-    uint32_t version = atomic_load_explicit(&line->version, memory_order_relaxed) & ~1u;
-
-    while (!atomic_compare_exchange_weak_explicit(&line->version, &version, version + 1,
-                                                  memory_order_acquire, memory_order_relaxed)) {
-        version &= ~1u;
-        cpu_relax();
-    }
-#ifndef CT_THREAD_SANITIZER /* which knows no fences, and has no reader here */
-    atomic_thread_fence(memory_order_release);
-#endif
-    return version;
-}
-
 /* A message beside a running collective does not hide it. */
 static inline int record_in_collective(const struct control_group *line)
 {
@@ -90,13 +72,13 @@ static inline void record_begin(struct record *record, const struct signature *s
     own->ring[at % CONTROL_CALLS] = call;
     if (!line)
         return;
-    version = record_write(line);
+    version = control_write(&line->version);
     if (call.seq || !record_in_collective(line)) {
         line->now = call;
         line->tag = tag;
         line->caller = (uint64_t)(uintptr_t)caller;
     }
-    atomic_store_explicit(&line->version, version + 2, memory_order_release);
+    control_written(&line->version, version);
     if (call.seq)
         atomic_store_explicit(&line->begun, call.seq, memory_order_release);
 }
@@ -109,10 +91,10 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
     if (!line)
         return;
-    version = record_write(line);
+    version = control_write(&line->version);
     if (line->now.seq == seq)
         line->now.phase = (uint8_t)phase;
-    atomic_store_explicit(&line->version, version + 2, memory_order_release);
+    control_written(&line->version, version);
     if (seq && phase == CONTROL_IDLE)
         atomic_store_explicit(&line->done, seq, memory_order_release);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/control.h"
+#include "runtime/record.h"
 
 /* ---- A page of ctrun's -------------------------------------------------------- */
 
@@ -133,12 +134,42 @@ static void what_is_no_eventfd_is_not_written(void **state)
     run_programs(1, told_of, NULL);
 }
 
+/* ---- What a neighbour does ---------------------------------------------------- */
+
+/* The page is every worker's to write: a version may be odd, and nobody there to make it even. */
+static void a_scribbled_version_costs_a_line_and_hangs_nobody(void **state)
+{
+    static const struct signature barrier = { .seq = 5, .operation = OPERATION_BARRIER };
+    static struct control_rank page;
+    struct control control = { .own = &page };
+    struct record record;
+
+    (void)state;
+    record_open(&record, &control, 77, "world", 0, 1);
+    alarm(60);
+    for (int i = 0; i < 2; i++) {
+        const uint32_t odd = i == 0 ? 7 : UINT32_MAX;
+
+        record.line->version = odd;
+        record_begin(&record, &barrier, 0, NULL);
+        assert_int_equal(record.line->now.seq, 5);
+        assert_int_equal(record.line->now.phase, CONTROL_IN);
+        assert_int_equal(record.line->version % 2, 0);
+        record.line->version = odd;
+        record_end(&record, 5, CONTROL_IDLE);
+        assert_int_equal(record.line->now.phase, CONTROL_IDLE);
+        assert_int_equal(record.line->version % 2, 0);
+    }
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_init_that_failed_is_over_on_the_page_too),
         cmocka_unit_test(a_program_that_makes_another_of_itself_leaves_it_an_empty_page),
         cmocka_unit_test(what_is_no_eventfd_is_not_written),
+        cmocka_unit_test(a_scribbled_version_costs_a_line_and_hangs_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
