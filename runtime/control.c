@@ -250,14 +250,17 @@ void control_nap(void)
 void control_waiting(struct control *control, const char *format, ...)
 {
     struct control_rank *own = control->own;
+    char words[sizeof own->waiting_for] = "";
+    uint32_t version;
     va_list args;
 
     if (!own)
         return;
-    atomic_fetch_add(&own->waiting_version, 1);
-    own->waiting_since_ns = clock_coarse_ns();
     va_start(args, format);
-    vsnprintf(own->waiting_for, sizeof own->waiting_for, format, args);
+    vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    atomic_fetch_add(&own->waiting_version, 1);
+    version = control_write(&own->waiting_version);
+    own->waiting_since_ns = clock_coarse_ns();
+    memcpy(own->waiting_for, words, sizeof words);
+    control_written(&own->waiting_version, version);
 }

@@ -199,6 +199,8 @@ static void take_waiting(int fd, size_t at, struct look_rank *rank, const struct
                    < 0
             || read_at(fd, version, &after, sizeof after) < 0)
             return;
+    if (before != after || before % 2)
+        return; /* half of some words would name something else */
     page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
     rank->waiting_since_ns = since;
 }

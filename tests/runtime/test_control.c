@@ -2,6 +2,7 @@
 /* test_control.c - a rank, its page, and what somebody else did to it. */
 #include "tests/harness.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,43 @@ static void a_scribbled_version_costs_a_line_and_hangs_nobody(void **state)
     alarm(0);
 }
 
+/* ---- Several threads ---------------------------------------------------------- */
+
+static void *waits(void *arg)
+{
+    struct control_rank *page = arg;
+    struct control control = { .own = page };
+
+    for (int i = 0; i < 20000; i++)
+        control_waiting(&control, "%090d", i);
+    return NULL;
+}
+
+static void threads_that_wait_at_once_write_one_after_the_other(void **state)
+{
+    static struct control_rank page;
+    pthread_t threads[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, waits, &page), 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(page.waiting_version % 2, 0);
+    assert_string_equal(page.waiting_for + 85, "19999");
+}
+
+static void words_that_were_left_half_written_are_written_over(void **state)
+{
+    static struct control_rank page = { .waiting_version = 7 };
+    struct control control = { .own = &page };
+
+    (void)state;
+    control_waiting(&control, "key %d", 7);
+    assert_string_equal(page.waiting_for, "key 7");
+    assert_int_equal(page.waiting_version % 2, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +208,8 @@ int main(void)
         cmocka_unit_test(a_program_that_makes_another_of_itself_leaves_it_an_empty_page),
         cmocka_unit_test(what_is_no_eventfd_is_not_written),
         cmocka_unit_test(a_scribbled_version_costs_a_line_and_hangs_nobody),
+        cmocka_unit_test(threads_that_wait_at_once_write_one_after_the_other),
+        cmocka_unit_test(words_that_were_left_half_written_are_written_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
