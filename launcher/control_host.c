@@ -20,6 +20,7 @@
 
 #include "launcher/worker.h"
 #include "runtime/clock.h"
+#include "runtime/file_size.h"
 #include "runtime/log.h"
 
 static void fill_head(struct control_host *control, const struct plan *plan, int size,
@@ -48,20 +49,23 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
 }
 
 /* Sealed: a worker that made it smaller would kill ctrun by SIGBUS. */
-static int make_memory(struct control_host *control)
+static ct_status make_memory(struct control_host *control)
 {
-    control->memory = memfd_create(CONTROL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ct_status status =
+        memory_file(CONTROL_NAME, MFD_ALLOW_SEALING, control->bytes, &control->memory);
+
+    if (status != CT_OK)
+        return status;
     control->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (control->memory < 0 || control->event < 0
-        || ftruncate(control->memory, (off_t)control->bytes) < 0
+    if (control->event < 0
         || fcntl(control->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return -1;
+        return ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
     control->head =
         mmap(NULL, control->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, control->memory, 0);
     if (control->head != MAP_FAILED)
-        return 0;
+        return CT_OK;
     control->head = NULL;
-    return -1;
+    return ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
 }
 
 int control_host_open(struct control_host *control, const struct plan *plan, int size,
@@ -69,9 +73,9 @@ int control_host_open(struct control_host *control, const struct plan *plan, int
 {
     control_host_close(control);
     control->bytes = control_bytes(size, plan->world);
-    if (make_memory(control) < 0) {
+    if (make_memory(control) != CT_OK) {
         log_line(LOG_WARN, "no control page for the workers: %s; a death will be noticed later",
-                 strerror(errno));
+                 ct_last_error());
         control_host_close(control);
         return -1;
     }

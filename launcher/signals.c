@@ -25,6 +25,7 @@ void signals_block(const struct options *options)
     sigset_t set = signals_watched(options);
 
     sigaddset(&set, SIGPIPE); /* a reader that left is an error code, not a death */
+    sigaddset(&set, SIGXFSZ); /* and so is a file that may not grow (ulimit -f) */
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGCHLD, SIG_DFL); /* ignored, it would take exit codes from us */
 }

@@ -11,17 +11,20 @@
 #include <unistd.h>
 
 #include "launcher/worker.h"
+#include "runtime/file_size.h"
 #include "runtime/log.h"
 
 /* ---- Life ------------------------------------------------------------------ */
 
 /* Sealed: a worker that made it smaller would kill ctrun by SIGBUS. */
-static int make_memory(struct trace_host *trace)
+static ct_status make_memory(struct trace_host *trace)
 {
-    trace->memory = memfd_create(TRACE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (trace->memory < 0 || ftruncate(trace->memory, (off_t)trace->bytes) < 0
-        || fcntl(trace->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return -1;
+    ct_status status = memory_file(TRACE_NAME, MFD_ALLOW_SEALING, trace->bytes, &trace->memory);
+
+    if (status != CT_OK)
+        return status;
+    if (fcntl(trace->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
     trace->base = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, trace->memory, 0);
     trace->shared = mmap(NULL, sizeof *trace->shared, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -29,7 +32,9 @@ static int make_memory(struct trace_host *trace)
         trace->base = NULL;
     if (trace->shared == MAP_FAILED)
         trace->shared = NULL;
-    return trace->base && trace->shared ? 0 : -1;
+    return trace->base && trace->shared
+               ? CT_OK
+               : ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
 }
 
 static void fill(struct trace_host *trace)
@@ -55,11 +60,11 @@ int trace_host_open(struct trace_host *trace, const struct options *options, int
     trace->rings = size + 1;
     trace->events = trace_events_for(options->trace_size, trace->rings);
     trace->bytes = trace_bytes(trace->rings, trace->events);
-    if (make_memory(trace) == 0) {
+    if (make_memory(trace) == CT_OK) {
         fill(trace);
         return 0;
     }
-    log_line(LOG_ERROR, "--trace=%s: no memory for it: %s", trace->path, strerror(errno));
+    log_line(LOG_ERROR, "--trace=%s, --trace-size: %s", trace->path, ct_last_error());
     return -1;
 }
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/file_size.h"
 #include "runtime/signal_name.h"
 
 /* ---- ctrun's ------------------------------------------------------------- */
@@ -130,16 +131,16 @@ int control_take(struct control *control)
 static ct_status make_own(struct control *control, int rank)
 {
     const size_t bytes = control_bytes(1, 0);
-    const int fd = memfd_create(CONTROL_NAME, MFD_CLOEXEC);
-    struct control_head *head = MAP_FAILED;
+    struct control_head *head;
+    int fd;
 
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
-        head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory_file(CONTROL_NAME, 0, bytes, &fd) != CT_OK)
+        return ct_fail_in(CT_ERR_SYSTEM, "the control page: ");
+    head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (head == MAP_FAILED) {
         const int cause = errno;
 
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return ct_fail(CT_ERR_SYSTEM, "no memory for the control page: %s", strerror(cause));
     }
     head->version = CONTROL_VERSION;

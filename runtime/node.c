@@ -22,6 +22,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/descriptors.h"
+#include "runtime/file_size.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
 #include "runtime/store/store.h"
@@ -84,16 +85,17 @@ static int map_memory(struct node *node, int fd)
 static int make_memory(struct node *node)
 {
     const size_t bytes = node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
-    const int fd = memfd_create("ct", MFD_CLOEXEC);
+    int fd;
 
-    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || map_memory(node, fd) < 0) {
-        log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",
-                 strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return -1;
+    if (memory_file("ct", 0, bytes, &fd) == CT_OK) {
+        if (map_memory(node, fd) == 0)
+            return fd;
+        ct_fail(CT_ERR_SYSTEM, "%zu bytes: %s", bytes, strerror(errno));
+        close(fd);
     }
-    return fd;
+    log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",
+             ct_last_error());
+    return -1;
 }
 
 struct ring *node_ring(const struct node *node, int from, int to)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/file_size.h"
+
 static const char head[] = "{\"traceEvents\":[", tail[] = "\n],\"displayTimeUnit\":\"ns\"}\n";
 
 static ct_status open_it(struct trace_file *file, const char *path, _Atomic int64_t *body,
@@ -68,7 +70,7 @@ ct_status trace_file_settle(struct trace_file *file)
 {
     const int64_t body = atomic_load(file->body);
     const size_t used = file->pending.used;
-    int cause;
+    ct_status status;
 
     if (used == 0 || file->fd < 0) {
         file->pending.used = 0;
@@ -76,16 +78,19 @@ ct_status trace_file_settle(struct trace_file *file)
     }
     text_add(&file->pending, tail, sizeof tail - 1);
     file->pending.used = 0;
-    if (write_at(file->fd, file->pending.data, used + sizeof tail - 1, body) == 0) {
+    status = file_may_have((uint64_t)body + used + sizeof tail - 1);
+    if (status == CT_OK
+        && write_at(file->fd, file->pending.data, used + sizeof tail - 1, body) == 0) {
         atomic_store(file->body, body + (int64_t)used);
         return CT_OK;
     }
+    status = status == CT_OK ? ct_fail(CT_ERR_SYSTEM, "trace %s: %s", file->path, strerror(errno))
+                             : ct_fail_in(status, "trace %s: ", file->path);
     /* What is there stays whole: the old end, where it was. */
-    cause = errno;
     if (ftruncate(file->fd, body) == 0 && body > 0)
         write_at(file->fd, tail, sizeof tail - 1, body);
     trace_file_close(file);
-    return ct_fail(CT_ERR_SYSTEM, "trace %s: %s", file->path, strerror(cause));
+    return status;
 }
 
 void trace_file_close(struct trace_file *file)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/file_size.h"
 #include "runtime/store/file.h"
 #include "runtime/store/local.h"
 
@@ -161,6 +162,8 @@ static ct_status write_record(struct file_store *f, const char *head, struct byt
     if (key.size > MOST_BYTES || value.size > MOST_BYTES)
         return ct_fail(CT_ERR_INVALID, "file store %s: a value of %zu bytes is too large", f->path,
                        value.size);
+    if (file_may_have((uint64_t)f->at + bytes) != CT_OK)
+        return ct_fail_in(CT_ERR_SYSTEM, "file store %s: ", f->path);
     record = malloc(bytes);
     if (!record)
         return ct_fail(CT_ERR_NOMEM, "no memory to write %s", f->path);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_size.c - see file_size.h. */
+#include "runtime/file_size.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+ct_status file_may_have(uint64_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY
+        || bytes <= limit.rlim_cur)
+        return CT_OK;
+    errno = EFBIG;
+    return ct_fail(CT_ERR_SYSTEM,
+                   "%llu bytes are more than a file of this process may have, and memory to share "
+                   "is one (ulimit -f is %llu KiB)",
+                   (unsigned long long)bytes, (unsigned long long)limit.rlim_cur / 1024);
+}
+
+ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd)
+{
+    ct_status status = file_may_have(bytes);
+    int cause;
+
+    *fd = -1;
+    if (status != CT_OK)
+        return status;
+    *fd = memfd_create(name, MFD_CLOEXEC | flags);
+    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0)
+        return CT_OK;
+    cause = errno;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return ct_fail(CT_ERR_SYSTEM, "%llu bytes of memory to share: %s", (unsigned long long)bytes,
+                   strerror(cause));
+}

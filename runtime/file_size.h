@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_size.h - files, and memory to share, that the limit of file sizes allows.
+ *
+ * Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ before it says EFBIG, and by default that ends
+ * the process without a word.  A library may not change what signals do, so it asks first. */
+#ifndef RUNTIME_FILE_SIZE_H
+#define RUNTIME_FILE_SIZE_H
+
+#include <stdint.h>
+
+#include "runtime/error.h"
+
+/* CT_OK, or a sentence that names the limit; errno is then EFBIG. */
+ct_status file_may_have(uint64_t bytes);
+
+/* A memfd with MFD_CLOEXEC and `flags`, of so many bytes. */
+ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd);
+
+#endif
