@@ -189,6 +189,9 @@ void job_finish(struct job *job)
     if (job->code == 0 && job->lost > 0)
         log_line(LOG_WARN, "the job succeeded without %d of its %d workers here, which failed",
                  job->lost, job->size);
+    else if (job->code == 0 && *job->elsewhere)
+        log_line(LOG_WARN, "%s; the others went on, and the job succeeded without it",
+                 job->elsewhere);
     else
         say_what_failed(job, 0);
     event_base_loopbreak(job->base);

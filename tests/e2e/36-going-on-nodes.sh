@@ -35,6 +35,11 @@ pair "--on-failure=continue:1 --max-restarts=1" \
     'kill -KILL $PPID; sleep 50'
 expect "and there is no restart without it" is "$code $out" "1 a0"
 
+pair --on-failure=continue:1 "$seen echo done" "test \$LOCAL_RANK = 1 && exit 5; $seen echo done"
+expect "a worker that is lost on one node is forgiven on both" is "$code $out $(cat out1)" "0 done done"
+expect "the other node says that its own went on" matches "$err" 'node 1: rank 2 \(pid [0-9]+\) exited with code 5; the others went on, and the job succeeded without it'
+expect "and not that they were stopped" lacks "$err" stopped
+
 # member NAME LAST-OF-ADDRESS OPTIONS... -- PROGRAM, in the background: $! is its ctrun
 member() {
     local name=$1 address=127.0.0.$2
