@@ -159,6 +159,7 @@ static void tell_loss(struct job *job)
     char cause[64];
 
     job->lost++;
+    job->failed->lost = 1;
     report_cause(job->failed, cause, sizeof cause);
     log_line(LOG_WARN, "rank %d (pid %d) %s; the others go on (--on-failure=%s)", job->failed->rank,
              (int)job->failed->pid, cause, job->options->settings[OPTION_ON_FAILURE].text);

@@ -32,6 +32,17 @@ static void blame(struct job *job, struct worker *worker)
     worker->first_failed = 1;
 }
 
+/* The first that failed.  Who left at the step at which all stop did as it was asked to: it is
+ * less to blame than a failure, and more than a loss that is forgiven. */
+static int is_to_blame(const struct job *job, int left)
+{
+    if (!job->culprit)
+        return 1;
+    if (left)
+        return job->culprit->lost;
+    return !job->options->on_failure.go_on && job_stopped_at(job, job->culprit);
+}
+
 static void worker_ended(struct job *job, struct worker *worker)
 {
     const struct failed_round round = job_failed_round(job, job->culprit);
@@ -43,7 +54,7 @@ static void worker_ended(struct job *job, struct worker *worker)
         const int left = job_stopped_at(job, worker) > 0;
 
         job->failed = worker;
-        if (!job->culprit || (job_stopped_at(job, job->culprit) && !left))
+        if (is_to_blame(job, left))
             blame(job, worker);
         job_event(job, left                             ? WORKER_LEFT
                        : job->options->on_failure.go_on ? WORKER_LOST

@@ -120,6 +120,8 @@ int job_code_of_stopped(const struct job *job)
     int code = 0;
 
     for (int i = 0; i < job->size; i++) {
+        if (job->workers[i].lost) /* before that: the others went on without it */
+            continue;
         if (!job_stopped_at(job, &job->workers[i]))
             return -1;
         if (code == 0)

@@ -236,6 +236,7 @@ void rounds_failed(struct host *h, int from, const struct failure *failure)
 {
     if (h->phase != IN_A_ROUND)
         return;
+    h->code = 0; /* what was lost until now is forgiven */
     note_failure(h, from, failure);
     stop_the_round(h, from, failure);
 }
@@ -276,6 +277,8 @@ static void take_code_of_workers(struct host *h)
     int code = 0;
 
     for (int i = 0; i < h->count; i++) {
+        if (h->members[i].lost == h->members[i].workers) /* the others went on without them */
+            continue;
         if (h->members[i].gave < 0)
             return;
         if (code == 0)

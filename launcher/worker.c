@@ -100,7 +100,7 @@ int worker_start(struct worker *worker, const struct program *program, const str
         args.memory = placement->place[worker->local_rank].memory;
     }
     worker->pid = 0;
-    worker->asked = worker->first_failed = worker->expired = 0;
+    worker->asked = worker->first_failed = worker->lost = worker->expired = 0;
     errno = ENOMEM;
     if (argv && envp && (status = open_streams(worker, output, &args)) == 0)
         worker->pid = spawn(&args, &execed);

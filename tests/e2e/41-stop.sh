@@ -86,6 +86,23 @@ out=$(stopped)
 expect "on another group its members agree" one_step 4
 expect "with the code" is "$code" 75
 
+# A rank that was lost before that, and could be, has no say.
+fresh
+"$CTRUN" --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses >out 2>err </dev/null &
+ctrun=$!
+within 20 grep -q "the others go on" err
+kill -TERM $ctrun
+wait $ctrun
+code=$? out=$(stopped) err=$(cat err)
+expect "those who are left stop at one step" one_step 2
+expect "and their code is ctrun's" is "$code" 75
+fresh
+run --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses alone
+out=$(stopped)
+expect "so they do when one of them is told alone" one_step 2
+expect "with their code" is "$code" 75
+expect "which is said" matches "$err" 'the ranks stopped at step [0-9]+ and chose exit code 75'
+
 # The program's own handler: then ctrun's word counts, which comes first.
 fresh
 "$CTRUN" --nproc-per-node=2 "$stops" world 0 own >out 2>err </dev/null &
@@ -176,6 +193,20 @@ for who in a b; do
     expect "c10d: two nodes stop at one step when $who is told" one_step 4
     expect "with one code" is "$codes" "75 75"
 done
+
+fresh
+new_job
+meet="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --nproc-per-node=2 --on-failure=continue"
+agent a --node-rank=0 "$stops" world 75 loses
+agent b --node-rank=1 "$stops" world 75 loses
+within 20 grep -q "the others go on" a.err
+kill -TERM "${pid[b]}"
+ended a
+codes=$code
+ended b
+out=$(stopped) err=$(cat a.err b.err)
+expect "two nodes: without one that was lost before they stop at one step" one_step 3
+expect "with their code" is "$codes $code" "75 75"
 
 fresh
 new_job

@@ -7,7 +7,8 @@
  * told to stop; the signals that came meanwhile are the ANSWER; "never": does not stop when it is
  * asked to; "bad": rank 1 has a bad CT_DEADLINE in step 5, and goes on; "again": makes the world
  * twice, and of the first one each rank made another number of steps; "once": what the second start
- * does not do. */
+ * does not do; "loses": rank 1 is killed in step 20, and with one more word
+ * rank 2 sends itself SIGTERM in step 40. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,10 @@ int main(int argc, char **argv)
         usleep((unsigned int)rand_r(&seed) % 2000);
         if (step == 20 && ct_rank(CT_WORLD) == 1
             && (!strcmp(word, "alone") || !strcmp(word, "once") || !strcmp(word, "slow")))
+            raise(SIGTERM);
+        if (step == 20 && !strcmp(word, "loses") && ct_rank(CT_WORLD) == 1)
+            raise(SIGKILL);
+        if (step == 40 && !strcmp(word, "loses") && argc > 4 && ct_rank(CT_WORLD) == 2)
             raise(SIGTERM);
         if (step == 5 && !strcmp(word, "bad") && ct_rank(CT_WORLD) == 1) {
             setenv("CT_DEADLINE", "soon", 1);
