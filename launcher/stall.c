@@ -2,8 +2,10 @@
 /* stall.c - a look at the control page, twice within the time.
  *
  * Most looks end with the page: nobody waits for that long.  Only else /proc is read and a
- * verdict made; no other program is asked, since what hangs the workers may hang it too.  The
- * same verdict is said again when it has lasted ten times as long: a server that waits for
+ * verdict made.  Of a program without libct the page knows nothing, but a process that was
+ * stopped at each look for that long is told; whether one that sleeps or computes stands, nobody
+ * can see from outside.  No other program is asked, since what hangs the workers may hang it too.
+ * The same verdict is said again when it has lasted ten times as long: a server that waits for
  * requests has said so after a few lines. */
 #include "launcher/stall.h"
 
@@ -41,6 +43,26 @@ static int somebody_waits(const struct look_job *job, uint64_t limit_ns)
     return 0;
 }
 
+/* Of those who do not speak by the page. */
+static int somebody_is_stopped(const struct look_job *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].state == CONTROL_STARTED && job->rank[i].worker > 0
+            && process_look(job->rank[i].worker).state == 'T')
+            return 1;
+    return 0;
+}
+
+/* For how long somebody has been, as far as we have seen. */
+static uint64_t stopped_for(struct stall *stall, const struct look_job *job)
+{
+    if (!somebody_is_stopped(job))
+        stall->stopped_ns = 0;
+    else if (stall->stopped_ns == 0)
+        stall->stopped_ns = job->now_ns;
+    return stall->stopped_ns ? words_age(job, stall->stopped_ns) : 0;
+}
+
 /* Is it worth saying?  Then it is noted as said. */
 static int is_news(struct stall *stall, const struct verdict *verdict)
 {
@@ -65,16 +87,21 @@ static void look(evutil_socket_t fd, short what, void *arg)
     const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
     struct look_job job;
     struct verdict verdict;
+    uint64_t stopped_ns;
 
     (void)fd;
     (void)what;
     look_again(stall);
     if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
         return;
-    if (somebody_waits(&job, limit_ns)) {
+    stopped_ns = stopped_for(stall, &job);
+    if (somebody_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
         process_look_at(&job);
         module_places(&job);
         verdict_make(&verdict, &job, limit_ns); /* without memory it may say less */
+        for (int i = 0; i < verdict.count; i++)
+            if (verdict.sentence[i].kind == VERDICT_PROCESS)
+                verdict.sentence[i].waited_ns = stopped_ns;
         if (is_news(stall, &verdict))
             stall->found(stall->arg, &verdict);
         verdict_free(&verdict);
@@ -92,7 +119,7 @@ void stall_setup(struct stall *stall, struct event_base *base, int seconds,
 
 void stall_begin(struct stall *stall)
 {
-    stall->said = stall->again_ns = 0;
+    stall->said = stall->again_ns = stall->stopped_ns = 0;
     if (stall->seconds > 0)
         look_again(stall);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stall.h - --stall: says who waits for whom when no call of a waiting rank has moved for that
- * long.  A job that does not hang costs two looks in that time, at memory that is ours. */
+ * long, and which process was stopped all the time.  A job that does not hang costs two looks in
+ * that time, at memory that is ours and at the state of processes that do not use libct. */
 #ifndef LAUNCHER_STALL_H
 #define LAUNCHER_STALL_H
 
@@ -14,9 +15,10 @@ struct verdict;
 struct stall {
     struct event look;
     const struct control_host *control;
-    int seconds;       /* 0: nobody looks */
-    uint64_t said;     /* the keys of what was said last; 0: nothing in this round */
-    uint64_t again_ns; /* that it must have waited to be said once more */
+    int seconds;         /* 0: nobody looks */
+    uint64_t said;       /* the keys of what was said last; 0: nothing in this round */
+    uint64_t again_ns;   /* that it must have waited to be said once more */
+    uint64_t stopped_ns; /* since when a process is stopped that says nothing; 0: none is */
     void (*found)(void *arg, const struct verdict *verdict);
     void *arg;
 };

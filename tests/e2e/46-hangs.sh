@@ -96,6 +96,12 @@ expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_re
 expect "as an event" grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
 no_job
 
+job --stall=1s sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
+expect "--stall tells of a stopped process of any program" within 30 in_err '^ctrun: rank 2 is stopped before its first call: kill -CONT lets it go on \(pid [0-9]+, T\)$'
+sleep 3
+expect "once, and of none that sleeps" is "$(grep -c '^ctrun: ' job.err)" 1
+no_job
+
 # ---- Usage.
 for words in "" "nothing" "status --nope" "status a b" "stack" "stack x" "status --after=x" "status 999999999" "ps x"; do
     out=$("$ctctl" $words 2>&1)
