@@ -171,7 +171,7 @@ static void tell_signal(struct job *job)
     job->nodes->ops->signalled(job->nodes, job->signal);
 }
 
-static void forward_and_stop(struct job *job)
+static void say_signal(const struct job *job)
 {
     char name[32];
 
@@ -181,9 +181,24 @@ static void forward_and_stop(struct job *job)
              "more: in 2 s)",
              job->signal, name, job->running, job->running == 1 ? "worker" : "workers",
              job->options->shutdown_timeout);
+}
+
+/* Nobody sent us one: the workers did not stop when they were asked to. */
+static void say_deadline(const struct job *job)
+{
+    log_line(LOG_WARN,
+             "--deadline was reached %d s ago and %d %s not stopped: SIGTERM; SIGKILL in %d s",
+             job->options->shutdown_timeout, job->running,
+             job->running == 1 ? "worker has" : "workers have", job->options->shutdown_timeout);
+}
+
+static void forward_and_stop(struct job *job)
+{
+    (job->by_deadline ? say_deadline : say_signal)(job);
     job->culprit = NULL;
     job_ask_stop(job, "", 1);
-    events_stopping(&job->events, job->signal, "ctrun was told to stop");
+    events_stopping(&job->events, job->signal,
+                    job->by_deadline ? "--deadline was reached" : "ctrun was told to stop");
     trace_host_stopping(&job->trace, job->signal);
     job_signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);

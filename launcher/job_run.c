@@ -85,7 +85,9 @@ static void pass_on(struct job *job)
 
     if (job->code != 0)
         log_last_error(fault, sizeof fault);
-    if (job->code != 0 && job->signal)
+    if (job->code != 0 && job->by_deadline)
+        snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
+    else if (job->code != 0 && job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
     if (job->blamed)
         report_upward(&round);

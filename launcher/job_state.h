@@ -84,6 +84,7 @@ struct job {
     int for_good;              /* no restart any more */
     int64_t stop_by;           /* seconds since the epoch; 0: no deadline */
     int after_deadline;        /* they were asked for it */
+    int by_deadline;           /* and stopped for it: `signal` is our own */
 };
 
 /* job.c */

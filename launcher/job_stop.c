@@ -162,6 +162,7 @@ static void deadline_reached(evutil_socket_t fd, short what, void *arg)
             wait_until(job, job->stop_by + job->options->shutdown_timeout);
     } else if (job->state != STOPPING) {
         job->signal = SIGTERM;
+        job->by_deadline = 1;
         job_event(job, SIGNALLED);
     }
 }

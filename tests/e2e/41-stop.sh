@@ -73,6 +73,8 @@ expect "which is said" has "$err" "--deadline is reached: the ranks are asked to
 fresh
 run --nproc-per-node=2 --deadline=1 --shutdown-timeout=1 "$stops" world 75 never
 expect "who does not stop is stopped after the grace" is "$code" 143
+expect "as the deadline says" has "$err" "--deadline was reached 1 s ago and 2 workers have not stopped: SIGTERM; SIGKILL in 1 s"
+expect "and not by a signal that nobody sent" lacks "$err" "Received"
 
 fresh
 SLURM_JOB_END_TIME=$(($(date +%s) + 62)) run --nproc-per-node=2 "$stops" world 75
