@@ -4,13 +4,36 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "runtime/file_size.h"
 
 static const char head[] = "{\"traceEvents\":[", tail[] = "\n],\"displayTimeUnit\":\"ns\"}\n";
+
+#define LOOK_MS 10
+#define PATIENCE_MS 1000 /* a job that was killed is written by its guard */
+
+/* Two writers would write over each other.  What has no locks is taken as it is. */
+static ct_status have_alone(const struct trace_file *file)
+{
+    const int64_t until = clock_ms() + PATIENCE_MS;
+    struct stat info;
+
+    if (fstat(file->fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return CT_OK;
+    while (flock(file->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (clock_ms() > until)
+            return ct_fail(CT_ERR_SYSTEM, "trace %s: another job writes to it", file->path);
+        poll(NULL, 0, LOOK_MS);
+    }
+    return CT_OK;
+}
 
 static ct_status open_it(struct trace_file *file, const char *path, _Atomic int64_t *body,
                          int flags)
@@ -19,14 +42,24 @@ static ct_status open_it(struct trace_file *file, const char *path, _Atomic int6
     file->body = body ? body : &file->own_body;
     /* O_NONBLOCK: a FIFO that nobody reads would hold us up for ever. */
     file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
-    return file->fd >= 0 ? CT_OK : ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
+    if (file->fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
+    if (have_alone(file) == CT_OK)
+        return CT_OK;
+    trace_file_close(file);
+    return CT_ERR_SYSTEM;
 }
 
 ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int64_t *body)
 {
-    ct_status status = open_it(file, path, body, O_CREAT | O_TRUNC);
+    ct_status status = open_it(file, path, body, O_CREAT);
 
     if (status == CT_OK) {
+        if (ftruncate(file->fd, 0) < 0 && errno != EINVAL) { /* EINVAL: no regular file */
+            status = ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
+            trace_file_close(file);
+            return status;
+        }
         atomic_store(file->body, 0);
         text_add(&file->pending, head, sizeof head - 1);
         status = trace_file_settle(file);

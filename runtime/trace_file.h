@@ -20,7 +20,8 @@ struct trace_file {
     struct text pending;
 };
 
-/* A new file.  body: where to keep how far it is; NULL: here. */
+/* A new file, which nobody else may write to meanwhile.  body: where to keep how far it is; NULL:
+ * here. */
 ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int64_t *body);
 /* Goes on with the one that another process had begun. */
 ct_status trace_file_resume(struct trace_file *file, const char *path, _Atomic int64_t *body);

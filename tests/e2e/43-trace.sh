@@ -115,6 +115,18 @@ for number in TERM KILL; do
     expect "the last call is open" see 'any(e["ph"] == "B" for e in named("all_reduce"))'
 done
 
+# One file is one job's.
+"$CTRUN" --trace=run.json --nproc-per-node=2 sh -c 'touch up; until test -e go; do sleep 0.02; done' 2>.first &
+first=$!
+within 20 test -e up
+run --trace=run.json --nproc-per-node=2 touch ran
+expect "a file that another job writes to" is "$code $err" "1 ctrun: --trace: trace run.json: another job writes to it"
+expect "is no file for this one" [ ! -e ran ]
+touch go
+wait $first
+expect "the other one has all of it" is "$(lines 'exited with code 0')" 2
+expect "and it is whole" whole
+
 # A wrapper that closes descriptors; a program without libct; a file that can't be.
 run --trace=run.json --nproc-per-node=2 bash -c 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -gt 2 ] && eval "exec $fd>&-"; done; exec '"$bin/ring"
 expect "who has no ring goes without" is "$code $(lines '"name":"init"')" "0 0"
