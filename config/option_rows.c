@@ -116,11 +116,11 @@ static const struct option_row rows[OPTIONS] = {
         "say who waits for whom when a rank has waited so long (10s, 5m; 0: never); see ctctl", NULL, 0 },
     [OPTION_EVENTS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
-        parse_text, FIELD(events),
+        parse_file_name, FIELD(events),
         "append what happens, one JSON object a line", NULL, 0 },
     [OPTION_TRACE] = {
         "trace", NULL, 0, "FILE", NULL, NULL, { "CT_TRACE" }, 0,
-        parse_text, FIELD(trace),
+        parse_file_name, FIELD(trace),
         "write a timeline of all ranks, calls, waits and messages; ui.perfetto.dev opens it", NULL, 0 },
     [OPTION_TRACE_SIZE] = {
         "trace-size", NULL, 0, "SIZE", NULL, "64M", { "CT_TRACE_SIZE" }, 0,

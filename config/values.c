@@ -83,6 +83,11 @@ int parse_text(const char *text, void *field, struct why *why)
     return 0;
 }
 
+int parse_file_name(const char *text, void *field, struct why *why)
+{
+    return *text ? parse_text(text, field, why) : value_wrong(why, "give the name of a file");
+}
+
 int parse_seconds(const char *text, void *field, struct why *why)
 {
     int value;

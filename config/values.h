@@ -34,9 +34,10 @@ struct signals {
     char unknown[32];
 };
 
-value_parser parse_switch;  /* int: 0 is off, any other integer on */
-value_parser parse_text;    /* const char *: the text itself */
-value_parser parse_seconds; /* int >= 0 */
+value_parser parse_switch;    /* int: 0 is off, any other integer on */
+value_parser parse_text;      /* const char *: the text itself */
+value_parser parse_file_name; /* const char *: not "" */
+value_parser parse_seconds;   /* int >= 0 */
 value_parser parse_node_rank;
 value_parser parse_port; /* int, 0 to 65535; 0 is "any free one" */
 value_parser parse_nproc;

@@ -126,6 +126,10 @@ touch go
 wait $first
 expect "the other one has all of it" is "$(lines 'exited with code 0')" 2
 expect "and it is whole" whole
+run --trace= touch ran
+expect "an empty name is none" is "$code $err" "2 ctrun: --trace: give the name of a file (ctrun --help lists the options)"
+run --events= touch ran
+expect "for --events too" has "$code $err" "2 ctrun: --events: give the name of a file"
 
 # A wrapper that closes descriptors; a program without libct; a file that can't be.
 run --trace=run.json --nproc-per-node=2 bash -c 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -gt 2 ] && eval "exec $fd>&-"; done; exec '"$bin/ring"
