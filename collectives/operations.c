@@ -18,6 +18,9 @@ static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_ALL_TO_ALL_V] = all_to_all_algorithms,
     [OPERATION_BARRIER] = barrier_algorithms,
     [OPERATION_MONITORED_BARRIER] = monitored_barrier_algorithms,
+    [OPERATION_NEW_GROUP] = all_gather_algorithms,
+    [OPERATION_SPLIT_GROUP] = all_gather_algorithms,
+    [OPERATION_SHOULD_STOP] = all_reduce_algorithms,
 };
 
 const struct algorithm *const *operation_algorithms(int operation)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agree.h"
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
@@ -61,14 +63,14 @@ ct_status group_options_check(const ct_group_options *options)
 }
 
 /* All of the parent compare their lists. */
-static ct_status same_list(ct_group *parent, uint64_t id)
+static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
 {
     uint64_t *ids = calloc((size_t)parent->size, sizeof *ids);
     ct_status status;
 
     if (!ids)
         return ct_fail(CT_ERR_NOMEM, "no memory to compare the lists of %d ranks", parent->size);
-    status = ct_all_gather(parent, &id, ids, 1, CT_U64, NULL);
+    status = agree_gather(parent, OPERATION_NEW_GROUP, &id, ids, 1, CT_U64, caller);
     for (int i = 0; i < parent->size && status == CT_OK; i++)
         if (ids[i] != id)
             status = ct_fail(CT_ERR_MISMATCH,
@@ -122,8 +124,8 @@ static ct_status create(ct_group *parent, const int *list, int count,
     return status;
 }
 
-ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
-                            ct_group **group)
+static ct_status make(const int *ranks, int count, const ct_group_options *options,
+                      ct_group **group, const void *caller)
 {
     const ct_group_options defaults = CT_GROUP_OPTIONS_INIT;
     ct_group *parent;
@@ -147,14 +149,20 @@ ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options 
         status = next_of_list(parent, hash_ranks(mix(parent->id, 1), ranks, count), &id);
     } else {
         id = hash_ranks(mix(parent->id, 2 + parent->born++), ranks, count);
-        status = same_list(parent, id);
+        status = same_list(parent, id, caller);
     }
     return status == CT_OK ? create(parent, ranks, count, options, id >> 1, group) : status;
 }
 
+ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
+                            ct_group **group)
+{
+    return make(ranks, count, options, group, __builtin_return_address(0));
+}
+
 ct_status ct_new_group(const int *ranks, int count, ct_group **group)
 {
-    return ct_new_group_with(ranks, count, NULL, group);
+    return make(ranks, count, NULL, group, __builtin_return_address(0));
 }
 
 /* ---- Split --------------------------------------------------------------- */
@@ -186,14 +194,14 @@ static int of_color(struct choice *all, int size, int color, int *list)
 }
 
 static ct_status split(ct_group *parent, int color, int key, struct choice *all, int *list,
-                       ct_group **group)
+                       ct_group **group, const void *caller)
 {
     const ct_group_options options = CT_GROUP_OPTIONS_INIT;
     const struct choice mine = { color < 0 ? -1 : color, key, parent->rank };
     struct group_plan nobody = { .size = 0, .name = "of no color", .limit = { 1, "" } };
     const uint64_t birth = 2 + parent->born++;
-    const ct_status status =
-        ct_all_gather(parent, &mine, all, sizeof mine / sizeof(int32_t), CT_I32, NULL);
+    const ct_status status = agree_gather(parent, OPERATION_SPLIT_GROUP, &mine, all,
+                                          sizeof mine / sizeof(int32_t), CT_I32, caller);
     int count;
 
     if (status != CT_OK)
@@ -205,7 +213,8 @@ static ct_status split(ct_group *parent, int color, int key, struct choice *all,
                   hash_ranks(mix(parent->id, birth), list, count) >> 1, group);
 }
 
-ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group)
+static ct_status split_from(ct_group *parent, int color, int key, ct_group **group,
+                            const void *caller)
 {
     struct choice *all;
     ct_group *p;
@@ -221,11 +230,16 @@ ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group)
         return status;
     all = calloc((size_t)p->size, sizeof *all);
     list = calloc((size_t)p->size, sizeof *list);
-    status = all && list ? split(p, color, key, all, list, group)
+    status = all && list ? split(p, color, key, all, list, group, caller)
                          : ct_fail(CT_ERR_NOMEM, "no memory to split %d ranks", p->size);
     free(all);
     free(list);
     return status;
+}
+
+ct_status ct_split_group(ct_group *parent, int color, int key, ct_group **group)
+{
+    return split_from(parent, color, key, group, __builtin_return_address(0));
 }
 
 ct_status ct_new_subgroups(int size, ct_group **group)
@@ -239,5 +253,5 @@ ct_status ct_new_subgroups(int size, ct_group **group)
         return ct_fail(CT_ERR_INVALID,
                        "ct_new_subgroups: a world of %d ranks can't be cut into groups of %d",
                        world->size, size);
-    return ct_split_group(world, world->rank / size, world->rank, group);
+    return split_from(world, world->rank / size, world->rank, group, __builtin_return_address(0));
 }

@@ -31,7 +31,7 @@ static void append(char *text, size_t size, const char *format, ...)
 void signature_describe(const struct signature *s, char *text, size_t size)
 {
     snprintf(text, size, "%s #%llu", operation_name(s->operation), (unsigned long long)s->seq);
-    if (operation_is_barrier(s->operation))
+    if (operation_is_barrier(s->operation) || operation_is_agreement(s->operation))
         return;
     append(text, size, " (%llu %s", (unsigned long long)s->count, dtype_name((ct_dtype)s->dtype));
     if (s->op >= 0)

@@ -10,25 +10,29 @@
 #include <stdint.h>
 #include <string.h>
 
-/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm. */
-#define OPERATIONS(X)                       \
-    X(SEND, "send")                         \
-    X(RECV, "recv")                         \
-    X(BROADCAST, "broadcast")               \
-    X(REDUCE, "reduce")                     \
-    X(ALL_REDUCE, "all_reduce")             \
-    X(REDUCE_SCATTER, "reduce_scatter")     \
-    X(REDUCE_SCATTER_V, "reduce_scatter_v") \
-    X(GATHER, "gather")                     \
-    X(GATHER_V, "gather_v")                 \
-    X(ALL_GATHER, "all_gather")             \
-    X(ALL_GATHER_V, "all_gather_v")         \
-    X(SCATTER, "scatter")                   \
-    X(SCATTER_V, "scatter_v")               \
-    X(ALL_TO_ALL, "all_to_all")             \
-    X(ALL_TO_ALL_V, "all_to_all_v")         \
-    X(BARRIER, "barrier")                   \
-    X(MONITORED_BARRIER, "monitored_barrier")
+/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  The last three are
+ * what ranks agree by when they make such a call (agree.h). */
+#define OPERATIONS(X)                         \
+    X(SEND, "send")                           \
+    X(RECV, "recv")                           \
+    X(BROADCAST, "broadcast")                 \
+    X(REDUCE, "reduce")                       \
+    X(ALL_REDUCE, "all_reduce")               \
+    X(REDUCE_SCATTER, "reduce_scatter")       \
+    X(REDUCE_SCATTER_V, "reduce_scatter_v")   \
+    X(GATHER, "gather")                       \
+    X(GATHER_V, "gather_v")                   \
+    X(ALL_GATHER, "all_gather")               \
+    X(ALL_GATHER_V, "all_gather_v")           \
+    X(SCATTER, "scatter")                     \
+    X(SCATTER_V, "scatter_v")                 \
+    X(ALL_TO_ALL, "all_to_all")               \
+    X(ALL_TO_ALL_V, "all_to_all_v")           \
+    X(BARRIER, "barrier")                     \
+    X(MONITORED_BARRIER, "monitored_barrier") \
+    X(NEW_GROUP, "new_group")                 \
+    X(SPLIT_GROUP, "split_group")             \
+    X(SHOULD_STOP, "should_stop")
 
 enum operation {
 #define OPERATION_ENUM(name, text) OPERATION_##name,
@@ -73,6 +77,12 @@ static inline int signature_equal(const struct signature *a, const struct signat
 static inline int operation_is_barrier(int operation)
 {
     return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
+}
+
+/* Its data is the library's own. */
+static inline int operation_is_agreement(int operation)
+{
+    return operation >= OPERATION_NEW_GROUP;
 }
 
 /* All ranks give the counts of all blocks, which must be the same. */

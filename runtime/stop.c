@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config/deadline.h"
+#include "runtime/agree.h"
 #include "runtime/clock.h"
 #include "runtime/default_group.h"
 #include "runtime/group.h"
@@ -128,7 +129,7 @@ static ct_status own_deadline(const struct control *control, int64_t *at)
     return CT_OK;
 }
 
-static int by_members(ct_group *g)
+static int by_members(ct_group *g, const void *caller)
 {
     const struct control *control = &g->mesh->control;
     int32_t wish, all = 0;
@@ -139,7 +140,7 @@ static int by_members(ct_group *g)
     wish = !bad
            && (atomic_load(&sigterm.came) || atomic_load(&control->head->stop_asked)
                || (deadline > 0 && time(NULL) >= deadline));
-    status = ct_all_reduce(g, &wish, &all, 1, CT_I32, CT_MAX, NULL);
+    status = agree_max(g, OPERATION_SHOULD_STOP, wish, &all, caller);
     if (status == CT_OK && bad)
         status = own_deadline(control, &deadline); /* says again what is wrong with it */
     return status == CT_OK ? all != 0 : (int)status;
@@ -154,6 +155,8 @@ int ct_should_stop(ct_group *group)
     if (status != CT_OK)
         return ct_fail_in(status, "ct_should_stop: ");
     listen_for_signal();
-    answer = g == default_group() && g->mesh->whole_job ? by_launcher(g) : by_members(g);
+    answer = g == default_group() && g->mesh->whole_job
+                 ? by_launcher(g)
+                 : by_members(g, __builtin_return_address(0));
     return answer < 0 ? ct_fail_in((ct_status)answer, "ct_should_stop: ") : answer;
 }

@@ -27,7 +27,7 @@
 #include "runtime/wait.h"
 
 #define TRACE_MAGIC 0x31727463u /* "ctr1" */
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2
 #define TRACE_NAME "ct-trace" /* of the memfd */
 #define TRACE_GROUPS 48       /* of a worker, ever; what is beyond has no name */
 #define TRACE_ALGORITHMS 12   /* of an operation */
@@ -88,9 +88,9 @@ struct trace_head {
 };
 
 #define TRACE_HEAD_BYTES ((size_t)4096)
-#define TRACE_RING_BYTES ((size_t)8192)
+#define TRACE_RING_BYTES ((size_t)12288)
 _Static_assert(sizeof(struct trace_event) == 64, "an event is a cache line");
-_Static_assert(sizeof(struct trace_ring) <= TRACE_RING_BYTES, "a ring's head has two pages");
+_Static_assert(sizeof(struct trace_ring) <= TRACE_RING_BYTES, "a ring's head has three pages");
 
 /* How many events each of `rings` may have for all to fit into `bytes`: a power of two. */
 uint64_t trace_events_for(size_t bytes, int rings);

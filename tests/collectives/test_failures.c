@@ -309,9 +309,9 @@ static void one_gives_up(ct_group *world, void *arg)
         EXPECT_OK(ct_set_next_timeout(world, 200));
     status = ct_new_group_with(list, 3, &options, &group);
     if (ct_rank(world) == 1)
-        EXPECT_ERROR(status, CT_ERR_TIMEOUT, "all_gather");
+        EXPECT_ERROR(status, CT_ERR_TIMEOUT, "new_group #2 on group created, rank 1");
     else if (status == CT_OK)
-        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "all_gather|rank 1");
+        EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "new_group #2|rank 1");
     EXPECT(now_ms() - start < QUICKLY_MS);
     all_marked(world, "gave.up");
 }
@@ -320,11 +320,11 @@ static void a_group_that_one_could_not_make_is_broken_for_the_others(void **stat
 {
     (void)state;
     use_link("tcp");
-    setenv("CT_ALL_GATHER", "ring", 1);
-    setenv("CT_FAULT", "rank:0,op:all_gather,phase:1,delay:4s", 1);
+    setenv("CT_NEW_GROUP", "ring", 1);
+    setenv("CT_FAULT", "rank:0,op:new_group,phase:1,delay:4s", 1);
     run_ranks(3, one_gives_up, NULL);
     unsetenv("CT_FAULT");
-    unsetenv("CT_ALL_GATHER");
+    unsetenv("CT_NEW_GROUP");
     use_link(NULL);
 }
 
