@@ -116,6 +116,8 @@ enum {
     NODE_CLOCK               /* to it: "question"; from it: "question nanoseconds" */
 };
 
+#define WORLD_MOST \
+    (1 << 22)          /* workers of a job: what others tell is added up and counted through */
 #define NODE_TEXT 1024 /* of one of them */
 
 /* What came as text, without what a terminal would obey. */

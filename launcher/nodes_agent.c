@@ -99,8 +99,8 @@ static void lose_host(struct agent *a, const char *why)
 /* It came over a network: no rank of ours lies outside of the world. */
 static int can_be(const struct plan *plan, int size)
 {
-    return plan->world >= size && plan->base >= 0 && plan->base <= plan->world - size
-           && plan->role_world >= size && plan->role_base >= 0
+    return plan->world >= size && plan->world <= WORLD_MOST && plan->base >= 0
+           && plan->base <= plan->world - size && plan->role_world >= size && plan->role_base >= 0
            && plan->role_base <= plan->role_world - size && plan->restarts >= 0;
 }
 

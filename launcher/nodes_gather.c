@@ -65,6 +65,9 @@ void gather_join(struct host *h, struct store_agent *agent, const char *text)
                h->count, h->count - 1);
     else if (h->members[join.node].joined)
         refuse(agent, "there is a node with --node-rank=%d already", join.node);
+    else if (rounds_world(h) > WORLD_MOST - join.workers)
+        refuse(agent, "with its %d workers the job would have more than %d", join.workers,
+               WORLD_MOST);
     else if (h->phase != GATHERING)
         refuse(agent, "the job runs without node %d", join.node);
     else {

@@ -118,7 +118,7 @@ void rounds_stop_decided(void *arg)
 
 /* ---- Rounds ----------------------------------------------------------------- */
 
-static int world_of(const struct host *h)
+int rounds_world(const struct host *h)
 {
     int world = 0;
 
@@ -141,7 +141,7 @@ static void count_role(const struct host *h, int which, struct plan *plan)
 void rounds_begin(struct host *h)
 {
     struct plan plan = { .base = h->members[0].workers,
-                         .world = world_of(h),
+                         .world = rounds_world(h),
                          .nodes = h->count,
                          .may_agree = 1,
                          .restarts = h->restarts,
@@ -244,7 +244,7 @@ void rounds_failed(struct host *h, int from, const struct failure *failure)
 /* `count` workers of one member.  Nobody is signalled as long as enough are left. */
 void rounds_lose(struct host *h, int from, int count, const struct failure *failure)
 {
-    int left = world_of(h);
+    int left = rounds_world(h);
 
     if (h->phase != IN_A_ROUND)
         return;

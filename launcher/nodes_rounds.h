@@ -61,6 +61,8 @@ void rounds_ask_stop(struct host *host, const struct node_wish *wish);
 void rounds_closed(struct host *host, int from, const struct node_steps *closed);
 void rounds_stop_decided(void *host);
 
+int rounds_world(const struct host *host); /* workers of all members so far */
+
 /* `count` workers of one member.  Nobody is signalled as long as enough are left. */
 void rounds_lose(struct host *host, int from, int count, const struct failure *failure);
 

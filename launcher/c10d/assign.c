@@ -19,8 +19,6 @@
 #include "launcher/nodes.h"
 #include "runtime/clock.h"
 
-#define MOST_WORKERS (1 << 24) /* of a job: what others tell is added up */
-
 /* ---- Rank 0 ------------------------------------------------------------------------ */
 
 /* Names of this round in one block: an array of pointers, then the strings. */
@@ -103,7 +101,7 @@ static enum c10d_end read_infos(struct c10d_session *s, struct role_info *infos,
         world += end == C10D_DONE ? infos[i].workers : 0;
         free(values[i]);
     }
-    if (end == C10D_DONE && world > MOST_WORKERS) {
+    if (end == C10D_DONE && world > WORLD_MOST) {
         snprintf(s->why, sizeof s->why, "%lld workers are more than a job can have",
                  (long long)world);
         end = C10D_LOST;
@@ -219,7 +217,7 @@ static void find_generation(struct c10d_session *s, struct c10d_assignment *got)
 /* Are `workers` ranks from `base` on among those of the world? */
 static int fits(int base, int workers, int world)
 {
-    return base >= 0 && world <= MOST_WORKERS && base <= world - workers;
+    return base >= 0 && world <= WORLD_MOST && base <= world - workers;
 }
 
 static enum c10d_end take_ranks(struct c10d_session *s, int rank, const struct c10d_offer *offer,
