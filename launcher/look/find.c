@@ -3,8 +3,10 @@
  *
  * A page names its maker, so the copies of the descriptor that workers and their children have
  * are passed over.  ctrun's page is a job.  A rank that was started by somebody else has a page of
- * its own: those with the same launcher, by the variables that launchers set for their programs,
- * else by the parent, are a job together. */
+ * its own; one that ctrun started and that has closed its descriptors too, which its
+ * CT_GENERATION shows: what it tells is told as its rank's.  Of the others those with the same
+ * launcher, by the variables that launchers set for their programs, else by the parent, are a job
+ * together. */
 #include "launcher/look/find.h"
 
 #include <dirent.h>
@@ -73,6 +75,8 @@ static void name_own(struct look_job *job, pid_t pid)
     look_key(environment ? environment : "", size, process.parent, job->key, sizeof job->key);
     page_text(job->run_id, sizeof job->run_id, id ? id : job->key, sizeof job->key);
     job->launcher = process.parent;
+    id = environment ? variable(environment, size, "CT_GENERATION") : NULL;
+    page_text(job->generation, sizeof job->generation, id ? id : "", sizeof job->generation);
     free(environment);
 }
 
@@ -204,8 +208,50 @@ static int add_ranks(struct look_job *job, struct look_job *more)
     return 0;
 }
 
+static struct look_rank *silent_rank(struct look_job *job, int rank)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].rank == rank && job->rank[i].state == CONTROL_STARTED)
+            return &job->rank[i];
+    return NULL;
+}
+
+/* 1: ctrun's job has it now. */
+static int give_to_ctruns_job(struct look_jobs *jobs, struct look_job *own)
+{
+    for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
+        struct look_job *job = &jobs->job[i];
+        struct look_rank *rank;
+        pid_t worker;
+
+        if (job->own_memory || job->uid != own->uid || strcmp(job->generation, own->generation) != 0
+            || !(rank = silent_rank(job, own->rank[0].rank)))
+            continue;
+        worker = rank->worker;
+        *rank = own->rank[0];
+        rank->worker = worker;
+        rank->local_rank = rank->rank - job->base;
+        if (rank->state == CONTROL_STARTED) /* such a page is made on the way to a group */
+            rank->state = CONTROL_READY;
+        if (own->now_ns > job->now_ns)
+            job->now_ns = own->now_ns;
+        look_free(own);
+        return 1;
+    }
+    return 0;
+}
+
+static void take_out(struct look_jobs *jobs, int at)
+{
+    memmove(&jobs->job[at], &jobs->job[at + 1], (size_t)(jobs->count - at - 1) * sizeof *jobs->job);
+    jobs->count--;
+}
+
 void look_jobs_merge(struct look_jobs *jobs)
 {
+    for (int i = jobs->count - 1; i >= 0; i--)
+        if (jobs->job[i].own_memory && give_to_ctruns_job(jobs, &jobs->job[i]))
+            take_out(jobs, i);
     for (int i = 0; i < jobs->count; i++) {
         struct look_job *job = &jobs->job[i];
 
@@ -215,10 +261,8 @@ void look_jobs_merge(struct look_jobs *jobs)
             struct look_job *other = &jobs->job[j];
 
             if (other->own_memory && other->uid == job->uid && !strcmp(other->key, job->key)
-                && add_ranks(job, other) == 0) {
-                memmove(other, other + 1, (size_t)(jobs->count - j - 1) * sizeof *other);
-                jobs->count--;
-            }
+                && add_ranks(job, other) == 0)
+                take_out(jobs, j);
         }
         qsort(job->rank, (size_t)job->ranks, sizeof *job->rank, by_rank);
         job->local = job->ranks;

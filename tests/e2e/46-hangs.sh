@@ -89,6 +89,19 @@ expect "the sentence needs no tools" matches "$out" "ranks 0-2 wait in all_reduc
 expect "where each rank is" matches "$("$ctctl" status -v "$job")" "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps"
 no_job
 
+# ---- Ranks that closed what they inherited have pages of their own: it is one job all the same.
+cat >closes <<'END'
+for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -gt 2 ] && eval "exec $fd>&-"; done
+exec "$@"
+END
+for who in '*' 1; do
+    job bash -c "[[ \$RANK == $who ]] && exec bash closes $hangs sleeps; exec $hangs sleeps"
+    expect "a page of its own ($who)" said "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
+    expect "is no job of its own ($who)" is "$("$ctctl" ps | grep -cw "$job")" 1
+    expect "and its rank has begun ($who)" lacks "$("$ctctl" status -v "$job")" "it does not use libct"
+    no_job
+done
+
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
@@ -101,6 +114,7 @@ expect "--stall tells of a stopped process of any program" within 30 in_err '^ct
 sleep 3
 expect "once, and of none that sleeps" is "$(grep -c '^ctrun: ' job.err)" 1
 no_job
+
 
 # ---- Usage.
 for words in "" "nothing" "status --nope" "status a b" "stack" "stack x" "status --after=x" "status 999999999" "ps x"; do
