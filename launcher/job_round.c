@@ -7,6 +7,7 @@
  * start, and tells the other nodes. */
 #include <event2/event.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "launcher/job_state.h"
 #include "launcher/place_report.h"
@@ -120,6 +121,15 @@ static struct round round_of(struct job *job)
                            .trace = &job->trace };
 }
 
+/* By which ctctl knows the job: the workers of a job alone see torchrun's choice, an id that is
+ * new each time, whatever the user said. */
+static const char *name_for_ctctl(const struct job *job)
+{
+    const char *name = job->options->rdzv_id;
+
+    return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
+}
+
 static int start_workers(struct job *job)
 {
     const struct round round = round_of(job);
@@ -133,7 +143,7 @@ static int start_workers(struct job *job)
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
-    control_host_open(&job->control, &job->plan, job->size, job->meet.run_id,
+    control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
                       job->options->program[0]);
     job_stop_begin(job);
     for (int i = 0; i < job->size; i++) {

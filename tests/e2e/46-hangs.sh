@@ -115,6 +115,12 @@ sleep 3
 expect "once, and of none that sleeps" is "$(grep -c '^ctrun: ' job.err)" 1
 no_job
 
+# ---- By the name that the user gave.
+job --rdzv-id=my/name.$$ sleep 600
+named() { "$ctctl" status my/name.$$ >job.out 2>&1; }
+expect "a job of one node has the name that it was given" within 30 named
+expect "which is said" has "$(cat job.out)" "job my/name.$$ (ctrun $job, sleep, 4 ranks"
+no_job
 
 # ---- Usage.
 for words in "" "nothing" "status --nope" "status a b" "stack" "stack x" "status --after=x" "status 999999999" "ps x"; do
