@@ -80,7 +80,8 @@ enum control_state {
     CONTROL_STARTED, /* by ctrun; libct has not been heard of */
     CONTROL_INIT,    /* in ct_init_process_group() */
     CONTROL_READY,   /* has a default group, or one of ct_create_group() */
-    CONTROL_LEFT     /* destroyed it */
+    CONTROL_LEFT,    /* destroyed it */
+    CONTROL_OUTSIDE  /* ct_init_process_group() failed, and the program goes on */
 };
 
 enum control_phase {

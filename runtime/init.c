@@ -190,7 +190,7 @@ static ct_status init_locked(const ct_init_options *options)
     if (status == CT_ERR_TIMEOUT)
         ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     if (status != CT_OK) {
-        control_set_state(&world.control, before); /* the program may live on without a group */
+        control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
         return status;
     }

@@ -15,7 +15,8 @@
 static const char *const states[] = { [CONTROL_STARTED] = "started",
                                       [CONTROL_INIT] = "init",
                                       [CONTROL_READY] = "ready",
-                                      [CONTROL_LEFT] = "left" };
+                                      [CONTROL_LEFT] = "left",
+                                      [CONTROL_OUTSIDE] = "init failed" };
 
 /* ---- For people -------------------------------------------------------------- */
 

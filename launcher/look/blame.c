@@ -91,7 +91,9 @@ struct blame blame_rank(const struct look_job *job, int at, const struct look_gr
     else if (rank->state == CONTROL_INIT)
         blame.what = IN_INIT;
     else
-        blame.what = rank->state == CONTROL_STARTED && !job->own_memory ? NOT_BEGUN : NOT_IN_GROUP;
+        blame.what = rank->state == CONTROL_OUTSIDE                       ? OUTSIDE
+                     : rank->state == CONTROL_STARTED && !job->own_memory ? NOT_BEGUN
+                                                                          : NOT_IN_GROUP;
     if (blame.what == FAILED)
         blame.line = line;
     return blame;
@@ -219,6 +221,9 @@ static void say_what(struct sentence *sentence, const struct look_job *job,
     case NOT_BEGUN:
         say(sentence, "%s not called ct_init_process_group()", has);
         break;
+    case OUTSIDE:
+        say(sentence, "%s without a group since ct_init_process_group() failed", is);
+        break;
     case IN_INIT:
         say(sentence, "%s in ct_init_process_group()", is);
         break;
@@ -269,7 +274,7 @@ static void add_processes(struct sentence *sentence, const struct look_job *job,
     }
     if (same
         && (what == IDLE || what == LEFT || what == NOT_BEGUN || what == FAILED
-            || what == NOT_IN_GROUP))
+            || what == NOT_IN_GROUP || what == OUTSIDE))
         add(sentence, ": %s", words_doing(first, count > 1));
     add(sentence, count > 1 ? " (pids " : " (pid ");
     for (int i = 0; i < count && i < 4; i++)

@@ -18,6 +18,7 @@ enum absence {
     AT_THE_STORE, /* or whatever it noted by control_waiting() */
     FAILED,       /* its last call in the group did */
     NOT_BEGUN,    /* has not called ct_init_process_group() */
+    OUTSIDE,      /* that failed, and its program goes on */
     IN_INIT,
     NOT_IN_GROUP, /* is at work, but has no such group */
     IDLE          /* is in no call */

@@ -2,9 +2,7 @@
 /* page.c - copies a control page while others write to it.
  *
  * It is read by pread(), never mapped: who makes the file shorter under us gets a short copy
- * and no SIGBUS.  A line is taken when its version was even and the same before and after.
- * One that changes each time belongs to a rank that is moving.  One whose writer was stopped
- * in the middle stays odd for ever: the ring has that call, whole, since it is written first. */
+ * and no SIGBUS. */
 #include "launcher/look/page.h"
 
 #include <errno.h>
@@ -14,11 +12,8 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/signature.h"
 
-#define LOOKS 20 /* at one line */
-
-static int read_at(int fd, size_t at, void *to, size_t size)
+int page_read_at(int fd, size_t at, void *to, size_t size)
 {
     const ssize_t got = pread(fd, to, size, (off_t)at);
 
@@ -95,148 +90,6 @@ static void take_head(struct look_job *job, const struct control_head *head)
     job->started_ns = head->started_ns > 0 ? head->started_ns : 0;
 }
 
-/* ---- A rank ---------------------------------------------------------------- */
-
-static int call_is_sound(const struct control_call *call)
-{
-    return call->operation < OPERATION_COUNT && call->phase <= CONTROL_FAILED
-           && call->group <= CONTROL_GROUPS;
-}
-
-static struct look_call take_call(const struct control_call *call)
-{
-    return (struct look_call){ .seq = call->seq,
-                               .count = call->count,
-                               .begun_ns = call->begun_ns,
-                               .operation = call->operation,
-                               .dtype = call->dtype,
-                               .op = call->op,
-                               .root = call->root < 0 ? -1 : call->root,
-                               .phase = (enum control_phase)call->phase,
-                               .group = call->group };
-}
-
-/* The newest calls first; what is no call ends the list, for its writer can't be believed. */
-static void take_ring(struct look_rank *rank, const struct control_rank *page)
-{
-    const uint64_t calls = atomic_load(&page->calls);
-    const uint64_t kept = calls < CONTROL_CALLS ? calls : CONTROL_CALLS;
-
-    rank->ring_used = 0;
-    for (uint64_t back = 1; back <= kept; back++) {
-        const struct control_call *call = &page->ring[(calls - back) % CONTROL_CALLS];
-
-        if (!call_is_sound(call))
-            return;
-        rank->ring[rank->ring_used++] = take_call(call);
-    }
-}
-
-/* Copies the line when nobody writes to it: 1.  0: it moved each time; -1: it can't be read, or
- * was left half written. */
-static int copy_line(int fd, size_t at, struct control_group *line)
-{
-    const size_t version = at + offsetof(struct control_group, version);
-    uint32_t before = 0, after = 0, first = 0;
-
-    for (int i = 0; i < LOOKS; i++) {
-        if (read_at(fd, version, &before, sizeof before) < 0
-            || read_at(fd, at, line, sizeof *line) < 0
-            || read_at(fd, version, &after, sizeof after) < 0)
-            return -1;
-        if (before == after && before % 2 == 0)
-            return 1;
-        if (i == 0)
-            first = before;
-    }
-    return first == after ? -1 : 0;
-}
-
-static void take_line(struct look_rank *rank, int index, const struct control_group *line,
-                      int sound)
-{
-    struct look_group *group = &rank->group[index];
-    const uint64_t id = atomic_load(&line->id);
-
-    *group = (struct look_group){ .id = 0 };
-    if (id == UINT64_MAX || line->rank < 0 || line->size < 1 || line->rank >= line->size
-        || line->size > LOOK_RANKS || !call_is_sound(&line->now))
-        return;
-    group->id = id;
-    group->was = id ? 0 : atomic_load(&line->was);
-    page_text(group->name, sizeof group->name, line->name, sizeof line->name);
-    group->rank = line->rank;
-    group->size = line->size;
-    group->begun = atomic_load(&line->begun);
-    group->done = atomic_load(&line->done);
-    group->now = take_call(&line->now);
-    group->now.group = index;
-    group->moving = sound == 0;
-    group->tag = line->tag;
-    group->caller = line->caller;
-    for (int i = 0; sound < 0 && i < rank->ring_used; i++)
-        if (rank->ring[i].group == index) {
-            group->now = rank->ring[i];
-            group->caller = 0;
-            break;
-        }
-    if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
-        group->begun = group->now.seq; /* which is written a moment later */
-}
-
-static void take_waiting(int fd, size_t at, struct look_rank *rank, const struct control_rank *page)
-{
-    const size_t version = at + offsetof(struct control_rank, waiting_version);
-    char words[sizeof page->waiting_for];
-    uint64_t since = 0;
-    uint32_t before = 1, after = 0;
-
-    for (int i = 0; i < LOOKS && (before != after || before % 2); i++)
-        if (read_at(fd, version, &before, sizeof before) < 0
-            || read_at(fd, at + offsetof(struct control_rank, waiting_for), words, sizeof words) < 0
-            || read_at(fd, at + offsetof(struct control_rank, waiting_since_ns), &since,
-                       sizeof since)
-                   < 0
-            || read_at(fd, version, &after, sizeof after) < 0)
-            return;
-    if (before != after || before % 2)
-        return; /* half of some words would name something else */
-    page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
-    rank->waiting_since_ns = since;
-}
-
-static int take_rank(int fd, const struct look_job *job, int index, struct look_rank *rank)
-{
-    const size_t at = control_bytes(index, 0);
-    struct control_rank page;
-    uint32_t state;
-
-    if (read_at(fd, at, &page, sizeof page) < 0)
-        return -1;
-    state = atomic_load(&page.state);
-    *rank = (struct look_rank){ .rank = job->own_memory ? page.rank : job->base + index,
-                                .local_rank = index,
-                                .worker = atomic_load(&page.worker),
-                                .pid = atomic_load(&page.pid),
-                                .state = state <= CONTROL_LEFT ? (enum control_state)state
-                                                               : CONTROL_STARTED,
-                                .since_ns = atomic_load(&page.since_ns) };
-    if (rank->rank < 0 || rank->rank >= LOOK_RANKS)
-        rank->rank = 0;
-    rank->worker = rank->worker > 0 ? rank->worker : 0;
-    rank->pid = rank->pid > 0 ? rank->pid : 0;
-    take_ring(rank, &page);
-    take_waiting(fd, at, rank, &page);
-    for (int i = 0; i < CONTROL_GROUPS; i++) {
-        const size_t where =
-            at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
-
-        take_line(rank, i, &page.groups[i],
-                  atomic_load(&page.groups[i].id) ? copy_line(fd, where, &page.groups[i]) : 1);
-    }
-    return 0;
-}
-
 /* ---- The whole ------------------------------------------------------------- */
 
 static int take_deaths(int fd, struct look_job *job, const struct control_head *head)
@@ -250,7 +103,7 @@ static int take_deaths(int fd, struct look_job *job, const struct control_head *
         struct look_death *death = &job->death[job->deaths];
         struct control_death from;
 
-        if (read_at(fd, control_bytes(job->local, i), &from, sizeof from) < 0)
+        if (page_read_at(fd, control_bytes(job->local, i), &from, sizeof from) < 0)
             return -1;
         if (from.rank < 0 || from.rank >= job->world)
             continue;
@@ -275,7 +128,7 @@ int page_read(int fd, struct look_job *job)
     struct stat info;
 
     *job = (struct look_job){ .rank = NULL };
-    if (fstat(fd, &info) < 0 || read_at(fd, 0, &head, sizeof head) < 0)
+    if (fstat(fd, &info) < 0 || page_read_at(fd, 0, &head, sizeof head) < 0)
         return -1;
     if (!S_ISREG(info.st_mode) || !head_is_sound(&head, (size_t)info.st_size)) {
         errno = EBADMSG;
@@ -285,7 +138,7 @@ int page_read(int fd, struct look_job *job)
     job->uid = info.st_uid;
     job->rank = calloc((size_t)(job->local > 0 ? job->local : 1), sizeof *job->rank);
     for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
-        if (take_rank(fd, job, i, &job->rank[i]) < 0)
+        if (page_take_rank(fd, job, i, &job->rank[i]) < 0)
             break;
     if (!job->rank || job->ranks < job->local || take_deaths(fd, job, &head) < 0) {
         look_free(job);

@@ -123,7 +123,7 @@ static void check(const struct look_job *job)
     for (int i = 0; i < job->ranks; i++) {
         const struct look_rank *rank = &job->rank[i];
 
-        holds(rank->rank >= 0 && rank->rank < LOOK_RANKS && rank->state <= CONTROL_LEFT);
+        holds(rank->rank >= 0 && rank->rank < LOOK_RANKS && rank->state <= CONTROL_OUTSIDE);
         holds(rank->ring_used >= 0 && rank->ring_used <= CONTROL_CALLS);
         is_text(rank->waiting_for, sizeof rank->waiting_for);
         for (int g = 0; g < CONTROL_GROUPS; g++)

@@ -49,7 +49,7 @@ static void survives(ct_group *unused, void *arg)
     options.timeout_ms = 300;
     setenv("WORLD_SIZE", "2", 1);
     EXPECT_STATUS(ct_init_process_group(&options), CT_ERR_TIMEOUT);
-    EXPECT(page->pid == getpid() && page->state == CONTROL_STARTED);
+    EXPECT(page->pid == getpid() && page->state == CONTROL_OUTSIDE);
     setenv("WORLD_SIZE", "1", 1);
     EXPECT_OK(ct_init_process_group(NULL));
     EXPECT(page->state == CONTROL_READY);
