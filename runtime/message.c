@@ -425,6 +425,7 @@ void messages_destroy(struct mesh *mesh)
     if (!m)
         return;
     background_stop(mesh);
+    see_off(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
         if (m->wires[peer].first)
             peer_broken(mesh, peer, "the group was destroyed");

@@ -130,6 +130,7 @@ void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t ev
 void stream_close(struct mesh *mesh, struct stream *stream, const char *why);
 void bury_streams(struct mesh *mesh); /* those that are closed */
 void judge_ended(struct mesh *mesh);  /* wires without a stream: are their peers gone? */
+void see_off(struct mesh *mesh); /* what was written has arrived when this returns, if it can */
 
 /* progress.c, under the lock */
 void progress(struct mesh *mesh);

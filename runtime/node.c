@@ -191,7 +191,7 @@ static ct_status connect_leader(struct node *node, ct_store *store, const char *
 
     do {
         status = socket_connect_unix(name, clock_ms(), socket); /* once */
-        if (status == CT_OK)
+        if (status != CT_ERR_TIMEOUT)
             return status;
         if (node_peer_gone(node, 0))
             return died(node, 0);

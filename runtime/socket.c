@@ -245,6 +245,12 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
     return 0;
 }
 
+/* What waiting does not mend, for it is this process that has no more. */
+static int is_out_of_descriptors(int error)
+{
+    return error == EMFILE || error == ENFILE;
+}
+
 /* One try for each address of the name; NO_WAIT: what is on its way will do. */
 #define NO_WAIT (-1)
 
@@ -279,6 +285,7 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
 {
     const int64_t start = clock_ms();
     char cause[128] = "";
+    int last = 0;
 
     for (int pause = FIRST_PAUSE_MS;;
          pause = 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS) {
@@ -288,13 +295,16 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
 
         for (const struct addrinfo *a = list; !error && a && failed; a = a->ai_next) {
             failed = connect_one(a->ai_addr, a->ai_addrlen, deadline, fd);
-            if (failed)
-                snprintf(cause, sizeof cause, "%s", strerror(errno));
+            last = failed ? errno : 0;
         }
         if (list)
             freeaddrinfo(list);
-        if (!failed)
+        if (!error && !failed)
             return CT_OK;
+        if (!error)
+            snprintf(cause, sizeof cause, "%s", strerror(last));
+        if (!error && is_out_of_descriptors(last))
+            return ct_fail(CT_ERR_SYSTEM, "no connection to port %d of %s: %s", port, host, cause);
         if (error && (error != EAI_AGAIN || clock_ms() - start > NAME_PATIENCE_MS))
             return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
                            gai_strerror(error));
@@ -344,6 +354,9 @@ ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd)
     if (strlen(name) > sizeof address.sun_path - 1)
         return ct_fail(CT_ERR_INVALID, "the socket name \"%s\" is too long", name);
     while (connect_one((struct sockaddr *)&address, length, deadline, fd) < 0) {
+        if (is_out_of_descriptors(errno))
+            return ct_fail(CT_ERR_SYSTEM, "no connection to unix socket @%s: %s", name,
+                           strerror(errno));
         if (clock_ms() + pause >= deadline)
             return ct_fail(CT_ERR_TIMEOUT, "no connection to unix socket @%s: %s", name,
                            strerror(errno));

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream.c - the life of a connection: opened, closed, buried; and when its end means that
  * the peer is gone. */
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include "runtime/clock.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
 
 #define CROSSING_MS 100
+#define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events)
 {
@@ -108,4 +111,35 @@ void bury_streams(struct mesh *mesh)
         free(stream->unexpected);
         free(stream);
     }
+}
+
+static int is_on_its_way(const struct mesh *mesh)
+{
+    const struct messages *m = mesh->messages;
+    int unsent;
+
+    for (int peer = 0; peer < mesh->size; peer++)
+        if (m->wires[peer].first && m->wires[peer].out && !m->wires[peer].broken)
+            return 1;
+    for (const struct stream *s = m->streams; s; s = s->next)
+        if (s->link->fd >= 0 && !s->closed && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0
+            && unsent > 0)
+            return 1;
+    return 0;
+}
+
+/* Who closes a socket in which bytes lie unread, or to which some come later (a question), resets
+ * it: then what its kernel has not yet delivered is lost, and the peer misses words that were
+ * said.  What has arrived stays readable. */
+void see_off(struct mesh *mesh)
+{
+    const int64_t deadline = deadline_after(SEE_OFF_MS);
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    progress(mesh);
+    while (is_on_its_way(mesh) && clock_ms() < deadline) {
+        poll(NULL, 0, 1);
+        progress(mesh);
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
 }

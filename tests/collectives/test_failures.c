@@ -7,6 +7,7 @@
 #include "tests/collectives/marks.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,55 @@ static void what_a_rank_sent_before_its_end_arrives(void **state)
     run_processes(2, left_a_message, NULL);
     use_link("tcp");
     run_processes(2, left_a_message, NULL);
+    use_link(NULL);
+}
+
+struct talk {
+    ct_group *group;
+    _Atomic int over;
+};
+
+static void *says_what_nobody_hears(void *arg)
+{
+    struct talk *talk = arg;
+    int32_t value = 0;
+
+    while (!atomic_load(&talk->over))
+        ct_send(talk->group, &value, 1, CT_I32, 1, 9); /* rank 1 may have left */
+    return NULL;
+}
+
+/* Rank 1 is done when its last bytes are in the socket's queue. */
+static void done_early(ct_group *group, void *arg)
+{
+    enum { MANY = 8 << 20 };
+    int32_t *values = calloc(MANY, sizeof *values), last = 0;
+    struct talk talk = { .group = group };
+    pthread_t thread;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        values[MANY - 1] = last = 5;
+        EXPECT_OK(ct_send(group, values, MANY, CT_I32, 0, 7));
+        EXPECT_OK(ct_send(group, &last, 1, CT_I32, 0, 7));
+    } else if (EXPECT(pthread_create(&thread, NULL, says_what_nobody_hears, &talk) == 0)) {
+        EXPECT_OK(ct_recv(group, values, MANY, CT_I32, 1, 7, NULL));
+        EXPECT_OK(ct_recv(group, &last, 1, CT_I32, 1, 7, NULL));
+        EXPECT(values[MANY - 1] == 5 && last == 5);
+        atomic_store(&talk.over, 1);
+        pthread_join(thread, NULL);
+    }
+    free(values);
+}
+
+static void what_a_rank_sent_before_it_left_arrives_though_others_still_talk_to_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        use_link(i % 2 ? "tcp" : NULL);
+        run_processes(2, done_early, NULL);
+    }
     use_link(NULL);
 }
 
@@ -381,6 +431,7 @@ int main(void)
         cmocka_unit_test(the_timeout_names_the_operation_and_who_is_missing),
         cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
         cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
+        cmocka_unit_test(what_a_rank_sent_before_it_left_arrives_though_others_still_talk_to_it),
         cmocka_unit_test(who_destroys_a_group_is_not_waited_for_in_it),
         cmocka_unit_test(a_group_with_a_dead_member_keeps_nobody_waiting),
         cmocka_unit_test(a_group_that_one_could_not_make_is_broken_for_the_others),

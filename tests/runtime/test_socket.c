@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,6 +157,43 @@ static void connecting_once_does_not_wait(void **state)
                  "127.0.0.1|refused");
     names_port(port);
     close(held);
+}
+
+/* In a process that may open no more: what the call said. */
+static int said_at_once(ct_status (*connects)(int *fd))
+{
+    const struct rlimit none = { 0, 0 };
+    int fd;
+
+    if (setrlimit(RLIMIT_NOFILE, &none) < 0)
+        return 2;
+    return connects(&fd) == CT_ERR_SYSTEM && strstr(ct_last_error(), "Too many open files") ? 0 : 1;
+}
+
+static ct_status connect_tcp(int *fd)
+{
+    return socket_connect("127.0.0.1", 1, NO_DEADLINE, fd);
+}
+
+static ct_status connect_unix(int *fd)
+{
+    return socket_connect_unix("nobody", NO_DEADLINE, fd);
+}
+
+static void who_may_open_no_more_files_does_not_wait_for_a_connection(void **state)
+{
+    ct_status (*const connects[])(int *fd) = { connect_tcp, connect_unix };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const pid_t child = fork();
+        int how;
+
+        if (child == 0)
+            _exit(said_at_once(connects[i]));
+        EXPECT(waitpid(child, &how, 0) == child);
+        EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    }
 }
 
 static int is_ready(int fd, int timeout_ms)
@@ -506,6 +544,7 @@ int main(void)
         LEAVES_NONE_OPEN(a_connect_that_nobody_answers_ends_at_its_deadline),
         LEAVES_NONE_OPEN(connecting_once_does_not_wait),
         LEAVES_NONE_OPEN(a_connection_on_its_way_is_not_waited_for),
+        cmocka_unit_test(who_may_open_no_more_files_does_not_wait_for_a_connection),
         LEAVES_NONE_OPEN(a_name_that_does_not_resolve_is_said),
         LEAVES_NONE_OPEN(ipv6_literals_may_have_brackets),
         LEAVES_NONE_OPEN(all_interfaces_are_reached_by_ipv4_and_ipv6),
