@@ -166,8 +166,9 @@ CT_API int ct_size(const ct_group *group);            /* -1: no default group */
 CT_API int ct_local_rank(void);                       /* LOCAL_RANK or its like; 0 when alone */
 CT_API const char *ct_backend(const ct_group *group); /* "cpu"; "" without a group */
 /* How long each later call may take, and how long the next one alone (an asynchronous one takes
- * its limit along; that of an isend or irecv runs while it is waited for).  A CT_ERR_TIMEOUT says which call, how long it waited, the limit and
- * who set it, and where the ranks are that did not come, if that can be seen. */
+ * its limit along; that of an isend or irecv runs while it is waited for).  A CT_ERR_TIMEOUT says
+ * which call, how long it waited, the limit and who set it, and where the ranks are that did not
+ * come, if that can be seen. */
 CT_API ct_status ct_set_timeout(ct_group *group, int timeout_ms);
 CT_API ct_status ct_set_next_timeout(ct_group *group, int timeout_ms);
 

@@ -124,6 +124,7 @@ struct control_rank {
     _Atomic int32_t pid;       /* of the process that speaks here: the worker, or a child of it */
     _Atomic uint32_t state;    /* enum control_state */
     _Atomic uint64_t since_ns; /* of the state, CLOCK_MONOTONIC_COARSE */
+    _Atomic uint32_t inits;    /* of this worker's programs, for the names of their keys */
     _Atomic uint64_t calls;    /* ever written to the ring */
     /* What it waits for outside of groups, as words; "" when it does not: "key grads/7 of the
      * store" */

@@ -180,6 +180,8 @@ static ct_status init_locked(const ct_init_options *options)
     log_setup(speaker, LOG_NONE);
     deadline = deadline_after(limit.ms);
     control_take(&world.control);
+    if (world.control.own) /* a program before this one may have used the store */
+        world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);
     do
         status = try_once(&who, options, limit, deadline, &group);
@@ -196,6 +198,8 @@ static ct_status init_locked(const ct_init_options *options)
     }
     control_set_state(&world.control, CONTROL_READY);
     world.number++;
+    if (world.control.own)
+        atomic_store(&world.control.own->inits, (uint32_t)world.number);
     world.local_rank = who.local_rank;
     atomic_store_explicit(&world.group, group, memory_order_release);
     return CT_OK;
