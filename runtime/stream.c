@@ -113,6 +113,7 @@ void bury_streams(struct mesh *mesh)
     }
 }
 
+/* To a peer that is there: a host that is lost never takes it. */
 static int is_on_its_way(const struct mesh *mesh)
 {
     const struct messages *m = mesh->messages;
@@ -122,8 +123,8 @@ static int is_on_its_way(const struct mesh *mesh)
         if (m->wires[peer].first && m->wires[peer].out && !m->wires[peer].broken)
             return 1;
     for (const struct stream *s = m->streams; s; s = s->next)
-        if (s->link->fd >= 0 && !s->closed && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0
-            && unsent > 0)
+        if (s->link->fd >= 0 && !s->closed && s->peer >= 0 && !m->wires[s->peer].broken
+            && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;
 }
