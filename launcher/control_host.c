@@ -7,7 +7,6 @@
 #include "launcher/control_host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 
 #include "launcher/worker.h"
 #include "runtime/clock.h"
-#include "runtime/file_size.h"
+#include "runtime/handed_down.h"
 #include "runtime/log.h"
 
 static void fill_head(struct control_host *control, const struct plan *plan, int size,
@@ -48,24 +47,17 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
     head->magic = CONTROL_MAGIC;
 }
 
-/* Sealed: a worker that made it smaller would kill ctrun by SIGBUS. */
 static ct_status make_memory(struct control_host *control)
 {
-    ct_status status =
-        memory_file(CONTROL_NAME, MFD_ALLOW_SEALING, control->bytes, &control->memory);
+    void *base = NULL;
+    const ct_status status = hand_down(CONTROL_NAME, control->bytes, &control->memory, &base);
 
+    control->head = base;
     if (status != CT_OK)
         return status;
     control->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (control->event < 0
-        || fcntl(control->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
-    control->head =
-        mmap(NULL, control->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, control->memory, 0);
-    if (control->head != MAP_FAILED)
-        return CT_OK;
-    control->head = NULL;
-    return ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
+    return control->event >= 0 ? CT_OK
+                               : ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
 }
 
 int control_host_open(struct control_host *control, const struct plan *plan, int size,

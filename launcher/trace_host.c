@@ -4,37 +4,29 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "launcher/worker.h"
-#include "runtime/file_size.h"
+#include "runtime/handed_down.h"
 #include "runtime/log.h"
 
 /* ---- Life ------------------------------------------------------------------ */
 
-/* Sealed: a worker that made it smaller would kill ctrun by SIGBUS. */
 static ct_status make_memory(struct trace_host *trace)
 {
-    ct_status status = memory_file(TRACE_NAME, MFD_ALLOW_SEALING, trace->bytes, &trace->memory);
+    const ct_status status = hand_down(TRACE_NAME, trace->bytes, &trace->memory, &trace->base);
 
     if (status != CT_OK)
         return status;
-    if (fcntl(trace->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
-    trace->base = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, trace->memory, 0);
     trace->shared = mmap(NULL, sizeof *trace->shared, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (trace->base == MAP_FAILED)
-        trace->base = NULL;
-    if (trace->shared == MAP_FAILED)
-        trace->shared = NULL;
-    return trace->base && trace->shared
-               ? CT_OK
-               : ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
+    if (trace->shared != MAP_FAILED)
+        return CT_OK;
+    trace->shared = NULL;
+    return ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
 }
 
 static void fill(struct trace_host *trace)

@@ -18,13 +18,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
 #include "runtime/file_size.h"
+#include "runtime/handed_down.h"
 #include "runtime/signal_name.h"
 
 /* ---- ctrun's ------------------------------------------------------------- */
@@ -57,17 +57,11 @@ static void forget_last_program(struct control_rank *own)
  * nothing of it left. */
 static int claim_locked(struct control_rank *own)
 {
-    int32_t there = 0;
+    const enum handed_down to = handed_down_claim(&own->pid);
 
-    if (atomic_compare_exchange_strong(&own->pid, &there, getpid())
-        || (there == getpid() && speaker.pid == getpid()))
-        return 1;
-    if (there != getpid()
-        && (kill(there, 0) == 0 || errno != ESRCH
-            || !atomic_compare_exchange_strong(&own->pid, &there, getpid())))
-        return 0;
-    forget_last_program(own);
-    return 1;
+    if (to == HANDED_OVER || (to == HANDED_OURS && speaker.pid != getpid()))
+        forget_last_program(own);
+    return to != HANDED_TO_OTHERS;
 }
 
 static int claim(struct control_rank *own)
@@ -98,24 +92,21 @@ static int if_event(int fd)
 int control_take(struct control *control)
 {
     const char *text = getenv("CT_CONTROL");
-    struct stat info;
     int memory, event, worker;
+    size_t bytes;
     void *base;
 
     *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
-    if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3 || fstat(memory, &info) < 0
-        || !S_ISREG(info.st_mode) || (size_t)info.st_size < CONTROL_HEAD_BYTES)
+    if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3
+        || !(base = handed_down_map(memory, CONTROL_HEAD_BYTES, &bytes)))
         return 0;
-    base = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (base == MAP_FAILED)
-        return 0;
-    if (!is_control(base, (size_t)info.st_size, worker) || !claim(control_rank_at(base, worker))) {
-        munmap(base, (size_t)info.st_size);
+    if (!is_control(base, bytes, worker) || !claim(control_rank_at(base, worker))) {
+        munmap(base, bytes);
         return 0;
     }
     *control = (struct control){ .head = base,
                                  .own = control_rank_at(base, worker),
-                                 .bytes = (size_t)info.st_size,
+                                 .bytes = bytes,
                                  .event_fd = if_event(event),
                                  .memory_fd = -1 };
     control->worker = control->own->rank;

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_open.c - a rank takes its ring: ctrun's where there is one, else one of its own.
  *
- * ctrun's comes as CT_TRACE_RING="memory:ring".  A wrapper may have closed the descriptor and
- * opened something else, so it is believed only if it is what it should be; and a worker
- * may start several programs that use libct: the ring is the first one's while it lives.
+ * ctrun's comes as CT_TRACE_RING="memory:ring" (handed_down.h).
  *
  * A ring of our own lives as long as the process: a program that inits, destroys and inits again
  * has all of it in one file. */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/handed_down.h"
 #include "runtime/log.h"
 #include "runtime/trace.h"
 #include "runtime/trace_part.h"
@@ -32,16 +27,6 @@ static int is_trace(const struct trace_head *head, size_t bytes, int ring)
            && trace_bytes(head->rings, head->events) <= bytes;
 }
 
-static int claim(struct trace_ring *ring)
-{
-    int32_t there = 0;
-
-    if (atomic_compare_exchange_strong(&ring->pid, &there, getpid()) || there == getpid())
-        return 1;
-    return kill(there, 0) < 0 && errno == ESRCH
-           && atomic_compare_exchange_strong(&ring->pid, &there, getpid());
-}
-
 static void use(struct trace *trace, struct trace_ring *ring, uint64_t events)
 {
     trace->ring = ring;
@@ -53,19 +38,15 @@ static void use(struct trace *trace, struct trace_ring *ring, uint64_t events)
 static int take_launchers(const char *text, struct trace *trace)
 {
     struct trace_head *head;
-    struct stat info;
     int memory, ring;
 
-    if (sscanf(text, "%d:%d", &memory, &ring) != 2 || fstat(memory, &info) < 0
-        || !S_ISREG(info.st_mode) || (size_t)info.st_size < TRACE_HEAD_BYTES)
-        return 0;
-    trace->bytes = (size_t)info.st_size;
-    trace->memory = mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    if (trace->memory == MAP_FAILED)
+    if (sscanf(text, "%d:%d", &memory, &ring) != 2
+        || !(trace->memory = handed_down_map(memory, TRACE_HEAD_BYTES, &trace->bytes)))
         return 0;
     head = trace->memory;
     if (is_trace(head, trace->bytes, ring)
-        && claim(trace_ring_at(trace->memory, ring, head->events))) {
+        && handed_down_claim(&trace_ring_at(trace->memory, ring, head->events)->pid)
+               != HANDED_TO_OTHERS) {
         use(trace, trace_ring_at(trace->memory, ring, head->events), head->events);
         return 1;
     }
