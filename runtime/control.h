@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "runtime/error.h"
 #include "runtime/wait.h"
@@ -135,8 +136,33 @@ struct control_rank {
     _Alignas(CACHE_PAIR) _Atomic uint64_t steps;
     _Atomic uint32_t stop_wanted; /* a signal reached this worker alone */
     struct control_group groups[CONTROL_GROUPS];
-    struct control_call ring[CONTROL_CALLS];
+    /* control_call_at().  In words: a thread that was put aside for CONTROL_CALLS calls of others
+     * writes beside the one whose turn it is. */
+    _Atomic uint64_t ring[CONTROL_CALLS][sizeof(struct control_call) / 8];
 };
+
+static inline void control_note_call(struct control_rank *own, uint64_t number,
+                                     const struct control_call *call)
+{
+    _Atomic uint64_t *words = own->ring[number % CONTROL_CALLS];
+    uint64_t values[sizeof *call / 8];
+
+    memcpy(values, call, sizeof values);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        atomic_store_explicit(&words[i], values[i], memory_order_relaxed);
+}
+
+static inline struct control_call control_call_at(const struct control_rank *page, uint64_t number)
+{
+    const _Atomic uint64_t *words = page->ring[number % CONTROL_CALLS];
+    uint64_t values[sizeof(struct control_call) / 8];
+    struct control_call call;
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        values[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+    memcpy(&call, values, sizeof call);
+    return call;
+}
 
 /* ---- Where it lies --------------------------------------------------------- */
 

@@ -69,7 +69,7 @@ static inline void record_begin(struct record *record, const struct signature *s
     if (!own)
         return;
     at = atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
-    own->ring[at % CONTROL_CALLS] = call;
+    control_note_call(own, at, &call);
     if (!line)
         return;
     version = control_write(&line->version);

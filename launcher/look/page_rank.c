@@ -38,11 +38,11 @@ static void take_ring(struct look_rank *rank, const struct control_rank *page)
 
     rank->ring_used = 0;
     for (uint64_t back = 1; back <= kept; back++) {
-        const struct control_call *call = &page->ring[(calls - back) % CONTROL_CALLS];
+        const struct control_call call = control_call_at(page, calls - back);
 
-        if (!call_is_sound(call))
+        if (!call_is_sound(&call))
             return;
-        rank->ring[rank->ring_used++] = take_call(call);
+        rank->ring[rank->ring_used++] = take_call(&call);
     }
 }
 

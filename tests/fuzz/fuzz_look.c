@@ -24,12 +24,12 @@ enum { LOCAL = 3, WORLD = 4 };
 
 static void write_rank(struct control_rank *rank, int number)
 {
-    const struct control_call call = { .seq = 7,
-                                       .count = 4,
-                                       .begun_ns = 100 * SECOND,
-                                       .operation = OPERATION_ALL_REDUCE,
-                                       .phase = CONTROL_IN,
-                                       .root = -1 };
+    struct control_call call = { .seq = 7,
+                                 .count = 4,
+                                 .begun_ns = 100 * SECOND,
+                                 .operation = OPERATION_ALL_REDUCE,
+                                 .phase = CONTROL_IN,
+                                 .root = -1 };
 
     rank->rank = rank->local_rank = number;
     rank->worker = rank->pid = 1000 + number;
@@ -43,8 +43,8 @@ static void write_rank(struct control_rank *rank, int number)
     rank->groups[0].now = call;
     strcpy(rank->groups[0].name, "world");
     for (int i = 0; i < 7; i++) {
-        rank->ring[i] = call;
-        rank->ring[i].seq = (uint64_t)i + 1;
+        call.seq = (uint64_t)i + 1;
+        control_note_call(rank, (uint64_t)i, &call);
     }
 }
 
