@@ -375,9 +375,9 @@ static void take_down(struct scene *s)
     for (int i = 0; i < 2; i++)
         if (s->open[i])
             group_changes(s, i);
-    messages_destroy(mesh);
-    for (int i = 0; i < CONNECTIONS; i++)
+    for (int i = 0; i < CONNECTIONS; i++) /* or it would see off what nobody reads */
         end_connection(s, i);
+    messages_destroy(mesh);
     close(mesh->listener);
     close(mesh->waiter.event_fd);
     free(mesh->peers);
