@@ -222,7 +222,6 @@ static ct_status set_up_member(ct_group *g, const _Atomic int *given_up)
                                    .first_call = g->seq + 1,
                                    .ranks = g->ranks,
                                    .size = g->size,
-
                                    .on_breach = group_heard,
                                    .owner = g };
     channel_open(g->mesh, &g->channel);
