@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call.h - one collective on one rank.
  *
- * An entry (all_reduce.c) fills a struct call and hands it to call_run(), which
- * checks it, numbers it, picks the first algorithm that fits, and runs it here
- * or, with a work, on the group's thread. */
+ * An entry (all_reduce.c) fills a request and hands it to call_run(), which checks it
+ * (check.c), makes a call of it, numbers it, picks the first algorithm that fits (choose.c), and
+ * runs it here or, with a work, on the group's thread (asynchronous.c).  For a few bytes all of
+ * this must take less time than the hand-over between two processors. */
 #ifndef COLLECTIVES_CALL_H
 #define COLLECTIVES_CALL_H
 
 #include <limits.h>
 
 #include "runtime/group.h"
-#include "runtime/queue.h"
 
 /* Consecutive bytes of somebody's. */
 struct span {
@@ -39,7 +39,6 @@ struct algorithm {
 };
 
 struct call {
-    struct task task; /* first: an asynchronous call is its task */
     ct_group *group;
     struct signature signature;
     size_t element; /* bytes of one */
@@ -76,7 +75,43 @@ static inline size_t call_bytes(const struct call *c)
     return (size_t)c->signature.count * c->element;
 }
 
-struct span block_at(const struct call *c, const struct blocks *blocks, int i);
+/* Where block i starts, in elements of its base. */
+static inline size_t block_start(const struct blocks *b, int i)
+{
+    size_t start = 0;
+
+    if (b->displs)
+        return b->displs[i];
+    if (!b->counts)
+        return (size_t)i * b->count;
+    for (int j = 0; j < i; j++)
+        start += b->counts[j];
+    return start;
+}
+
+static inline struct span block_of(const struct blocks *b, size_t element, int i)
+{
+    const size_t bytes = (b->counts ? b->counts[i] : b->count) * element;
+
+    if (b->list)
+        return (struct span){ b->list[i], bytes };
+    return (struct span){ b->base ? (char *)b->base + block_start(b, i) * element : NULL, bytes };
+}
+
+static inline struct span block_at(const struct call *c, const struct blocks *b, int i)
+{
+    return block_of(b, c->element, i);
+}
+
+/* Of all blocks together. */
+static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < b->blocks; i++)
+        sum += block_at(c, b, i).bytes;
+    return sum;
+}
 
 #define NONE INT_MIN /* of op and root: -1 would be a caller's mistake */
 
@@ -103,6 +138,14 @@ enum in_place {
 };
 
 ct_status call_run(const struct request_of_call *request, ct_work **work);
+
+/* Parts of it that have files of their own. */
+ct_status call_choose(struct call *c); /* choose.c */
+/* asynchronous.c: what must outlive the caller's arrays, into c->copied, the scaled input of op
+ * among it; then the call as a task of the group's thread, which takes over ->copied. */
+ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
+ct_status call_start(const struct call *c, ct_work **work);
+ct_status call_run_now(struct call *c); /* what the task does; call.c */
 
 /* recv = fold of sources[group rank], in the written order of the group. */
 ct_status call_fold(const struct call *c, void *dst, const void *const *sources, size_t count);

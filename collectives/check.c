@@ -31,9 +31,9 @@ static ct_status check_op(const struct request_of_call *r)
 
 /* One side: no NULL where there is something, and all of it within an address space. */
 static ct_status check_blocks(const struct request_of_call *r, const struct blocks *b,
-                              const char *side)
+                              size_t element, const char *side)
 {
-    const size_t most = PTRDIFF_MAX / ct_dtype_size(r->dtype);
+    const size_t most = PTRDIFF_MAX / element;
     size_t sum = 0;
 
     for (int i = 0; i < b->blocks; i++) {
@@ -65,69 +65,61 @@ static ct_status check_memory(const struct request_of_call *r, const struct bloc
 
 /* ---- Overlap ------------------------------------------------------------- */
 
-struct range {
-    const char *from, *to;
-};
-
-static struct range range_of(const struct request_of_call *r, const struct blocks *b, int i)
+static int overlap(struct span a, struct span b)
 {
-    const struct call c = { .element = ct_dtype_size(r->dtype) };
-    const struct span span = block_at(&c, b, i);
-
-    return (struct range){ span.data, span.data ? span.data + span.bytes : NULL };
-}
-
-static int overlap(struct range a, struct range b)
-{
-    if (a.from == a.to || b.from == b.to)
+    if (a.bytes == 0 || b.bytes == 0 || !a.data || !b.data)
         return 0;
-    return (uintptr_t)a.from < (uintptr_t)b.to && (uintptr_t)b.from < (uintptr_t)a.to;
+    return (uintptr_t)a.data < (uintptr_t)b.data + b.bytes
+           && (uintptr_t)b.data < (uintptr_t)a.data + a.bytes;
 }
 
-static struct range extent(const struct request_of_call *r, const struct blocks *b)
+/* From the first byte of all blocks to the last. */
+static struct span extent(const struct blocks *b, size_t element)
 {
-    struct range all = { NULL, NULL };
+    uintptr_t from = UINTPTR_MAX, to = 0;
 
+    if (!b->list && !b->counts && !b->displs)
+        return (struct span){ b->base, (size_t)b->blocks * b->count * element };
     for (int i = 0; i < b->blocks; i++) {
-        const struct range one = range_of(r, b, i);
+        const struct span one = block_of(b, element, i);
 
-        if (one.from == one.to)
+        if (one.bytes == 0)
             continue;
-        if (!all.from || (uintptr_t)one.from < (uintptr_t)all.from)
-            all.from = one.from;
-        if ((uintptr_t)one.to > (uintptr_t)all.to)
-            all.to = one.to;
+        if ((uintptr_t)one.data < from)
+            from = (uintptr_t)one.data;
+        if ((uintptr_t)one.data + one.bytes > to)
+            to = (uintptr_t)one.data + one.bytes;
     }
-    return all;
+    return from < to ? (struct span){ (char *)from, to - from } : (struct span){ NULL, 0 };
 }
 
-static int may_be_same(const struct request_of_call *r, int send, int recv)
+static int may_be_same(const struct request_of_call *r, int rank, int send, int recv)
 {
     switch ((enum in_place)r->in_place) {
     case IN_PLACE_WHOLE:
         return send == recv;
     case IN_PLACE_OWN_RECV:
-        return recv == r->group->rank;
+        return recv == rank;
     case IN_PLACE_OWN_SEND:
-        return send == r->group->rank;
+        return send == rank;
     case IN_PLACE_NEVER:
         break;
     }
     return 0;
 }
 
-static ct_status check_overlap(const struct request_of_call *r)
+static ct_status check_overlap(const struct request_of_call *r, size_t element, int rank)
 {
-    const struct range all_send = extent(r, &r->send), all_recv = extent(r, &r->recv);
-
-    if (!overlap(all_send, all_recv))
+    if (!overlap(extent(&r->send, element), extent(&r->recv, element)))
         return CT_OK;
     for (int i = 0; i < r->send.blocks; i++)
         for (int j = 0; j < r->recv.blocks; j++) {
-            const struct range send = range_of(r, &r->send, i), recv = range_of(r, &r->recv, j);
+            const struct span send = block_of(&r->send, element, i),
+                              recv = block_of(&r->recv, element, j);
 
             if (!overlap(send, recv)
-                || (may_be_same(r, i, j) && send.from == recv.from && send.to == recv.to))
+                || (may_be_same(r, rank, i, j) && send.data == recv.data
+                    && send.bytes == recv.bytes))
                 continue;
             return ct_fail(CT_ERR_INVALID,
                            "%s: the send and the recv buffer overlap in a way that "
@@ -137,29 +129,31 @@ static ct_status check_overlap(const struct request_of_call *r)
     return CT_OK;
 }
 
-ct_status check_call(struct request_of_call *r)
+ct_status check_call(const struct request_of_call *r, ct_group **group)
 {
-    ct_status status = group_resolve_member(r->group, &r->group);
+    ct_status status = group_resolve_member(r->group, group);
+    size_t element;
 
     if (status != CT_OK)
         return ct_fail_in(status, "%s: ", verb(r));
     if (operation_is_barrier(r->operation))
         return CT_OK;
-    if (ct_dtype_size(r->dtype) == 0)
+    element = ct_dtype_size(r->dtype);
+    if (element == 0)
         return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", verb(r), (int)r->dtype);
     status = check_op(r);
-    if (status == CT_OK && r->root != NONE && (r->root < 0 || r->root >= r->group->size))
+    if (status == CT_OK && r->root != NONE && (r->root < 0 || r->root >= (*group)->size))
         status = ct_fail(CT_ERR_INVALID, "%s: root %d is not in 0..%d, the ranks of group %s",
-                         verb(r), r->root, r->group->size - 1, r->group->name);
+                         verb(r), r->root, (*group)->size - 1, (*group)->name);
     if (status == CT_OK)
-        status = check_blocks(r, &r->send, "send");
+        status = check_blocks(r, &r->send, element, "send");
     if (status == CT_OK)
-        status = check_blocks(r, &r->recv, "recv");
+        status = check_blocks(r, &r->recv, element, "recv");
     if (status == CT_OK)
         status = check_memory(r, &r->send);
     if (status == CT_OK)
         status = check_memory(r, &r->recv);
     if (status == CT_OK)
-        status = check_overlap(r);
+        status = check_overlap(r, element, (*group)->rank);
     return status;
 }

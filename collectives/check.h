@@ -6,6 +6,6 @@
 
 /* Resolves request->group and refuses whatever ct.h says is refused, with a
  * sentence; nothing was changed then. */
-ct_status check_call(struct request_of_call *request);
+ct_status check_call(const struct request_of_call *request, ct_group **group);
 
 #endif

@@ -6,7 +6,7 @@
 #define CUDA_CUDA_H
 
 /* 1 if the pointer is device memory that the host can't touch.  Asks the driver
- * only when the program itself has loaded one: about 15 ns until then. */
+ * only when the program itself has loaded one: a few ns until then. */
 int cuda_owns(const void *pointer);
 
 #endif

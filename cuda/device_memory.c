@@ -3,7 +3,9 @@
  *
  * libcuda is never loaded from here.  A device pointer can only come from a
  * program that loaded it, so until a library is loaded that we have not looked
- * at, the answer is no; the loader counts them. */
+ * at, the answer is no.  The loader counts them, at the price of two locks.  But its list
+ * only grows at its end: in a program that loads nothing later on, that the last
+ * library of its start is still the last one is one load to see. */
 #include "cuda/cuda.h"
 
 #include <cuda.h>
@@ -14,6 +16,10 @@
 
 typedef CUresult pointer_attribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer);
 
+static _Atomic uintptr_t found; /* the driver's function; 0: the program has no driver */
+static _Atomic unsigned long long looked_at;
+static struct link_map *last_at_start; /* NULL: not known */
+
 static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
 {
     (void)size;
@@ -21,25 +27,44 @@ static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
     return 1; /* the first entry carries the count */
 }
 
-/* NULL: the program has no driver. */
-static pointer_attribute *find_driver(void)
+static void look_for_driver(void)
 {
-    static _Atomic uintptr_t found;
-    static _Atomic unsigned long long looked_at;
     unsigned long long loaded = 0;
     void *driver;
 
-    if (atomic_load(&found))
-        return (pointer_attribute *)atomic_load(&found);
     dl_iterate_phdr(count_libraries, &loaded);
     if (loaded == atomic_load_explicit(&looked_at, memory_order_relaxed))
-        return NULL;
+        return;
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
         atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttribute"));
         dlclose(driver); /* the program keeps it */
     }
     atomic_store_explicit(&looked_at, loaded, memory_order_relaxed);
+}
+
+/* Whoever was loaded by a dlopen() together with us might be unloaded before us: it is kept, so
+ * that its entry in the list stays. */
+static __attribute__((constructor)) void note_libraries(void)
+{
+    struct link_map *map = _r_debug.r_map;
+
+    while (map && map->l_next)
+        map = map->l_next;
+    if (map && *map->l_name && dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+        last_at_start = map;
+    look_for_driver();
+}
+
+static pointer_attribute *find_driver(void)
+{
+    const struct link_map *last = last_at_start;
+
+    if (!atomic_load_explicit(&found, memory_order_relaxed)) {
+        if (last && !__atomic_load_n(&last->l_next, __ATOMIC_RELAXED))
+            return NULL;
+        look_for_driver();
+    }
     return (pointer_attribute *)atomic_load(&found);
 }
 

@@ -22,6 +22,8 @@
 #include "runtime/news.h"
 #include "runtime/trace.h"
 
+#define SPINS_AT_ONCE 100
+
 enum { ALIVE, LEFT };
 
 struct line {
@@ -292,6 +294,15 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
     return status;
 }
 
+/* Nothing else is looked at for as long as a hand-over between two processors takes. */
+static int comes_soon(const struct flat *f, const struct line *line, uint64_t round)
+{
+    for (int i = f->mesh->waiter.spins ? SPINS_AT_ONCE : 1; i > 0; i--)
+        if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
+            return 1;
+    return 0;
+}
+
 /* Rank is in `round`, the current one or the one before, and in the same call as we were then. */
 static ct_status wait_for(struct flat *f, int rank, uint64_t round)
 {
@@ -299,7 +310,7 @@ static ct_status wait_for(struct flat *f, int rank, uint64_t round)
     const struct line *own = &f->members[f->rank].lines[round % 2];
     ct_status status;
 
-    if (atomic_load_explicit(&line->round, memory_order_acquire) < round) {
+    if (!comes_soon(f, line, round)) {
         status = wait_slowly(f, rank, line, round);
         if (status != CT_OK)
             return status;
@@ -346,6 +357,13 @@ const void *flat_slot(const struct flat *f, int rank)
     return f->inlined ? f->members[rank].lines[f->round % 2].payload : slot(f, rank);
 }
 
+static void ring(const struct flat *f, int rank)
+{
+    const struct node *node = &f->mesh->node;
+
+    bell_ring_fenced(&node->bells[f->locals[rank]], node->event_fds[f->locals[rank]]);
+}
+
 ct_status flat_arrive(struct flat *f)
 {
     struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
@@ -356,8 +374,11 @@ ct_status flat_arrive(struct flat *f)
     f->round++;
     line->signature = f->signature;
     atomic_store_explicit(&line->round, f->round, memory_order_release);
-    for (int i = 1; i < f->size; i++)
-        node_ring_bell(&f->mesh->node, f->locals[(f->rank + i) % f->size]);
+    bell_fence();
+    for (int i = f->rank + 1; i < f->size; i++)
+        ring(f, i);
+    for (int i = 0; i < f->rank; i++)
+        ring(f, i);
     fault_pass(f->mesh->faults);
     return CT_OK;
 }

@@ -79,6 +79,13 @@ void log_text(const char *text, size_t size)
         write_all(text, size);
 }
 
+int log_wants(enum log_level level)
+{
+    if (atomic_load_explicit(&threshold, memory_order_relaxed) < 0)
+        atomic_store(&threshold, level_from_environment(LOG_NONE));
+    return (int)level <= atomic_load_explicit(&threshold, memory_order_relaxed);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
     char line[1200];
@@ -92,9 +99,7 @@ void log_line(enum log_level level, const char *format, ...)
         va_end(args);
         pthread_mutex_unlock(&lock);
     }
-    if (atomic_load(&threshold) < 0)
-        atomic_store(&threshold, level_from_environment(LOG_NONE));
-    if ((int)level > atomic_load(&threshold))
+    if (!log_wants(level))
         return;
     pthread_mutex_lock(&lock);
     used = snprintf(line, sizeof line, "%s: ", speaker);

@@ -18,6 +18,8 @@ void log_divert(void (*write)(void *arg, const char *line, size_t size), void *a
 /* Bytes that belong to the line before, whatever the level. */
 void log_text(const char *text, size_t size);
 
+int log_wants(enum log_level level); /* would a line of it be written? */
+
 /* One line on stderr in one write: "who: text".  A newline is added. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

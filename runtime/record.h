@@ -32,9 +32,9 @@ static inline void record_read_fence(void)
 #ifdef CT_NO_RECORD
 
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
-                                const void *caller)
+                                const void *caller, uint64_t now)
 {
-    (void)record, (void)signature, (void)tag, (void)caller;
+    (void)record, (void)signature, (void)tag, (void)caller, (void)now;
 }
 static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
 {
@@ -49,14 +49,15 @@ static inline int record_in_collective(const struct control_group *line)
     return line->now.seq != 0 && line->now.phase == CONTROL_IN;
 }
 
+/* now: of the coarse clock. */
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
-                                const void *caller)
+                                const void *caller, uint64_t now)
 {
     struct control_rank *own = record->own;
     struct control_group *line = record->line;
     const struct control_call call = { .seq = signature->seq,
                                        .count = signature->count,
-                                       .begun_ns = clock_coarse_ns(),
+                                       .begun_ns = now,
                                        .operation = signature->operation,
                                        .dtype = signature->dtype,
                                        .op = (int8_t)signature->op,
@@ -110,7 +111,7 @@ static inline void record_message(struct record *record, const struct signature 
     message.seq = 0;
     message.operation = is_send ? OPERATION_SEND : OPERATION_RECV;
     message.root = peer;
-    record_begin(record, &message, tag, caller);
+    record_begin(record, &message, tag, caller, clock_coarse_ns());
 }
 
 #endif

@@ -74,7 +74,7 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 /* Orders the caller's news before its look at who sleeps; the sleeper orders its
  * announcement before its last look at the news.  ThreadSanitizer knows no
  * fences, but an atomic read-modify-write does the same. */
-static void full_fence(void)
+void bell_fence(void)
 {
 #ifdef CT_THREAD_SANITIZER
     static _Atomic int word;
@@ -85,11 +85,10 @@ static void full_fence(void)
 #endif
 }
 
-void bell_ring(struct doorbell *bell, int event_fd)
+void bell_wake(struct doorbell *bell, int event_fd)
 {
     const uint64_t one = 1;
 
-    full_fence();
     if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)) {
         atomic_fetch_add(&bell->word, 1);
         futex(&bell->word, FUTEX_WAKE, INT_MAX, NULL);
@@ -97,6 +96,12 @@ void bell_ring(struct doorbell *bell, int event_fd)
     if (atomic_load_explicit(&bell->polling, memory_order_relaxed)
         && atomic_exchange(&bell->polling, 0) && write(event_fd, &one, sizeof one) < 0)
         return; /* EAGAIN: the counter is full, so the sleeper wakes anyway */
+}
+
+void bell_ring(struct doorbell *bell, int event_fd)
+{
+    bell_fence();
+    bell_ring_fenced(bell, event_fd);
 }
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)

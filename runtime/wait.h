@@ -81,6 +81,15 @@ static inline int waiter_saw_end(struct waiter *waiter, const void *what)
 }
 
 void bell_ring(struct doorbell *bell, int event_fd);
+/* The same for several bells: the fence once, then each. */
+void bell_fence(void);
+void bell_wake(struct doorbell *bell, int event_fd); /* somebody sleeps */
+static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
+{
+    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
+        || atomic_load_explicit(&bell->polling, memory_order_relaxed))
+        bell_wake(bell, event_fd);
+}
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
 enum wait_turn wait_turn(struct wait *wait);

@@ -84,7 +84,7 @@ static void what_ranks_record_is_read(void **state)
     struct look_job job;
 
     (void)state;
-    record_begin(&record, &barrier, 0, (void *)(uintptr_t)0x1234);
+    record_begin(&record, &barrier, 0, (void *)(uintptr_t)0x1234, clock_coarse_ns());
     control_death_at(page.head, 0)->rank = 3;
     control_death_at(page.head, 0)->how = CLD_KILLED;
     control_death_at(page.head, 0)->code = SIGKILL;
@@ -133,7 +133,7 @@ static void a_line_that_is_half_written_is_taken_from_the_ring(void **state)
     struct look_job job;
 
     (void)state;
-    record_begin(&record, &barrier, 0, NULL);
+    record_begin(&record, &barrier, 0, NULL, clock_coarse_ns());
     record.line->now.operation = OPERATION_SCATTER;
     record.line->now.seq = 4;
     atomic_fetch_add(&record.line->version, 1);
@@ -159,7 +159,8 @@ static void a_line_is_never_a_mixture_of_two_calls(void **state)
 
         for (call.seq = 1;; call.seq++) {
             call.count = call.seq;
-            record_begin(&record, &call, (int)call.seq, (void *)(uintptr_t)call.seq);
+            record_begin(&record, &call, (int)call.seq, (void *)(uintptr_t)call.seq,
+                         clock_coarse_ns());
         }
     }
     for (int i = 0; i < 2000; i++) {
@@ -398,7 +399,7 @@ static void a_stall_is_said_when_it_is_new_and_after_ten_times_as_long(void **st
     (void)state;
     stall_setup(&stall, base, 3600, &control, count_it, &said);
     stall_begin(&stall);
-    record_begin(&waits, &barrier, 0, NULL);
+    record_begin(&waits, &barrier, 0, NULL, clock_coarse_ns());
     look_now(base, &stall);
     assert_int_equal(said, 0); /* it came just now */
     stall.seconds = 1;

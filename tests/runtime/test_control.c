@@ -152,7 +152,7 @@ static void a_scribbled_version_costs_a_line_and_hangs_nobody(void **state)
         const uint32_t odd = i == 0 ? 7 : UINT32_MAX;
 
         record.line->version = odd;
-        record_begin(&record, &barrier, 0, NULL);
+        record_begin(&record, &barrier, 0, NULL, clock_coarse_ns());
         assert_int_equal(record.line->now.seq, 5);
         assert_int_equal(record.line->now.phase, CONTROL_IN);
         assert_int_equal(record.line->version % 2, 0);
