@@ -20,10 +20,20 @@ struct fold {
 /* 1 if op has a meaning for dtype (both known). */
 int combine_defined(ct_dtype dtype, ct_op op);
 
-/* dst[i] = fold of src[0][i] ... src[sources-1][i].  dst may be exactly one of
- * the sources; no other overlap.  Any alignment.  One source: a copy (bool: made
- * 0 or 1).  */
-void combine_fold(const struct fold *fold, void *dst, const void *const *src, size_t count);
+/* dst[0 ... dsts-1][i] = fold of src[0][i] ... src[sources-1][i]: each destination
+ * gets the same bits.  A destination may be exactly one of the sources; no other
+ * overlap.  Any alignment.  One source: a copy (bool: made 0 or 1).
+ * `streaming`: the destinations are so large that nobody will find them in a
+ * cache; they are written past the caches. */
+void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
+                     size_t count, int streaming);
+
+/* Into one destination, through the caches. */
+static inline void combine_fold(const struct fold *fold, void *dst, const void *const *src,
+                                size_t count)
+{
+    combine_fold_to(fold, &dst, 1, src, count, 0);
+}
 
 /* dst[i] = dst[i] op src[i], rounded to dtype; AVG adds.  For algorithms whose
  * order is free (integers, CT_ORDER=fast). */
@@ -34,6 +44,11 @@ void combine_divide(ct_dtype dtype, void *dst, size_t count, int n);
 
 /* dst[i] = src[i] * *scalar, floating and complex dtypes: premul_sum's first half. */
 void combine_scale(ct_dtype dtype, void *dst, const void *src, size_t count, const void *scalar);
+
+/* memcpy past the caches, where the machine has such stores: for a dst so large that
+ * nobody will find it in a cache.  Any alignment; when it returns, the copy is
+ * as visible to others as memcpy's. */
+void copy_streaming(void *dst, const void *src, size_t bytes);
 
 const char *dtype_name(ct_dtype dtype); /* "f32"; "?" for a value that is none */
 const char *op_name(ct_op op);          /* "sum" */

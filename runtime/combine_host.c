@@ -237,28 +237,53 @@ static void fold_tile(const struct cell *cell, const struct fold *fold, const vo
     }
 }
 
-void combine_fold(const struct fold *fold, void *dst, const void *const *src, size_t count)
+/* Elements first ... first+n of the fold, n <= TILE, to `out`: the destination or a tile. */
+static void fold_some(const struct cell *cell, const struct fold *fold, const void *const *src,
+                      size_t offset, size_t n, void *out)
+{
+    _Alignas(64) char total[TILE * ACCUMULATOR], partial[TILE * ACCUMULATOR];
+
+    if (fold->sources == 2 && !cell->divide) { /* whatever the nodes: a op b */
+        cell->two(out, (const char *)src[0] + offset, (const char *)src[1] + offset, n);
+        return;
+    }
+    fold_tile(cell, fold, src, offset, n, total, partial);
+    if (cell->divide)
+        cell->divide(total, n, fold->sources);
+    cell->store(out, total, n);
+}
+
+/* One source: the fold is that source, whatever the op. */
+static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, int streaming)
+{
+    for (int d = 0; d < dsts && bytes > 0; d++)
+        if (dst[d] != src && streaming)
+            copy_streaming(dst[d], src, bytes);
+        else if (dst[d] != src)
+            memcpy(dst[d], src, bytes);
+}
+
+void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
+                     size_t count, int streaming)
 {
     const struct cell *const cell = &cells[fold->dtype][fold->op];
     const size_t size = ct_dtype_size(fold->dtype);
-    _Alignas(64) char total[TILE * ACCUMULATOR], partial[TILE * ACCUMULATOR];
+    _Alignas(64) char tile[TILE * ACCUMULATOR];
 
     if (fold->sources == 1 && fold->dtype != CT_BOOL) {
-        if (dst != src[0] && count > 0)
-            memcpy(dst, src[0], count * size);
-        return;
-    }
-    if (fold->sources == 2 && !cell->divide) { /* whatever the nodes: a op b */
-        cell->two(dst, src[0], src[1], count);
+        copy_to(dst, dsts, src[0], count * size, streaming);
         return;
     }
     for (size_t i = 0; i < count; i += TILE) {
-        const size_t n = count - i < TILE ? count - i : TILE;
+        const size_t n = count - i < TILE ? count - i : TILE, offset = i * size;
+        char *const first = streaming ? tile : (char *)dst[0] + offset;
 
-        fold_tile(cell, fold, src, i * size, n, total, partial);
-        if (cell->divide)
-            cell->divide(total, n, fold->sources);
-        cell->store((char *)dst + i * size, total, n);
+        fold_some(cell, fold, src, offset, n, first);
+        for (int d = streaming ? 0 : 1; d < dsts; d++)
+            if (streaming)
+                copy_streaming((char *)dst[d] + offset, first, n * size);
+            else
+                memcpy((char *)dst[d] + offset, first, n * size);
     }
 }
 
