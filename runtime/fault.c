@@ -124,7 +124,7 @@ ct_status faults_from_environment(int rank, ct_status (*abort)(ct_group *), stru
         return ct_fail(CT_ERR_NOMEM, "no memory for CT_FAULT");
     f->abort = abort;
     status = faults_read(f, rank, text);
-    if (status == CT_OK && (f->count > 0 || f->first_seq))
+    if (status == CT_OK && (f->count > 0 || f->first_seq || f->host))
         *faults = f;
     else
         faults_free(f);

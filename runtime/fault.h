@@ -23,6 +23,9 @@
  * first_seq:N, alone between two ';', goes wrong nowhere: collectives and rounds are numbered
  * from N on, on all ranks, so that a test need not wait for 2^32 of them.
  *
+ * hosts:0.0.1, likewise alone: rank 0 and 1 take themselves for neighbours and rank 2 for one of
+ * another host, so that a test of several hosts needs but one.
+ *
  * Where CT_FAULT is unset, each of these places is a pointer that is NULL: an all_reduce of
  * 8 bytes has 12 instructions more. */
 #ifndef RUNTIME_FAULT_H
@@ -63,6 +66,7 @@ struct faults {
     struct fault *list;
     int count;
     uint64_t first_seq;
+    int host; /* 1 + number of the host that this rank says it is on; 0: the true one */
     /* ct_abort(); by its address, since ctrun has a store and no groups. */
     ct_status (*abort)(ct_group *group);
     _Atomic uint64_t calls[FAULT_OPERATIONS], all_calls;
@@ -98,6 +102,12 @@ static inline void fault_end(struct faults *faults)
 {
     if (__builtin_expect(faults != NULL, 0))
         faults_end(faults);
+}
+
+/* The host that this rank says it is on; -1: the true one. */
+static inline int fault_host(const struct faults *faults)
+{
+    return faults ? faults->host - 1 : -1;
 }
 
 /* The first number of a group's collectives, and of its rounds. */

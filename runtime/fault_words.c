@@ -253,6 +253,35 @@ static ct_status read_first_seq(struct faults *faults, const char *text)
     return CT_OK;
 }
 
+/* One number per rank, with points between them; that of rank counts here. */
+static ct_status read_hosts(struct faults *faults, int rank, const char *text)
+{
+    const char *at = text;
+    int host = 0;
+
+    for (int i = 0; at; i++) {
+        const size_t length = strcspn(at, ".");
+        uint64_t value;
+        char one[8];
+
+        snprintf(one, sizeof one, "%.*s", (int)length, at);
+        if (length >= sizeof one || number(one, 0, INT16_MAX, &value) < 0) {
+            host = 0;
+            break;
+        }
+        if (i == rank)
+            host = (int)value + 1;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    if (!host || faults->host)
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"hosts:%s\": hosts is said once, and is a number for each rank, "
+                       "like 0.0.1; rank %d finds none",
+                       text, rank);
+    faults->host = host;
+    return CT_OK;
+}
+
 static ct_status read_fault(struct faults *faults, int rank, char *text)
 {
     struct fault fault = { .rank = FAULT_ANY, .operation = FAULT_ANY };
@@ -263,6 +292,8 @@ static ct_status read_fault(struct faults *faults, int rank, char *text)
 
     if (!strncmp(text, "first_seq:", 10))
         return read_first_seq(faults, text + 10);
+    if (!strncmp(text, "hosts:", 6))
+        return read_hosts(faults, rank, text + 6);
     for (char *word = strtok_r(text, ",", &rest); word && status == CT_OK;
          word = strtok_r(NULL, ",", &rest))
         status = take_word(&fault, word, &said);

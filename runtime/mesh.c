@@ -85,6 +85,8 @@ static ct_status fill_card(struct card *card, const struct mesh *mesh, const str
     card->uid = (uint32_t)geteuid();
     snprintf(card->machine, sizeof card->machine, "%.36s/%llx", boot,
              (unsigned long long)name_space("net"));
+    if (fault_host(mesh->faults) >= 0)
+        snprintf(card->machine, sizeof card->machine, "host %d", fault_host(mesh->faults));
     if (gethostname(card->host, sizeof card->host - 1) < 0)
         snprintf(card->host, sizeof card->host, "?");
     card->pid_space = name_space("pid");
@@ -205,7 +207,8 @@ static ct_status listen_and_tell(struct mesh *mesh, ct_store *store, int shared,
 
     if (!all)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d addresses", mesh->size);
-    status = own_address(store, mesh->nodes == 1, mine.address, sizeof mine.address);
+    status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, mine.address,
+                         sizeof mine.address);
     if (status == CT_OK)
         status = socket_listen(mine.address, 0, &mesh->listener);
     if (status == CT_OK) {

@@ -94,6 +94,11 @@ static void what_cannot_be_meant_is_refused_by_its_part(void **state)
         { "first_seq:9223372036854775808", "\"first_seq:9223372036854775808\"" },
         { "first_seq:5;first_seq:5", "first_seq|once" },
         { "first_seq:5,kill", "\"first_seq:5,kill\"" },
+        { "hosts:", "\"hosts:\"" },
+        { "hosts:1.x", "\"hosts:1.x\"" },
+        { "hosts:1.", "\"hosts:1.\"" },
+        { "hosts:1,0", "\"hosts:1,0\"" },
+        { "hosts:0;hosts:0", "hosts|once" },
     };
 
     (void)state;
@@ -267,6 +272,25 @@ static void a_delay_takes_its_time_and_spoils_nothing(void **state)
     unsetenv("CT_FAULT");
 }
 
+/* Rank 2 is on rank 0's host, so its 1 is lost in a hundred million before rank 1's comes. */
+static void on_two_hosts(ct_group *group, void *arg)
+{
+    static const float given[] = { 1e8f, -1e8f, 1 };
+    float sum;
+
+    (void)arg;
+    EXPECT_OK(ct_all_reduce(group, &given[ct_rank(group)], &sum, 1, CT_F32, CT_SUM, NULL));
+    EXPECT(sum == 0);
+}
+
+static void hosts_are_what_the_variable_says(void **state)
+{
+    (void)state;
+    setenv("CT_FAULT", "hosts:7.1.7", 1);
+    run_ranks(3, on_two_hosts, NULL);
+    unsetenv("CT_FAULT");
+}
+
 /* ---- Ends -------------------------------------------------------------------- */
 
 /* The rest of a rank in a process of its own, which may die; its status as of waitpid(). */
@@ -411,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_fault_happens_at_its_place_and_once),
         cmocka_unit_test(abort_breaks_the_group_in_that_call),
         cmocka_unit_test(numbers_go_through_two_to_the_32_and_63),
+        cmocka_unit_test(hosts_are_what_the_variable_says),
         cmocka_unit_test(a_delay_takes_its_time_and_spoils_nothing),
         cmocka_unit_test(a_killed_rank_has_made_its_hand_overs),
         cmocka_unit_test(init_and_the_store_are_places_too),
