@@ -1,43 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_gather_shm.c - everybody shows its block, everybody copies all of them.
  *
- * Cost: n copied in and p n copied out by each rank; a round a slot. */
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round a slot, and n copied in. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static void collect(struct call *c, size_t at)
+static ct_status direct(struct call *c)
+{
+    const int p = c->group->size, rank = c->group->rank;
+    ct_status status = flat_touch(c->group->flat);
+
+    for (int i = rank; i < rank + p && status == CT_OK; i++) {
+        const struct span block = block_at(c, &c->recv, i % p);
+
+        copy_direct(block.data, flat_send_of(c->group->flat, i % p), block.bytes,
+                    block.bytes * (size_t)p * (size_t)p);
+    }
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    const struct span in = block_at(c, &c->send, 0);
+
+    copy_span(span_of(flat_own(c->group->flat), piece_of(in.bytes, at, n)), in.data + at);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_span(span_of(block.data + at, piece_of(block.bytes, at, FLAT_SLOT_BYTES)),
-                  flat_slot(c->group->flat, i));
+        copy_span(span_of(block.data + at, piece_of(block.bytes, at, n)),
+                  i == c->group->rank ? block_at(c, &c->send, 0).data + at
+                                      : flat_slot(c->group->flat, i));
     }
+    return CT_OK;
 }
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span in = block_at(c, &c->send, 0);
-    const size_t largest = largest_block(c, &c->recv);
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = largest_block(c, &c->recv),
+                             .shares = 1,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
 
-    do {
-        const size_t n = piece_of(largest, at, FLAT_SLOT_BYTES);
-
-        status = flat_turn(f, n);
-        if (status == CT_OK) {
-            copy_span(span_of(flat_own(f), piece_of(in.bytes, at, FLAT_SLOT_BYTES)), in.data + at);
-            status = flat_arrive(f);
-        }
-        if (status == CT_OK)
-            status = flat_wait_all(f);
-        if (status == CT_OK)
-            collect(c, at);
-        at += n;
-    } while (status == CT_OK && at < largest);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm all_gather_shm = { "shm", fits_shm, run };

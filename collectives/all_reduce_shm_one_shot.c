@@ -6,7 +6,7 @@
  * Cost: one round; n copied in, p n read by each rank.  For small n.
  * [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH release-gather] */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
 #define MOST_BYTES 8192
 

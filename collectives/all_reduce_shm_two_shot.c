@@ -1,66 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_shm_two_shot.c - each rank folds its part of everybody's slot, then
- * copies the others' parts.
+/* all_reduce_shm_two_shot.c - each rank folds its part of everybody's input, then
+ * all have all parts.
  *
- * Part r of rank r's own slot is read by rank r alone, so its result is written
- * there, in place, and the second round shows it.
- * Cost: two rounds a slot; 2 n copied and p n/p = n folded by each rank.
+ * Directly: one round says that the inputs are there, each rank folds its part of all of them into
+ * the outputs of all, and one round says that it is done; nothing is copied.  Through slots: each
+ * shows what the others will fold, folds its own part into its output and its slot, and
+ * copies the others' parts from theirs.
+ * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds a piece,
+ * and 2 n (p-1)/p copied besides.
  * [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed distributed_naive_reduce] */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static ct_status fold_own_part(struct call *c, size_t count)
+static ct_status direct(struct call *c)
 {
     const struct flat *f = c->group->flat;
-    const struct span part = part_of(c, flat_own(f), count, c->group->rank);
-    const size_t offset = (size_t)(part.data - (char *)flat_own(f));
-    const void *sources[1024];
+    const struct part part = line_part(c, call_bytes(c), c->group->rank);
+    const void *inputs[FLAT_MOST];
+    void *outputs[FLAT_MOST];
+    ct_status status = flat_touch(c->group->flat);
+
+    for (int i = 0; i < c->group->size; i++) {
+        inputs[i] = flat_send_of(f, i) + part.at;
+        outputs[i] = flat_recv_of(f, i) + part.at;
+    }
+    if (status == CT_OK && part.bytes > 0)
+        status = call_fold_to(c, outputs, c->group->size, inputs, part.bytes / c->element,
+                              call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES);
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    const char *in = block_at(c, &c->send, 0).data + at;
+    char *slot = flat_own(c->group->flat);
+    const struct part own = line_part(c, n, c->group->rank);
+    const size_t end = own.at + own.bytes;
+
+    copy_span(span_of(slot, own.at), in);
+    copy_span(span_of(slot + end, n - end), in + end);
+}
+
+static ct_status fold_own_part(struct call *c, size_t at, size_t n)
+{
+    struct flat *f = c->group->flat;
+    const struct part part = line_part(c, n, c->group->rank);
+    void *outputs[2] = { block_at(c, &c->recv, 0).data + at + part.at,
+                         (char *)flat_own(f) + part.at };
+    const void *inputs[FLAT_MOST];
 
     if (part.bytes == 0)
         return CT_OK;
     for (int i = 0; i < c->group->size; i++)
-        sources[i] = (const char *)flat_slot(f, i) + offset;
-    return call_fold(c, part.data, sources, part.bytes / c->element);
+        inputs[i] = (const char *)flat_slot(f, i) + part.at;
+    inputs[c->group->rank] = block_at(c, &c->send, 0).data + at + part.at;
+    return call_fold_to(c, outputs, 2, inputs, part.bytes / c->element, 0);
 }
 
-static void copy_parts(struct call *c, char *to, size_t count)
+static ct_status take(struct call *c, size_t at, size_t n)
 {
-    for (int i = 0; i < c->group->size; i++) {
-        const void *slot = flat_slot(c->group->flat, i);
-        const struct span part = part_of(c, (void *)(uintptr_t)slot, count, i);
+    struct flat *f = c->group->flat;
+    char *out = block_at(c, &c->recv, 0).data + at;
+    ct_status status = fold_own_part(c, at, n);
 
-        copy_span(span_of(to + (part.data - (const char *)slot), part.bytes), part.data);
+    if (status == CT_OK)
+        status = flat_arrive(f);
+    if (status == CT_OK)
+        status = flat_wait_all(f);
+    for (int i = 0; i < c->group->size && status == CT_OK; i++) {
+        const struct part part = line_part(c, n, i);
+
+        if (i != c->group->rank)
+            copy_span(span_of(out + part.at, part.bytes), (const char *)flat_slot(f, i) + part.at);
     }
+    return status;
 }
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1,
+                             .recvs = 1,
+                             .two_rounds = 1 };
 
-    do {
-        const size_t n = piece_of(in.bytes, at, FLAT_SLOT_BYTES), count = n / c->element;
-
-        status = flat_turn(f, FLAT_SLOT_BYTES); /* never in the line: two rounds read it */
-        if (status == CT_OK) {
-            copy_span(span_of(flat_own(f), n), in.data + at);
-            status = flat_arrive(f);
-        }
-        if (status == CT_OK)
-            status = flat_wait_all(f);
-        if (status == CT_OK)
-            status = fold_own_part(c, count);
-        if (status == CT_OK)
-            status = flat_arrive(f);
-        if (status == CT_OK)
-            status = flat_wait_all(f);
-        if (status == CT_OK)
-            copy_parts(c, out.data + at, count);
-        at += n;
-    } while (status == CT_OK && at < in.bytes);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm, run };

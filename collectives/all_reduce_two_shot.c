@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
 #define PIECE ((size_t)8 << 20) /* of the buffer at a time: bounds the scratch memory */
 

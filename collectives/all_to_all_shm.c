@@ -1,43 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_shm.c - a slot holds a share of each block; rank r copies share r of all slots.
+/* all_to_all_shm.c - a slot holds a piece of each block; rank r copies piece r of all slots.
  *
- * A share is shown before anything is received at the same place, so in place
- * needs no copy.  Cost: p n copied in and out by each rank; a round a share. */
+ * A piece is shown before anything is received at the same place, so in place needs no copy;
+ * but directly a rank would overwrite what another is still to read.
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round a piece, and p n copied in. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static ct_status one_round(struct call *c, size_t at, size_t n)
+static ct_status direct(struct call *c)
 {
-    struct flat *f = c->group->flat;
     const int p = c->group->size, rank = c->group->rank;
-    ct_status status = flat_turn(f, n * (size_t)p);
+    ct_status status = flat_touch(c->group->flat);
 
-    for (int i = 0; i < p && status == CT_OK; i++)
-        copy_span(span_of((char *)flat_own(f) + (size_t)i * n, n),
+    for (int i = rank; i < rank + p && status == CT_OK; i++) {
+        const struct span block = block_at(c, &c->recv, i % p);
+
+        copy_direct(block.data, flat_send_of(c->group->flat, i % p) + (size_t)rank * block.bytes,
+                    block.bytes, block.bytes * (size_t)p * (size_t)p);
+    }
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->group->size; i++)
+        copy_span(span_of((char *)flat_own(c->group->flat) + (size_t)i * n, n),
                   block_at(c, &c->send, i).data + at);
-    if (status == CT_OK)
-        status = flat_arrive(f);
-    if (status == CT_OK)
-        status = flat_wait_all(f);
-    for (int i = 0; i < p && status == CT_OK; i++)
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->group->size; i++)
         copy_span(span_of(block_at(c, &c->recv, i).data + at, n),
-                  (const char *)flat_slot(f, i) + (size_t)rank * n);
-    return status;
+                  (const char *)flat_slot(c->group->flat, i) + (size_t)c->group->rank * n);
+    return CT_OK;
 }
 
 static ct_status run(struct call *c)
 {
-    const size_t bytes = call_bytes(c), share = share_of_slot(c);
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = c->group->size,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = c->group->size,
+                             .in_place_is_shown = 1 };
 
-    do {
-        const size_t n = piece_of(bytes, at, share);
-
-        status = one_round(c, at, n);
-        at += n;
-    } while (status == CT_OK && at < bytes);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm all_to_all_shm = { "shm", fits_shm, run };

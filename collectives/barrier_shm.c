@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier_shm.c - one round in which nobody shows anything. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
 static ct_status run(struct call *c)
 {

@@ -2,34 +2,46 @@
 /* broadcast_shm.c - the root writes into its slot, the others read from there.
  *
  * Two slots alternate, so the root fills one while the other is read.
- * Cost: n copied in, (p-1) n copied out, ceil(n / slot) rounds. */
+ * Cost: (p-1) n copied out; directly 2 rounds, else a round a slot, and n copied in. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
+
+static ct_status direct(struct call *c)
+{
+    const struct span buf = block_at(c, &c->recv, 0);
+    ct_status status = flat_touch(c->group->flat);
+
+    if (status == CT_OK)
+        copy_direct(buf.data, flat_send_of(c->group->flat, c->signature.root), buf.bytes,
+                    buf.bytes * (size_t)c->group->size);
+    return status == CT_OK ? slots_done(c, 0) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    if (call_is_root(c))
+        copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->recv, 0).data + at);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    if (!call_is_root(c))
+        copy_span(span_of(block_at(c, &c->recv, 0).data + at, n),
+                  flat_slot(c->group->flat, c->signature.root));
+    return CT_OK;
+}
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span buf = block_at(c, &c->recv, 0);
-    const int root = c->signature.root;
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = OTHERS_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
 
-    do {
-        const size_t n = piece_of(buf.bytes, at, FLAT_SLOT_BYTES);
-
-        status = flat_turn(f, n);
-        if (status == CT_OK && call_is_root(c))
-            copy_span(span_of(flat_own(f), n), buf.data + at);
-        if (status == CT_OK)
-            status = flat_arrive(f);
-        if (status == CT_OK && !call_is_root(c)) {
-            status = flat_wait(f, root);
-            if (status == CT_OK)
-                copy_span(span_of(buf.data + at, n), flat_slot(f, root));
-        }
-        at += n;
-    } while (status == CT_OK && at < buf.bytes);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm broadcast_shm = { "shm", fits_shm, run };

@@ -22,7 +22,8 @@
 #define SHORT_LIMIT_MS 10000 /* where the ticks of the coarse clock would count */
 
 /* Of one node the written order is that of the ranks. */
-ct_status call_fold(const struct call *c, void *dst, const void *const *sources, size_t count)
+ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
+                       size_t count, int streaming)
 {
     struct fold fold = c->group->order;
     const void **ordered;
@@ -30,7 +31,7 @@ ct_status call_fold(const struct call *c, void *dst, const void *const *sources,
     fold.dtype = call_dtype(c);
     fold.op = call_op(c);
     if (fold.nodes == 1) {
-        combine_fold(&fold, dst, sources, count);
+        combine_fold_to(&fold, dst, dsts, sources, count, streaming);
         return CT_OK;
     }
     ordered = malloc((size_t)c->group->size * sizeof *ordered);
@@ -38,7 +39,7 @@ ct_status call_fold(const struct call *c, void *dst, const void *const *sources,
         return ct_fail(CT_ERR_NOMEM, "no memory to combine %d ranks", c->group->size);
     for (int i = 0; i < c->group->size; i++)
         ordered[i] = sources[c->group->fold_rank[i]];
-    combine_fold(&fold, dst, ordered, count);
+    combine_fold_to(&fold, dst, dsts, ordered, count, streaming);
     free(ordered);
     return CT_OK;
 }
@@ -105,6 +106,8 @@ ct_status call_run_now(struct call *c)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
+    if (status != CT_OK && c->group->flat)
+        flat_settle(c->group->flat);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);

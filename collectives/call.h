@@ -147,7 +147,15 @@ ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
 ct_status call_start(const struct call *c, ct_work **work);
 ct_status call_run_now(struct call *c); /* what the task does; call.c */
 
-/* recv = fold of sources[group rank], in the written order of the group. */
-ct_status call_fold(const struct call *c, void *dst, const void *const *sources, size_t count);
+/* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
+ * will find the result in a cache. */
+ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
+                       size_t count, int streaming);
+
+static inline ct_status call_fold(const struct call *c, void *dst, const void *const *sources,
+                                  size_t count)
+{
+    return call_fold_to(c, &dst, 1, sources, count, 0);
+}
 
 #endif

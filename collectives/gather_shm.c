@@ -1,42 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_shm.c - everybody shows its block, the root copies them.
  *
- * Cost: n copied in by each rank, p n copied out by the root; a round a slot. */
+ * Cost: p n copied out by the root; directly 2 rounds, else a round a slot, and n copied in by each
+ * rank. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static void collect(struct call *c, size_t at, size_t n)
+static ct_status direct(struct call *c)
 {
-    for (int i = 0; i < c->group->size; i++) {
+    ct_status status = flat_touch(c->group->flat);
+
+    for (int i = 0; i < c->recv.blocks && status == CT_OK; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_span(span_of(block.data + at, n), flat_slot(c->group->flat, i));
+        copy_direct(block.data, flat_send_of(c->group->flat, i), block.bytes,
+                    block.bytes * (size_t)c->group->size);
     }
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->recv.blocks; i++)
+        copy_span(span_of(block_at(c, &c->recv, i).data + at, n), flat_slot(c->group->flat, i));
+    return CT_OK;
 }
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span in = block_at(c, &c->send, 0);
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ROOT_WAITS,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
 
-    do {
-        const size_t n = piece_of(in.bytes, at, FLAT_SLOT_BYTES);
-
-        status = flat_turn(f, n);
-        if (status == CT_OK) {
-            copy_span(span_of(flat_own(f), n), in.data + at);
-            status = flat_arrive(f);
-        }
-        if (status == CT_OK && call_is_root(c)) {
-            status = flat_wait_all(f);
-            if (status == CT_OK)
-                collect(c, at, n);
-        }
-        at += n;
-    } while (status == CT_OK && at < in.bytes);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm gather_shm = { "shm", fits_shm, run };

@@ -21,6 +21,8 @@ static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_NEW_GROUP] = all_gather_algorithms,
     [OPERATION_SPLIT_GROUP] = all_gather_algorithms,
     [OPERATION_SHOULD_STOP] = all_reduce_algorithms,
+    [OPERATION_MEM_ALLOC] = all_gather_algorithms,
+    [OPERATION_MEM_FREE] = all_gather_algorithms,
 };
 
 const struct algorithm *const *operation_algorithms(int operation)

@@ -32,7 +32,7 @@ static inline int sizes_are_agreed(const struct call *c)
 /* fits() of every algorithm over shared slots. */
 static inline int fits_shm(const struct call *c)
 {
-    return c->group->flat && c->group->size <= 1024 && sizes_are_agreed(c);
+    return c->group->flat && c->group->size <= FLAT_MOST && sizes_are_agreed(c);
 }
 
 #endif

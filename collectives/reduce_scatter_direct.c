@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
 #define PIECE ((size_t)1 << 20)
 

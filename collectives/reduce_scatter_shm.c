@@ -1,47 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_shm.c - a slot holds a share of each block; rank r folds share r of all slots.
+/* reduce_scatter_shm.c - each rank folds its block of everybody's input.
  *
- * Cost: p n copied in and p n folded by each rank, for blocks of n; a round a share. */
+ * A slot holds a piece of each block, and rank r folds piece r of all slots; or all
+ * inputs are folded where they are.
+ * Cost: p n read and n written by each rank, for blocks of n; directly 2 rounds, else a round a
+ * piece, and (p-1) n copied in besides. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static void show(struct call *c, size_t at, size_t share, size_t n)
+static ct_status direct(struct call *c)
 {
+    const struct flat *f = c->group->flat;
+    const void *inputs[FLAT_MOST];
+    void *out = block_at(c, &c->recv, 0).data;
+    ct_status status = flat_touch(c->group->flat);
+
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = flat_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
+    if (status == CT_OK)
+        status = call_fold_to(c, &out, 1, inputs, c->signature.count,
+                              call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES);
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    char *slot = flat_own(c->group->flat);
+
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->send, i);
 
-        copy_span(span_of((char *)flat_own(c->group->flat) + (size_t)i * n,
-                          piece_of(block.bytes, at, share)),
-                  block.data + at);
+        if (i != c->group->rank)
+            copy_span(span_of(slot + (size_t)i * n, piece_of(block.bytes, at, n)), block.data + at);
     }
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    const struct flat *f = c->group->flat;
+    const struct span out = block_at(c, &c->recv, 0);
+    const size_t mine = piece_of(out.bytes, at, n);
+    const void *inputs[FLAT_MOST];
+
+    if (mine == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = (const char *)flat_slot(f, i) + (size_t)c->group->rank * n;
+    inputs[c->group->rank] = block_at(c, &c->send, c->group->rank).data + at;
+    return call_fold(c, out.data + at, inputs, mine / c->element);
 }
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span out = block_at(c, &c->recv, 0);
-    const size_t largest = largest_block(c, &c->send), share = share_of_slot(c);
-    const void *sources[1024];
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = largest_block(c, &c->send),
+                             .shares = c->group->size,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = c->group->size };
 
-    do {
-        const size_t n = piece_of(largest, at, share), mine = piece_of(out.bytes, at, share);
-
-        status = flat_turn(f, n * (size_t)c->group->size);
-        if (status == CT_OK) {
-            show(c, at, share, n);
-            status = flat_arrive(f);
-        }
-        if (status == CT_OK)
-            status = flat_wait_all(f);
-        for (int i = 0; i < c->group->size && status == CT_OK; i++)
-            sources[i] = (const char *)flat_slot(f, i) + (size_t)c->group->rank * n;
-        if (status == CT_OK && mine > 0)
-            status = call_fold(c, out.data + at, sources, mine / c->element);
-        at += n;
-    } while (status == CT_OK && at < largest);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm reduce_scatter_shm = { "shm", fits_shm, run };

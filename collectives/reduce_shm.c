@@ -1,45 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_shm.c - everybody shows its input, the root folds all of it.
  *
- * Cost: n copied by each rank, p n read and n written by the root. */
-#include <stdlib.h>
-
+ * Cost: p n read and n written by the root; directly 2 rounds, else n copied by each rank. */
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
-static ct_status fold(struct call *c, char *to, size_t bytes)
+static ct_status direct(struct call *c)
 {
-    const struct flat *f = c->group->flat;
-    const void *sources[1024];
+    const void *inputs[FLAT_MOST];
+    ct_status status = flat_touch(c->group->flat);
 
     for (int i = 0; i < c->group->size; i++)
-        sources[i] = flat_slot(f, i);
-    return call_fold(c, to, sources, bytes / c->element);
+        inputs[i] = flat_send_of(c->group->flat, i);
+    if (status == CT_OK && call_is_root(c))
+        status = call_fold_to(c, &c->recv.base, 1, inputs, c->signature.count,
+                              call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES);
+    return status == CT_OK ? slots_done(c, 1) : status;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    const void *inputs[FLAT_MOST];
+
+    if (!call_is_root(c) || n == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = flat_slot(c->group->flat, i);
+    return call_fold(c, (char *)c->recv.base + at, inputs, n / c->element);
 }
 
 static ct_status run(struct call *c)
 {
-    struct flat *f = c->group->flat;
-    const struct span in = block_at(c, &c->send, 0);
-    size_t at = 0;
-    ct_status status;
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ROOT_WAITS,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
 
-    do {
-        const size_t n = piece_of(in.bytes, at, FLAT_SLOT_BYTES);
-
-        status = flat_turn(f, n);
-        if (status == CT_OK) {
-            copy_span(span_of(flat_own(f), n), in.data + at);
-            status = flat_arrive(f);
-        }
-        if (status == CT_OK && call_is_root(c)) {
-            status = flat_wait_all(f);
-            if (status == CT_OK && n > 0)
-                status = fold(c, (char *)c->recv.base + at, n);
-        }
-        at += n;
-    } while (status == CT_OK && at < in.bytes);
-    return status;
+    return slots_run(c, &s);
 }
 
 const struct algorithm reduce_shm = { "shm", fits_shm, run };

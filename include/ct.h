@@ -413,6 +413,20 @@ CT_API ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *l
 /* *keys: *count strings in one malloc'ed block; free(*keys) frees them all. */
 CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
 
+/* ---- Memory that peers reach -------------------------------------------- */
+
+/* `bytes` bytes (the same on all ranks) of memory that the other ranks of this host read and write
+ * in place: collectives whose buffers all lie in it copy nothing in between.  Collective; either
+ * all ranks get it or none.  Filled with zeros, its pages taken now, aligned to a page. It is the
+ * caller's until ct_mem_free(), and ends with the process group that `group` was made from
+ * (ct_destroy_process_group(CT_WORLD)).  Sub-groups use it as directly as `group` does; elsewhere
+ * it is ordinary memory.  [ncclMemAlloc; MPI_Win_allocate_shared] CT_ERR_MISMATCH: ranks ask for
+ * different sizes (the group stays sound); CT_ERR_NOMEM. */
+CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
+/* Collective.  ptr: what ct_mem_alloc(group, ...) gave; NULL is fine, on all ranks.  It is given
+ * back whatever happens; in a broken group with what broke it. */
+CT_API ct_status ct_mem_free(ct_group *group, void *ptr);
+
 /* ---- Spawn: torch.multiprocessing.spawn --------------------------------- */
 
 /* Forks nprocs children that have RANK, WORLD_SIZE and the rest set, run

@@ -13,7 +13,19 @@
  *
  * Two slots alternate, so arriving in the next turn is what frees the one
  * before: no barrier at the end of a call.  A payload of up to 64 bytes lies in
- * the line that carries the round's number, one cache miss for both. */
+ * the line that carries the round's number, one cache miss for both.
+ *
+ * Buffers that lie in memory of ct_mem_alloc() the others can reach where they are:
+ *
+ *     flat_offer(f, send, bytes, recv, bytes);   before the call's first flat_arrive()
+ *     flat_arrive(f); flat_wait_all(f);
+ *     flat_look_up(f, ...);            now flat_send_of() and flat_recv_of() say where they are
+ *     flat_touch(f);
+ *     ... reads and writes there ...
+ *     flat_untouch(f);
+ *     flat_arrive(f); flat_wait_all(f);          nobody returns while others are at its buffers
+ *
+ * When such a call fails, flat_settle() waits for those who are still at them. */
 #ifndef RUNTIME_FLAT_H
 #define RUNTIME_FLAT_H
 
@@ -23,6 +35,7 @@
 
 #define FLAT_SLOT_BYTES ((size_t)256 << 10)
 #define FLAT_INLINE_BYTES 64
+#define FLAT_MOST 1024 /* ranks */
 
 struct flat;
 
@@ -47,6 +60,26 @@ void flat_call(struct flat *flat, const struct signature *signature, int64_t dea
 ct_status flat_turn(struct flat *flat, size_t bytes);
 void *flat_own(const struct flat *flat);
 const void *flat_slot(const struct flat *flat, int rank);
+
+/* Of a turn whose payload is not in the lines.  bytes 0: where there is no such buffer, or it does
+ * not matter where it is. */
+void flat_offer(struct flat *flat, const void *send, size_t send_bytes, void *recv,
+                size_t recv_bytes);
+/* Were all of those that matter in memory that the others reach? */
+int flat_offers(const struct flat *flat, int send, int recv);
+
+enum reach { REACH_NONE, REACH_SOME, REACH_ALL };
+/* What the others offered, of so many bytes (0: none was asked for).  from: only that rank's
+ * counts; -1: everybody's. */
+ct_status flat_look_up(struct flat *flat, int from, size_t send_bytes, size_t recv_bytes,
+                       enum reach *reach);
+const char *flat_send_of(const struct flat *flat, int rank); /* where all is reached */
+char *flat_recv_of(const struct flat *flat, int rank);
+
+/* Around reading and writing there.  CT_ERR_ABORTED: the group is broken. */
+ct_status flat_touch(struct flat *flat);
+void flat_untouch(struct flat *flat);
+void flat_settle(struct flat *flat);
 
 ct_status flat_arrive(struct flat *flat);
 ct_status flat_wait(struct flat *flat, int rank);

@@ -298,6 +298,8 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     m->listener = -1;
     m->waiter.epoll_fd = -1;
     pthread_mutex_init(&m->node.lock, NULL);
+    pthread_rwlock_init(&m->node.regions_lock, NULL);
+    m->node.fd = -1;
     m->peers = calloc((size_t)size, sizeof *m->peers);
     status = m->peers ? link_from_environment(m) : ct_fail(CT_ERR_NOMEM, "no memory");
     if (status == CT_OK)

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,8 +25,12 @@
 #include "runtime/descriptors.h"
 #include "runtime/file_size.h"
 #include "runtime/log.h"
+#include "runtime/region.h"
 #include "runtime/socket.h"
 #include "runtime/store/store.h"
+
+/* Of the file: mostly of what was never written, which takes no memory. */
+#define MOST_FILE_BYTES ((uint64_t)1 << 60)
 
 struct hello {
     int32_t local_rank;
@@ -59,7 +64,8 @@ void node_door_close(struct node_door *door)
 
 static size_t bells_bytes(const struct node *node)
 {
-    return (sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096 * 4096;
+    return (sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096
+           * 4096;
 }
 
 size_t node_arenas_offset(const struct node *node)
@@ -69,29 +75,42 @@ size_t node_arenas_offset(const struct node *node)
     return (bells_bytes(node) + pairs * sizeof(struct ring) + 4095) / 4096 * 4096;
 }
 
+static size_t mapped_bytes(const struct node *node)
+{
+    return node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+}
+
+/* Takes over fd. */
 static int map_memory(struct node *node, int fd)
 {
+    struct stat file;
     void *base;
 
-    node->bytes = node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    node->fd = fd;
+    node->bytes = mapped_bytes(node);
+    if (fstat(fd, &file) < 0 || (uint64_t)file.st_size < node->bytes)
+        return -1;
+    node->file_bytes = (uint64_t)file.st_size;
     base = mmap(NULL, node->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED)
         return -1;
     node->base = base;
-    node->bells = base;
+    node->head = base;
+    node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
     return 0;
 }
 
+/* As long as a file may be: where that has a limit (ulimit -f), there are no regions. */
 static int make_memory(struct node *node)
 {
-    const size_t bytes = node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    const size_t bytes = mapped_bytes(node);
     int fd;
 
-    if (memory_file("ct", 0, bytes, &fd) == CT_OK) {
+    if (memory_file("ct", 0, MOST_FILE_BYTES, &fd) == CT_OK
+        || memory_file("ct", 0, bytes, &fd) == CT_OK) {
         if (map_memory(node, fd) == 0)
             return fd;
         ct_fail(CT_ERR_SYSTEM, "%zu bytes: %s", bytes, strerror(errno));
-        close(fd);
     }
     log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",
              ct_last_error());
@@ -249,8 +268,6 @@ static ct_status lead(struct node *node, ct_store *store, struct node_door *door
     for (int i = 1; i < node->size && status == CT_OK; i++)
         status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
     *shared = hello.can_share;
-    if (fd >= 0)
-        close(fd);
     return status;
 }
 
@@ -286,10 +303,21 @@ static ct_status follow(struct node *node, ct_store *store, const char *leader_n
     }
     if (status == CT_OK)
         status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
-    if (fd >= 0)
+    if (fd >= 0 && node->fd != fd)
         close(fd);
     *shared = status == CT_OK && leader.can_share;
     return status;
+}
+
+static void unmap_memory(struct node *node)
+{
+    regions_free(node);
+    if (node->base)
+        munmap(node->base, node->bytes);
+    if (node->fd >= 0)
+        close(node->fd);
+    node->base = NULL;
+    node->fd = -1;
 }
 
 ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
@@ -314,18 +342,15 @@ ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
     node_door_close(door);
     if (status != CT_OK)
         return ct_fail_in(status, "sharing memory on this host: ");
-    if (!*shared && node->base) {
-        munmap(node->base, node->bytes);
-        node->base = NULL;
-    }
+    if (!*shared)
+        unmap_memory(node);
     return CT_OK;
 }
 
 void node_leave(struct node *node)
 {
     node_areas_free(node);
-    if (node->base)
-        munmap(node->base, node->bytes);
+    unmap_memory(node);
     for (int i = 0; node->event_fds && i < node->size; i++)
         if (node->event_fds[i] >= 0)
             close(node->event_fds[i]);
@@ -339,5 +364,7 @@ void node_leave(struct node *node)
     free((void *)(uintptr_t)node->ended);
     free(node->ranks);
     pthread_mutex_destroy(&node->lock);
+    pthread_rwlock_destroy(&node->regions_lock);
     memset(node, 0, sizeof *node);
+    node->fd = -1;
 }

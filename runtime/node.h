@@ -6,9 +6,11 @@
  * name in /dev/shm, so nothing can leak or collide or be too small there.
  * What lies in it, for L ranks:
  *
+ *     head                     one word: how much of the file was given to regions
  *     doorbells[L]             wait.h
  *     rings[L][L]              link_shm.c: the bytes from rank i to rank j
  *     arenas[L]                areas of the groups whose first rank here is i
+ *     regions                  region.h: memory of ct_mem_alloc(), mapped while it is in use
  */
 #ifndef RUNTIME_NODE_H
 #define RUNTIME_NODE_H
@@ -28,7 +30,12 @@ struct ring {
     _Alignas(CACHE_PAIR) unsigned char data[RING_BYTES];
 };
 
-struct area; /* a piece of the own arena */
+struct node_head {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t given; /* bytes behind the arenas, ever */
+};
+
+struct region; /* region.c */
+struct area;   /* a piece of the own arena */
 
 struct node {
     int rank, size;               /* among the ranks of this host */
@@ -40,10 +47,16 @@ struct node {
         *told;      /* [size] ctrun tells of its death, so that a look can wait for its words */
     int *event_fds; /* [size] */
     unsigned char *base; /* NULL: alone, or memory can't be shared */
-    size_t bytes;
-    struct doorbell *bells; /* [size] */
-    struct area *areas;     /* of the own arena, in use or waiting for their last reader */
-    pthread_mutex_t lock;   /* over areas */
+    size_t bytes;        /* mapped at base: all but the regions */
+    int fd;              /* of the file; -1: base is NULL */
+    uint64_t file_bytes; /* of which it has so many */
+    struct node_head *head;
+    struct doorbell *bells;     /* [size] */
+    struct region *regions;     /* under regions_lock */
+    _Atomic int shares_regions; /* there was one */
+    pthread_rwlock_t regions_lock;
+    struct area *areas;   /* of the own arena, in use or waiting for their last reader */
+    pthread_mutex_t lock; /* over areas */
 };
 
 /* Before the others are known: the socket to hand out or take the memory, and the own eventfd. */

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  The last three are
- * what ranks agree by when they make such a call (agree.h). */
+/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  Those from new_group
+ * on are what ranks agree by when they make such a call (agree.h). */
 #define OPERATIONS(X)                         \
     X(SEND, "send")                           \
     X(RECV, "recv")                           \
@@ -32,7 +32,9 @@
     X(MONITORED_BARRIER, "monitored_barrier") \
     X(NEW_GROUP, "new_group")                 \
     X(SPLIT_GROUP, "split_group")             \
-    X(SHOULD_STOP, "should_stop")
+    X(SHOULD_STOP, "should_stop")             \
+    X(MEM_ALLOC, "mem_alloc")                 \
+    X(MEM_FREE, "mem_free")
 
 enum operation {
 #define OPERATION_ENUM(name, text) OPERATION_##name,

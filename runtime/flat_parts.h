@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flat_parts.h - what a flat group is made of, for flat*.c alone.
+ *
+ * Each rank has two lines, used by even and odd rounds.  A line is written only
+ * by its owner: the signature of the call, a small payload, and last the number
+ * of the round. */
+#ifndef RUNTIME_FLAT_PARTS_H
+#define RUNTIME_FLAT_PARTS_H
+
+#include "runtime/flat.h"
+#include "runtime/region.h"
+
+enum { ALIVE, LEFT };
+
+/* Offsets in the host's shared file (region.h); 0: not there. */
+struct offer {
+    uint64_t send, recv;
+};
+
+struct line {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t round;
+    struct signature signature;
+    unsigned char payload[FLAT_INLINE_BYTES];
+};
+
+struct member {
+    struct line lines[2];
+    _Alignas(CACHE_PAIR) _Atomic int state;
+    _Atomic int touching;      /* its owner is at buffers of the others */
+    _Atomic uint64_t breached; /* 1 + the call in which its owner knows the group broken; 0: none */
+    struct breach breach;      /* written once, before that */
+};
+
+/* What lies in front of the members. */
+struct head {
+    _Alignas(CACHE_PAIR) _Atomic int broken; /* some member has a breach */
+};
+
+struct flat {
+    struct mesh *mesh;
+    int rank, size;
+    int *locals;                           /* [size] ranks in the node */
+    int *ranks;                            /* [size] in the mesh */
+    uint64_t members_here[NODE_SET_WORDS]; /* the same as a set */
+    struct reached {                       /* [size] of this call, since flat_look_up() */
+        const char *send;
+        char *recv;
+    } * reached;
+    struct offer offer; /* our own */
+    struct head *head;
+    struct member *members;
+    unsigned char *slots; /* [size][2] */
+    size_t offset;        /* of the area, for its maker to take back */
+    uint64_t round;       /* this rank is in */
+    uint64_t all_in;      /* everybody was seen in it */
+    int turn;             /* slot in use */
+    int inlined;          /* this turn's payload lies in the lines */
+    struct signature signature;
+    int64_t deadline;
+    const _Atomic int *broken;
+};
+
+int flat_is_broken(const struct flat *flat); /* for the call that is being made */
+
+#endif

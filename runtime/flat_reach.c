@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flat_reach.c - buffers in memory of ct_mem_alloc(), which the others reach where they are.
+ *
+ * Each rank says in the line of a round where its buffers lie, as offsets in the file that the
+ * host's ranks share.  Who is at the buffers of others says that too: a rank whose call has failed
+ * must not return while somebody may still write to what its program takes for its own again. */
+#include "runtime/flat_parts.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+
+#define LONGEST_SETTLING_MS 200
+
+void flat_offer(struct flat *f, const void *send, size_t send_bytes, void *recv, size_t recv_bytes)
+{
+    struct node *node = &f->mesh->node;
+
+    f->offer = (struct offer){ 0, 0 };
+    if (regions_look(node)) {
+        if (send_bytes > 0)
+            f->offer.send = region_find(node, send, send_bytes, f->members_here);
+        if (recv_bytes > 0)
+            f->offer.recv = region_find(node, recv, recv_bytes, f->members_here);
+        regions_looked(node);
+    }
+    memcpy(f->members[f->rank].lines[(f->round + 1) % 2].payload, &f->offer, sizeof f->offer);
+}
+
+/* Of a send and a recv buffer those that matter. */
+static int is_whole(const struct offer *offer, int send, int recv)
+{
+    return (!send || offer->send) && (!recv || offer->recv);
+}
+
+int flat_offers(const struct flat *f, int send, int recv)
+{
+    return is_whole(&f->offer, send, recv);
+}
+
+static struct offer offer_of(const struct flat *f, int rank)
+{
+    struct offer offer;
+
+    memcpy(&offer, f->members[rank].lines[f->round % 2].payload, sizeof offer);
+    return offer;
+}
+
+static ct_status find(struct flat *f, int rank, size_t send_bytes, size_t recv_bytes)
+{
+    const struct node *node = &f->mesh->node;
+    const struct offer offer = offer_of(f, rank);
+    char name[160];
+
+    f->reached[rank].send = send_bytes ? region_at(node, offer.send, send_bytes) : NULL;
+    f->reached[rank].recv = recv_bytes ? region_at(node, offer.recv, recv_bytes) : NULL;
+    if ((send_bytes && !f->reached[rank].send) || (recv_bytes && !f->reached[rank].recv))
+        return ct_fail(CT_ERR_INVALID, "the buffer of %s was given back by ct_mem_free() here",
+                       mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
+    return CT_OK;
+}
+
+ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_bytes,
+                       enum reach *reach)
+{
+    const int first = from < 0 ? 0 : from, end = from < 0 ? f->size : from + 1;
+    ct_status status = CT_OK;
+    int whole = 0;
+
+    for (int i = first; i < end; i++) {
+        const struct offer offer = offer_of(f, i);
+
+        whole += is_whole(&offer, send_bytes > 0, recv_bytes > 0);
+    }
+    *reach = whole == 0 ? REACH_NONE : whole < end - first ? REACH_SOME : REACH_ALL;
+    if (*reach != REACH_ALL || !regions_look(&f->mesh->node))
+        return CT_OK;
+    for (int i = first; i < end && status == CT_OK; i++)
+        status = find(f, i, send_bytes, recv_bytes);
+    regions_looked(&f->mesh->node);
+    return status;
+}
+
+const char *flat_send_of(const struct flat *f, int rank)
+{
+    return f->reached[rank].send;
+}
+
+char *flat_recv_of(const struct flat *f, int rank)
+{
+    return f->reached[rank].recv;
+}
+
+/* Says that we are there, then looks whether somebody has given up; who gives up says so, then
+ * looks who is there. */
+ct_status flat_touch(struct flat *f)
+{
+    atomic_store(&f->members[f->rank].touching, 1);
+    if (!flat_is_broken(f))
+        return CT_OK;
+    flat_untouch(f);
+    return ct_fail(CT_ERR_ABORTED, "the group is broken");
+}
+
+void flat_untouch(struct flat *f)
+{
+    atomic_store_explicit(&f->members[f->rank].touching, 0, memory_order_release);
+}
+
+/* A process that was stopped there stays there: the buffers it might still write to are cut off. */
+void flat_settle(struct flat *f)
+{
+    const int64_t deadline = deadline_after(LONGEST_SETTLING_MS);
+
+    for (int i = 0; i < f->size; i++)
+        while (i != f->rank && atomic_load(&f->members[i].touching)
+               && !node_peer_gone(&f->mesh->node, f->locals[i])) {
+            if (clock_ms() >= deadline) {
+                regions_cut_off(&f->mesh->node, f->members_here);
+                return;
+            }
+            sched_yield();
+        }
+}

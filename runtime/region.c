@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region.c - parts of the shared file, mapped while they are in use.
+ *
+ * A list under a lock for many readers: calls look in it, ct_mem_alloc() and ct_mem_free() change
+ * it.  Until there is one, a call looks at one word.  A part's pages are taken when it is made, so
+ * that a host without memory says so then; they are given back by a hole in the file, whoever else
+ * still maps it. */
+#include "runtime/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/node.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and take pages later */
+#endif
+
+struct region {
+    struct region *next;
+    char *base;   /* of what is mapped here */
+    size_t bytes; /* of that */
+    char *own;
+    size_t own_bytes;
+    uint64_t offset; /* of base; 0: not shared */
+    int cut_off;     /* the own part was replaced by memory that nobody shares */
+    uint64_t group;
+    uint64_t members[NODE_SET_WORDS];
+};
+
+#define PAGE ((size_t)4096)
+
+size_t region_part(size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4 / NODE_MOST)
+        return 0;
+    return bytes == 0 ? PAGE : (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+uint64_t region_reserve(struct node *node, size_t bytes)
+{
+    uint64_t at;
+
+    if (!node->base || node->file_bytes == node->bytes)
+        return 0;
+    at = atomic_fetch_add(&node->head->given, bytes) + node->bytes;
+    return at + bytes > node->file_bytes ? 0 : at;
+}
+
+static ct_status no_memory(size_t bytes, int cause)
+{
+    return ct_fail(cause == ENOMEM || cause == EFAULT ? CT_ERR_NOMEM : CT_ERR_SYSTEM,
+                   "%zu bytes of shared memory: %s", bytes,
+                   cause == EFAULT ? "the host has no pages left for it" : strerror(cause));
+}
+
+static ct_status map(struct node *node, const struct region_plan *plan, struct region *r)
+{
+    const int flags = plan->offset ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE | MAP_ANONYMOUS;
+
+    r->bytes = plan->offset ? plan->bytes * (size_t)plan->parts : plan->bytes;
+    r->own_bytes = plan->bytes;
+    r->offset = plan->offset;
+    r->group = plan->group;
+    r->base = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, flags, plan->offset ? node->fd : -1,
+                   (off_t)plan->offset);
+    if (r->base == MAP_FAILED) {
+        r->base = NULL;
+        return no_memory(r->bytes, errno);
+    }
+    r->own = plan->offset ? r->base + plan->bytes * (size_t)plan->own : r->base;
+    for (int i = 0; plan->offset && i < plan->parts; i++)
+        node_set_add(r->members, plan->locals[i]);
+    if (madvise(r->own, plan->bytes, MADV_POPULATE_WRITE) < 0 && errno != EINVAL)
+        return no_memory(plan->bytes, errno);
+    return CT_OK;
+}
+
+static void region_free(struct node *node, struct region *r)
+{
+    if (!r)
+        return;
+    if (r->own && r->offset)
+        fallocate(node->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(r->offset + (uint64_t)(r->own - r->base)), (off_t)r->own_bytes);
+    if (r->base)
+        munmap(r->base, r->bytes);
+    free(r);
+}
+
+ct_status region_map(struct node *node, const struct region_plan *plan, void **own)
+{
+    struct region *r = calloc(1, sizeof *r);
+    ct_status status;
+
+    if (!r)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note a region");
+    status = map(node, plan, r);
+    if (status != CT_OK) {
+        region_free(node, r);
+        return status;
+    }
+    pthread_rwlock_wrlock(&node->regions_lock);
+    r->next = node->regions;
+    node->regions = r;
+    atomic_store(&node->shares_regions, 1);
+    pthread_rwlock_unlock(&node->regions_lock);
+    *own = r->own;
+    return CT_OK;
+}
+
+int region_of(struct node *node, const void *own, uint64_t *group, uint64_t *offset)
+{
+    const struct region *r;
+
+    pthread_rwlock_rdlock(&node->regions_lock);
+    for (r = node->regions; r && r->own != own;)
+        r = r->next;
+    if (r) {
+        *group = r->group;
+        *offset = r->offset;
+    }
+    pthread_rwlock_unlock(&node->regions_lock);
+    return r != NULL;
+}
+
+void region_unmap(struct node *node, void *own)
+{
+    struct region **link, *r;
+
+    pthread_rwlock_wrlock(&node->regions_lock);
+    for (link = &node->regions; *link && (*link)->own != own;)
+        link = &(*link)->next;
+    r = *link;
+    if (r)
+        *link = r->next;
+    pthread_rwlock_unlock(&node->regions_lock);
+    region_free(node, r);
+}
+
+void regions_free(struct node *node)
+{
+    while (node->regions) {
+        struct region *next = node->regions->next;
+
+        region_free(node, node->regions);
+        node->regions = next;
+    }
+}
+
+static int lies_in(uintptr_t from, size_t size, uintptr_t at, size_t bytes)
+{
+    return at >= from && at - from < size && bytes <= size - (at - from);
+}
+
+int regions_look(struct node *node)
+{
+    if (!atomic_load_explicit(&node->shares_regions, memory_order_relaxed))
+        return 0;
+    pthread_rwlock_rdlock(&node->regions_lock);
+    return 1;
+}
+
+void regions_looked(struct node *node)
+{
+    pthread_rwlock_unlock(&node->regions_lock);
+}
+
+uint64_t region_find(const struct node *node, const void *data, size_t bytes,
+                     const uint64_t *members)
+{
+    for (const struct region *r = node->regions; r; r = r->next)
+        if (r->offset && !r->cut_off
+            && lies_in((uintptr_t)r->base, r->bytes, (uintptr_t)data, bytes)
+            && node_set_within(members, r->members))
+            return r->offset + ((uintptr_t)data - (uintptr_t)r->base);
+    return 0;
+}
+
+void *region_at(const struct node *node, uint64_t offset, size_t bytes)
+{
+    for (const struct region *r = node->regions; r; r = r->next)
+        if (r->offset && lies_in(r->offset, r->bytes, offset, bytes))
+            return r->base + (offset - r->offset);
+    return NULL;
+}
+
+/* The own part becomes private memory of the same content at the same place. */
+static void cut_off(struct region *r)
+{
+    char *copy =
+        mmap(NULL, r->own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (copy == MAP_FAILED)
+        return;
+    memcpy(copy, r->own, r->own_bytes);
+    if (mremap(copy, r->own_bytes, r->own_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, r->own)
+        == MAP_FAILED)
+        munmap(copy, r->own_bytes);
+    else
+        r->cut_off = 1;
+}
+
+void regions_cut_off(struct node *node, const uint64_t *members)
+{
+    pthread_rwlock_wrlock(&node->regions_lock);
+    for (struct region *r = node->regions; r; r = r->next)
+        if (r->offset && !r->cut_off && node_set_within(members, r->members))
+            cut_off(r);
+    pthread_rwlock_unlock(&node->regions_lock);
+}
