@@ -1,319 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_properties.c - random calls, each compared with what ct.h says, bit by bit.
  *
- * A batch is one group and CASES_PER_BATCH calls.  All ranks draw the same calls
- * from the batch's seed, so each knows what every other gives and folds it the
- * slow way, rank 0 first.  Up to FLIGHTS asynchronous calls stay in flight while
- * the next are made.  Seeds are fixed: batch b is the same on every machine, and
- * a failure names it.  CT_TEST_CASES sets the number of calls. */
-#include "tests/harness.h"
-#include "tests/elements.h"
+ * A batch is a world of one to nine ranks, processes or threads, over shared memory, TCP or
+ * both with the ranks on up to three hosts.  Its ranks make two more groups, then up to CASES calls
+ * on the three, with FLIGHTS asynchronous ones in flight.  All of them draw the same calls
+ * from the batch's seed (cases.h) and each checks its own memory (flight.h).
+ *
+ * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
+ * in all; both have a default, so that every run makes the same calls.  A failure says the values
+ * that make its batch again, up to the call that failed. */
+#include "tests/collectives/flight.h"
+#include "tests/collectives/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { DEFAULT_CASES = 1000, CASES_PER_BATCH = 50, FLIGHTS = 4, GUARD = 32, MOST_RANKS = 6 };
+enum { DEFAULT_CASES = 1000, CASES = 40, FLIGHTS = 5, MOST_RANKS = 9, GROUPS = 3 };
 
-enum operation {
-    BROADCAST,
-    REDUCE,
-    ALL_REDUCE,
-    REDUCE_SCATTER,
-    GATHER,
-    ALL_GATHER,
-    SCATTER,
-    ALL_TO_ALL,
-    OPERATIONS
-};
-static const char *const names[] = { "broadcast", "reduce",     "all_reduce", "reduce_scatter",
-                                     "gather",    "all_gather", "scatter",    "all_to_all" };
-
-struct pick { /* one call, as all ranks draw it */
+struct batch {
     uint64_t seed;
-    enum operation operation;
-    ct_dtype dtype;
-    ct_op op;
-    int root, in_place, asynchronous;
-    size_t count, misaligned;
+    int cases, p, threads;
+    const char *link;           /* NULL: both */
+    int host[MOST_RANKS];       /* of each rank */
+    char hosts[4 * MOST_RANKS]; /* as CT_FAULT has them; "": one */
 };
 
-struct flight { /* one call of this rank */
-    struct pick pick;
-    char *send_block, *recv_block; /* what was allocated; recv NULL in place */
-    char *send, *recv;
-    ct_work *work;
+static struct batch batch; /* the one that runs; ranks have a copy or only look */
+
+static struct batch draw_batch(uint64_t seed, int cases)
+{
+    struct batch b = { .seed = seed, .cases = cases < CASES ? cases : CASES };
+    uint64_t s = mix(seed, 1);
+    const int where = (int)(next_of(&s) % 8), hosts = 2 + (int)(next_of(&s) % 2);
+    size_t n = 0;
+
+    b.p = 1 + (int)(next_of(&s) % MOST_RANKS);
+    b.threads = next_of(&s) % 3 == 0;
+    b.link = where == 2 || where == 3 || where == 7 ? "tcp" : NULL;
+    for (int r = 0; r < b.p && where >= 4; r++) {
+        b.host[r] = (int)(next_of(&s) % (unsigned)hosts);
+        n += (size_t)snprintf(b.hosts + n, sizeof b.hosts - n, "%s%d",
+                              r ? "." : "hosts:", b.host[r]);
+    }
+    return b;
+}
+
+/* ---- One rank ------------------------------------------------------------------------ */
+
+struct rank {
+    ct_group *groups[GROUPS];
+    int host[GROUPS][MOST_RANKS]; /* of the ranks of each */
+    struct flight flights[FLIGHTS];
+    uint64_t seed; /* of what this rank decides alone: when it waits for what */
 };
 
-static uint64_t next(uint64_t *seed)
+static void complain(const struct flight *f, const char *wrong)
 {
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return *seed;
-}
+    char text[200];
 
-/* Most are small; the rest lie around the sizes at which the library changes its ways. */
-static size_t draw_count(uint64_t *seed, size_t element)
-{
-    static const size_t limits[] = { 64, 64, 8192, 262144 };
-    const unsigned dice = next(seed) % 32;
-    size_t count;
-
-    if (dice < 16)
-        return next(seed) % 40;
-    count = limits[dice == 31 ? 3 : dice % 3] / element;
-    return count + next(seed) % 3 - (count > 0);
-}
-
-static struct pick draw(uint64_t *seed, int p)
-{
-    struct pick c;
-
-    c.seed = next(seed);
-    c.operation = (enum operation)(next(seed) % OPERATIONS);
-    c.dtype = (ct_dtype)(next(seed) % DTYPES);
-    do
-        c.op = (ct_op)(next(seed) % OPS);
-    while (!op_has_meaning(c.dtype, c.op) || (is_complex(c.dtype) && c.op == CT_PRODUCT));
-    c.root = (int)(next(seed) % (unsigned)p);
-    c.in_place = next(seed) % 3 == 0;
-    c.asynchronous = next(seed) % 2 == 0;
-    c.count = draw_count(seed, ct_dtype_size(c.dtype));
-    c.misaligned = next(seed) % 4 == 0 ? next(seed) % 16 : 0;
-    return c;
-}
-
-/* What rank r gives: integers of any size, floats with a few bits of fraction. */
-static void fill(const struct pick *c, int r, void *at, size_t count)
-{
-    uint64_t seed = c->seed ^ ((uint64_t)r + 1) * 0x9e3779b97f4a7c15u;
-
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t bits = next(&seed);
-
-        if (is_integer(c->dtype))
-            element_put_integer(c->dtype, at, i, bits);
-        else if (c->dtype == CT_BOOL)
-            ((unsigned char *)at)[i] = bits % 3 == 0 ? 0 : (unsigned char)(bits >> 8);
-        else
-            element_put(c->dtype, at, i, (double)((int)(bits % 4001) - 2000) / 64);
-    }
-}
-
-/* ---- What must come out ------------------------------------------------------- */
-
-static size_t send_count(const struct pick *c, int p)
-{
-    const int many =
-        c->operation == REDUCE_SCATTER || c->operation == SCATTER || c->operation == ALL_TO_ALL;
-
-    return many ? c->count * (size_t)p : c->count;
-}
-
-static size_t recv_count(const struct pick *c, int p)
-{
-    const int many =
-        c->operation == GATHER || c->operation == ALL_GATHER || c->operation == ALL_TO_ALL;
-
-    return many ? c->count * (size_t)p : c->count;
-}
-
-static int receives(const struct pick *c, int me)
-{
-    return (c->operation != REDUCE && c->operation != GATHER) || c->root == me;
-}
-
-/* recv_count elements; the caller frees them. */
-static char *expected(const struct pick *c, int p, int me)
-{
-    const size_t element = ct_dtype_size(c->dtype), block = c->count * element;
-    const size_t given = send_count(c, p) * element;
-    char *inputs = malloc(given * (size_t)p + 1), *wanted = malloc(block * (size_t)p + 1);
-    char *folded = malloc(given + 1);
-    const void *sources[MOST_RANKS];
-
-    for (int r = 0; r < p; r++) {
-        sources[r] = inputs + given * (size_t)r;
-        fill(c, r, inputs + given * (size_t)r, send_count(c, p));
-    }
-    if (c->operation == BROADCAST) {
-        memcpy(wanted, sources[c->root], block);
-    } else if (c->operation == SCATTER) {
-        memcpy(wanted, (const char *)sources[c->root] + block * (size_t)me, block);
-    } else if (c->operation <= REDUCE_SCATTER) {
-        reference_fold(c->dtype, c->op, folded, sources, p, send_count(c, p));
-        memcpy(wanted, folded + (c->operation == REDUCE_SCATTER ? block * (size_t)me : 0), block);
-    } else {
-        for (int r = 0; r < p; r++)
-            memcpy(wanted + block * (size_t)r,
-                   (const char *)sources[r] + (c->operation == ALL_TO_ALL ? block * (size_t)me : 0),
-                   block);
-    }
-    free(inputs);
-    free(folded);
-    return wanted;
-}
-
-static void complain(const struct pick *c, int p, const char *what)
-{
+    case_describe(&f->pick, ct_size(f->group), text, sizeof text);
     expect_fails(__FILE__, __LINE__,
-                 "%s: %s of %zu elements, dtype %d, op %d, root %d of %d, %s, %s, misaligned %zu, "
-                 "seed %llx",
-                 what, names[c->operation], c->count, (int)c->dtype, c->op, c->root, p,
-                 c->in_place ? "in place" : "two buffers",
-                 c->asynchronous ? "asynchronous" : "blocking", c->misaligned,
-                 (unsigned long long)c->seed);
+                 "%s: %s; case %d on group %d, %s%s%sof %d %s, %s %s; again by "
+                 "CT_PROPERTY_SEED=%#llx CT_PROPERTY_CASES=%d test_collectives_properties",
+                 text, wrong, f->pick.number, f->pick.group, f->row, *f->row ? " forced, " : "", "",
+                 batch.p, batch.threads ? "threads" : "processes",
+                 batch.link ? batch.link : "any link", batch.hosts, (unsigned long long)batch.seed,
+                 f->pick.number + 1);
 }
 
-static int guard_holds(const char *end)
+static void land(struct flight *f)
 {
-    for (int i = 0; i < GUARD; i++)
-        if (end[i] != 0x5a)
-            return 0;
+    char wrong[200];
+
+    if (!f->group)
+        return;
+    if (flight_wait(f) != CT_OK)
+        complain(f, ct_last_error());
+    else if (!flight_check(f, wrong, sizeof wrong))
+        complain(f, wrong);
+    flight_free(f);
+}
+
+/* 0: nothing can be said of what follows. */
+static int make_call(struct rank *rank, const struct pick *c)
+{
+    struct flight *f = &rank->flights[next_of(&rank->seed) % FLIGHTS];
+    ct_group *group = rank->groups[c->group];
+
+    if (ct_rank(group) < 0)
+        return 1;
+    land(f);
+    flight_prepare(f, c, group, rank->host[c->group]);
+    if (flight_start(f) != CT_OK) {
+        complain(f, ct_last_error());
+        return 0;
+    }
+    if (!c->asynchronous)
+        land(f);
     return 1;
 }
 
-static void check(const struct flight *f, int p, int me)
+/* The world in an order of its own and some left out; and two or three parts of it. */
+static int make_groups(struct rank *rank)
 {
-    const struct pick *c = &f->pick;
-    const size_t element = ct_dtype_size(c->dtype);
-    char *wanted = expected(c, p, me);
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    uint64_t seed = mix(batch.seed, 2);
+    const int me = ct_rank(rank->groups[0]), size = 1 + (int)(next_of(&seed) % (unsigned)batch.p);
+    int list[MOST_RANKS], color, key;
 
-    if (receives(c, me)) {
-        for (size_t i = 0; i < recv_count(c, p); i++)
-            if (!same_element(c->dtype, f->recv + i * element, wanted + i * element, 0)) {
-                complain(c, p, "wrong values");
-                break;
-            }
-    } else if (f->recv_block && !guard_holds(f->recv)) {
-        complain(c, p, "memory of a rank that is not the root changed");
-    }
-    if (f->recv_block) { /* two buffers: the input is as it was */
-        char *given = malloc(send_count(c, p) * element + 1);
+    for (int i = 0; i < batch.p; i++) {
+        const int j = (int)(next_of(&seed) % (unsigned)(i + 1));
 
-        fill(c, me, given, send_count(c, p));
-        if (memcmp(given, f->send, send_count(c, p) * element) != 0)
-            complain(c, p, "the input changed");
-        free(given);
-        if (!guard_holds(f->recv + recv_count(c, p) * element))
-            complain(c, p, "written behind the end");
-    } else if (!guard_holds(f->send_block + c->misaligned + (size_t)p * c->count * element)) {
-        complain(c, p, "written behind the end, in place");
+        list[i] = list[j];
+        list[j] = i;
     }
-    free(wanted);
+    options.parent = rank->groups[0];
+    if (!EXPECT_OK(ct_new_group_with(list, size, &options, &rank->groups[1])))
+        return 0;
+    color = (int)(mix(batch.seed, 100 + (uint64_t)me) % 3);
+    key = (int)(mix(batch.seed, 200 + (uint64_t)me) % 5);
+    return EXPECT_OK(ct_split_group(rank->groups[0], color, key, &rank->groups[2]));
 }
 
-/* ---- Making the calls ----------------------------------------------------------- */
-
-static void prepare(struct flight *f, int p, int me)
+static void calls(ct_group *group, void *unused)
 {
-    const struct pick *c = &f->pick;
-    const size_t block = c->count * ct_dtype_size(c->dtype);
-    const size_t room = c->misaligned + block * (size_t)p + GUARD;
-    const size_t own = c->misaligned + block * (size_t)me;
-    const int in_place =
-        c->operation == BROADCAST
-        || (c->in_place && receives(c, me) && (c->operation != SCATTER || c->root == me));
+    struct rank *rank = calloc(1, sizeof *rank);
+    int fine;
 
-    f->send_block = malloc(room);
-    memset(f->send_block, 0x5a, room);
-    f->recv_block = in_place ? NULL : malloc(room);
-    f->send = f->recv = f->send_block + c->misaligned;
-    if (!in_place) {
-        memset(f->recv_block, 0x5a, room);
-        f->recv = f->recv_block + c->misaligned;
-    } else if (c->operation == GATHER || c->operation == ALL_GATHER) {
-        f->send = f->send_block + own;
-    } else if (c->operation == REDUCE_SCATTER || c->operation == SCATTER) {
-        f->recv = f->send_block + own;
-    }
-    fill(c, me, f->send, send_count(c, p));
-}
+    (void)unused;
+    if (!rank)
+        abort();
+    rank->groups[0] = group;
+    rank->seed = mix(batch.seed, 300 + (uint64_t)ct_rank(group));
+    fine = make_groups(rank);
+    for (int g = 0; g < GROUPS && fine; g++)
+        for (int r = 0; r < ct_size(rank->groups[g]); r++)
+            rank->host[g][r] = batch.host[ct_global_rank(rank->groups[g], r)];
+    for (int i = 0; i < batch.cases && fine; i++) {
+        const struct pick c = draw_case(mix(batch.seed, 10000 + (uint64_t)i), i, batch.p);
 
-static ct_status call(ct_group *g, struct flight *f)
-{
-    const struct pick *c = &f->pick;
-    ct_work **work = c->asynchronous ? &f->work : NULL;
-
-    switch (c->operation) {
-    case BROADCAST:
-        return ct_broadcast(g, f->send, c->count, c->dtype, c->root, work);
-    case REDUCE:
-        return ct_reduce(g, f->send, f->recv, c->count, c->dtype, c->op, c->root, work);
-    case ALL_REDUCE:
-        return ct_all_reduce(g, f->send, f->recv, c->count, c->dtype, c->op, work);
-    case REDUCE_SCATTER:
-        return ct_reduce_scatter(g, f->send, f->recv, c->count, c->dtype, c->op, work);
-    case GATHER:
-        return ct_gather(g, f->send, f->recv, c->count, c->dtype, c->root, work);
-    case ALL_GATHER:
-        return ct_all_gather(g, f->send, f->recv, c->count, c->dtype, work);
-    case SCATTER:
-        return ct_scatter(g, f->send, f->recv, c->count, c->dtype, c->root, work);
-    default:
-        return ct_all_to_all(g, f->send, f->recv, c->count, c->dtype, work);
-    }
-}
-
-static void land(struct flight *f, int p, int me)
-{
-    if (!f->send_block)
-        return;
-    if (EXPECT_OK(ct_wait(f->work)))
-        check(f, p, me);
-    free(f->send_block);
-    free(f->recv_block);
-    *f = (struct flight){ .work = NULL };
-}
-
-static void batch(ct_group *group, void *arg)
-{
-    const int p = ct_size(group), me = ct_rank(group);
-    struct flight flights[FLIGHTS] = { { .work = NULL } };
-    uint64_t seed = *(const uint64_t *)arg;
-
-    for (int i = 0; i < CASES_PER_BATCH; i++) {
-        struct flight *f = &flights[i % FLIGHTS];
-
-        land(f, p, me);
-        f->pick = draw(&seed, p);
-        prepare(f, p, me);
-        if (!EXPECT_OK(call(group, f))) {
-            complain(&f->pick, p, "failed");
-            break;
-        }
-        if (!f->pick.asynchronous)
-            land(f, p, me);
+        fine = make_call(rank, &c);
     }
     for (int i = 0; i < FLIGHTS; i++)
-        land(&flights[i], p, me);
+        land(&rank->flights[i]);
+    for (int g = 1; g < GROUPS; g++)
+        if (rank->groups[g])
+            EXPECT_OK(ct_destroy_process_group(rank->groups[g]));
+    free(rank);
+}
+
+/* ---- All ------------------------------------------------------------------------------- */
+
+static uint64_t number_of(const char *variable, uint64_t fallback)
+{
+    const char *text = getenv(variable);
+
+    return text && *text ? strtoull(text, NULL, 0) : fallback;
+}
+
+/* Whatever ends the batch, a crash and a hang too. */
+static int say_which(void **state)
+{
+    (void)state;
+    if (batch.cases > 0)
+        print_error("the batch again: CT_PROPERTY_SEED=%#llx CT_PROPERTY_CASES=%d\n",
+                    (unsigned long long)batch.seed, batch.cases);
+    return 0;
 }
 
 static void random_calls_give_what_the_manual_says(void **state)
 {
-    const char *cases = getenv("CT_TEST_CASES");
-    const int batches =
-        ((cases ? atoi(cases) : DEFAULT_CASES) + CASES_PER_BATCH - 1) / CASES_PER_BATCH;
+    uint64_t seed = number_of("CT_PROPERTY_SEED", 1);
+    int left = (int)number_of("CT_PROPERTY_CASES", DEFAULT_CASES);
 
     (void)state;
-    for (int b = 0; b < batches; b++) {
-        uint64_t seed = ((uint64_t)b + 1) * 0x2545f4914f6cdd1du;
-        const int p = b % MOST_RANKS + 1;
-
-        use_link(b / MOST_RANKS % 2 ? "tcp" : NULL);
-        if (b / (2 * MOST_RANKS) % 2)
-            run_threads(p, batch, &seed);
-        else
-            run_processes(p, batch, &seed);
+    for (; left > 0; seed = mix(seed, 0)) {
+        batch = draw_batch(seed, left);
+        left -= batch.cases;
+        setenv("CT_FAULT", batch.hosts, 1);
+        use_link(batch.link);
+        (batch.threads ? run_threads : run_processes)(batch.p, calls, NULL);
     }
-    use_link(NULL);
+    batch.cases = 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_calls_give_what_the_manual_says),
+        cmocka_unit_test_teardown(random_calls_give_what_the_manual_says, say_which),
     };
 
+    reference_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight.c - one case on one rank.
+ *
+ * The memory of a side is filled with a pattern, then with what the rank gives.  After
+ * the call an image of the memory is made of the same pattern, what was given and what
+ * must have been received; memory and image may differ in the bits of NaN only.  So whatever
+ * was written where nothing belongs is found, in gaps and behind ends too. */
+#include "tests/collectives/flight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/collectives/reference.h"
+
+enum { PATTERN = 0x5a };
+
+static void *memory(size_t bytes)
+{
+    void *at = malloc(bytes ? bytes : 1);
+
+    if (!at)
+        abort();
+    return at;
+}
+
+/* ---- Before ---------------------------------------------------------------------- */
+
+/* Both sides in the memory of the larger one, where the call knows a way to have them there. */
+static int put_in_place(struct flight *f)
+{
+    const int me = ct_rank(f->group);
+
+    if (!f->pick.in_place || !f->send_side.blocks || !f->recv_side.blocks)
+        return 0;
+    switch (f->pick.kind) {
+    case REDUCE:
+    case ALL_REDUCE:
+    case ALL_TO_ALL:
+        f->send_side = f->recv_side;
+        return 1;
+    case GATHER:
+    case ALL_GATHER:
+        f->send_side.at[0] = f->recv_side.at[me];
+        f->send_side.start = f->send_side.at[0];
+        f->send_side.bytes = f->recv_side.bytes;
+        return 1;
+    case SCATTER:
+    case REDUCE_SCATTER:
+        f->recv_side.at[0] = f->send_side.at[me];
+        f->recv_side.start = f->recv_side.at[0];
+        f->recv_side.bytes = f->send_side.bytes;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void give(const struct flight *f, const struct side *side, int from, char *at)
+{
+    for (int i = 0; i < side->blocks; i++)
+        case_fill(&f->pick, from, i, at + side->at[i], side->count[i]);
+}
+
+void flight_prepare(struct flight *f, const struct pick *pick, ct_group *group, const int *host)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    int in_place;
+
+    *f = (struct flight){ .pick = *pick, .group = group, .host = host, .row = "" };
+    f->send_side = case_send(pick, p, me);
+    f->recv_side = case_recv(pick, p, me);
+    in_place = put_in_place(f);
+    f->send = memory(f->send_side.bytes);
+    memset(f->send, PATTERN, f->send_side.bytes);
+    give(f, &f->send_side, me, f->send);
+    f->given = memory(f->send_side.bytes);
+    memcpy(f->given, f->send, f->send_side.bytes);
+    f->recv = in_place ? f->send : memory(f->recv_side.bytes);
+    if (!in_place)
+        memset(f->recv, PATTERN, f->recv_side.bytes);
+    if (pick->kind == BROADCAST && me == case_root(pick, p))
+        case_fill(pick, me, 0, f->recv + f->recv_side.at[0], pick->count);
+}
+
+/* ---- After ------------------------------------------------------------------------------ */
+
+static void fold(const struct flight *f, int block, char *to, size_t count)
+{
+    const struct pick *c = &f->pick;
+    const size_t bytes = count * ct_dtype_size(c->dtype);
+    const int p = ct_size(f->group);
+    char *const inputs = memory(bytes * (size_t)p);
+    const void *sources[MAX_RANKS];
+    _Alignas(16) char scalar[16];
+
+    for (int r = 0; r < p; r++) {
+        char *const input = inputs + bytes * (size_t)r;
+
+        sources[r] = input;
+        case_fill(c, r, block, input, count);
+        if (c->op == PREMUL_SUM) {
+            case_scalar(c, r, scalar);
+            reference_scale(c->dtype, input, count, scalar);
+        }
+    }
+    reference_reduce(c->dtype, c->op == PREMUL_SUM ? CT_SUM : c->op, to, sources, f->host, p,
+                     count);
+    free(inputs);
+}
+
+/* What must lie in block i of the recv side. */
+static void wanted(const struct flight *f, int i, char *to)
+{
+    const struct pick *c = &f->pick;
+    const int p = ct_size(f->group), me = ct_rank(f->group), root = case_root(c, p);
+    const size_t count = f->recv_side.count[i];
+
+    switch (c->kind) {
+    case REDUCE:
+    case ALL_REDUCE:
+        fold(f, 0, to, count);
+        break;
+    case REDUCE_SCATTER:
+        fold(f, me, to, count);
+        break;
+    case BROADCAST:
+        case_fill(c, root, 0, to, count);
+        break;
+    case SCATTER:
+        case_fill(c, root, me, to, count);
+        break;
+    case ALL_TO_ALL:
+        case_fill(c, i, me, to, count);
+        break;
+    case SHIFT:
+        case_fill(c, (me + p - root) % p, 0, to, count);
+        break;
+    case MANY_TO_ONE:
+        case_fill(c, f->from[i], 0, to, count);
+        break;
+    default:
+        case_fill(c, i, 0, to, count);
+    }
+}
+
+/* Takes over into the image what is right in the memory: NaN of whatever bits.  -1: all is. */
+static ptrdiff_t first_wrong(const struct flight *f, int block, char *image)
+{
+    const size_t element = ct_dtype_size(f->pick.dtype), start = f->recv_side.at[block];
+    const size_t bytes = f->recv_side.count[block] * element;
+
+    if (memcmp(image + start, f->recv + start, bytes) == 0)
+        return -1;
+    for (size_t at = start; at < start + bytes; at += element) {
+        if (!reference_equal(f->pick.dtype, image + at, f->recv + at))
+            return (ptrdiff_t)((at - start) / element);
+        memcpy(image + at, f->recv + at, element);
+    }
+    return -1;
+}
+
+static size_t first_difference(const char *a, const char *b, size_t bytes)
+{
+    size_t at = 0;
+
+    while (at < bytes && a[at] == b[at])
+        at++;
+    return at;
+}
+
+static void say_element(const struct flight *f, const char *image, int block, ptrdiff_t i,
+                        char *wrong, size_t size)
+{
+    const size_t element = ct_dtype_size(f->pick.dtype);
+    const size_t at = f->recv_side.at[block] + (size_t)i * element;
+    int n = snprintf(wrong, size, "wrong value: element %td of block %d is", i, block);
+
+    for (size_t b = element; b-- > 0;)
+        n += snprintf(wrong + n, size - (size_t)n, "%s%02x", b == element - 1 ? " 0x" : "",
+                      (unsigned char)f->recv[at + b]);
+    for (size_t b = element; b-- > 0;)
+        n += snprintf(wrong + n, size - (size_t)n, "%s%02x", b == element - 1 ? ", not 0x" : "",
+                      (unsigned char)image[at + b]);
+}
+
+/* Each of the others once. */
+static int senders_are_right(const struct flight *f)
+{
+    unsigned seen = 1u << ct_rank(f->group);
+
+    for (int i = 0; i < f->recv_side.blocks; i++) {
+        if (f->from[i] < 0 || f->from[i] >= ct_size(f->group) || seen >> f->from[i] & 1)
+            return 0;
+        seen |= 1u << f->from[i];
+    }
+    return 1;
+}
+
+static int check_memory(const struct flight *f, char *image, char *wrong, size_t size)
+{
+    const size_t bytes = f->recv_side.bytes;
+    size_t at;
+
+    for (int i = 0; i < f->recv_side.blocks; i++)
+        wanted(f, i, image + f->recv_side.at[i]);
+    for (int i = 0; i < f->recv_side.blocks; i++) {
+        const ptrdiff_t element = first_wrong(f, i, image);
+
+        if (element >= 0) {
+            say_element(f, image, i, element, wrong, size);
+            return 0;
+        }
+    }
+    at = first_difference(image, f->recv, bytes);
+    if (at < bytes)
+        snprintf(wrong, size, "byte %zu of %zu, where nothing is received, was written", at, bytes);
+    return at == bytes;
+}
+
+int flight_check(const struct flight *f, char *wrong, size_t size)
+{
+    const int in_place = f->send == f->recv;
+    char *image;
+    int right;
+
+    if (f->pick.kind == MANY_TO_ONE && !senders_are_right(f)) {
+        snprintf(wrong, size, "a sender came twice, or is none");
+        return 0;
+    }
+    if (!in_place && memcmp(f->send, f->given, f->send_side.bytes) != 0) {
+        snprintf(wrong, size, "byte %zu of what is sent was changed",
+                 first_difference(f->send, f->given, f->send_side.bytes));
+        return 0;
+    }
+    image = memory(f->recv_side.bytes);
+    memset(image, PATTERN, f->recv_side.bytes);
+    if (in_place)
+        memcpy(image, f->given, f->recv_side.bytes);
+    right = check_memory(f, image, wrong, size);
+    free(image);
+    return right;
+}
+
+void flight_free(struct flight *f)
+{
+    if (f->premul)
+        ct_op_free(f->premul);
+    if (f->recv != f->send)
+        free(f->recv);
+    free(f->send);
+    free(f->given);
+    *f = (struct flight){ .count = 0 };
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight.h - a case on one rank: its memory, the call, and what must have become of it. */
+#ifndef TESTS_COLLECTIVES_FLIGHT_H
+#define TESTS_COLLECTIVES_FLIGHT_H
+
+#include "tests/collectives/cases.h"
+
+struct flight {
+    struct pick pick;
+    ct_group *group;
+    const int *host; /* [size of the group] of its ranks */
+    struct side send_side, recv_side;
+    char *send, *recv; /* memory; the same in place */
+    char *given;       /* what send held before the call */
+    ct_op premul;      /* to be freed; 0: none */
+    ct_work *works[MAX_RANKS];
+    int count, from[MAX_RANKS]; /* works; who sent, of messages from any source */
+    const char *row;            /* the algorithm that was forced; "" */
+};
+
+/* How many algorithms of the operation can do this call; a pick's row is one from 1 to that. */
+unsigned flight_rows(const struct pick *pick, ct_group *group);
+
+/* Memory with this rank's input in it. */
+void flight_prepare(struct flight *f, const struct pick *pick, ct_group *group, const int *host);
+
+/* Makes the call: over when it returns, or with f->count works to be waited for. */
+ct_status flight_start(struct flight *f);
+ct_status flight_wait(struct flight *f);
+
+/* 1: all is as it must be.  Else what is wrong, in words. */
+int flight_check(const struct flight *f, char *wrong, size_t size);
+void flight_free(struct flight *f);
+
+#endif
