@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench.h - one run of ct_bench, on this rank. */
+#ifndef CT_BENCH_BENCH_H
+#define CT_BENCH_BENCH_H
+
+#include "bench/ct_bench/options.h"
+#include "bench/ct_bench/report.h"
+#include "bench/ct_bench/trial.h"
+
+struct bench {
+    struct options options;
+    int rank, ranks;
+    struct room room;
+    double *scratch;
+    struct limits limits;
+    struct report report;
+    int64_t wrong; /* elements, of all rows */
+};
+
+/* Says the sentence with this rank's name; 1. */
+int bench_fails(const struct bench *bench, const char *sentence);
+
+/* Fills limits, on rank 0.  All ranks call it; non-zero after a failure, which is said. */
+int bench_find_limits(struct bench *bench);
+
+/* All rows.  Non-zero after a failed call, which is said; what is wrong is counted. */
+int bench_sweep(struct bench *bench);
+
+#endif

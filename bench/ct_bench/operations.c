@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operations.c - see operations.h.  Factors are those of nccl-tests' doc/PERFORMANCE.md. */
+#include "bench/ct_bench/operations.h"
+
+#include "bench/ct_bench/pattern.h"
+
+#define TAG 7
+
+/* ---- Calls ------------------------------------------------------------------ */
+
+static void *at_root(const struct shape *s, void *buf)
+{
+    return s->rank == s->root ? buf : NULL;
+}
+
+static ct_status all_reduce(const struct shape *s, void *send, void *recv)
+{
+    return ct_all_reduce(CT_WORLD, send, recv, s->count, s->dtype, s->op, NULL);
+}
+
+static ct_status reduce(const struct shape *s, void *send, void *recv)
+{
+    return ct_reduce(CT_WORLD, send, at_root(s, recv), s->count, s->dtype, s->op, s->root, NULL);
+}
+
+static ct_status broadcast(const struct shape *s, void *send, void *recv)
+{
+    (void)send;
+    return ct_broadcast(CT_WORLD, recv, s->count, s->dtype, s->root, NULL);
+}
+
+static ct_status all_gather(const struct shape *s, void *send, void *recv)
+{
+    return ct_all_gather(CT_WORLD, send, recv, s->count, s->dtype, NULL);
+}
+
+static ct_status gather(const struct shape *s, void *send, void *recv)
+{
+    return ct_gather(CT_WORLD, send, at_root(s, recv), s->count, s->dtype, s->root, NULL);
+}
+
+static ct_status scatter(const struct shape *s, void *send, void *recv)
+{
+    return ct_scatter(CT_WORLD, at_root(s, send), recv, s->count, s->dtype, s->root, NULL);
+}
+
+static ct_status reduce_scatter(const struct shape *s, void *send, void *recv)
+{
+    return ct_reduce_scatter(CT_WORLD, send, recv, s->count, s->dtype, s->op, NULL);
+}
+
+static ct_status all_to_all(const struct shape *s, void *send, void *recv)
+{
+    return ct_all_to_all(CT_WORLD, send, recv, s->count, s->dtype, NULL);
+}
+
+static ct_status barrier(const struct shape *s, void *send, void *recv)
+{
+    (void)s, (void)send, (void)recv;
+    return ct_barrier(CT_WORLD, NULL);
+}
+
+/* Ranks 0 and 1, there and back; the others wait. */
+static ct_status ping_pong(const struct shape *s, void *send, void *recv)
+{
+    ct_status status = CT_OK;
+
+    if (s->rank == 0)
+        status = ct_send(CT_WORLD, send, s->count, s->dtype, 1, TAG);
+    if (s->rank < 2 && status == CT_OK)
+        status = ct_recv(CT_WORLD, recv, s->count, s->dtype, 1 - s->rank, TAG, NULL);
+    if (s->rank == 1 && status == CT_OK)
+        status = ct_send(CT_WORLD, send, s->count, s->dtype, 0, TAG);
+    return status;
+}
+
+/* nccl-tests' sendrecv: everyone to the next one, all at once. */
+static ct_status send_recv(const struct shape *s, void *send, void *recv)
+{
+    const int next = (s->rank + 1) % s->ranks, previous = (s->rank + s->ranks - 1) % s->ranks;
+    ct_work *in = NULL, *out = NULL;
+    ct_status received, sent;
+
+    received = ct_irecv(CT_WORLD, recv, s->count, s->dtype, previous, TAG, &in);
+    sent = ct_isend(CT_WORLD, send, s->count, s->dtype, next, TAG, &out);
+    if (received == CT_OK)
+        received = ct_wait(in);
+    if (sent == CT_OK)
+        sent = ct_wait(out);
+    return received != CT_OK ? received : sent;
+}
+
+/* ---- Results ----------------------------------------------------------------- */
+
+static struct origin from_fold(const struct shape *s, int block)
+{
+    (void)s;
+    return (struct origin){ FOLDED, (size_t)block * s->count };
+}
+
+static struct origin from_own_block_of_fold(const struct shape *s, int block)
+{
+    (void)block;
+    return (struct origin){ FOLDED, (size_t)s->rank * s->count };
+}
+
+static struct origin from_root(const struct shape *s, int block)
+{
+    (void)block;
+    return (struct origin){ s->root, 0 };
+}
+
+static struct origin from_own_block_of_root(const struct shape *s, int block)
+{
+    (void)block;
+    return (struct origin){ s->root, (size_t)s->rank * s->count };
+}
+
+static struct origin from_each(const struct shape *s, int block)
+{
+    (void)s;
+    return (struct origin){ block, 0 };
+}
+
+static struct origin from_own_block_of_each(const struct shape *s, int block)
+{
+    return (struct origin){ block, (size_t)s->rank * s->count };
+}
+
+static struct origin from_the_other(const struct shape *s, int block)
+{
+    (void)block;
+    return (struct origin){ 1 - s->rank, 0 };
+}
+
+static struct origin from_previous(const struct shape *s, int block)
+{
+    (void)block;
+    return (struct origin){ (s->rank + s->ranks - 1) % s->ranks, 0 };
+}
+
+/* ---- Shares of the bytes -------------------------------------------------------- */
+
+static double none(int n)
+{
+    (void)n;
+    return 0;
+}
+
+static double all(int n)
+{
+    return n > 0;
+}
+
+static double all_to_another(int n)
+{
+    return n > 1;
+}
+
+static double share(int n)
+{
+    return 1.0 / n;
+}
+
+static double others(int n)
+{
+    return (n - 1.0) / n;
+}
+
+static double twice_others(int n)
+{
+    return 2 * others(n);
+}
+
+/* clang-format off */
+const struct operation operations[] = {
+    { .name = "all_reduce", .call = all_reduce, .sends = EVERYONE, .receives = EVERYONE,
+      .in_place = SAME, .origin = from_fold,
+      .bus = twice_others, .fold = share, .copy = others,
+      .reduces = 1 },
+    { .name = "reduce", .call = reduce, .sends = EVERYONE, .receives = ROOT,
+      .in_place = SAME, .origin = from_fold,
+      .bus = all, .fold = share, .copy = none,
+      .reduces = 1, .rooted = 1 },
+    { .name = "broadcast", .call = broadcast, .sends = ROOT, .receives = EVERYONE,
+      .in_place = ALWAYS, .origin = from_root,
+      .bus = all, .fold = none, .copy = all_to_another,
+      .rooted = 1 },
+    { .name = "all_gather", .call = all_gather, .sends = EVERYONE, .receives = EVERYONE,
+      .recv_per_rank = 1,
+      .in_place = SEND_IN_RECV, .origin = from_each,
+      .bus = others, .fold = none, .copy = others },
+    { .name = "gather", .call = gather, .sends = EVERYONE, .receives = ROOT,
+      .recv_per_rank = 1,
+      .in_place = SEND_IN_RECV, .origin = from_each,
+      .bus = others, .fold = none, .copy = share,
+      .rooted = 1 },
+    { .name = "scatter", .call = scatter, .sends = ROOT, .receives = EVERYONE,
+      .send_per_rank = 1,
+      .in_place = RECV_IN_SEND, .origin = from_own_block_of_root,
+      .bus = others, .fold = none, .copy = share,
+      .rooted = 1 },
+    { .name = "reduce_scatter", .call = reduce_scatter, .sends = EVERYONE, .receives = EVERYONE,
+      .send_per_rank = 1,
+      .in_place = RECV_IN_SEND, .origin = from_own_block_of_fold,
+      .bus = others, .fold = share, .copy = none,
+      .reduces = 1 },
+    { .name = "all_to_all", .call = all_to_all, .sends = EVERYONE, .receives = EVERYONE,
+      .send_per_rank = 1, .recv_per_rank = 1,
+      .in_place = SAME, .origin = from_own_block_of_each,
+      .bus = others, .fold = none, .copy = others },
+    { .name = "barrier", .call = barrier, .sends = NOBODY, .receives = NOBODY,
+      .in_place = NEVER, .origin = NULL,
+      .bus = none, .fold = none, .copy = none },
+    { .name = "ping_pong", .call = ping_pong, .sends = FIRST_TWO, .receives = FIRST_TWO,
+      .in_place = NEVER, .origin = from_the_other,
+      .bus = all, .fold = none, .copy = all,
+      .least_ranks = 2, .trips = 2 },
+    { .name = "send_recv", .call = send_recv, .sends = EVERYONE, .receives = EVERYONE,
+      .in_place = NEVER, .origin = from_previous,
+      .bus = all, .fold = none, .copy = all },
+};
+/* clang-format on */
+const int operation_count = sizeof operations / sizeof *operations;
+
+int operation_blocks(const struct operation *operation, int ranks)
+{
+    return operation->send_per_rank || operation->recv_per_rank ? ranks : 1;
+}
+
+int takes_part(enum who who, const struct shape *shape)
+{
+    switch (who) {
+    case EVERYONE:
+        return 1;
+    case ROOT:
+        return shape->rank == shape->root;
+    case FIRST_TWO:
+        return shape->rank < 2;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - see options.h.
+ *
+ * Nothing is printed here: every rank reads the same command line, and rank 0, known after init,
+ * is the one that speaks. */
+#include "bench/ct_bench/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char options_usage[] =
+    "usage: ctrun --nproc-per-node=N ct_bench [OPTION]...\n"
+    "  -b, --begin SIZE     first size in bytes (8); K, M and G are powers of 1024\n"
+    "  -e, --end SIZE       last size (64M)\n"
+    "  -f, --factor N       from a size to the next one (2)\n"
+    "      --ops NAMES      all_reduce,reduce,broadcast,all_gather,gather,scatter,reduce_scatter,\n"
+    "                       all_to_all,barrier,ping_pong,send_recv (all of them)\n"
+    "  -o, --op OP          sum avg product min max band bor bxor (sum)\n"
+    "  -d, --dtype TYPE     f32, or another of ct.h (f32)\n"
+    "  -r, --root N         (0)\n"
+    "      --in-place, --out-of-place, --both    (both)\n"
+    "      --check          compare results, bit for bit, with what this program knows they must "
+    "be\n"
+    "  -n, --iters N        samples of a row (as many as fit into --time)\n"
+    "  -w, --warmup N       calls before them (5)\n"
+    "      --calls N        calls in a sample (as many as fill 10 us)\n"
+    "      --time MS        of a row (100)\n"
+    "      --limits         what this host allows, and each row's limit; --limits=only: no rows\n"
+    "      --csv FILE, --json FILE    the rows with all digits, written by rank 0\n";
+
+enum { OPS = 256, IN_PLACE, OUT_OF_PLACE, BOTH, CHECK, CALLS, TIME, LIMITS, CSV, JSON, HELP };
+
+static const struct option words[] = {
+    { "begin", required_argument, NULL, 'b' },
+    { "end", required_argument, NULL, 'e' },
+    { "factor", required_argument, NULL, 'f' },
+    { "ops", required_argument, NULL, OPS },
+    { "op", required_argument, NULL, 'o' },
+    { "dtype", required_argument, NULL, 'd' },
+    { "root", required_argument, NULL, 'r' },
+    { "in-place", no_argument, NULL, IN_PLACE },
+    { "out-of-place", no_argument, NULL, OUT_OF_PLACE },
+    { "both", no_argument, NULL, BOTH },
+    { "check", no_argument, NULL, CHECK },
+    { "iters", required_argument, NULL, 'n' },
+    { "warmup", required_argument, NULL, 'w' },
+    { "calls", required_argument, NULL, CALLS },
+    { "time", required_argument, NULL, TIME },
+    { "limits", optional_argument, NULL, LIMITS },
+    { "csv", required_argument, NULL, CSV },
+    { "json", required_argument, NULL, JSON },
+    { "help", no_argument, NULL, HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+/* The first one counts. */
+__attribute__((format(printf, 2, 3))) static void wrong(struct options *o, const char *format, ...)
+{
+    va_list args;
+
+    if (o->wrong[0])
+        return;
+    va_start(args, format);
+    vsnprintf(o->wrong, sizeof o->wrong, format, args);
+    va_end(args);
+}
+
+static int shift_of(const char *unit)
+{
+    switch (*unit) {
+    case 'K':
+    case 'k':
+        return 10;
+    case 'M':
+    case 'm':
+        return 20;
+    case 'G':
+    case 'g':
+        return 30;
+    default:
+        return *unit ? -1 : 0;
+    }
+}
+
+static size_t size_of(struct options *o, const char *name, const char *text)
+{
+    char *unit;
+    unsigned long long value;
+    int shift;
+
+    errno = 0;
+    value = strtoull(text, &unit, 10);
+    shift = shift_of(unit);
+    if (*text < '0' || *text > '9' || errno || shift < 0 || (*unit && unit[1]) || value == 0
+        || value > (1ull << 40) >> shift)
+        wrong(o, "--%s=%s is no size; give bytes from 1 to 1024G, such as 8, 64K or 16M", name,
+              text);
+    return (size_t)(value << (shift < 0 ? 0 : shift));
+}
+
+static int number_of(struct options *o, const char *name, const char *text, int least, int most)
+{
+    char *end;
+    long value;
+
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (end == text || *end || errno || value < least || value > most)
+        wrong(o, "--%s=%s: give a number from %d to %d", name, text, least, most);
+    return (int)value;
+}
+
+static void take_type(struct options *o, const char *text)
+{
+    const int dtype = dtype_named(text);
+    char names[200];
+
+    dtype_names(names, sizeof names);
+    if (dtype < 0)
+        wrong(o, "--dtype=%s is none of %s", text, names);
+    else
+        o->dtype = (ct_dtype)dtype;
+}
+
+static void take_op(struct options *o, const char *text)
+{
+    char names[100];
+
+    op_names(names, sizeof names);
+    o->op = op_named(text);
+    if (o->op < 0)
+        wrong(o, "--op=%s is none of %s", text, names);
+}
+
+static void take_limits(struct options *o, const char *text)
+{
+    o->limits = text ? ONLY_LIMITS : WITH_LIMITS;
+    if (text && strcmp(text, "only") != 0)
+        wrong(o, "--limits=%s: there are --limits and --limits=only", text);
+}
+
+static void take(struct options *o, int word, const char *text)
+{
+    switch (word) {
+    case 'b':
+        o->begin = size_of(o, "begin", text);
+        break;
+    case 'e':
+        o->end = size_of(o, "end", text);
+        break;
+    case 'f':
+        o->factor = (size_t)number_of(o, "factor", text, 2, INT_MAX);
+        break;
+    case 'o':
+        take_op(o, text);
+        break;
+    case 'd':
+        take_type(o, text);
+        break;
+    case 'r':
+        o->root = number_of(o, "root", text, 0, INT_MAX);
+        break;
+    case 'n':
+        o->effort.samples = number_of(o, "iters", text, 1, MOST_SAMPLES);
+        break;
+    case 'w':
+        o->effort.warmup = number_of(o, "warmup", text, 0, INT_MAX);
+        break;
+    case CALLS:
+        o->effort.calls = number_of(o, "calls", text, 1, INT_MAX);
+        break;
+    case TIME:
+        o->effort.budget_ms = number_of(o, "time", text, 1, INT_MAX);
+        break;
+    case OPS:
+        o->ops = text;
+        break;
+    case IN_PLACE:
+    case OUT_OF_PLACE:
+    case BOTH:
+        o->in_place = word != OUT_OF_PLACE;
+        o->out_of_place = word != IN_PLACE;
+        break;
+    case CHECK:
+        o->check = 1;
+        break;
+    case LIMITS:
+        take_limits(o, text);
+        break;
+    case CSV:
+        o->csv = text;
+        break;
+    case JSON:
+        o->json = text;
+        break;
+    case HELP:
+        o->help = 1;
+        break;
+    }
+}
+
+/* Is `length` letters of `list` the name of an operation? */
+static int known(const char *list, size_t length)
+{
+    for (int i = 0; i < operation_count; i++)
+        if (strlen(operations[i].name) == length && !strncmp(list, operations[i].name, length))
+            return 1;
+    return 0;
+}
+
+static void check_names(struct options *o)
+{
+    for (const char *at = o->ops; at;) {
+        const size_t length = strcspn(at, ",");
+
+        if (!known(at, length))
+            wrong(o, "--ops: \"%.*s\" is no operation; --help lists them", (int)length, at);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+}
+
+void options_read(struct options *o, int argc, char **argv)
+{
+    int word;
+
+    *o = (struct options){ .begin = 8,
+                           .end = 64 << 20,
+                           .factor = 2,
+                           .dtype = CT_F32,
+                           .op = CT_SUM,
+                           .in_place = 1,
+                           .out_of_place = 1,
+                           .effort = { .warmup = 5, .budget_ms = 100 } };
+    opterr = 0;
+    while ((word = getopt_long(argc, argv, "+:b:e:f:o:d:r:n:w:", words, NULL)) != -1) {
+        if (word == '?')
+            wrong(o, "%s is no option, or not complete; --help lists them", argv[optind - 1]);
+        else if (word == ':')
+            wrong(o, "%s wants a value", argv[optind - 1]);
+        else
+            take(o, word, optarg);
+    }
+    if (optind < argc)
+        wrong(o, "\"%s\" is no option; --help lists them", argv[optind]);
+    if (o->begin > o->end)
+        wrong(o, "--begin=%zu is more than --end=%zu", o->begin, o->end);
+    check_names(o);
+}
+
+int options_want(const struct options *o, const char *operation)
+{
+    const size_t wanted = strlen(operation);
+
+    for (const char *at = o->ops; at;) {
+        const size_t length = strcspn(at, ",");
+
+        if (length == wanted && !strncmp(at, operation, length))
+            return 1;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return o->ops == NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - the command line, in nccl-tests' words where it has them. */
+#ifndef CT_BENCH_OPTIONS_H
+#define CT_BENCH_OPTIONS_H
+
+#include "bench/ct_bench/measure.h"
+
+enum limits_wanted { NO_LIMITS, WITH_LIMITS, ONLY_LIMITS };
+
+struct options {
+    size_t begin, end, factor; /* bytes; each size is the one before, times factor */
+    ct_dtype dtype;
+    ct_op op;
+    int root;
+    struct effort effort;
+    int out_of_place, in_place;
+    int check;
+    enum limits_wanted limits;
+    const char *ops; /* names and commas; NULL: all */
+    const char *json, *csv;
+    int help;
+    char wrong[400]; /* what is wrong with the command line; "": nothing */
+};
+
+void options_read(struct options *options, int argc, char **argv);
+int options_want(const struct options *options, const char *operation);
+extern const char options_usage[];
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.c - the rows: operations, sizes, out of place and in place. */
+#include <math.h>
+#include <stdint.h>
+
+#include "bench/ct_bench/bench.h"
+
+/* On rank 0, which alone knows the limits. */
+static void report_trial(struct bench *b, const struct trial *trial, const struct times *times,
+                         int64_t wrong)
+{
+    const struct operation *operation = trial->operation;
+    const size_t bytes = trial->shape.count * ct_dtype_size(b->options.dtype)
+                         * (size_t)operation_blocks(operation, b->ranks);
+    const double limit = b->options.limits ? limits_of(&b->limits, operation, (double)bytes) : NAN;
+    const double algbw = (double)bytes / times->p50 / 1e3;
+    const struct row row = { .operation = operation->name,
+                             .type = name_of_dtype(b->options.dtype),
+                             .redop = operation->reduces ? name_of_op(b->options.op) : "none",
+                             .place = trial->in_place ? "in" : "out",
+                             .bytes = (int64_t)bytes,
+                             .count = (int64_t)trial->shape.count,
+                             .root = operation->rooted ? b->options.root : -1,
+                             .wrong = wrong,
+                             .p50 = times->p50,
+                             .p99 = times->p99,
+                             .min = times->min,
+                             .algbw = algbw,
+                             .busbw = algbw * operation->bus(b->ranks),
+                             .limit = limit,
+                             .ratio = limit > 0 ? times->p50 / limit : NAN,
+                             .samples = times->samples,
+                             .calls = times->calls };
+
+    report_row(&b->report, &row);
+}
+
+/* Checked before the time is taken and after it: what calls in a row leave behind counts too. */
+static ct_status run_trial(struct bench *b, struct trial *trial)
+{
+    struct times times;
+    int64_t before = 0, after = 0;
+    ct_status status = CT_OK;
+
+    trial_place(trial);
+    trial_fill(trial);
+    if (b->options.check)
+        status = trial_check(trial, &before);
+    if (status == CT_OK)
+        status = measure(trial, &b->options.effort, b->scratch, &times);
+    if (status == CT_OK && b->options.check)
+        status = trial_check(trial, &after);
+    b->wrong += before + after;
+    if (status == CT_OK && b->rank == 0)
+        report_trial(b, trial, &times, b->options.check ? before + after : NOT_CHECKED);
+    return status;
+}
+
+static ct_status run_places(struct bench *b, const struct operation *operation, size_t count)
+{
+    const int one_buffer = operation->in_place == ALWAYS, never = operation->in_place == NEVER;
+    ct_status status = CT_OK;
+
+    for (int in_place = 0; in_place <= 1 && status == CT_OK; in_place++) {
+        struct trial trial = { .operation = operation,
+                               .shape = { b->rank, b->ranks, count, b->options.dtype, b->options.op,
+                                          b->options.root },
+                               .in_place = in_place,
+                               .room = &b->room };
+
+        /* What has one form only is measured in that one, whatever was asked for. */
+        if (in_place ? never : one_buffer)
+            continue;
+        if (!one_buffer && !never && !(in_place ? b->options.in_place : b->options.out_of_place))
+            continue;
+        status = run_trial(b, &trial);
+    }
+    return status;
+}
+
+/* At least one element in each block: a size that is too small becomes the least one. */
+static size_t count_of(const struct bench *b, const struct operation *operation, size_t bytes)
+{
+    const size_t blocks = (size_t)operation_blocks(operation, b->ranks);
+    const size_t count = bytes / ct_dtype_size(b->options.dtype) / blocks;
+
+    return operation->receives == NOBODY ? 0 : count > 0 ? count : 1;
+}
+
+static ct_status run_sizes(struct bench *b, const struct operation *operation)
+{
+    size_t last = SIZE_MAX;
+    ct_status status = CT_OK;
+
+    for (size_t bytes = b->options.begin; bytes <= b->options.end && status == CT_OK;) {
+        const size_t count = count_of(b, operation, bytes);
+
+        if (count != last) /* several small sizes may be one count; a barrier has no size */
+            status = run_places(b, operation, count);
+        last = count;
+        if (bytes > b->options.end / b->options.factor)
+            break;
+        bytes *= b->options.factor;
+    }
+    return status;
+}
+
+int bench_sweep(struct bench *b)
+{
+    if (b->rank == 0)
+        report_columns(&b->report);
+    for (int i = 0; i < operation_count; i++) {
+        const struct operation *operation = &operations[i];
+
+        if (!options_want(&b->options, operation->name))
+            continue;
+        if (b->ranks < operation->least_ranks) {
+            if (b->rank == 0)
+                printf("# %s takes %d ranks\n", operation->name, operation->least_ranks);
+            continue;
+        }
+        if (run_sizes(b, operation) != CT_OK)
+            return bench_fails(b, ct_last_error());
+    }
+    return 0;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# ct_bench: every operation has its rows, all of them right; what it writes for programs is
+# what it shows, and a command line that is wrong is refused once, by rank 0.
+. "$CT_SOURCE/tests/e2e/lib.sh"
+bench=$CT_BUILD/bin/ct_bench
+
+# column NAME ROW-PATTERN: that column of the CSV's rows, in lines.
+column() {
+    awk -F, -v name="$1" -v pattern="$2" \
+        'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } $0 ~ pattern { print $at }' rows.csv
+}
+
+run --nproc-per-node=3 "$bench" --begin 24 --end=1536 --factor 8 --check --iters 3 --calls 2 --csv rows.csv --json=rows.json
+expect "all operations are right" is "$code" 0
+expect "all operations have rows" is "$(cut -d, -f1 rows.csv | uniq | tr '\n' ' ')" \
+    "operation all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all barrier ping_pong send_recv "
+expect "nothing is wrong" is "$(column wrong . | sort -u)" 0
+expect "the sizes" is "$(column bytes ^all_reduce,.*,out, | tr '\n' ' ')" "24 192 1536 "
+expect "the count is what the call is given" is "$(column count ^all_gather,.*,out, | tr '\n' ' ')" "2 16 128 "
+expect "in place and out of it" is "$(column place ^all_reduce | tr '\n' ' ')" "out in out in out in "
+expect "a broadcast has one buffer" is "$(column place ^broadcast | sort -u)" in
+expect "rows without a root" is "$(column root ^all_to_all | sort -u)" -1
+expect "samples as asked for" is "$(column samples . | sort -u)" 3
+expect "one barrier" is "$(column bytes ^barrier)" 0
+
+# As in nccl-tests: 2(n-1)/n, (n-1)/n, 1.
+bus() { awk -F, -v op="$1" '$1 == op { printf "%.3f\n", $12 / $11 }' rows.csv | sort -u; }
+expect "bus bandwidth of all_reduce" is "$(bus all_reduce)" 1.333
+expect "bus bandwidth of reduce_scatter" is "$(bus reduce_scatter)" 0.667
+expect "bus bandwidth of broadcast" is "$(bus broadcast)" 1.000
+expect "bandwidth is bytes over p50" is "$(awk -F, 'NR > 1 && $2 && ($2 / $8 / 1e3 / $11 < 0.999 || $2 / $8 / 1e3 / $11 > 1.001)' rows.csv)" ""
+expect "min, p50 and p99 in order" is "$(awk -F, 'NR > 1 && ($10 > $8 || $8 > $9)' rows.csv)" ""
+
+expect "as many rows on the screen" is "$(grep -vc '^#' <<<"$out")" "$(($(wc -l <rows.csv) - 1))"
+expect "as many rows in JSON" is "$(grep -c '"operation": ' rows.json)" "$(($(wc -l <rows.csv) - 1))"
+expect "JSON has the same figures" is "$(sed -n 's/.*"p50_us": \([^,]*\),.*/\1/p' rows.json)" "$(column p50_us .)"
+expect "JSON ends" is "$(tail -n 1 rows.json)" "]}"
+expect "no limits, none said" has "$(cat rows.json)" '"limits": null'
+
+run --nproc-per-node=2 "$bench" -b 1 -e 8 -n 1 -w 0 --ops=gather,barrier --dtype=f64 --root=1 --out-of-place --csv rows.csv
+expect "a size below one element is one element" is "$(column bytes ^gather)" 16
+expect "unchecked" is "$(column wrong . | grep -c .)" 0
+expect "the root" is "$(column root ^gather)" 1
+
+run --nproc-per-node=2 "$bench" --limits --end=4K --factor=8 --iters=2 --ops=all_reduce,ping_pong --csv rows.csv --json rows.json
+expect "limits" is "$code" 0
+expect "hand-overs" matches "$out" 'hand-over, futex wake, one CPU +[0-9.]+ us'
+expect "each row has its limit" is "$(column limit_us . | grep -c '^[0-9.e-]*[1-9]')" "$(($(wc -l <rows.csv) - 1))"
+expect "and the ratio" is "$(awk -F, 'NR > 1 && ($8 / $14 / $15 < 0.999 || $8 / $14 / $15 > 1.001)' rows.csv)" ""
+expect "limits in JSON" has "$(cat rows.json)" '"yield_on_one": '
+
+run --nproc-per-node=1 "$bench" --end=8 --iters=1 --check
+expect "alone" is "$code" 0
+expect "what takes two says so" has "$out" "# ping_pong takes 2 ranks"
+
+refused() {
+    run --nproc-per-node=2 "$bench" "$1"
+    expect "$1 is refused with 2" has "$err" "exitcode  : 2 "
+    expect "$1: why" is "$(grep -c "^ct_bench: .*$2" <<<"$err")" 1
+}
+refused --end=4 'begin=8 is more than --end=4'
+refused --op=plus 'op=plus is none of sum avg product min max band bor bxor'
+refused --dtype=float 'dtype=float is none of i8 '
+refused --ops=all_reduce,nothing '"nothing" is no operation'
+refused --begin=8X 'begin=8X is no size'
+refused --iters=0 'iters=0: give a number from 1 to 10000'
+refused --root=2 'root=2 is no rank; there are 0 to 1'
+refused --bogus 'bogus is no option'
+run --nproc-per-node=2 "$bench" --help
+expect "help once" is "$code $(grep -c '^usage: ' <<<"$out")" "0 1"
+run --nproc-per-node=2 "$bench" --end=8 --csv=/nowhere/rows.csv
+expect "a file that can't be written" has "$err" "ct_bench: rank 0: /nowhere/rows.csv can't be written: No such file"
+for file in csv json; do
+    run --nproc-per-node=2 "$bench" --end=8 --iters=1 --ops=all_reduce --$file=/dev/full
+    expect "a full disk (--$file)" matches "$err" "ct_bench: rank 0: --$file can't be written: "
+    expect "and its exit code (--$file)" has "$err" "exitcode  : 1 "
+done
+run --nproc-per-node=2 "$bench" --end=8 --ops=all_reduce --op=bxor
+expect "what has no meaning is said by the library" matches "$err" 'ct_bench: rank [01]: .*bxor'
+
+finish
