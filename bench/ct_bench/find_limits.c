@@ -41,7 +41,8 @@ int bench_find_limits(struct bench *b)
     if (meet_hosts(&cpus, &one_host) != CT_OK)
         return bench_fails(b, ct_last_error());
     if (b->rank == 0)
-        failed = !one_host || limits_measure(&b->limits, b->ranks, b->options.end, &cpus, why) < 0;
+        failed = !one_host
+                 || limits_measure(&b->limits, b->ranks, b->options.sizes.largest, &cpus, why) < 0;
     if (failed)
         bench_fails(b, why);
     if (ct_broadcast(CT_WORLD, &failed, 1, CT_I32, 0, NULL) != CT_OK)

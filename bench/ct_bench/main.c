@@ -47,13 +47,13 @@ static int open_files(struct bench *b)
 /* On all ranks or on none. */
 static int get_room(struct bench *b)
 {
-    /* The least size of an operation may be more than --end: one element for each rank. */
+    /* The least size of an operation may be more than that: one element for each rank. */
     const size_t least = (size_t)b->ranks * ct_dtype_size(b->options.dtype);
-    const size_t bytes = b->options.end > least ? b->options.end : least;
+    const size_t bytes = b->options.sizes.largest > least ? b->options.sizes.largest : least;
     char sentence[100];
     int failed;
 
-    b->scratch = malloc(MOST_SAMPLES * sizeof *b->scratch);
+    b->scratch = malloc(2 * MOST_SAMPLES * sizeof *b->scratch);
     failed = !room_make(&b->room, bytes) || !b->scratch;
     if (failed) {
         snprintf(sentence, sizeof sentence,

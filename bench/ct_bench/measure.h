@@ -11,16 +11,18 @@
 #include "bench/ct_bench/trial.h"
 
 struct effort {
-    int samples; /* 0: as many as fit into budget_ms, 5 to MOST_SAMPLES */
+    int samples; /* 0: until budget_ms are over, 5 to MOST_SAMPLES */
     int warmup;  /* calls */
     int calls;   /* of a sample; 0: as said above */
     double budget_ms;
 };
 #define MOST_SAMPLES 10000
 
-/* Microseconds. */
+/* Microseconds, of a call. */
 struct times {
     double p50, p99, min;
+    double rank_p50; /* the median of a rank's own times, of the rank where it is largest */
+    double mean;     /* of as many calls in a row, with no barrier between: nccl-tests' time */
     int samples, calls;
 };
 
@@ -29,7 +31,7 @@ double now_us(void);
 /* The q-th part of sorted values is below it. */
 double quantile(const double *sorted, int count, double q);
 
-/* `scratch` has room for MOST_SAMPLES.  All ranks call it and get the same. */
+/* `scratch` has room for 2 * MOST_SAMPLES.  All ranks call it and get the same. */
 ct_status measure(const struct trial *trial, const struct effort *effort, double *scratch,
                   struct times *times);
 

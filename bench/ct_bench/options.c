@@ -18,6 +18,7 @@ const char options_usage[] =
     "  -b, --begin SIZE     first size in bytes (8); K, M and G are powers of 1024\n"
     "  -e, --end SIZE       last size (64M)\n"
     "  -f, --factor N       from a size to the next one (2)\n"
+    "      --sizes LIST     these instead, such as 8,64K,1M\n"
     "      --ops NAMES      all_reduce,reduce,broadcast,all_gather,gather,scatter,reduce_scatter,\n"
     "                       all_to_all,barrier,ping_pong,send_recv (all of them)\n"
     "  -o, --op OP          sum avg product min max band bor bxor (sum)\n"
@@ -33,12 +34,26 @@ const char options_usage[] =
     "      --limits         what this host allows, and each row's limit; --limits=only: no rows\n"
     "      --csv FILE, --json FILE    the rows with all digits, written by rank 0\n";
 
-enum { OPS = 256, IN_PLACE, OUT_OF_PLACE, BOTH, CHECK, CALLS, TIME, LIMITS, CSV, JSON, HELP };
+enum {
+    SIZES = 256,
+    OPS,
+    IN_PLACE,
+    OUT_OF_PLACE,
+    BOTH,
+    CHECK,
+    CALLS,
+    TIME,
+    LIMITS,
+    CSV,
+    JSON,
+    HELP
+};
 
 static const struct option words[] = {
     { "begin", required_argument, NULL, 'b' },
     { "end", required_argument, NULL, 'e' },
     { "factor", required_argument, NULL, 'f' },
+    { "sizes", required_argument, NULL, SIZES },
     { "ops", required_argument, NULL, OPS },
     { "op", required_argument, NULL, 'o' },
     { "dtype", required_argument, NULL, 'd' },
@@ -70,37 +85,23 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct options *o, const
     va_end(args);
 }
 
-static int shift_of(const char *unit)
-{
-    switch (*unit) {
-    case 'K':
-    case 'k':
-        return 10;
-    case 'M':
-    case 'm':
-        return 20;
-    case 'G':
-    case 'g':
-        return 30;
-    default:
-        return *unit ? -1 : 0;
-    }
-}
-
 static size_t size_of(struct options *o, const char *name, const char *text)
 {
-    char *unit;
-    unsigned long long value;
-    int shift;
+    size_t bytes = 1;
 
-    errno = 0;
-    value = strtoull(text, &unit, 10);
-    shift = shift_of(unit);
-    if (*text < '0' || *text > '9' || errno || shift < 0 || (*unit && unit[1]) || value == 0
-        || value > (1ull << 40) >> shift)
+    if (size_read(text, &bytes) < 0)
         wrong(o, "--%s=%s is no size; give bytes from 1 to 1024G, such as 8, 64K or 16M", name,
               text);
-    return (size_t)(value << (shift < 0 ? 0 : shift));
+    return bytes;
+}
+
+static void take_sizes(struct options *o, const char *list)
+{
+    const char *at_fault = sizes_list(&o->sizes, list);
+
+    if (at_fault)
+        wrong(o, "--sizes: \"%s\": give up to %d sizes in bytes, such as 8,64K,16M", at_fault,
+              MOST_SIZES);
 }
 
 static int number_of(struct options *o, const char *name, const char *text, int least, int most)
@@ -144,17 +145,17 @@ static void take_limits(struct options *o, const char *text)
         wrong(o, "--limits=%s: there are --limits and --limits=only", text);
 }
 
-static void take(struct options *o, int word, const char *text)
+static void take(struct options *o, struct size_range *range, int word, const char *text)
 {
     switch (word) {
     case 'b':
-        o->begin = size_of(o, "begin", text);
+        range->begin = size_of(o, "begin", text);
         break;
     case 'e':
-        o->end = size_of(o, "end", text);
+        range->end = size_of(o, "end", text);
         break;
     case 'f':
-        o->factor = (size_t)number_of(o, "factor", text, 2, INT_MAX);
+        range->factor = (size_t)number_of(o, "factor", text, 2, INT_MAX);
         break;
     case 'o':
         take_op(o, text);
@@ -176,6 +177,9 @@ static void take(struct options *o, int word, const char *text)
         break;
     case TIME:
         o->effort.budget_ms = number_of(o, "time", text, 1, INT_MAX);
+        break;
+    case SIZES:
+        take_sizes(o, text);
         break;
     case OPS:
         o->ops = text;
@@ -226,12 +230,10 @@ static void check_names(struct options *o)
 
 void options_read(struct options *o, int argc, char **argv)
 {
+    struct size_range range = { 8, 64 << 20, 2 };
     int word;
 
-    *o = (struct options){ .begin = 8,
-                           .end = 64 << 20,
-                           .factor = 2,
-                           .dtype = CT_F32,
+    *o = (struct options){ .dtype = CT_F32,
                            .op = CT_SUM,
                            .in_place = 1,
                            .out_of_place = 1,
@@ -243,12 +245,14 @@ void options_read(struct options *o, int argc, char **argv)
         else if (word == ':')
             wrong(o, "%s wants a value", argv[optind - 1]);
         else
-            take(o, word, optarg);
+            take(o, &range, word, optarg);
     }
     if (optind < argc)
         wrong(o, "\"%s\" is no option; --help lists them", argv[optind]);
-    if (o->begin > o->end)
-        wrong(o, "--begin=%zu is more than --end=%zu", o->begin, o->end);
+    if (range.begin > range.end)
+        wrong(o, "--begin=%zu is more than --end=%zu", range.begin, range.end);
+    if (o->sizes.count == 0)
+        sizes_range(&o->sizes, &range);
     check_names(o);
 }
 

@@ -4,11 +4,12 @@
 #define CT_BENCH_OPTIONS_H
 
 #include "bench/ct_bench/measure.h"
+#include "bench/ct_bench/sizes.h"
 
 enum limits_wanted { NO_LIMITS, WITH_LIMITS, ONLY_LIMITS };
 
 struct options {
-    size_t begin, end, factor; /* bytes; each size is the one before, times factor */
+    struct sizes sizes;
     ct_dtype dtype;
     ct_op op;
     int root;

@@ -34,6 +34,8 @@ static const struct column {
     { "ratio", "p50/limit", REAL, 9, offsetof(struct row, ratio) },
     { "samples", "samples", WHOLE, 0, offsetof(struct row, samples) },
     { "calls", "calls", WHOLE, 0, offsetof(struct row, calls) },
+    { "rank_p50_us", "rank p50 us", REAL, 0, offsetof(struct row, rank_p50) },
+    { "mean_us", "mean us", REAL, 0, offsetof(struct row, mean) },
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

@@ -29,6 +29,8 @@ static void report_trial(struct bench *b, const struct trial *trial, const struc
                              .busbw = algbw * operation->bus(b->ranks),
                              .limit = limit,
                              .ratio = limit > 0 ? times->p50 / limit : NAN,
+                             .rank_p50 = times->rank_p50,
+                             .mean = times->mean,
                              .samples = times->samples,
                              .calls = times->calls };
 
@@ -92,15 +94,12 @@ static ct_status run_sizes(struct bench *b, const struct operation *operation)
     size_t last = SIZE_MAX;
     ct_status status = CT_OK;
 
-    for (size_t bytes = b->options.begin; bytes <= b->options.end && status == CT_OK;) {
-        const size_t count = count_of(b, operation, bytes);
+    for (int i = 0; i < b->options.sizes.count && status == CT_OK; i++) {
+        const size_t count = count_of(b, operation, b->options.sizes.bytes[i]);
 
         if (count != last) /* several small sizes may be one count; a barrier has no size */
             status = run_places(b, operation, count);
         last = count;
-        if (bytes > b->options.end / b->options.factor)
-            break;
-        bytes *= b->options.factor;
     }
     return status;
 }

@@ -33,6 +33,8 @@ expect "min, p50 and p99 in order" is "$(awk -F, 'NR > 1 && ($10 > $8 || $8 > $9
 
 expect "as many rows on the screen" is "$(grep -vc '^#' <<<"$out")" "$(($(wc -l <rows.csv) - 1))"
 expect "as many rows in JSON" is "$(grep -c '"operation": ' rows.json)" "$(($(wc -l <rows.csv) - 1))"
+expect "the median of the slowest rank is at most that of the slowest in each sample" is "$(awk -F, 'NR > 1 && $18 > $8' rows.csv)" ""
+expect "a mean" is "$(column mean_us . | grep -c '[1-9]')" "$(($(wc -l <rows.csv) - 1))"
 expect "JSON has the same figures" is "$(sed -n 's/.*"p50_us": \([^,]*\),.*/\1/p' rows.json)" "$(column p50_us .)"
 expect "JSON ends" is "$(tail -n 1 rows.json)" "]}"
 expect "no limits, none said" has "$(cat rows.json)" '"limits": null'
@@ -41,6 +43,9 @@ run --nproc-per-node=2 "$bench" -b 1 -e 8 -n 1 -w 0 --ops=gather,barrier --dtype
 expect "a size below one element is one element" is "$(column bytes ^gather)" 16
 expect "unchecked" is "$(column wrong . | grep -c .)" 0
 expect "the root" is "$(column root ^gather)" 1
+
+run --nproc-per-node=2 "$bench" --sizes=8,1K,24 --iters=1 --ops=all_reduce,all_gather --in-place --csv rows.csv
+expect "the sizes that are listed" is "$(column bytes . | tr '\n' ' ')" "8 1024 24 8 1024 24 "
 
 run --nproc-per-node=2 "$bench" --limits --end=4K --factor=8 --iters=2 --ops=all_reduce,ping_pong --csv rows.csv --json rows.json
 expect "limits" is "$code" 0
@@ -63,6 +68,7 @@ refused --op=plus 'op=plus is none of sum avg product min max band bor bxor'
 refused --dtype=float 'dtype=float is none of i8 '
 refused --ops=all_reduce,nothing '"nothing" is no operation'
 refused --begin=8X 'begin=8X is no size'
+refused --sizes=8,x 'sizes: "x": give up to 64 sizes'
 refused --iters=0 'iters=0: give a number from 1 to 10000'
 refused --root=2 'root=2 is no rank; there are 0 to 1'
 refused --bogus 'bogus is no option'
