@@ -19,7 +19,8 @@ static int may_be_direct(const struct call *c, const struct slots *s)
 
 static void offer(const struct call *c, const struct slots *s)
 {
-    const struct blocks *from = c->send.base ? &c->send : &c->recv; /* a broadcast has one buffer */
+    const struct blocks *from =
+        c->send.blocks ? &c->send : &c->recv; /* a broadcast has one buffer */
     const int sends = (s->who != OTHERS_WAIT || call_is_root(c))
                       && !(s->in_place_is_shown && c->send.base == c->recv.base);
 

@@ -9,7 +9,8 @@
  *
  *   op      phases
  *   a collective's name   0: it was called; N: behind its N-th hand-over (a round over shared
- *                         slots in which this rank arrived, or a message that was waited for);
+ *                         slots in which this rank arrived, a message that was waited for, or
+ *                         the right to touch the others' buffers of ct_mem_alloc());
  *                         end: it is about to return CT_OK
  *   send, recv            0: it was called; end: likewise (an asynchronous one: was begun)
  *   store                 0: it was called, on ct_store_default()

@@ -97,8 +97,10 @@ char *flat_recv_of(const struct flat *f, int rank)
 ct_status flat_touch(struct flat *f)
 {
     atomic_store(&f->members[f->rank].touching, 1);
-    if (!flat_is_broken(f))
+    if (!flat_is_broken(f)) {
+        fault_pass(f->mesh->faults);
         return CT_OK;
+    }
     flat_untouch(f);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }

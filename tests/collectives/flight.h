@@ -5,6 +5,8 @@
 
 #include "tests/collectives/cases.h"
 
+#define SHARED_BYTES ((size_t)1 << 20)
+
 struct flight {
     struct pick pick;
     ct_group *group;
@@ -12,6 +14,7 @@ struct flight {
     struct side send_side, recv_side;
     char *send, *recv; /* memory; the same in place */
     char *given;       /* what send held before the call */
+    char *pool;        /* two pieces of SHARED_BYTES that the others can reach */
     ct_op premul;      /* to be freed; 0: none */
     ct_work *works[MAX_RANKS];
     int count, from[MAX_RANKS]; /* works; who sent, of messages from any source */
@@ -21,8 +24,9 @@ struct flight {
 /* How many algorithms of the operation can do this call; a pick's row is one from 1 to that. */
 unsigned flight_rows(const struct pick *pick, ct_group *group);
 
-/* Memory with this rank's input in it. */
-void flight_prepare(struct flight *f, const struct pick *pick, ct_group *group, const int *host);
+/* Memory with this rank's input in it; in some cases in pool, of ct_mem_alloc(). */
+void flight_prepare(struct flight *f, const struct pick *pick, ct_group *group, const int *host,
+                    char *pool);
 
 /* Makes the call: over when it returns, or with f->count works to be waited for. */
 ct_status flight_start(struct flight *f);

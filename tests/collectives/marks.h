@@ -33,6 +33,37 @@ static inline int has_mark(const char *what, int rank)
     return access(path, F_OK) == 0;
 }
 
+/* A mark that says a number, to who awaited it. */
+static inline void mark_number(const char *what, int rank, long number)
+{
+    char path[128], whole[160];
+    FILE *file;
+
+    path_of(path, sizeof path, what, rank);
+    snprintf(whole, sizeof whole, "%s.part", path);
+    file = fopen(whole, "we");
+    if (file) {
+        fprintf(file, "%ld\n", number);
+        fclose(file);
+        rename(whole, path);
+    }
+}
+
+static inline long number_of_mark(const char *what, int rank)
+{
+    char path[128];
+    FILE *file;
+    long number = 0;
+
+    path_of(path, sizeof path, what, rank);
+    file = fopen(path, "re");
+    if (!file || fscanf(file, "%ld", &number) != 1)
+        number = 0;
+    if (file)
+        fclose(file);
+    return number;
+}
+
 static inline void await(const char *what, int rank)
 {
     char path[128];

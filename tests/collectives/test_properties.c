@@ -52,6 +52,7 @@ struct rank {
     ct_group *groups[GROUPS];
     int host[GROUPS][MOST_RANKS]; /* of the ranks of each */
     struct flight flights[FLIGHTS];
+    char *pool;    /* two pieces for each of them, which the others can reach */
     uint64_t seed; /* of what this rank decides alone: when it waits for what */
 };
 
@@ -85,13 +86,14 @@ static void land(struct flight *f)
 /* 0: nothing can be said of what follows. */
 static int make_call(struct rank *rank, const struct pick *c)
 {
-    struct flight *f = &rank->flights[next_of(&rank->seed) % FLIGHTS];
+    const uint64_t slot = next_of(&rank->seed) % FLIGHTS;
+    struct flight *f = &rank->flights[slot];
     ct_group *group = rank->groups[c->group];
 
     if (ct_rank(group) < 0)
         return 1;
     land(f);
-    flight_prepare(f, c, group, rank->host[c->group]);
+    flight_prepare(f, c, group, rank->host[c->group], rank->pool + slot * 2 * SHARED_BYTES);
     if (flight_start(f) != CT_OK) {
         complain(f, ct_last_error());
         return 0;
@@ -133,7 +135,8 @@ static void calls(ct_group *group, void *unused)
         abort();
     rank->groups[0] = group;
     rank->seed = mix(batch.seed, 300 + (uint64_t)ct_rank(group));
-    fine = make_groups(rank);
+    fine = make_groups(rank)
+           && EXPECT_OK(ct_mem_alloc(group, 2 * FLIGHTS * SHARED_BYTES, (void **)&rank->pool));
     for (int g = 0; g < GROUPS && fine; g++)
         for (int r = 0; r < ct_size(rank->groups[g]); r++)
             rank->host[g][r] = batch.host[ct_global_rank(rank->groups[g], r)];
@@ -144,6 +147,8 @@ static void calls(ct_group *group, void *unused)
     }
     for (int i = 0; i < FLIGHTS; i++)
         land(&rank->flights[i]);
+    if (rank->pool)
+        EXPECT_OK(ct_mem_free(group, rank->pool));
     for (int g = 1; g < GROUPS; g++)
         if (rank->groups[g])
             EXPECT_OK(ct_destroy_process_group(rank->groups[g]));

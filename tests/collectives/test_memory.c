@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_memory.c - ct_mem_alloc: what a caller may rely on.  That results are right whose buffers
+ * lie there is test_properties.c's. */
+#include "tests/collectives/marks.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MANY = 1 << 16 };
+
+static void memory_is_there_and_empty(ct_group *group, void *arg)
+{
+    const size_t sizes[] = { 0, 1, 4096, 4097, (size_t)3 << 20 };
+    unsigned char *at;
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int sum = 0;
+
+        if (!EXPECT_OK(ct_mem_alloc(group, sizes[i], (void **)&at)))
+            return;
+        EXPECT(at && (uintptr_t)at % 4096 == 0);
+        for (size_t b = 0; b < sizes[i]; b++)
+            sum |= at[b];
+        EXPECT(sum == 0);
+        memset(at, 0xff, sizes[i]); /* what comes next in its place is empty all the same */
+        EXPECT_OK(ct_mem_free(group, at));
+    }
+}
+
+static void memory_is_aligned_and_full_of_zeros(void **state)
+{
+    (void)state;
+    run_sizes(memory_is_there_and_empty, NULL);
+}
+
+static void ranks_ask_for_different_sizes(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), rank = ct_rank(group);
+    void *at = group;
+    int32_t one = 1;
+
+    (void)arg;
+    EXPECT_ERROR(ct_mem_alloc(group, rank == p - 1 ? 8192 : 4096, &at), CT_ERR_MISMATCH,
+                 "asks for|8192|4096");
+    EXPECT(at == NULL);
+    EXPECT_OK(ct_all_reduce(group, &one, &one, 1, CT_I32, CT_SUM, NULL));
+    EXPECT(one == p);
+}
+
+static void different_sizes_give_nobody_memory_and_leave_the_group_sound(void **state)
+{
+    (void)state;
+    run_ranks(3, ranks_ask_for_different_sizes, NULL);
+}
+
+/* One rank may map nothing more. */
+static void one_cannot(ct_group *group, void *arg)
+{
+    struct rlimit little, before;
+    void *at;
+    int32_t one = 1;
+
+    (void)arg;
+    getrlimit(RLIMIT_AS, &before);
+    little = before;
+    little.rlim_cur = 1 << 20;
+    if (ct_rank(group) == 1) {
+        setrlimit(RLIMIT_AS, &little);
+        EXPECT_ERROR(ct_mem_alloc(group, (size_t)64 << 20, &at), CT_ERR_NOMEM,
+                     "mem_alloc|of shared memory");
+        setrlimit(RLIMIT_AS, &before);
+    } else {
+        EXPECT_ERROR(ct_mem_alloc(group, (size_t)64 << 20, &at), CT_ERR_NOMEM,
+                     "rank 1 can't have the memory");
+    }
+    EXPECT(at == NULL);
+    EXPECT_OK(ct_all_reduce(group, &one, &one, 1, CT_I32, CT_SUM, NULL));
+    EXPECT(one == 3);
+}
+
+static void all_ranks_get_the_memory_or_none(void **state)
+{
+    (void)state;
+    run_processes(3, one_cannot, NULL);
+}
+
+static size_t shared_kib(void)
+{
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[256];
+    size_t kib = 0;
+
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "RssShmem: %zu", &kib) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return kib;
+}
+
+static void again_and_again(ct_group *group, void *arg)
+{
+    size_t before = 0;
+    void *at;
+
+    (void)arg;
+    for (int i = 0; i < 300; i++) {
+        if (!EXPECT_OK(ct_mem_alloc(group, (size_t)1 << 20, &at)))
+            return;
+        memset(at, 1, (size_t)1 << 20);
+        if (!EXPECT_OK(ct_mem_free(group, at)))
+            return;
+        if (i == 9)
+            before = shared_kib();
+    }
+    EXPECT(shared_kib() <= before + 256);
+}
+
+static void what_is_freed_is_given_back(void **state)
+{
+    (void)state;
+    run_processes(2, again_and_again, NULL);
+}
+
+static void not_ours(ct_group *group, void *arg)
+{
+    char *at, elsewhere;
+    ct_group *pair;
+
+    (void)arg;
+    EXPECT_OK(ct_mem_alloc(group, 4096, (void **)&at));
+    EXPECT_OK(ct_split_group(group, 0, 0, &pair));
+    EXPECT_ERROR(ct_mem_free(group, &elsewhere), CT_ERR_INVALID, "is not memory of ct_mem_alloc");
+    EXPECT_ERROR(ct_mem_free(group, at + 1), CT_ERR_INVALID, "is not memory of ct_mem_alloc");
+    EXPECT_ERROR(ct_mem_free(pair, at), CT_ERR_INVALID, "is not memory of ct_mem_alloc");
+    EXPECT_OK(ct_mem_free(group, NULL));
+    EXPECT_OK(ct_mem_free(group, at));
+    EXPECT_ERROR(ct_mem_free(group, at), CT_ERR_INVALID, "is not memory of ct_mem_alloc");
+    EXPECT_ERROR(ct_mem_alloc(group, 4096, NULL), CT_ERR_INVALID, "NULL");
+    EXPECT_ERROR(ct_mem_alloc(group, SIZE_MAX / 2, (void **)&at), CT_ERR_INVALID, "more than");
+    EXPECT_OK(ct_destroy_process_group(pair));
+}
+
+static void only_what_the_group_was_given_can_be_freed(void **state)
+{
+    (void)state;
+    run_ranks(2, not_ours, NULL);
+}
+
+/* Rank 1 is stopped while it folds into the buffers of rank 0, whose limit ends the call.  What it
+ * writes when it goes on must not appear in memory that rank 0 uses for something else by then. */
+static void stopped_at_anothers_buffer(ct_group *group, void *arg)
+{
+    int32_t *values;
+
+    (void)arg;
+    if (!EXPECT_OK(ct_mem_alloc(group, MANY * sizeof *values, (void **)&values)))
+        return;
+    for (int i = 0; i < MANY; i++)
+        values[i] = 1;
+    if (ct_rank(group) == 1) {
+        mark_number("pid", 1, getpid());
+        EXPECT_OK(ct_all_reduce(group, values, values, MANY, CT_I32, CT_SUM, NULL));
+        EXPECT(values[0] == 2 && values[MANY - 1] == 2); /* rank 0 had done its part */
+        mark("went on", 1);
+        return;
+    }
+    EXPECT_OK(ct_set_timeout(group, 300));
+    EXPECT_STATUS(ct_all_reduce(group, values, values, MANY, CT_I32, CT_SUM, NULL), CT_ERR_TIMEOUT);
+    for (int i = 0; i < MANY; i++)
+        values[i] = 7;
+    kill((pid_t)number_of_mark("pid", 1), SIGCONT); /* it was marked before it was stopped */
+    await("went on", 1);
+    for (int i = 0; i < MANY; i++)
+        if (!EXPECT(values[i] == 7))
+            return;
+}
+
+static void a_buffer_is_ones_own_again_when_the_call_has_failed(void **state)
+{
+    (void)state;
+    setenv("CT_FAULT", "rank:1,op:all_reduce,phase:2,stop", 1);
+    run_processes(2, stopped_at_anothers_buffer, NULL);
+    unsetenv("CT_FAULT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_aligned_and_full_of_zeros),
+        cmocka_unit_test(different_sizes_give_nobody_memory_and_leave_the_group_sound),
+        cmocka_unit_test(all_ranks_get_the_memory_or_none),
+        cmocka_unit_test(what_is_freed_is_given_back),
+        cmocka_unit_test(only_what_the_group_was_given_can_be_freed),
+        cmocka_unit_test(a_buffer_is_ones_own_again_when_the_call_has_failed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
