@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* results.h - what was measured, as rows (operation, ranks, bytes) by libraries: the medians of the
+ * rounds. */
+#ifndef PEERS_REPORT_RESULTS_H
+#define PEERS_REPORT_RESULTS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* In the order of the columns.  What a file names besides them is refused. */
+enum library { LIBCT, GLOO, OPENMPI4, OPENMPI5, MPICH4, MPICH5, IMPI, LIMIT, LIBRARIES };
+
+extern const struct library_name {
+    const char *key, *label, *color;
+} library_names[LIBRARIES];
+
+/* us of a call; NAN: not measured. */
+struct time {
+    double p50, mean;
+};
+
+struct row {
+    char operation[24];
+    int ranks;
+    size_t bytes;
+    int place; /* of the operation: it is that of its first row */
+    struct time times[LIBRARIES];
+};
+
+struct results {
+    struct row *rows; /* by ranks, by operations as they came first, by bytes */
+    int row_count;
+    int processors;
+    int present[LIBRARIES]; /* has a time somewhere */
+};
+
+/* Lines of "library,ranks,round,operation,bytes,p50,mean,samples".  0, or -1 with the reason in
+ * `why`; results_free() either way. */
+int results_read(struct results *results, FILE *file, char why[200]);
+void results_free(struct results *results);
+
+/* The fastest of the others; LIBRARIES if there is none. */
+enum library best_peer(const struct row *row);
+
+/* Best peer over libct: more than 1 is faster.  NAN without either. */
+double ratio_of(const struct row *row);
+
+/* With more ranks than processors the root of a rooted operation of few bytes is far ahead, and who
+ * gets a processor finds its message there: such times say little, and are left out of means. */
+int says_little(const struct results *results, const struct row *row);
+
+/* nccl-tests' bus bandwidth, 1e9 bytes a second. */
+double bandwidth_of(const struct row *row, double us);
+
+#endif
