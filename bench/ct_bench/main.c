@@ -50,14 +50,16 @@ static int get_room(struct bench *b)
     /* The least size of an operation may be more than that: one element for each rank. */
     const size_t least = (size_t)b->ranks * ct_dtype_size(b->options.dtype);
     const size_t bytes = b->options.sizes.largest > least ? b->options.sizes.largest : least;
-    char sentence[100];
+    const int shared = b->options.memory == SHARED_MEMORY;
+    char sentence[400];
     int failed;
 
     b->scratch = malloc(2 * MOST_SAMPLES * sizeof *b->scratch);
-    failed = !room_make(&b->room, bytes) || !b->scratch;
+    failed = !room_make(&b->room, bytes, b->options.memory) || !b->scratch;
     if (failed) {
         snprintf(sentence, sizeof sentence,
-                 "no memory for two buffers of %zu bytes; give a smaller --end", bytes);
+                 "no memory for two buffers of %zu bytes; give smaller sizes%s%s", bytes,
+                 shared ? ": " : "", shared ? ct_last_error() : "");
         bench_fails(b, sentence);
     }
     if (ct_all_reduce(CT_WORLD, &failed, &failed, 1, CT_I32, CT_MAX, NULL) != CT_OK)
@@ -68,7 +70,8 @@ static int get_room(struct bench *b)
 static int run(struct bench *b)
 {
     const struct heading heading = { b->ranks, b->options.effort.warmup,
-                                     b->options.limits ? &b->limits : NULL };
+                                     b->options.limits ? &b->limits : NULL,
+                                     b->options.memory == SHARED_MEMORY ? "ct" : "any" };
     const char *at_fault;
     int failed;
 

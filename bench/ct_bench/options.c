@@ -25,6 +25,7 @@ const char options_usage[] =
     "  -d, --dtype TYPE     f32, or another of ct.h (f32)\n"
     "  -r, --root N         (0)\n"
     "      --in-place, --out-of-place, --both    (both)\n"
+    "      --memory any|ct  buffers: the process's own (any), or ct_mem_alloc()'s\n"
     "      --check          compare results, bit for bit, with what this program knows they must "
     "be\n"
     "  -n, --iters N        samples of a row (as many as fit into --time)\n"
@@ -40,6 +41,7 @@ enum {
     IN_PLACE,
     OUT_OF_PLACE,
     BOTH,
+    MEMORY,
     CHECK,
     CALLS,
     TIME,
@@ -61,6 +63,7 @@ static const struct option words[] = {
     { "in-place", no_argument, NULL, IN_PLACE },
     { "out-of-place", no_argument, NULL, OUT_OF_PLACE },
     { "both", no_argument, NULL, BOTH },
+    { "memory", required_argument, NULL, MEMORY },
     { "check", no_argument, NULL, CHECK },
     { "iters", required_argument, NULL, 'n' },
     { "warmup", required_argument, NULL, 'w' },
@@ -138,6 +141,13 @@ static void take_op(struct options *o, const char *text)
         wrong(o, "--op=%s is none of %s", text, names);
 }
 
+static void take_memory(struct options *o, const char *text)
+{
+    o->memory = strcmp(text, "ct") == 0 ? SHARED_MEMORY : ANY_MEMORY;
+    if (o->memory == ANY_MEMORY && strcmp(text, "any") != 0)
+        wrong(o, "--memory=%s: there are any and ct", text);
+}
+
 static void take_limits(struct options *o, const char *text)
 {
     o->limits = text ? ONLY_LIMITS : WITH_LIMITS;
@@ -189,6 +199,9 @@ static void take(struct options *o, struct size_range *range, int word, const ch
     case BOTH:
         o->in_place = word != OUT_OF_PLACE;
         o->out_of_place = word != IN_PLACE;
+        break;
+    case MEMORY:
+        take_memory(o, text);
         break;
     case CHECK:
         o->check = 1;

@@ -15,6 +15,7 @@ struct options {
     int root;
     struct effort effort;
     int out_of_place, in_place;
+    enum memory memory;
     int check;
     enum limits_wanted limits;
     const char *ops; /* names and commas; NULL: all */

@@ -115,18 +115,19 @@ int report_open(struct report *report, const char *csv, const char *json, const 
 void report_heading(struct report *report, const struct heading *heading)
 {
     report->with_limits = heading->limits != NULL;
-    printf("# ct_bench %s: ranks %d, calls to warm up %d.  Of a sample the time of the slowest "
-           "rank; bandwidth in GB/s, from p50.\n",
-           ct_version(), heading->ranks, heading->warmup);
+    printf("# ct_bench %s: ranks %d, memory %s, calls to warm up %d.  Of a sample the time of the "
+           "slowest rank; bandwidth in GB/s, from p50.\n",
+           ct_version(), heading->ranks, heading->memory, heading->warmup);
     if (heading->limits)
         limits_print(heading->limits);
     for (int i = 0; report->csv && i < COLUMNS; i++)
         fprintf(report->csv, "%s%s", columns[i].key, i + 1 < COLUMNS ? "," : "\n");
     if (!report->json)
         return;
-    fprintf(report->json,
-            "{\"ct_bench\": \"%s\", \"ranks\": %d, \"warmup\": %d,\n\"limits\": ", ct_version(),
-            heading->ranks, heading->warmup);
+    fprintf(
+        report->json,
+        "{\"ct_bench\": \"%s\", \"ranks\": %d, \"memory\": \"%s\", \"warmup\": %d,\n\"limits\": ",
+        ct_version(), heading->ranks, heading->memory, heading->warmup);
     if (heading->limits)
         limits_put_json(heading->limits, report->json);
     else

@@ -23,6 +23,7 @@ struct heading {
     int ranks;
     int warmup;
     const struct limits *limits; /* NULL: not measured */
+    const char *memory;
 };
 
 struct report {

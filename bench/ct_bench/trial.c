@@ -8,28 +8,40 @@
 
 #define NEVER_WRITTEN 0xa5
 
-static void *pages(size_t bytes)
+static void *pages(size_t bytes, enum memory memory)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *at = NULL;
 
+    if (memory == SHARED_MEMORY)
+        return ct_mem_alloc(CT_WORLD, bytes, &at) == CT_OK ? at : NULL;
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-int room_make(struct room *room, size_t bytes)
+/* Shared memory that one rank has not got, none has: all free the same. */
+static void give_back(void *at, const struct room *room)
 {
-    *room = (struct room){ .bytes = bytes };
-    room->send = pages(bytes);
-    room->recv = pages(bytes);
+    if (!at)
+        return;
+    if (room->memory == SHARED_MEMORY)
+        ct_mem_free(CT_WORLD, at);
+    else
+        munmap(at, room->bytes);
+}
+
+int room_make(struct room *room, size_t bytes, enum memory memory)
+{
+    *room = (struct room){ .memory = memory, .bytes = bytes };
+    room->send = pages(bytes, memory);
+    room->recv = pages(bytes, memory);
     room->pattern = malloc(sizeof *room->pattern);
     return room->send && room->recv && room->pattern;
 }
 
 void room_free(struct room *room)
 {
-    if (room->send)
-        munmap(room->send, room->bytes);
-    if (room->recv)
-        munmap(room->recv, room->bytes);
+    give_back(room->send, room);
+    give_back(room->recv, room);
     free(room->pattern);
     *room = (struct room){ 0 };
 }

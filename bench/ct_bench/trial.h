@@ -6,8 +6,11 @@
 #include "bench/ct_bench/operations.h"
 #include "bench/ct_bench/pattern.h"
 
+enum memory { ANY_MEMORY, SHARED_MEMORY }; /* the process's own; ct_mem_alloc()'s */
+
 /* Memory for all trials of a run. */
 struct room {
+    enum memory memory;
     size_t bytes; /* of each buffer */
     char *send, *recv;
     struct pattern *pattern;
@@ -22,8 +25,8 @@ struct trial {
     struct room *room;
 };
 
-/* 0 if there is no memory; room_free() either way. */
-int room_make(struct room *room, size_t bytes);
+/* 0 if there is no memory; room_free() either way.  All ranks call both. */
+int room_make(struct room *room, size_t bytes, enum memory memory);
 void room_free(struct room *room);
 
 /* Sets send and recv; the rest is there. */

@@ -139,7 +139,7 @@ static ct_status spoils_what_was_given(const struct shape *s, void *send, void *
 }
 
 static void expect_wrong(ct_status (*call)(const struct shape *, void *, void *), int in_place,
-                         int64_t count)
+                         enum memory memory, int64_t count)
 {
     struct operation operation = operations[0]; /* all_reduce */
     struct room room;
@@ -151,7 +151,7 @@ static void expect_wrong(ct_status (*call)(const struct shape *, void *, void *)
     int64_t wrong = -1;
 
     operation.call = call;
-    EXPECT(room_make(&room, 4000));
+    EXPECT(room_make(&room, 4000, memory));
     trial_place(&trial);
     EXPECT_OK(trial_check(&trial, &wrong));
     EXPECT(wrong == count);
@@ -162,12 +162,14 @@ static void checks_all_reduces(ct_group *group, void *arg)
 {
     (void)group, (void)arg;
     EXPECT_OK(ct_init_process_group(NULL));
-    expect_wrong(operations[0].call, 0, 0);
-    expect_wrong(operations[0].call, 1, 0);
-    expect_wrong(errs_in_one_element, 0, 1);
-    expect_wrong(errs_in_one_element, 1, 1);
-    expect_wrong(spoils_what_was_given, 0, 1);
-    expect_wrong(does_nothing, 0, 2000);
+    for (enum memory memory = ANY_MEMORY; memory <= SHARED_MEMORY; memory++) {
+        expect_wrong(operations[0].call, 0, memory, 0);
+        expect_wrong(operations[0].call, 1, memory, 0);
+        expect_wrong(errs_in_one_element, 0, memory, 1);
+        expect_wrong(errs_in_one_element, 1, memory, 1);
+        expect_wrong(spoils_what_was_given, 0, memory, 1);
+        expect_wrong(does_nothing, 0, memory, 2000);
+    }
     EXPECT_OK(ct_destroy_process_group(CT_WORLD));
 }
 

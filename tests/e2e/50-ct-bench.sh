@@ -44,6 +44,11 @@ expect "a size below one element is one element" is "$(column bytes ^gather)" 16
 expect "unchecked" is "$(column wrong . | grep -c .)" 0
 expect "the root" is "$(column root ^gather)" 1
 
+run --nproc-per-node=3 "$bench" --memory=ct --sizes=24,1M --check --iters=2 --csv=rows.csv --json=rows.json
+expect "all operations are right in memory of ct_mem_alloc()" is "$code $(column wrong . | sort -u)" "0 0"
+expect "and that is said" has "$(head -n 1 <<<"$out")$(head -n 1 rows.json)" ' memory ct, calls to warm up 5.'
+expect "in JSON too" has "$(head -n 1 rows.json)" '"memory": "ct"'
+
 run --nproc-per-node=2 "$bench" --sizes=8,1K,24 --iters=1 --ops=all_reduce,all_gather --in-place --csv rows.csv
 expect "the sizes that are listed" is "$(column bytes . | tr '\n' ' ')" "8 1024 24 8 1024 24 "
 
@@ -69,6 +74,7 @@ refused --dtype=float 'dtype=float is none of i8 '
 refused --ops=all_reduce,nothing '"nothing" is no operation'
 refused --begin=8X 'begin=8X is no size'
 refused --sizes=8,x 'sizes: "x": give up to 64 sizes'
+refused --memory=new 'memory=new: there are any and ct'
 refused --iters=0 'iters=0: give a number from 1 to 10000'
 refused --root=2 'root=2 is no rank; there are 0 to 1'
 refused --bogus 'bogus is no option'
