@@ -157,8 +157,7 @@ static void set_axes(struct panel *p)
 
 struct pen pen_of(int library)
 {
-    return (struct pen){ library_names[library].color, library == LIBCT ? 3 : 1.6,
-                         library == LIMIT };
+    return (struct pen){ library_names[library].color, library < GLOO ? 3 : 1.6, library == LIMIT };
 }
 
 /* Where a size is missing the curve goes on behind it. */

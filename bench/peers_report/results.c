@@ -11,6 +11,7 @@
 /* A hue for each family, so that two versions are seen to be kin; ours stands out. */
 const struct library_name library_names[LIBRARIES] = {
     [LIBCT] = { "libct", "libct", "#c2185b" },
+    [LIBCT_MEM] = { "libct-mem", "libct, ct_mem_alloc", "#7b1fa2" },
     [GLOO] = { "gloo", "gloo", "#757575" },
     [OPENMPI4] = { "openmpi4", "Open MPI 4", "#f0a830" },
     [OPENMPI5] = { "openmpi5", "Open MPI 5", "#b35c00" },
@@ -192,11 +193,11 @@ enum library best_peer(const struct row *row)
     return best;
 }
 
-double ratio_of(const struct row *row)
+double ratio_of(const struct row *row, enum library ours)
 {
     const enum library best = best_peer(row);
 
-    return best == LIBRARIES ? NAN : row->times[best].p50 / row->times[LIBCT].p50;
+    return best == LIBRARIES ? NAN : row->times[best].p50 / row->times[ours].p50;
 }
 
 static int one_of(const char *operation, const char *const *names)

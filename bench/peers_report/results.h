@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* In the order of the columns.  What a file names besides them is refused. */
-enum library { LIBCT, GLOO, OPENMPI4, OPENMPI5, MPICH4, MPICH5, IMPI, LIMIT, LIBRARIES };
+/* In the order of the columns; ours, with buffers of its own and of ct_mem_alloc(), are before
+ * GLOO.  What a file names besides them is refused. */
+enum library { LIBCT, LIBCT_MEM, GLOO, OPENMPI4, OPENMPI5, MPICH4, MPICH5, IMPI, LIMIT, LIBRARIES };
 
 extern const struct library_name {
     const char *key, *label, *color;
@@ -42,8 +43,8 @@ void results_free(struct results *results);
 /* The fastest of the others; LIBRARIES if there is none. */
 enum library best_peer(const struct row *row);
 
-/* Best peer over libct: more than 1 is faster.  NAN without either. */
-double ratio_of(const struct row *row);
+/* Best peer over ours: more than 1 is faster.  NAN without either. */
+double ratio_of(const struct row *row, enum library ours);
 
 /* With more ranks than processors the root of a rooted operation of few bytes is far ahead, and who
  * gets a processor finds its message there: such times say little, and are left out of means. */

@@ -56,17 +56,34 @@ static void put_row(const struct results *results, const struct row *row)
         if (results->present[i] && i != LIMIT)
             put_us(row->times[i].p50);
     printf(" %s |", best == LIBRARIES ? "-" : library_names[best].label);
-    put_ratio(ratio_of(row));
+    for (int ours = 0; ours < GLOO; ours++)
+        if (results->present[ours])
+            put_ratio(ratio_of(row, ours));
     if (results->present[LIMIT]) {
         put_us(row->times[LIMIT].p50);
-        put_ratio(row->times[LIBCT].p50 / row->times[LIMIT].p50);
+        for (int ours = 0; ours < GLOO; ours++)
+            if (results->present[ours])
+                put_ratio(row->times[ours].p50 / row->times[LIMIT].p50);
     }
     printf("\n");
 }
 
+/* A heading for each of ours, such as "best / libct". */
+static int put_headings(const struct results *results, const char *before, const char *after)
+{
+    int columns = 0;
+
+    for (int ours = 0; ours < GLOO; ours++)
+        if (results->present[ours]) {
+            printf(" %s%s%s |", before, library_names[ours].key, after);
+            columns++;
+        }
+    return columns;
+}
+
 static void put_rows(const struct results *results)
 {
-    int columns = 5;
+    int columns = 4;
 
     printf("| operation | ranks | bytes |");
     for (int i = 0; i < LIBRARIES; i++)
@@ -74,10 +91,11 @@ static void put_rows(const struct results *results)
             printf(" %s |", library_names[i].label);
             columns++;
         }
-    printf(" best peer | best / libct |");
+    printf(" best peer |");
+    columns += put_headings(results, "best / ", "");
     if (results->present[LIMIT]) {
-        printf(" limit | libct / limit |");
-        columns += 2;
+        printf(" limit |");
+        columns += 1 + put_headings(results, "", " / limit");
     }
     printf("\n|");
     for (int i = 0; i < columns; i++)
@@ -91,6 +109,7 @@ static void put_rows(const struct results *results)
 
 /* Of the ratios of the rows that are meant; NULL or 0: of all. */
 struct choice {
+    enum library ours;
     const char *operation;
     int ranks;
     size_t least, most;
@@ -110,7 +129,7 @@ static double geometric_mean(const struct results *results, const struct choice 
 
     for (int i = 0; i < results->row_count; i++) {
         const struct row *row = &results->rows[i];
-        const double ratio = ratio_of(row);
+        const double ratio = ratio_of(row, choice->ours);
 
         if (!chosen(choice, row) || says_little(results, row) || isnan(ratio))
             continue;
@@ -131,53 +150,66 @@ static void put_means_line(const struct results *results, struct choice choice)
 }
 
 /* By ranks: all operations together, then each.  Rows are sorted by ranks. */
-static void put_means(const struct results *results)
+static void put_means(const struct results *results, enum library ours)
 {
     const char *operation = "";
     int ranks = 0;
 
-    printf("\nGeometric means of best / libct, without the rows with a star:\n\n| ranks | "
-           "operation |");
+    printf("\nGeometric means of best / %s, without the rows with a star:\n\n| ranks | operation |",
+           library_names[ours].key);
     for (int i = 0; i < CLASSES; i++)
         printf(" %s |", classes[i].words);
     printf("\n|---|---|");
     for (int i = 0; i < CLASSES; i++)
         printf("---|");
     printf("\n| all | all |");
-    put_means_line(results, (struct choice){ 0 });
+    put_means_line(results, (struct choice){ .ours = ours });
     for (int i = 0; i < results->row_count; i++) {
         const struct row *row = &results->rows[i];
 
         if (row->ranks != ranks) {
             printf("| %d | all |", row->ranks);
-            put_means_line(results, (struct choice){ .ranks = row->ranks });
+            put_means_line(results, (struct choice){ .ours = ours, .ranks = row->ranks });
             operation = "";
         }
         ranks = row->ranks;
         if (strcmp(operation, row->operation) != 0) {
             printf("| %d | %s |", ranks, row->operation);
-            put_means_line(results, (struct choice){ .operation = row->operation, .ranks = ranks });
+            put_means_line(
+                results,
+                (struct choice){ .ours = ours, .operation = row->operation, .ranks = ranks });
         }
         operation = row->operation;
     }
 }
 
-void table_print(const struct results *results, const char *machine)
+static void put_verdict(const struct results *results, enum library ours)
 {
-    int compared = 0, faster = 0, stars = 0;
+    int compared = 0, faster = 0;
 
-    printf("%s\n\nus of a call, the median.\n\n", machine);
-    put_rows(results);
-    put_means(results);
     for (int i = 0; i < results->row_count; i++) {
-        const double ratio = ratio_of(&results->rows[i]);
+        const double ratio = ratio_of(&results->rows[i], ours);
 
-        stars += says_little(results, &results->rows[i]);
         compared += !isnan(ratio);
         faster += ratio >= 1;
     }
-    printf("\nIn %d of %d rows libct is not slower than the best of the others.\n", faster,
-           compared);
+    printf("\nIn %d of %d rows %s is not slower than the best of the others.\n", faster, compared,
+           library_names[ours].key);
+}
+
+void table_print(const struct results *results, const char *machine)
+{
+    int stars = 0;
+
+    printf("%s\n\nus of a call, the median.\n\n", machine);
+    put_rows(results);
+    for (int ours = 0; ours < GLOO; ours++)
+        if (results->present[ours]) {
+            put_means(results, ours);
+            put_verdict(results, ours);
+        }
+    for (int i = 0; i < results->row_count; i++)
+        stars += says_little(results, &results->rows[i]);
     if (stars > 0)
         printf("\n\\* More ranks than processors: nobody waits for a root that only sends, so the "
                "time says "
@@ -194,37 +226,47 @@ static void json_number(FILE *file, double value)
         fprintf(file, "%.6g", value);
 }
 
-static void json_row(const struct results *results, const struct row *row, FILE *file)
+static void json_ratios(const struct row *row, FILE *file)
 {
-    const enum library best = best_peer(row);
+    for (int ours = 0; ours < GLOO; ours++) {
+        fprintf(file, "%s\"%s\": ", ours > 0 ? ", " : "", library_names[ours].key);
+        json_number(file, ratio_of(row, ours));
+    }
+}
+
+static void json_times(const struct row *row, FILE *file)
+{
     const char *between = "";
 
-    fprintf(file,
-            "{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"best\": \"%s\", \"ratio\": ",
-            row->operation, row->ranks, row->bytes,
-            best == LIBRARIES ? "" : library_names[best].key);
-    json_number(file, ratio_of(row));
-    fprintf(file, ", \"says_little\": %s, \"us\": {", says_little(results, row) ? "true" : "false");
-    for (int i = 0; i < LIBRARIES; i++)
-        if (!isnan(row->times[i].p50)) {
-            fprintf(file, "%s\"%s\": {\"p50\": ", between, library_names[i].key);
-            json_number(file, row->times[i].p50);
-            fprintf(file, ", \"mean\": ");
-            json_number(file, row->times[i].mean);
-            fprintf(file, "}");
-            between = ", ";
-        }
-    fprintf(file, "}}");
+    for (int i = 0; i < LIBRARIES; i++) {
+        if (isnan(row->times[i].p50))
+            continue;
+        fprintf(file, "%s\"%s\": {\"p50\": ", between, library_names[i].key);
+        json_number(file, row->times[i].p50);
+        fprintf(file, ", \"mean\": ");
+        json_number(file, row->times[i].mean);
+        fprintf(file, "}");
+        between = ", ";
+    }
 }
 
 void json_print(const struct results *results, const char *machine, FILE *file)
 {
-    fprintf(file, "{\"machine\": \"%s\", \"geometric_mean\": ", machine);
-    json_number(file, geometric_mean(results, &(struct choice){ .most = (size_t)-1 }));
-    fprintf(file, ",\n\"rows\": [");
+    fprintf(file, "{\"machine\": \"%s\",\n\"rows\": [", machine);
     for (int i = 0; i < results->row_count; i++) {
-        fprintf(file, "%s\n", i > 0 ? "," : "");
-        json_row(results, &results->rows[i], file);
+        const struct row *row = &results->rows[i];
+        const enum library best = best_peer(row);
+
+        fprintf(file,
+                "%s\n{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"best\": \"%s\", ",
+                i > 0 ? "," : "", row->operation, row->ranks, row->bytes,
+                best == LIBRARIES ? "" : library_names[best].key);
+        fprintf(file, "\"says_little\": %s, \"ratio\": {",
+                says_little(results, row) ? "true" : "false");
+        json_ratios(row, file);
+        fprintf(file, "}, \"us\": {");
+        json_times(row, file);
+        fprintf(file, "}}");
     }
     fprintf(file, "\n]}\n");
 }

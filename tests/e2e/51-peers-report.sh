@@ -4,11 +4,12 @@
 . "$CT_SOURCE/tests/e2e/lib.sh"
 report=$CT_BUILD/bin/peers_report
 
-# Two rounds of three libraries; of 2 ranks on 2 processors, and of 4.
+# Two rounds of three libraries, ours once with memory of ct_mem_alloc(), too; of 2 ranks on 2 processors, and of 4.
 cat >rows <<'END'
 libct,2,1,all_reduce,8,1,1,10
 libct,2,1,all_reduce,1048576,100,110,10
 libct,2,1,barrier,0,2,2,10
+libct-mem,2,1,all_reduce,1048576,25,25,10
 libct,4,1,broadcast,8,0.5,1,10
 libct,4,1,broadcast,65536,10,10,10
 limit,2,1,all_reduce,8,0.5,,
@@ -33,30 +34,31 @@ out=$("$report" --machine='the machine' --processors=2 --json=rows.json --figure
 code=$?
 expect "it ends well" is "$code" 0
 line() { grep -F "| $1 | $2 | $3 |" <<<"$out"; }
-expect "who has no row has no column" has "$out" "| operation | ranks | bytes | libct | gloo | Intel MPI | best peer | best / libct | limit | libct / limit |"
-expect "medians of the rounds, the best of the others" is "$(line all_reduce 2 8)" "| all_reduce | 2 | 8 | 2.00 | 100 | 4.00 | Intel MPI | 2.00 | 0.50 | 4.00 |"
-expect "another size, another best" is "$(line all_reduce 2 '1 MiB')" "| all_reduce | 2 | 1 MiB | 100 | 200 | 300 | gloo | 2.00 | 50.0 | 2.00 |"
-expect "who did not measure is not the best" is "$(line barrier 2 0)" "| barrier | 2 | 0 | 2.00 | 80.0 | - | gloo | 40.0 | - | - |"
-expect "what says little has a star" is "$(line broadcast 4 '8 *')" "| broadcast | 4 | 8 * | 0.50 | - | 0.10 | Intel MPI | 0.20 | - | - |"
+expect "who has no row has no column" has "$out" "| operation | ranks | bytes | libct | libct, ct_mem_alloc | gloo | Intel MPI | best peer | best / libct | best / libct-mem | limit | libct / limit | libct-mem / limit |"
+expect "medians of the rounds, the best of the others" is "$(line all_reduce 2 8)" "| all_reduce | 2 | 8 | 2.00 | - | 100 | 4.00 | Intel MPI | 2.00 | - | 0.50 | 4.00 | - |"
+expect "another size, another best" is "$(line all_reduce 2 '1 MiB')" "| all_reduce | 2 | 1 MiB | 100 | 25.0 | 200 | 300 | gloo | 2.00 | 8.00 | 50.0 | 2.00 | 0.50 |"
+expect "who did not measure is not the best" is "$(line barrier 2 0)" "| barrier | 2 | 0 | 2.00 | - | 80.0 | - | gloo | 40.0 | - | - | - | - |"
+expect "what says little has a star" is "$(line broadcast 4 '8 *')" "| broadcast | 4 | 8 * | 0.50 | - | - | 0.10 | Intel MPI | 0.20 | - | - | - | - |"
 # (2 * 2 * 40)^(1/3), and with the 8 of 4 ranks (2 * 2 * 40 * 8)^(1/4)
 expect "geometric means" has "$out" "| 2 | all | 5.43 | 8.94 | - | - | 2.00 | - |"
 expect "without the star" has "$out" "| 4 | broadcast | 8.00 | - | - | 8.00 | - | - |"
 expect "of all" has "$out" "| all | all | 5.98 |"
+expect "with ct_mem_alloc() by themselves" has "$out" "| all | all | 8.00 | - | - | - | 8.00 | - |"
 expect "how often" has "$out" "In 4 of 5 rows libct is not slower than the best of the others."
 expect "as many rows in JSON" is "$(grep -c '"operation"' rows.json)" 5
-expect "JSON has the ratio" has "$(cat rows.json)" '{"operation": "all_reduce", "ranks": 2, "bytes": 8, "best": "impi", "ratio": 2, "says_little": false, "us": {"libct": {"p50": 2, "mean": 2},'
+expect "JSON has the ratio" has "$(cat rows.json)" '{"operation": "all_reduce", "ranks": 2, "bytes": 8, "best": "impi", "says_little": false, "ratio": {"libct": 2, "libct-mem": null}, "us": {"libct": {"p50": 2, "mean": 2},'
 
 expect "a figure for what has sizes" is "$(ls figures | tr '\n' ' ')" "all_reduce-2.svg broadcast-4.svg "
 curves() { grep -c '<polyline' "figures/$1.svg"; }
-expect "a curve in each panel for each" is "$(curves all_reduce-2)" 8
+expect "a curve in each panel for each" is "$(curves all_reduce-2)" 10
 expect "and for who was there only" is "$(curves broadcast-4)" 4
-expect "named in the legend" is "$(grep -oE '>(libct|gloo|Intel MPI|limit)<' figures/all_reduce-2.svg | tr -d '<>' | tr '\n' ' ')" "libct gloo Intel MPI limit "
+expect "named in the legend" is "$(grep -oE '>(libct[^<]*|gloo|Intel MPI|limit)<' figures/all_reduce-2.svg | tr -d '<>' | tr '\n' ' ')" "libct libct, ct_mem_alloc gloo Intel MPI limit "
 expect "no number is none" lacks "$(cat figures/*.svg)" nan
 expect "all is inside" is "$(grep -oE ' (x|x1|x2|cx)="[0-9.-]+"' figures/*.svg | tr -d '"' | awk -F= '$2 < 0 || $2 > 1000')" ""
 
 sed 's/impi/nobody/' rows >others
 err=$("$report" others 2>&1 >out); code=$?; out=$(cat out)
-expect "an unknown library is refused" is "$code $err" "1 peers_report: others: line 11 is no row, or there is no memory"
+expect "an unknown library is refused" is "$code $err" "1 peers_report: others: line 12 is no row, or there is no memory"
 "$report" --json=/dev/full rows >out 2>err; code=$?; err=$(cat err)
 expect "a full disk" is "$code $err" "1 peers_report: /dev/full: can't be written"
 
