@@ -14,6 +14,7 @@
  * Cost of a round: one line written, p-1 lines read. */
 #include "runtime/flat_parts.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +57,15 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     return CT_OK;
 }
 
+/* It last ran where we run, and would if we did not: the scheduler puts ranks together at times, though
+ * each could have a processor. */
+static int is_behind_us(const struct flat *f, int rank, uint64_t round)
+{
+    const struct line *last = &f->members[rank].lines[(round + 1) % 2];
+
+    return atomic_load_explicit(&last->cpu, memory_order_relaxed) == sched_getcpu();
+}
+
 /* The slow part of a wait: rank is not in the round yet. */
 static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, uint64_t round)
 {
@@ -66,6 +76,8 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
     char name[160];
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
+    if (is_behind_us(f, rank, round))
+        wait_for_processor(&wait);
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
         if (flat_is_broken(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
@@ -167,6 +179,7 @@ ct_status flat_arrive(struct flat *f)
         return status;
     f->round++;
     line->signature = f->signature;
+    atomic_store_explicit(&line->cpu, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
     for (int i = f->rank + 1; i < f->size; i++)

@@ -92,6 +92,11 @@ static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
 }
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
+/* To spin is in vain: what is waited for needs this processor. */
+static inline void wait_for_processor(struct wait *wait)
+{
+    wait->turns = wait->waiter->spins;
+}
 enum wait_turn wait_turn(struct wait *wait);
 void wait_end(struct wait *wait);
 
