@@ -1,314 +1,346 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* combine_host.c - the element-wise step of a reduction, on host memory.
  *
- * A fold goes tile by tile.  A tile of accumulators lies in the first-level
- * cache; source 0 is loaded into it, each further source is applied to it, at
- * a node's end the node's partial is merged into the total, and at the end AVG
- * divides, and the tile is rounded and stored.  So n sources cost n + 1 streams
- * of memory traffic, and dst may be any of the sources: a tile is written only
- * after it was read from all of them.
+ * Where one kernel does the whole fold (one node, or nodes of one source: 2, 3, 4
+ * or 8 sources into one destination) it is called once.  Else a fold goes tile by
+ * tile: a chain collects sources, and when it has as many as a kernel takes, their
+ * fold becomes its first operand; a node's chain is folded and joins the total; at
+ * the end AVG divides, and the tile is handed to every destination while it lies
+ * in the first-level cache.  So p sources and d destinations cost p + d streams
+ * of memory traffic, and a destination may be any of the sources: a tile is
+ * written only after it was read from all of them.
  *
- * combine_list.h says which dtype has which ops.  Each pair is a cell: five
- * plain loops that the compiler vectorises, three times over on x86-64, where
- * the loader takes the clone that fits the machine.  An empty cell is an op
- * without a meaning. */
+ * Narrow floats that no single kernel folds, and integers to be averaged, are
+ * widened a tile at a time; everything else is then the fold of the wide dtype. */
+#include <stdint.h>
 #include <string.h>
 
 #include "runtime/combine.h"
-#include "runtime/combine_list.h"
+#include "runtime/combine_kernels.h"
+#include "runtime/copy_streaming.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define NO_CLONES 1 /* the resolvers run before ThreadSanitizer is set up, and crash */
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define NO_CLONES 1
-#endif
-#endif
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(NO_CLONES)
-#define CLONED __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define CLONED
-#endif
-
-/* dst is one of the sources or apart from them: no element depends on another. */
-#ifdef __clang__
-#define ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
-#pragma clang diagnostic ignored "-Wpass-failed" /* a few are not worth it: it decides */
-#pragma STDC FP_CONTRACT OFF /* the same bits with and without fused multiply-add */
-#else
-#define ELEMENTWISE _Pragma("GCC ivdep")
-#endif
-
-enum { TILE = 512, ACCUMULATOR = 16 }; /* elements; bytes of the largest, c128 */
-
-struct cell {
-    void (*load)(void *acc, const void *src, size_t n);
-    void (*step)(void *acc, const void *src, size_t n);
-    void (*merge)(void *acc, const void *partial, size_t n);
-    void (*divide)(void *acc, size_t n, int by); /* of AVG only */
-    void (*store)(void *dst, const void *acc, size_t n);
-    void (*two)(void *dst, const void *a, const void *b, size_t n); /* without a tile */
+enum {
+    LINE = 64,
+    TILE = 4096,     /* bytes of a result: it stays in the first-level cache with its sources' */
+    WIDE_TILE = 2048 /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
 };
 
-/* A form is a way to keep a dtype in accumulators: FORM is its name, T the type
- * in memory (at any address), A the accumulator.  A dtype may have several. */
-#define DEFINE_FORM(FORM, T, A, LOAD, STORE)                              \
-    typedef struct __attribute__((packed, may_alias)) {                   \
-        T value;                                                          \
-    } FORM##_stored;                                                      \
-    typedef A FORM##_acc;                                                 \
-    CLONED static void FORM##_load(void *to, const void *from, size_t n)  \
-    {                                                                     \
-        FORM##_acc *const acc = to;                                       \
-        const FORM##_stored *const src = from;                            \
-                                                                          \
-        ELEMENTWISE                                                       \
-        for (size_t i = 0; i < n; i++)                                    \
-            acc[i] = LOAD(src[i].value);                                  \
-    }                                                                     \
-    CLONED static void FORM##_store(void *to, const void *from, size_t n) \
-    {                                                                     \
-        FORM##_stored *const dst = to;                                    \
-        const FORM##_acc *const acc = from;                               \
-                                                                          \
-        ELEMENTWISE                                                       \
-        for (size_t i = 0; i < n; i++)                                    \
-            dst[i].value = STORE(acc[i]);                                 \
+/* ---- Kernels and dtypes ---------------------------------------------------------- */
+
+const struct kernels *kernels_at(int level)
+{
+#if defined(__x86_64__)
+    if (level == 2)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+                       && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+                   ? &kernels_avx512
+                   : NULL;
+    if (level == 1)
+#ifdef __clang__ /* 14 does not know "f16c", so these kernels are compiled without it */
+        return __builtin_cpu_supports("avx2") ? &kernels_avx2 : NULL;
+#else
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kernels_avx2
+                                                                                : NULL;
+#endif
+#endif
+    return level == 0 ? &kernels_plain : NULL;
+}
+
+/* The best for dtype: it has all of its ops, or none. */
+static const struct kernels *kernels_of(ct_dtype dtype)
+{
+    for (int level = KERNEL_LEVELS - 1; level > 0; level--) {
+        const struct kernels *const kernels = kernels_at(level);
+
+        if (kernels && kernels->fold[dtype][CT_SUM])
+            return kernels;
     }
+    return kernels_at(0);
+}
 
-#define DEFINE_CELL(OP, expr, FORM, LOAD, STORE)                                                 \
-    CLONED static void FORM##_##OP##_step(void *to, const void *from, size_t n)                  \
-    {                                                                                            \
-        FORM##_acc *const acc = to;                                                              \
-        const FORM##_stored *const src = from;                                                   \
-                                                                                                 \
-        ELEMENTWISE                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            const FORM##_acc a = acc[i], b = LOAD(src[i].value);                                 \
-                                                                                                 \
-            acc[i] = expr;                                                                       \
-        }                                                                                        \
-    }                                                                                            \
-    CLONED static void FORM##_##OP##_merge(void *to, const void *from, size_t n)                 \
-    {                                                                                            \
-        FORM##_acc *const acc = to;                                                              \
-        const FORM##_acc *const partial = from;                                                  \
-                                                                                                 \
-        ELEMENTWISE                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            const FORM##_acc a = acc[i], b = partial[i];                                         \
-                                                                                                 \
-            acc[i] = expr;                                                                       \
-        }                                                                                        \
-    }                                                                                            \
-    CLONED static void FORM##_##OP##_two(void *to, const void *one, const void *other, size_t n) \
-    {                                                                                            \
-        FORM##_stored *const dst = to;                                                           \
-        const FORM##_stored *const left = one, *const right = other;                             \
-                                                                                                 \
-        ELEMENTWISE                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            const FORM##_acc a = LOAD(left[i].value), b = LOAD(right[i].value), c = expr;        \
-                                                                                                 \
-            dst[i].value = STORE(c);                                                             \
-        }                                                                                        \
-    }
-
-/* Integers: n stands for `by` in the type the average is divided in. */
-#define DEFINE_DIVIDE(FORM, N, quotient)                             \
-    CLONED static void FORM##_divide(void *to, size_t count, int by) \
-    {                                                                \
-        FORM##_acc *const acc = to;                                  \
-        const N n = (N)by;                                           \
-                                                                     \
-        for (size_t i = 0; i < count; i++) {                         \
-            const FORM##_acc a = acc[i];                             \
-                                                                     \
-            acc[i] = quotient;                                       \
-        }                                                            \
-    }
-
-/* ---- The forms of each family, and their cells ------------------------------ */
-
-#define DEFINE_INTEGER(NAME, T, U, W)                        \
-    DEFINE_FORM(NAME##_wrapping, T, U, AS_IS, AS_IS)         \
-    DEFINE_FORM(NAME##_ordering, T, T, AS_IS, AS_IS)         \
-    DEFINE_FORM(NAME##_averaging, T, uint64_t, AS_IS, AS_IS) \
-    DEFINE_DIVIDE(NAME##_averaging, W, (uint64_t)((W)a / n)) \
-    WRAPPING_OPS(DEFINE_CELL, NAME##_wrapping, AS_IS, AS_IS) \
-    ORDERING_OPS(DEFINE_CELL, NAME##_ordering, AS_IS, AS_IS) \
-    AVERAGING_OPS(DEFINE_CELL, NAME##_averaging, AS_IS, AS_IS)
-INTEGERS(DEFINE_INTEGER)
-
-#define DEFINE_REAL(NAME, T, A, LOAD, STORE)                                                  \
-    DEFINE_FORM(NAME##_real, T, A, LOAD, STORE)                                               \
-    DEFINE_DIVIDE(NAME##_real, A, a / n)                                                      \
-    REAL_OPS(DEFINE_CELL, NAME##_real, LOAD, STORE)                                           \
-    CLONED static void NAME##_scale(void *to, const void *from, size_t n, const void *scalar) \
-    {                                                                                         \
-        NAME##_real_stored *const dst = to;                                                   \
-        const NAME##_real_stored *const src = from;                                           \
-        const A factor = LOAD(((const NAME##_real_stored *)scalar)->value);                   \
-                                                                                              \
-        ELEMENTWISE                                                                           \
-        for (size_t i = 0; i < n; i++) {                                                      \
-            const A product = LOAD(src[i].value) * factor;                                    \
-                                                                                              \
-            dst[i].value = STORE(product);                                                    \
-        }                                                                                     \
-    }
-REALS(DEFINE_REAL)
-
-#define DEFINE_COMPLEX(NAME, T, C, real)                                                      \
-    DEFINE_FORM(NAME##_complex, T, T, AS_IS, AS_IS)                                           \
-    DEFINE_DIVIDE(NAME##_complex, real, C##_divide(a, n))                                     \
-    COMPLEX_OPS(DEFINE_CELL, C, NAME##_complex, AS_IS, AS_IS)                                 \
-    CLONED static void NAME##_scale(void *to, const void *from, size_t n, const void *scalar) \
-    {                                                                                         \
-        NAME##_complex_stored *const dst = to;                                                \
-        const NAME##_complex_stored *const src = from;                                        \
-        const T factor = ((const NAME##_complex_stored *)scalar)->value;                      \
-                                                                                              \
-        ELEMENTWISE                                                                           \
-        for (size_t i = 0; i < n; i++)                                                        \
-            dst[i].value = C##_multiply(src[i].value, factor);                                \
-    }
-COMPLEXES(DEFINE_COMPLEX)
-
-#define TRUTH(x) ((x) != 0)
-DEFINE_FORM(BOOL_truth, uint8_t, uint8_t, TRUTH, AS_IS)
-BOOL_OPS(DEFINE_CELL, BOOL_truth, TRUTH, AS_IS)
-
-/* ---- The table --------------------------------------------------------------- */
-
-#define CELL_OF(OP, FORM, DIVIDE)                                       \
-    [CT_##OP] = { FORM##_load, FORM##_##OP##_step, FORM##_##OP##_merge, \
-                  DIVIDE,      FORM##_store,       FORM##_##OP##_two },
-#define CELL(OP, expr, FORM) CELL_OF(OP, FORM, NULL)
-#define AVERAGE(OP, expr, FORM) CELL_OF(OP, FORM, FORM##_divide)
-/* reals and complexes have AVG among their ops: only that one divides */
-#define DIVIDE_SUM(FORM) NULL
-#define DIVIDE_PRODUCT(FORM) NULL
-#define DIVIDE_MIN(FORM) NULL
-#define DIVIDE_MAX(FORM) NULL
-#define DIVIDE_AVG(FORM) FORM##_divide
-#define CELL_OR_AVERAGE(OP, expr, FORM) CELL_OF(OP, FORM, DIVIDE_##OP(FORM))
-
-#define INTEGER_ROW(NAME, T, U, W)                                                          \
-    [CT_##NAME] = { WRAPPING_OPS(CELL, NAME##_wrapping) ORDERING_OPS(CELL, NAME##_ordering) \
-                        AVERAGING_OPS(AVERAGE, NAME##_averaging) },
-#define REAL_ROW(NAME, ...) [CT_##NAME] = { REAL_OPS(CELL_OR_AVERAGE, NAME##_real) },
-#define COMPLEX_ROW(NAME, T, C, real) \
-    [CT_##NAME] = { COMPLEX_OPS(CELL_OR_AVERAGE, C, NAME##_complex) },
-
-#define COUNT_ONE(...) +1
-enum { DTYPE_COUNT = 0 DTYPES(COUNT_ONE), OP_COUNT = 0 OPS(COUNT_ONE) };
-
-static const struct cell cells[DTYPE_COUNT][OP_COUNT] = {
-    INTEGERS(INTEGER_ROW) REALS(REAL_ROW)
-        COMPLEXES(COMPLEX_ROW)[CT_BOOL] = { BOOL_OPS(CELL, BOOL_truth) },
-};
-
-#define SCALE(NAME, ...) [CT_##NAME] = NAME##_scale,
-static void (*const scales[DTYPE_COUNT])(void *, const void *, size_t,
-                                         const void *) = { REALS(SCALE) COMPLEXES(SCALE) };
+/* What each dtype is accumulated in. */
+#define WIDE(NAME, T, U, SUM) [CT_##NAME] = CT_##SUM,
+#define IN_F32(NAME, ...) [CT_##NAME] = CT_F32,
+#define AS_IT_IS(NAME, ...) [CT_##NAME] = CT_##NAME,
+static const ct_dtype wide_dtypes[DTYPE_COUNT] = { INTEGERS(WIDE) NARROWS(IN_F32) REALS(AS_IT_IS)
+                                                       COMPLEXES(AS_IT_IS)[CT_BOOL] = CT_BOOL };
 
 int combine_defined(ct_dtype dtype, ct_op op)
 {
-    return (unsigned)dtype < DTYPE_COUNT && (unsigned)op < OP_COUNT && cells[dtype][op].step;
+    if ((unsigned)dtype >= DTYPE_COUNT || (unsigned)op >= OP_COUNT)
+        return 0;
+    return op == CT_AVG ? dtype != CT_BOOL : !!kernels_plain.fold[dtype][op];
 }
 
-/* ---- Folds --------------------------------------------------------------------- */
+/* ---- One tile in the written order --------------------------------------------------- */
 
-/* Elements first ... first+n of all sources, n <= TILE, into `total`. */
-static void fold_tile(const struct cell *cell, const struct fold *fold, const void *const *src,
-                      size_t offset, size_t n, void *total, void *partial)
+/* How a fold is done.  `widen` and `narrow` are NULL when dtype itself is folded;
+ * `divide` is AVG's. */
+struct way {
+    const struct fold *fold;
+    fold_kernel *kernel;
+    convert_kernel *widen, *narrow;
+    void (*divide)(void *values, size_t n, int by);
+    size_t element; /* of a source */
+};
+
+struct tiles {
+    _Alignas(LINE) char total[TILE];
+    _Alignas(LINE) char partial[TILE];
+    _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* an operand's place in its chain */
+};
+
+/* Operands that wait to be folded, left to right; the first may be `tile`, where
+ * those before them are folded already. */
+struct chain {
+    const struct way *way;
+    size_t n;
+    char *tile;
+    int operands;
+    const void *operand[MOST_AT_ONCE];
+};
+
+/* All operands into `out`.  Five, six and seven are folded in two steps. */
+static void chain_fold(struct chain *chain, void *out)
 {
+    const void **first = chain->operand;
+    int operands = chain->operands;
+
+    if (operands > 4 && operands < MOST_AT_ONCE) {
+        chain->way->kernel(chain->tile, first, 4, chain->n);
+        first += 3, operands -= 3;
+        *first = chain->tile;
+    }
+    chain->way->kernel(out, first, operands, chain->n);
+    chain->operand[0] = out;
+    chain->operands = 1;
+}
+
+static void chain_settle(struct chain *chain)
+{
+    if (chain->operand[0] != chain->tile || chain->operands > 1)
+        chain_fold(chain, chain->tile);
+}
+
+static void chain_add(struct chain *chain, const void *operand)
+{
+    if (chain->operands == MOST_AT_ONCE)
+        chain_fold(chain, chain->tile);
+    chain->operand[chain->operands++] = operand;
+}
+
+static void chain_add_source(struct chain *chain, struct tiles *tiles, const void *src)
+{
+    if (chain->way->widen && chain->operands == MOST_AT_ONCE)
+        chain_fold(chain, chain->tile);
+    if (chain->way->widen) {
+        void *const wide = tiles->widened[chain->operands];
+
+        chain->way->widen(wide, src, chain->n);
+        src = wide;
+    }
+    chain_add(chain, src);
+}
+
+/* n elements from `first` on of all sources, into `out`, not yet divided or narrow.  A
+ * node of one source needs no chain of its own: it joins the total as it is. */
+static void fold_in_order(const struct way *way, struct tiles *tiles, const void *const *src,
+                          size_t first, size_t n, void *out)
+{
+    const struct fold *const fold = way->fold;
+    struct chain total = { way, n, tiles->total, 0, { NULL } };
     int at = 0;
 
     for (int node = 0; node < fold->nodes; node++) {
-        void *const acc = at == 0 ? total : partial;
-        const int end = fold->node_end[node], first = at;
+        const int end = fold->node_end[node], joins = at == 0 || end - at == 1;
+        struct chain partial = { way, n, tiles->partial, 0, { NULL } };
 
+        if (!joins && end > at)
+            chain_settle(&total);
         for (; at < end; at++)
-            (at == first ? cell->load : cell->step)(acc, (const char *)src[at] + offset, n);
-        if (first > 0 && end > first)
-            cell->merge(total, partial, n);
+            chain_add_source(joins ? &total : &partial, tiles,
+                             (const char *)src[at] + first * way->element);
+        if (partial.operands > 0) {
+            chain_settle(&partial);
+            chain_add(&total, partial.tile);
+            chain_settle(&total);
+        }
     }
+    chain_fold(&total, out);
 }
 
-/* Elements first ... first+n of the fold, n <= TILE, to `out`: the destination or a tile. */
-static void fold_some(const struct cell *cell, const struct fold *fold, const void *const *src,
-                      size_t offset, size_t n, void *out)
+static void fold_tile(const struct way *way, struct tiles *tiles, const void *const *src,
+                      size_t first, size_t n, void *out)
 {
-    _Alignas(64) char total[TILE * ACCUMULATOR], partial[TILE * ACCUMULATOR];
+    void *const sum = way->narrow ? tiles->total : out;
 
-    if (fold->sources == 2 && !cell->divide) { /* whatever the nodes: a op b */
-        cell->two(out, (const char *)src[0] + offset, (const char *)src[1] + offset, n);
-        return;
+    fold_in_order(way, tiles, src, first, n, sum);
+    if (way->divide)
+        way->divide(sum, n, way->fold->sources);
+    if (way->narrow)
+        way->narrow(out, sum, n);
+}
+
+/* ---- Folds ----------------------------------------------------------------------------- */
+
+/* One kernel does it all: no node has a partial result that must wait. */
+static int at_once(const struct fold *fold)
+{
+    if (fold->sources > 4 && fold->sources != MOST_AT_ONCE)
+        return 0;
+    for (int node = 1; node < fold->nodes; node++)
+        if (fold->node_end[node - 1] > 0 && fold->node_end[node] - fold->node_end[node - 1] > 1)
+            return 0;
+    return 1;
+}
+
+static struct way way_of(const struct fold *fold)
+{
+    const ct_dtype dtype = fold->dtype, wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
+    const int average = fold->op == CT_AVG, op = average ? CT_SUM : fold->op;
+    struct way way = { fold, own->fold[dtype][op], NULL, NULL, NULL, ct_dtype_size(dtype) };
+
+    if (wide != dtype && (average || (wide == CT_F32 && !at_once(fold)))) {
+        way.kernel = sum->fold[wide][op];
+        way.widen = own->widen[dtype];
+        way.narrow = own->narrow[dtype];
     }
-    fold_tile(cell, fold, src, offset, n, total, partial);
-    if (cell->divide)
-        cell->divide(total, n, fold->sources);
-    cell->store(out, total, n);
+    if (average)
+        way.divide = sum->divide[wide];
+    return way;
+}
+
+/* Elements until dst is at a line's start: stores that cross lines cost twice.  0 for a
+ * short fold, and where no element starts there. */
+static size_t elements_to_line(const void *dst, size_t element, size_t count)
+{
+    const size_t bytes = -(uintptr_t)dst % LINE;
+
+    return bytes % element == 0 && count * element >= 16 * LINE ? bytes / element : 0;
+}
+
+static void hand_out(void *const *dst, int dsts, size_t offset, const void *from, size_t bytes,
+                     int streaming)
+{
+    for (int d = 0; d < dsts; d++) {
+        char *const to = (char *)dst[d] + offset;
+
+        if (to != from && streaming)
+            copy_streaming_part(to, from, bytes);
+        else if (to != from)
+            memcpy(to, from, bytes);
+    }
 }
 
 /* One source: the fold is that source, whatever the op. */
 static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, int streaming)
 {
-    for (int d = 0; d < dsts && bytes > 0; d++)
-        if (dst[d] != src && streaming)
-            copy_streaming(dst[d], src, bytes);
-        else if (dst[d] != src)
-            memcpy(dst[d], src, bytes);
+    const size_t most = dsts == 1 ? bytes : TILE; /* read once, by the first of many */
+
+    for (size_t i = 0; i < bytes; i += most)
+        hand_out(dst, dsts, i, (const char *)src + i, bytes - i < most ? bytes - i : most,
+                 streaming);
+}
+
+static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
+                          const void *const *src, size_t count, int streaming)
+{
+    const struct way way = way_of(fold);
+    const size_t wide = ct_dtype_size(wide_dtypes[fold->dtype]);
+    const size_t most = way.widen ? WIDE_TILE / wide : TILE / way.element;
+    const size_t head = elements_to_line(dst[0], way.element, count);
+    _Alignas(LINE) char result[TILE];
+    struct tiles tiles;
+
+    for (size_t i = 0, n; i < count; i += n) {
+        const size_t left = count - i, offset = i * way.element;
+        char *const out = streaming ? result : (char *)dst[0] + offset;
+
+        n = i == 0 && head > 0 ? head : left < most ? left : most;
+        fold_tile(&way, &tiles, src, i, n, out);
+        hand_out(dst, dsts, offset, out, n * way.element, streaming);
+    }
+}
+
+static void fold_at_once(const struct fold *fold, char *dst, const void *const *src, size_t count)
+{
+    fold_kernel *const kernel = kernels_of(fold->dtype)->fold[fold->dtype][fold->op];
+    const size_t element = ct_dtype_size(fold->dtype);
+    const size_t head = elements_to_line(dst, element, count);
+    const void *rest[MOST_AT_ONCE];
+
+    if (head == 0) {
+        kernel(dst, src, fold->sources, count);
+        return;
+    }
+    for (int s = 0; s < fold->sources; s++)
+        rest[s] = (const char *)src[s] + head * element;
+    kernel(dst, src, fold->sources, head);
+    kernel(dst + head * element, rest, fold->sources, count - head);
 }
 
 void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
                      size_t count, int streaming)
 {
-    const struct cell *const cell = &cells[fold->dtype][fold->op];
-    const size_t size = ct_dtype_size(fold->dtype);
-    _Alignas(64) char tile[TILE * ACCUMULATOR];
-
-    if (fold->sources == 1 && fold->dtype != CT_BOOL) {
-        copy_to(dst, dsts, src[0], count * size, streaming);
-        return;
-    }
-    for (size_t i = 0; i < count; i += TILE) {
-        const size_t n = count - i < TILE ? count - i : TILE, offset = i * size;
-        char *const first = streaming ? tile : (char *)dst[0] + offset;
-
-        fold_some(cell, fold, src, offset, n, first);
-        for (int d = streaming ? 0 : 1; d < dsts; d++)
-            if (streaming)
-                copy_streaming((char *)dst[d] + offset, first, n * size);
-            else
-                memcpy((char *)dst[d] + offset, first, n * size);
-    }
+    if (fold->sources == 1 && fold->dtype != CT_BOOL)
+        copy_to(dst, dsts, src[0], count * ct_dtype_size(fold->dtype), streaming);
+    else if (dsts == 1 && !streaming && fold->op != CT_AVG && at_once(fold))
+        fold_at_once(fold, dst[0], src, count);
+    else
+        fold_by_tiles(fold, dst, dsts, src, count, streaming);
+    if (streaming)
+        copy_streaming_end();
 }
+
+/* ---- Steps -------------------------------------------------------------------------------- */
 
 void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t count)
 {
-    cells[dtype][op == CT_AVG ? CT_SUM : op].two(dst, dst, src, count);
+    const void *const both[] = { dst, src };
+
+    kernels_of(dtype)->fold[dtype][op == CT_AVG ? CT_SUM : op](dst, both, 2, count);
 }
 
 void combine_divide(ct_dtype dtype, void *dst, size_t count, int n)
 {
-    const struct cell *const cell = &cells[dtype][CT_AVG];
-    const size_t size = ct_dtype_size(dtype);
-    _Alignas(64) char acc[TILE * ACCUMULATOR];
+    const ct_dtype wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
+    const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
+    _Alignas(LINE) char tile[WIDE_TILE];
 
-    for (size_t i = 0; i < count; i += TILE) {
-        const size_t some = count - i < TILE ? count - i : TILE;
-        char *const at = (char *)dst + i * size;
+    for (size_t i = 0; i < count; i += most) {
+        const size_t some = count - i < most ? count - i : most;
+        char *const at = (char *)dst + i * element;
 
-        cell->load(acc, at, some);
-        cell->divide(acc, some, n);
-        cell->store(at, acc, some);
+        if (!own->widen[dtype]) {
+            sum->divide[wide](at, some, n);
+            continue;
+        }
+        own->widen[dtype](tile, at, some);
+        sum->divide[wide](tile, some, n);
+        own->narrow[dtype](at, tile, some);
     }
 }
 
 void combine_scale(ct_dtype dtype, void *dst, const void *src, size_t count, const void *scalar)
 {
-    scales[dtype](dst, src, count, scalar);
+    const ct_dtype wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const product = kernels_of(wide);
+    const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
+    _Alignas(LINE) char tile[WIDE_TILE];
+    float factor;
+
+    if (wide == dtype) {
+        product->scale[dtype](dst, src, count, scalar);
+        return;
+    }
+    own->widen[dtype](&factor, scalar, 1);
+    for (size_t i = 0; i < count; i += most) {
+        const size_t some = count - i < most ? count - i : most;
+
+        own->widen[dtype](tile, (const char *)src + i * element, some);
+        product->scale[wide](tile, tile, some, &factor);
+        own->narrow[dtype]((char *)dst + i * element, tile, some);
+    }
 }

@@ -10,21 +10,21 @@
 #include <string.h>
 
 #include "runtime/combine.h"
+#include "runtime/copy_streaming.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
 enum { LINE = 64 };
 
-void copy_streaming(void *dst, const void *src, size_t bytes)
+void copy_streaming_part(void *dst, const void *src, size_t bytes)
 {
     char *to = dst;
     const char *from = src;
     const size_t head = -(uintptr_t)to % LINE;
 
     if (bytes < head + LINE) {
-        if (bytes > 0) /* nothing may come with NULL */
-            memcpy(to, from, bytes);
+        memcpy(to, from, bytes);
         return;
     }
     memcpy(to, from, head);
@@ -41,15 +41,30 @@ void copy_streaming(void *dst, const void *src, size_t bytes)
         _mm_stream_si128(out + 3, d);
     }
     memcpy(to, from, bytes);
+}
+
+void copy_streaming_end(void)
+{
     _mm_sfence();
 }
 
 #else
 
-void copy_streaming(void *dst, const void *src, size_t bytes)
+void copy_streaming_part(void *dst, const void *src, size_t bytes)
 {
-    if (bytes > 0)
-        memcpy(dst, src, bytes);
+    memcpy(dst, src, bytes);
+}
+
+void copy_streaming_end(void)
+{
 }
 
 #endif
+
+void copy_streaming(void *dst, const void *src, size_t bytes)
+{
+    if (bytes == 0) /* nothing may come with NULL */
+        return;
+    copy_streaming_part(dst, src, bytes);
+    copy_streaming_end();
+}

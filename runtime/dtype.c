@@ -79,6 +79,7 @@ static int can_scale(ct_dtype dtype)
     switch ((int)dtype) {
 #define REAL(NAME, ...) case CT_##NAME:
         REALS(REAL)
+        NARROWS(REAL)
         COMPLEXES(REAL)
 #undef REAL
         return 1;

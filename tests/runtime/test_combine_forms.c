@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/combine.h"
+#include "runtime/combine_kernels.h"
 #include "runtime/narrow.h"
 #include "tests/harness.h"
 
@@ -329,6 +330,95 @@ static void large_folds_are_whole_at_their_tiles_seams(void **state)
     free(to);
 }
 
+/* ---- The kernels of a better machine against the plain ones --------------------------- */
+
+static void check_kernels(const struct kernels *better, int dtype, int op, int sources)
+{
+    const size_t size = ct_dtype_size((ct_dtype)dtype), count = any(MOST + 1);
+    const void *src[MOST_AT_ONCE];
+    char *const dst = area[SOURCES] + any(16), *const plain = area[SOURCES + 1] + any(16);
+
+    for (int s = 0; s < sources; s++) {
+        src[s] = area[s] + any(16);
+        fill((ct_dtype)dtype, area[s] + ((const char *)src[s] - area[s]), count);
+    }
+    dst[count * size] = 0x55;
+    better->fold[dtype][op](dst, src, sources, count);
+    kernels_plain.fold[dtype][op](plain, src, sources, count);
+    if (!same((ct_dtype)dtype, dst, plain, count) || dst[count * size] != 0x55)
+        expect_fails(__FILE__, __LINE__, "%s of %d x %zu %s", op_name(op), sources, count,
+                     dtype_name((ct_dtype)dtype));
+}
+
+static void all_levels_kernels_give_the_same_bits(void **state)
+{
+    static const int sources[] = { 1, 2, 3, 4, MOST_AT_ONCE };
+
+    (void)state;
+    for (int level = 1; level < KERNEL_LEVELS; level++)
+        for (int dtype = 0; kernels_at(level) && dtype < DTYPE_COUNT; dtype++)
+            for (int op = 0; op < OP_COUNT; op++)
+                for (int n = 0; kernels_at(level)->fold[dtype][op] && n < 60; n++)
+                    check_kernels(kernels_at(level), dtype, op, sources[n % 5]);
+}
+
+/* Each of both f8 with each other one: all their sums, products, and choices. */
+static void all_pairs_of_f8_give_the_plain_kernels_bits(void **state)
+{
+    static uint8_t left[65536], right[65536], got[65536], plain[65536];
+    const void *const src[] = { left, right };
+
+    (void)state;
+    for (unsigned i = 0; i < 65536; i++)
+        left[i] = (uint8_t)(i >> 8), right[i] = (uint8_t)i;
+    for (int level = 1; level < KERNEL_LEVELS; level++)
+        for (int dtype = CT_F8E4M3; kernels_at(level) && dtype <= CT_F8E5M2; dtype++)
+            for (int op = CT_SUM; op <= CT_MAX && kernels_at(level)->fold[dtype][CT_SUM]; op++) {
+                if (op == CT_AVG)
+                    continue;
+                kernels_at(level)->fold[dtype][op](got, src, 2, 65536);
+                kernels_plain.fold[dtype][op](plain, src, 2, 65536);
+                EXPECT(same((ct_dtype)dtype, (char *)got, (char *)plain, 65536));
+            }
+}
+
+/* From all of a narrow float's patterns, and to them from f32 beside each, where rounding turns. */
+static void all_levels_convert_alike(void **state)
+{
+    static const int dtypes[] = { CT_F16, CT_BF16, CT_F8E4M3, CT_F8E5M2 };
+    static uint16_t patterns[65536], got[65536 * 4], plain[65536 * 4];
+    static float wide[65536], other[65536], near[65536 * 4];
+
+    (void)state;
+    for (int t = 0; t < 4; t++)
+        for (int level = 1; level < KERNEL_LEVELS; level++) {
+            const struct kernels *const kernels = kernels_at(level);
+            const int dtype = dtypes[t], f8 = ct_dtype_size((ct_dtype)dtype) == 1;
+            const size_t count = f8 ? 256 : 65536;
+
+            for (size_t i = 0; i < 65536; i++)
+                patterns[i] = (uint16_t)(f8 ? (2 * i + 1) << 8 | 2 * i : i);
+            if (!kernels || !kernels->widen[dtype])
+                continue;
+            kernels->widen[dtype](wide, patterns, count);
+            kernels_plain.widen[dtype](other, patterns, count);
+            EXPECT(same(CT_F32, (char *)wide, (char *)other, count));
+            for (size_t i = 0; i < count; i++) {
+                const float next =
+                    f8 || isnan(wide[(i + 1) % count]) ? wide[i] * 1.125f : wide[(i + 1) % count];
+                const float middle = wide[i] + (next - wide[i]) / 2;
+
+                near[4 * i] = middle;
+                near[4 * i + 1] = nextafterf(middle, INFINITY);
+                near[4 * i + 2] = nextafterf(middle, -INFINITY);
+                near[4 * i + 3] = wide[i] * 1.0625f;
+            }
+            kernels->narrow[dtype](got, near, 4 * count);
+            kernels_plain.narrow[dtype](plain, near, 4 * count);
+            EXPECT(same((ct_dtype)dtype, (char *)got, (char *)plain, 4 * count));
+        }
+}
+
 static void a_streaming_copy_is_a_copy(void **state)
 {
     enum { LARGE = 1000 };
@@ -354,6 +444,9 @@ int main(void)
         cmocka_unit_test(all_counts_and_alignments_give_the_plain_folds_bits),
         cmocka_unit_test(each_alignment_with_each_number_of_sources_gives_the_plain_folds_bits),
         cmocka_unit_test(large_folds_are_whole_at_their_tiles_seams),
+        cmocka_unit_test(all_levels_kernels_give_the_same_bits),
+        cmocka_unit_test(all_pairs_of_f8_give_the_plain_kernels_bits),
+        cmocka_unit_test(all_levels_convert_alike),
         cmocka_unit_test(a_streaming_copy_is_a_copy),
     };
 

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_avx512.c - the folds' loops for AVX-512 (CMakeLists.txt has the flags).
+ * The narrow floats stay with AVX2's: their conversions are written for it. */
+#include "runtime/combine_kernels.h"
+
+#if defined(__x86_64__)
+#define KERNELS kernels_avx512
+#define WITHOUT_NARROW
+#include "runtime/combine_loops.h"
+#endif
