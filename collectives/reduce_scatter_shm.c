@@ -18,8 +18,7 @@ static ct_status direct(struct call *c)
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = flat_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
     if (status == CT_OK)
-        status = call_fold_to(c, &out, 1, inputs, c->signature.count,
-                              call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES);
+        status = call_fold(c, out, inputs, c->signature.count);
     return status == CT_OK ? slots_done(c, 1) : status;
 }
 

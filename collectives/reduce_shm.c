@@ -13,8 +13,7 @@ static ct_status direct(struct call *c)
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = flat_send_of(c->group->flat, i);
     if (status == CT_OK && call_is_root(c))
-        status = call_fold_to(c, &c->recv.base, 1, inputs, c->signature.count,
-                              call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES);
+        status = call_fold(c, c->recv.base, inputs, c->signature.count);
     return status == CT_OK ? slots_done(c, 1) : status;
 }
 

@@ -34,7 +34,9 @@ ct_status slots_run(struct call *c, const struct slots *s);
 /* At the end of direct(): a round, for which all wait, or of others only the root. */
 ct_status slots_done(struct call *c, int everybody_waits);
 
-/* Beyond this nobody will find a result in a cache. */
+/* Of a call that moves so many bytes in all nobody will find the result in a cache.  Measured with
+ * 2 ranks: copies are 1.3 to 1.5 times faster past the caches, folds out of place up to 1.2; in
+ * place half as fast. */
 #define STREAMING_BYTES ((size_t)32 << 20)
 
 /* memcpy, of one of the buffers of a direct call that moves so many bytes in all. */

@@ -57,8 +57,8 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     return CT_OK;
 }
 
-/* It last ran where we run, and would if we did not: the scheduler puts ranks together at times, though
- * each could have a processor. */
+/* It last ran where we run, and would if we did not: the scheduler puts ranks together at times,
+ * though each could have a processor. */
 static int is_behind_us(const struct flat *f, int rank, uint64_t round)
 {
     const struct line *last = &f->members[rank].lines[(round + 1) % 2];
