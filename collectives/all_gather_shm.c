@@ -5,6 +5,11 @@
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
+static size_t in_all(const struct call *c)
+{
+    return blocks_bytes(c, &c->recv) * (size_t)c->group->size;
+}
+
 static ct_status direct(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
@@ -13,8 +18,7 @@ static ct_status direct(struct call *c)
     for (int i = rank; i < rank + p && status == CT_OK; i++) {
         const struct span block = block_at(c, &c->recv, i % p);
 
-        copy_direct(block.data, flat_send_of(c->group->flat, i % p), block.bytes,
-                    block.bytes * (size_t)p * (size_t)p);
+        copy_result(block.data, flat_send_of(c->group->flat, i % p), block.bytes, in_all(c));
     }
     return status == CT_OK ? slots_done(c, 1) : status;
 }
@@ -31,9 +35,10 @@ static ct_status take(struct call *c, size_t at, size_t n)
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_span(span_of(block.data + at, piece_of(block.bytes, at, n)),
-                  i == c->group->rank ? block_at(c, &c->send, 0).data + at
-                                      : flat_slot(c->group->flat, i));
+        copy_result(block.data + at,
+                    i == c->group->rank ? block_at(c, &c->send, 0).data + at
+                                        : flat_slot(c->group->flat, i),
+                    piece_of(block.bytes, at, n), in_all(c));
     }
     return CT_OK;
 }

@@ -7,6 +7,11 @@
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
+static size_t in_all(const struct call *c)
+{
+    return call_bytes(c) * (size_t)c->group->size * (size_t)c->group->size;
+}
+
 static ct_status direct(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
@@ -15,8 +20,8 @@ static ct_status direct(struct call *c)
     for (int i = rank; i < rank + p && status == CT_OK; i++) {
         const struct span block = block_at(c, &c->recv, i % p);
 
-        copy_direct(block.data, flat_send_of(c->group->flat, i % p) + (size_t)rank * block.bytes,
-                    block.bytes, block.bytes * (size_t)p * (size_t)p);
+        copy_result(block.data, flat_send_of(c->group->flat, i % p) + (size_t)rank * block.bytes,
+                    block.bytes, in_all(c));
     }
     return status == CT_OK ? slots_done(c, 1) : status;
 }
@@ -24,15 +29,20 @@ static ct_status direct(struct call *c)
 static void show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++)
-        copy_span(span_of((char *)flat_own(c->group->flat) + (size_t)i * n, n),
-                  block_at(c, &c->send, i).data + at);
+        if (i != c->group->rank)
+            copy_span(span_of((char *)flat_own(c->group->flat) + (size_t)i * n, n),
+                      block_at(c, &c->send, i).data + at);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)
 {
+    const int rank = c->group->rank;
+
     for (int i = 0; i < c->group->size; i++)
-        copy_span(span_of(block_at(c, &c->recv, i).data + at, n),
-                  (const char *)flat_slot(c->group->flat, i) + (size_t)c->group->rank * n);
+        copy_result(block_at(c, &c->recv, i).data + at,
+                    i == rank ? block_at(c, &c->send, i).data + at
+                              : (const char *)flat_slot(c->group->flat, i) + (size_t)rank * n,
+                    n, in_all(c));
     return CT_OK;
 }
 

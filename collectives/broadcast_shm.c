@@ -12,7 +12,7 @@ static ct_status direct(struct call *c)
     ct_status status = flat_touch(c->group->flat);
 
     if (status == CT_OK)
-        copy_direct(buf.data, flat_send_of(c->group->flat, c->signature.root), buf.bytes,
+        copy_result(buf.data, flat_send_of(c->group->flat, c->signature.root), buf.bytes,
                     buf.bytes * (size_t)c->group->size);
     return status == CT_OK ? slots_done(c, 0) : status;
 }
@@ -26,8 +26,9 @@ static void show(struct call *c, size_t at, size_t n)
 static ct_status take(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
-        copy_span(span_of(block_at(c, &c->recv, 0).data + at, n),
-                  flat_slot(c->group->flat, c->signature.root));
+        copy_result(block_at(c, &c->recv, 0).data + at,
+                    flat_slot(c->group->flat, c->signature.root), n,
+                    call_bytes(c) * (size_t)c->group->size);
     return CT_OK;
 }
 

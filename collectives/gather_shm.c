@@ -6,6 +6,11 @@
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
+static size_t in_all(const struct call *c)
+{
+    return call_bytes(c) * (size_t)c->group->size;
+}
+
 static ct_status direct(struct call *c)
 {
     ct_status status = flat_touch(c->group->flat);
@@ -13,21 +18,24 @@ static ct_status direct(struct call *c)
     for (int i = 0; i < c->recv.blocks && status == CT_OK; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_direct(block.data, flat_send_of(c->group->flat, i), block.bytes,
-                    block.bytes * (size_t)c->group->size);
+        copy_result(block.data, flat_send_of(c->group->flat, i), block.bytes, in_all(c));
     }
     return status == CT_OK ? slots_done(c, 1) : status;
 }
 
 static void show(struct call *c, size_t at, size_t n)
 {
-    copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
+    if (!call_is_root(c))
+        copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->recv.blocks; i++)
-        copy_span(span_of(block_at(c, &c->recv, i).data + at, n), flat_slot(c->group->flat, i));
+        copy_result(block_at(c, &c->recv, i).data + at,
+                    i == c->group->rank ? block_at(c, &c->send, 0).data + at
+                                        : flat_slot(c->group->flat, i),
+                    n, in_all(c));
     return CT_OK;
 }
 

@@ -19,7 +19,8 @@ static ct_status direct(struct call *c)
 
 static void show(struct call *c, size_t at, size_t n)
 {
-    copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
+    if (!call_is_root(c))
+        copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)
@@ -30,6 +31,7 @@ static ct_status take(struct call *c, size_t at, size_t n)
         return CT_OK;
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = flat_slot(c->group->flat, i);
+    inputs[c->group->rank] = block_at(c, &c->send, 0).data + at;
     return call_fold(c, (char *)c->recv.base + at, inputs, n / c->element);
 }
 

@@ -12,7 +12,7 @@ static ct_status direct(struct call *c)
     ct_status status = flat_touch(c->group->flat);
 
     if (status == CT_OK)
-        copy_direct(out.data,
+        copy_result(out.data,
                     flat_send_of(c->group->flat, c->signature.root)
                         + (size_t)c->group->rank * out.bytes,
                     out.bytes, out.bytes * (size_t)c->group->size);
@@ -29,10 +29,11 @@ static void show(struct call *c, size_t at, size_t n)
 
 static ct_status take(struct call *c, size_t at, size_t n)
 {
-    copy_span(span_of(block_at(c, &c->recv, 0).data + at, n),
-              call_is_root(c) ? block_at(c, &c->send, c->group->rank).data + at
-                              : (const char *)flat_slot(c->group->flat, c->signature.root)
-                                    + (size_t)c->group->rank * n);
+    copy_result(block_at(c, &c->recv, 0).data + at,
+                call_is_root(c) ? block_at(c, &c->send, c->group->rank).data + at
+                                : (const char *)flat_slot(c->group->flat, c->signature.root)
+                                      + (size_t)c->group->rank * n,
+                n, call_bytes(c) * (size_t)c->group->size);
     return CT_OK;
 }
 

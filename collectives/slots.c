@@ -89,7 +89,7 @@ ct_status slots_done(struct call *c, int everybody_waits)
                                                                    : status;
 }
 
-void copy_direct(void *to, const void *from, size_t bytes, size_t in_all)
+void copy_result(void *to, const void *from, size_t bytes, size_t in_all)
 {
     if (bytes == 0 || to == from)
         return;

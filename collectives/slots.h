@@ -39,8 +39,8 @@ ct_status slots_done(struct call *c, int everybody_waits);
  * place half as fast. */
 #define STREAMING_BYTES ((size_t)32 << 20)
 
-/* memcpy, of one of the buffers of a direct call that moves so many bytes in all. */
-void copy_direct(void *to, const void *from, size_t bytes, size_t in_all);
+/* memcpy into a result, of a call that moves so many bytes in all on this host. */
+void copy_result(void *to, const void *from, size_t bytes, size_t in_all);
 
 /* Bytes of `total` from `at` on, at most `most`. */
 static inline size_t piece_of(size_t total, size_t at, size_t most)

@@ -76,8 +76,11 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
     char name[160];
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
-    if (is_behind_us(f, rank, round))
+    if (is_behind_us(f, rank, round)) {
         wait_for_processor(&wait);
+        if (rank < f->rank) /* of two only one, or they meet again elsewhere */
+            wait_step_aside(wait.waiter);
+    }
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
         if (flat_is_broken(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");

@@ -31,11 +31,12 @@ struct doorbell {
 /* One rank's way of waiting; its threads share it. */
 struct waiter {
     struct doorbell *bell;
-    int event_fd;        /* wakes the thread that sleeps in epoll_wait() */
-    int epoll_fd;        /* holds event_fd and the sockets */
-    _Atomic int sockets; /* are there any?  then somebody has to sleep in epoll_wait() */
-    _Atomic int poller;  /* a thread has that duty */
-    int spins, yields;   /* before sleeping */
+    int event_fd;                   /* wakes the thread that sleeps in epoll_wait() */
+    int epoll_fd;                   /* holds event_fd and the sockets */
+    _Atomic int sockets;            /* are there any?  then somebody has to sleep in epoll_wait() */
+    _Atomic int poller;             /* a thread has that duty */
+    int spins, yields;              /* before sleeping */
+    _Atomic uint64_t stepped_aside; /* when, by the coarse clock */
     /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
     _Atomic uint32_t *news;
     /* Where no ctrun tells of deaths: a flag for each process that epoll_fd watches, set when it
@@ -92,11 +93,13 @@ static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
 }
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
-/* To spin is in vain: what is waited for needs this processor. */
+/* What is waited for needs this processor: to spin is in vain. */
 static inline void wait_for_processor(struct wait *wait)
 {
     wait->turns = wait->waiter->spins;
 }
+/* If each rank could have one of its own, this one goes elsewhere, now and then. */
+void wait_step_aside(struct waiter *waiter);
 enum wait_turn wait_turn(struct wait *wait);
 void wait_end(struct wait *wait);
 
