@@ -28,13 +28,6 @@ int combine_defined(ct_dtype dtype, ct_op op);
 void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
                      size_t count, int streaming);
 
-/* Into one destination, through the caches. */
-static inline void combine_fold(const struct fold *fold, void *dst, const void *const *src,
-                                size_t count)
-{
-    combine_fold_to(fold, &dst, 1, src, count, 0);
-}
-
 /* dst[i] = dst[i] op src[i], rounded to dtype; AVG adds.  For algorithms whose
  * order is free (integers, CT_ORDER=fast). */
 void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t count);

@@ -22,6 +22,7 @@
 enum {
     LINE = 64,
     TILE = 4096,     /* bytes of a result: it stays in the first-level cache with its sources' */
+    STREAMED = 1024, /* the same past the caches: short, lest reading wait for writing */
     WIDE_TILE = 2048 /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
 };
 
@@ -81,7 +82,8 @@ struct way {
     fold_kernel *kernel;
     convert_kernel *widen, *narrow;
     void (*divide)(void *values, size_t n, int by);
-    size_t element; /* of a source */
+    size_t element; /* bytes, of a source */
+    int at_once;    /* one call of the kernel folds a tile */
 };
 
 struct tiles {
@@ -173,8 +175,14 @@ static void fold_tile(const struct way *way, struct tiles *tiles, const void *co
                       size_t first, size_t n, void *out)
 {
     void *const sum = way->narrow ? tiles->total : out;
+    const void *from[MOST_AT_ONCE];
 
-    fold_in_order(way, tiles, src, first, n, sum);
+    for (int s = 0; way->at_once && s < way->fold->sources; s++)
+        from[s] = (const char *)src[s] + first * way->element;
+    if (way->at_once)
+        way->kernel(out, from, way->fold->sources, n);
+    else
+        fold_in_order(way, tiles, src, first, n, sum);
     if (way->divide)
         way->divide(sum, n, way->fold->sources);
     if (way->narrow)
@@ -199,9 +207,13 @@ static struct way way_of(const struct fold *fold)
     const ct_dtype dtype = fold->dtype, wide = wide_dtypes[dtype];
     const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
     const int average = fold->op == CT_AVG, op = average ? CT_SUM : fold->op;
-    struct way way = { fold, own->fold[dtype][op], NULL, NULL, NULL, ct_dtype_size(dtype) };
+    struct way way = { .fold = fold,
+                       .kernel = own->fold[dtype][op],
+                       .element = ct_dtype_size(dtype),
+                       .at_once = at_once(fold) };
 
-    if (wide != dtype && (average || (wide == CT_F32 && !at_once(fold)))) {
+    if (wide != dtype && (average || (wide == CT_F32 && !way.at_once))) {
+        way.at_once = 0;
         way.kernel = sum->fold[wide][op];
         way.widen = own->widen[dtype];
         way.narrow = own->narrow[dtype];
@@ -243,22 +255,34 @@ static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, i
                  streaming);
 }
 
+/* Asks for the next tile's sources: they arrive while this tile is written past the caches. */
+static void fetch(const struct fold *fold, const void *const *src, size_t offset, size_t bytes)
+{
+    for (int s = 0; s < fold->sources; s++)
+        for (size_t i = 0; i < bytes; i += LINE)
+            __builtin_prefetch((const char *)src[s] + offset + i);
+}
+
 static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
                           const void *const *src, size_t count, int streaming)
 {
     const struct way way = way_of(fold);
     const size_t wide = ct_dtype_size(wide_dtypes[fold->dtype]);
-    const size_t most = way.widen ? WIDE_TILE / wide : TILE / way.element;
+    const size_t tile = (streaming ? STREAMED : TILE) / way.element;
+    const size_t most = way.widen && WIDE_TILE / wide < tile ? WIDE_TILE / wide : tile;
     const size_t head = elements_to_line(dst[0], way.element, count);
-    _Alignas(LINE) char result[TILE];
+    _Alignas(LINE) char result[STREAMED];
     struct tiles tiles;
 
-    for (size_t i = 0, n; i < count; i += n) {
+    for (size_t i = 0, n, next; i < count; i += n) {
         const size_t left = count - i, offset = i * way.element;
         char *const out = streaming ? result : (char *)dst[0] + offset;
 
         n = i == 0 && head > 0 ? head : left < most ? left : most;
+        next = left - n < most ? left - n : most;
         fold_tile(&way, &tiles, src, i, n, out);
+        if (streaming)
+            fetch(fold, src, offset + n * way.element, next * way.element);
         hand_out(dst, dsts, offset, out, n * way.element, streaming);
     }
 }

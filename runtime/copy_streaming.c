@@ -13,34 +13,44 @@
 #include "runtime/copy_streaming.h"
 
 #if defined(__x86_64__)
-#include <emmintrin.h>
+#include <immintrin.h>
 
 enum { LINE = 64 };
 
+static void lines_sse2(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+}
+
+__attribute__((target("avx"))) static void lines_avx(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE) {
+        const __m256i a = _mm256_loadu_si256((const __m256i *)(from + i));
+        const __m256i b = _mm256_loadu_si256((const __m256i *)(from + i + 32));
+
+        _mm256_stream_si256((__m256i *)(to + i), a);
+        _mm256_stream_si256((__m256i *)(to + i + 32), b);
+    }
+}
+
 void copy_streaming_part(void *dst, const void *src, size_t bytes)
 {
-    char *to = dst;
-    const char *from = src;
+    char *const to = dst;
+    const char *const from = src;
     const size_t head = -(uintptr_t)to % LINE;
+    const size_t lines = bytes > head ? (bytes - head) / LINE * LINE : 0;
 
-    if (bytes < head + LINE) {
+    if (lines == 0) {
         memcpy(to, from, bytes);
         return;
     }
     memcpy(to, from, head);
-    to += head, from += head, bytes -= head;
-    for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE) {
-        const __m128i *const in = (const __m128i *)from;
-        __m128i *const out = (__m128i *)to;
-        const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
-        const __m128i c = _mm_loadu_si128(in + 2), d = _mm_loadu_si128(in + 3);
-
-        _mm_stream_si128(out, a);
-        _mm_stream_si128(out + 1, b);
-        _mm_stream_si128(out + 2, c);
-        _mm_stream_si128(out + 3, d);
-    }
-    memcpy(to, from, bytes);
+    if (__builtin_cpu_supports("avx"))
+        lines_avx(to + head, from + head, lines);
+    else
+        lines_sse2(to + head, from + head, lines);
+    memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
 void copy_streaming_end(void)

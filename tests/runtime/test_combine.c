@@ -180,6 +180,11 @@ static void fill(int dtype, void *at, size_t n, unsigned seed)
         put(dtype, at, i, (double)((seed = seed * 1664525 + 1013904223) >> 30) - 1);
 }
 
+static void fold_into(const struct fold *fold, void *dst, const void *const *src, size_t count)
+{
+    combine_fold_to(fold, &dst, 1, src, count, 0);
+}
+
 static char memory[SOURCES + 2][ROOM];
 
 /* Each source at an address of its own alignment; dst: -1 apart, else that source. */
@@ -196,7 +201,7 @@ static void check_fold(int dtype, int op, int sources, size_t n, int dst, int sh
     }
     slow_fold(dtype, op, sources, wanted, (const void *const *)src, n);
     out[bytes] = 0x55; /* the byte behind stays */
-    combine_fold(&fold, out, (const void *const *)src, n);
+    fold_into(&fold, out, (const void *const *)src, n);
     if (memcmp(out, wanted, bytes) != 0 || out[bytes] != 0x55)
         expect_fails(__FILE__, __LINE__, "%s of %d x %zu %s into %d, shift %d", op_name(op),
                      sources, n, dtype_name((ct_dtype)dtype), dst, shift);
@@ -239,13 +244,13 @@ static void a_node_is_folded_before_its_partial_joins_the_total(void **state)
     float dst;
 
     (void)state;
-    combine_fold(&fold, &dst, src, 1); /* ((1 + 1e8) - 1e8) + 1: the first 1 is lost */
+    fold_into(&fold, &dst, src, 1); /* ((1 + 1e8) - 1e8) + 1: the first 1 is lost */
     EXPECT(dst == 1);
     fold.nodes = 2, fold.node_end = pairs;
-    combine_fold(&fold, &dst, src, 1); /* (1 + 1e8) + (-1e8 + 1): -1e8 + 1 is -1e8, both are lost */
+    fold_into(&fold, &dst, src, 1); /* (1 + 1e8) + (-1e8 + 1): -1e8 + 1 is -1e8, both are lost */
     EXPECT(dst == 0);
     fold.nodes = 3, fold.node_end = split;
-    combine_fold(&fold, &dst, src, 1); /* 1 + (1e8 - 1e8) + 1: none is lost */
+    fold_into(&fold, &dst, src, 1); /* 1 + (1e8 - 1e8) + 1: none is lost */
     EXPECT(dst == 2);
 }
 
@@ -260,10 +265,10 @@ static void narrow_floats_are_rounded_once(void **state)
     uint16_t dst;
 
     (void)state;
-    combine_fold(&fold, &dst, src, 1);
+    fold_into(&fold, &dst, src, 1);
     EXPECT(bf16_to_f32(dst) == 258);
     fold.dtype = CT_F16;
-    combine_fold(&fold, &dst, src16, 1);
+    fold_into(&fold, &dst, src16, 1);
     EXPECT(f16_to_f32(dst) == 2050);
 }
 
@@ -282,7 +287,7 @@ static void nan_wins_min_and_max_from_either_side(void **state)
 
                 put(dtypes[d], &values[0], 0, NAN);
                 put(dtypes[d], &values[1], 0, 1);
-                combine_fold(&fold, &dst, src, 1);
+                fold_into(&fold, &dst, src, 1);
                 EXPECT(isnan(get(dtypes[d], &dst, 0)));
             }
 }
@@ -367,11 +372,11 @@ static void an_integer_average_does_not_wrap_on_its_way(void **state)
     int8_t dst;
 
     (void)state;
-    combine_fold(&fold, &dst, lows, 1);
+    fold_into(&fold, &dst, lows, 1);
     EXPECT(dst == -128);
-    combine_fold(&fold, &dst, highs, 1);
+    fold_into(&fold, &dst, highs, 1);
     EXPECT(dst == 127);
-    combine_fold(&fold, &dst, odd, 1); /* -129 / 2 towards zero */
+    fold_into(&fold, &dst, odd, 1); /* -129 / 2 towards zero */
     EXPECT(dst == -64);
 }
 
@@ -384,10 +389,10 @@ static void any_non_zero_bool_is_true_and_the_result_is_one(void **state)
     uint8_t dst;
 
     (void)state;
-    combine_fold(&fold, &dst, src, 1);
+    fold_into(&fold, &dst, src, 1);
     EXPECT(dst == 1);
     fold = (struct fold){ CT_BOOL, CT_SUM, 1, 1, &one };
-    combine_fold(&fold, &dst, src, 1);
+    fold_into(&fold, &dst, src, 1);
     EXPECT(dst == 1);
 }
 

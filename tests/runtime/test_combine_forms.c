@@ -15,7 +15,8 @@
 #include "runtime/narrow.h"
 #include "tests/harness.h"
 
-enum { MOST = 300, SOURCES = 9, COPIES = 3, GUARD = 64, ROOM = MOST * 16 + 16 + 2 * GUARD };
+enum { MOST = 300, LONG = 3000, SOURCES = 9, COPIES = 3, GUARD = 64 };
+enum { ROOM = LONG * 16 + 16 + 2 * GUARD };
 
 /* An element: `whole` of integers and bool, else its parts. */
 struct value {
@@ -217,7 +218,7 @@ struct way {
     size_t count, shift;
 };
 
-static char area[SOURCES + COPIES][ROOM], wanted[MOST * 16];
+static char area[SOURCES + COPIES][ROOM], wanted[LONG * 16];
 
 /* Cuts the sources into nodes at random; a third of the time there is one. */
 static void cut(struct fold *fold, int *node_end)
@@ -297,6 +298,24 @@ static void each_alignment_with_each_number_of_sources_gives_the_plain_folds_bit
 
                     check((ct_dtype)dtype, op, &way);
                 }
+}
+
+/* Past a tile's end, where a chain starts again. */
+static void several_tiles_give_the_plain_folds_bits(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype <= CT_F8E5M2; dtype++)
+        for (int op = 0; op <= CT_BXOR; op++)
+            for (int n = 0; combine_defined((ct_dtype)dtype, op) && n < 4; n++) {
+                const struct way way = { n < 2 ? SOURCES - n : 1 + (int)any(SOURCES),
+                                         1 + (int)any(COPIES),
+                                         n & 1,
+                                         -1,
+                                         LONG - any(LONG / 2),
+                                         any(2) * any(16) };
+
+                check((ct_dtype)dtype, op, &way);
+            }
 }
 
 /* A tile's end inside a destination that starts anywhere in a line. */
@@ -443,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_counts_and_alignments_give_the_plain_folds_bits),
         cmocka_unit_test(each_alignment_with_each_number_of_sources_gives_the_plain_folds_bits),
+        cmocka_unit_test(several_tiles_give_the_plain_folds_bits),
         cmocka_unit_test(large_folds_are_whole_at_their_tiles_seams),
         cmocka_unit_test(all_levels_kernels_give_the_same_bits),
         cmocka_unit_test(all_pairs_of_f8_give_the_plain_kernels_bits),
