@@ -185,7 +185,7 @@ static ptrdiff_t first_wrong(const struct flight *f, int block, char *image)
 
 static size_t first_difference(const char *a, const char *b, size_t bytes)
 {
-    size_t at = 0;
+    size_t at = memcmp(a, b, bytes) == 0 ? bytes : 0;
 
     while (at < bytes && a[at] == b[at])
         at++;

@@ -65,11 +65,16 @@ void reference_put(ct_dtype dtype, void *at, size_t i, unsigned re, unsigned im)
 static double get_part(ct_dtype dtype, const char *at)
 {
     uint16_t half;
+    float single;
+    double full;
 
     switch (dtype) {
     case CT_F32:
+        memcpy(&single, at, sizeof single);
+        return (double)single;
     case CT_F64:
-        return element_get(dtype, at, 0);
+        memcpy(&full, at, sizeof full);
+        return full;
     case CT_F16:
     case CT_BF16:
         memcpy(&half, at, sizeof half);
