@@ -18,4 +18,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_gather_ring = { "ring", NULL, run };
+const struct algorithm all_gather_ring = { "ring", NULL, run, 0 };

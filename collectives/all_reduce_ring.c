@@ -63,4 +63,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_ring = { "ring", fits, run };
+const struct algorithm all_reduce_ring = { "ring", fits, run, 0 };

@@ -8,11 +8,9 @@
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
-#define MOST_BYTES 8192
-
 static int fits(const struct call *c)
 {
-    return fits_shm(c) && call_bytes(c) <= MOST_BYTES;
+    return fits_shm(c) && call_bytes(c) <= FLAT_SLOT_BYTES;
 }
 
 static ct_status run(struct call *c)
@@ -35,4 +33,4 @@ static ct_status run(struct call *c)
     return call_fold(c, out.data, sources, in.bytes / c->element);
 }
 
-const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", fits, run };
+const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", fits, run, 8192 };

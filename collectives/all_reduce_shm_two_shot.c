@@ -93,4 +93,4 @@ static ct_status run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm, run };
+const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm, run, 0 };

@@ -78,4 +78,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_two_shot = { "two_shot", NULL, run };
+const struct algorithm all_reduce_two_shot = { "two_shot", NULL, run, 0 };

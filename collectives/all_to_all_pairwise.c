@@ -54,4 +54,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_to_all_pairwise = { "pairwise", NULL, run };
+const struct algorithm all_to_all_pairwise = { "pairwise", NULL, run, 0 };

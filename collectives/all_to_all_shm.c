@@ -60,4 +60,4 @@ static ct_status run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_to_all_shm = { "shm", fits_shm, run };
+const struct algorithm all_to_all_shm = { "shm", fits_shm, run, 0 };

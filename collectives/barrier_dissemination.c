@@ -17,4 +17,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm barrier_dissemination = { "dissemination", NULL, run };
+const struct algorithm barrier_dissemination = { "dissemination", NULL, run, 0 };

@@ -12,4 +12,4 @@ static ct_status run(struct call *c)
     return status == CT_OK ? flat_wait_all(c->group->flat) : status;
 }
 
-const struct algorithm barrier_shm = { "shm", fits_shm, run };
+const struct algorithm barrier_shm = { "shm", fits_shm, run, 0 };

@@ -25,4 +25,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm broadcast_binomial = { "binomial", NULL, run };
+const struct algorithm broadcast_binomial = { "binomial", NULL, run, 0 };

@@ -45,4 +45,4 @@ static ct_status run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm broadcast_shm = { "shm", fits_shm, run };
+const struct algorithm broadcast_shm = { "shm", fits_shm, run, 0 };

@@ -36,6 +36,7 @@ struct algorithm {
     /* NULL: always.  Looks only at what all ranks agree on: signature and group. */
     int (*fits)(const struct call *call);
     ct_status (*run)(struct call *call);
+    size_t most; /* bytes per rank that it is best for, if nobody wishes otherwise; 0: any */
 };
 
 struct call {

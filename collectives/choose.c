@@ -1,52 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* choose.c - which algorithm carries out a call.
  *
- * The first of the operation's rows that fits, or the one that the user named.  Only what all ranks
- * agree on decides, so all take the same; the number of the row travels in the signature, and
- * ranks that were told differently find out. */
-#include "collectives/call.h"
+ * The first that the user wishes (choices.h) and that can, else the first of the operation's rows
+ * that can and that says it is good for so many bytes.  Only what all ranks agree on decides, so
+ * all take the same; the number of the row travels in the signature, and ranks that were told
+ * differently find out.
+ *
+ * The world reads the environment once; a group made from it has the same wishes, or its own. */
+#include "collectives/choices.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "collectives/call.h"
+#include "runtime/log.h"
+
+/* ---- Choosing -------------------------------------------------------------- */
+
+/* What a wish's size is compared with; blocks of which not all know the size count as large. */
+static size_t size_of(const struct call *c)
+{
+    return c->signature.count == 0 && blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0
+               ? SIZE_MAX
+               : call_bytes(c);
+}
+
+static int can(const struct algorithm *row, const struct call *c)
+{
+    return !row->fits || row->fits(c);
+}
+
+/* -1: no wish is for this call. */
+static int wished(const struct choices *choices, const struct call *c, int *cannot)
+{
+    const int operation = c->signature.operation;
+    const struct algorithm *const *rows = operation_algorithms(operation);
+    const size_t size = size_of(c);
+
+    for (int i = 0; i < choices->count[operation]; i++) {
+        const struct wish *w = &choices->wishes[operation][i];
+
+        if (size > w->upto)
+            continue;
+        if (can(rows[w->row], c))
+            return w->row;
+        *cannot = w->row;
+    }
+    return -1;
+}
+
+static void explain(struct choices *choices, const struct call *c, int by_wish)
+{
+    const int operation = c->signature.operation;
+    const struct algorithm *const *rows = operation_algorithms(operation);
+    const size_t bytes = call_bytes(c);
+    const uint64_t bit = (uint64_t)1 << (bytes ? 63 - __builtin_clzll(bytes) : 0);
+    char line[512];
+    size_t used;
+
+    if (atomic_fetch_or(&choices->explained[operation], bit) & bit || c->group->rank != 0)
+        return;
+    used = (size_t)snprintf(
+        line, sizeof line, "ct: %s, %zu bytes per rank, group %s of %d on %d host%s: %s, %s",
+        operation_name(operation), bytes, c->group->name, c->group->size, c->group->order.nodes,
+        c->group->order.nodes == 1 ? "" : "s", c->algorithm->name,
+        by_wish ? choices->source[operation] : "the first that suits");
+    for (int i = 0; rows[i] && used < sizeof line; i++)
+        if (rows[i] != c->algorithm)
+            used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
+                                     !can(rows[i], c)                              ? "can't"
+                                     : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
+                                                                                   : "could");
+    if (used > sizeof line - 2)
+        used = sizeof line - 2;
+    line[used++] = '\n';
+    log_text(line, used);
+}
 
 ct_status call_choose(struct call *c)
 {
     const struct algorithm *const *rows = operation_algorithms(c->signature.operation);
-    const int named = c->group->algorithm[c->signature.operation];
+    struct choices *choices = c->group->choices;
+    int row = -1, cannot = -1, by_wish;
 
-    if (named >= 0) {
-        if (rows[named]->fits && !rows[named]->fits(c))
-            return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call",
-                           rows[named]->name);
-        c->signature.algorithm = (uint32_t)named;
-    } else {
-        while (rows[c->signature.algorithm]->fits && !rows[c->signature.algorithm]->fits(c))
-            c->signature.algorithm++; /* the last row fits always */
-    }
-    c->algorithm = rows[c->signature.algorithm];
+    if (choices->count[c->signature.operation] > 0)
+        row = wished(choices, c, &cannot);
+    if (row < 0 && cannot >= 0 && choices->count[c->signature.operation] == 1)
+        return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
+                       rows[cannot]->name, choices->source[c->signature.operation]);
+    by_wish = row >= 0;
+    if (!by_wish) /* the last row can always, and is for any size */
+        for (row = 0; !can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most);)
+            row++;
+    c->signature.algorithm = (uint32_t)row;
+    c->algorithm = rows[row];
+    if (choices->explain)
+        explain(choices, c, by_wish);
     return CT_OK;
 }
 
-ct_status algorithms_from_environment(ct_group *group)
-{
-    for (int operation = OPERATION_BROADCAST; operation < OPERATION_COUNT; operation++) {
-        const struct algorithm *const *rows = operation_algorithms(operation);
-        char variable[48] = "CT_";
-        const char *name;
+/* ---- The user's wishes -------------------------------------------------------- */
 
-        for (size_t i = 0; operation_name(operation)[i] && i < sizeof variable - 4; i++)
-            variable[3 + i] = operation_name(operation)[i] == '_'
-                                  ? '_'
-                                  : (char)(operation_name(operation)[i] - 'a' + 'A');
-        name = getenv(variable);
-        if (!name || !*name)
-            continue;
-        for (int row = 0; rows[row]; row++)
-            if (!strcmp(rows[row]->name, name))
-                group->algorithm[operation] = row;
-        if (group->algorithm[operation] < 0)
-            return ct_fail(CT_ERR_INVALID, "%s=%s names no algorithm of %s; the first is \"%s\"",
-                           variable, name, operation_name(operation), rows[0]->name);
+static ct_status read_file(struct choices *choices, const char *path)
+{
+    char text[16384], source[80];
+    FILE *file = fopen(path, "re");
+    size_t n;
+
+    if (!file)
+        return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(errno));
+    n = fread(text, 1, sizeof text - 1, file);
+    text[n] = 0;
+    fclose(file);
+    if (n == sizeof text - 1)
+        return ct_fail(CT_ERR_INVALID, "CT_TUNING: %s is too long for what it should be", path);
+    snprintf(source, sizeof source, "CT_TUNING (%.60s)", path);
+    return choices_add_all(choices, text, source);
+}
+
+/* A variable counts for more than the file. */
+static ct_status read_environment(struct choices *choices)
+{
+    const char *path = getenv("CT_TUNING"), *explained = getenv("CT_EXPLAIN");
+    ct_status status = path && *path ? read_file(choices, path) : CT_OK;
+
+    choices->explain = explained && *explained && strcmp(explained, "0") != 0;
+    for (int i = OPERATION_BROADCAST; i < OPERATION_NEW_GROUP && status == CT_OK; i++) {
+        char variable[48] = "CT_";
+        const char *text;
+
+        for (size_t at = 0; operation_name(i)[at] && at < sizeof variable - 4; at++)
+            variable[3 + at] =
+                operation_name(i)[at] == '_' ? '_' : (char)(operation_name(i)[at] - 'a' + 'A');
+        text = getenv(variable);
+        if (text && *text)
+            status = choices_add(choices, i, text, variable);
     }
-    return CT_OK;
+    return status;
+}
+
+/* Those of a group made from another are the other's, unless it has wishes of its own. */
+ct_status group_choices(ct_group *group, const char *wishes)
+{
+    ct_status status = CT_OK;
+
+    if (group->root != group && !wishes) {
+        group->choices = group->root->choices;
+        return CT_OK;
+    }
+    group->choices = calloc(1, sizeof *group->choices);
+    if (!group->choices)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
+    group->owns_choices = 1;
+    if (group->root == group)
+        status = read_environment(group->choices);
+    else
+        *group->choices = *group->root->choices;
+    return status == CT_OK && wishes
+               ? choices_add_all(group->choices, wishes, "ct_group_options.algorithms")
+               : status;
 }

@@ -76,7 +76,7 @@ static ct_status run(struct call *c)
     return c->group->rank == 0 ? collect(c) : report(c);
 }
 
-static const struct algorithm monitored_barrier_messages = { "messages", NULL, run };
+static const struct algorithm monitored_barrier_messages = { "messages", NULL, run, 0 };
 
 const struct algorithm *const monitored_barrier_algorithms[] = { &monitored_barrier_messages,
                                                                  NULL };

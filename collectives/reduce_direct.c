@@ -56,4 +56,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_direct = { "direct", NULL, run };
+const struct algorithm reduce_direct = { "direct", NULL, run, 0 };

@@ -61,4 +61,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_scatter_direct = { "direct", NULL, run };
+const struct algorithm reduce_scatter_direct = { "direct", NULL, run, 0 };

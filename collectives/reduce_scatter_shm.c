@@ -62,4 +62,4 @@ static ct_status run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm reduce_scatter_shm = { "shm", fits_shm, run };
+const struct algorithm reduce_scatter_shm = { "shm", fits_shm, run, 0 };

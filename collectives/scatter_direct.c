@@ -21,4 +21,4 @@ static ct_status run(struct call *c)
     return batch_wait(&batch);
 }
 
-const struct algorithm scatter_direct = { "direct", NULL, run };
+const struct algorithm scatter_direct = { "direct", NULL, run, 0 };

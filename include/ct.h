@@ -181,10 +181,14 @@ typedef struct ct_group_options {
     int timeout_ms;      /* of each call; -1: the parent's */
     ct_group *parent;    /* NULL: the default group; ranks are ranks in it */
     int local_sync;      /* non-zero: only the members call */
+    /* Which algorithms carry out its calls: "all_reduce=shm_one_shot:32K,shm_two_shot;
+     * broadcast=shm", each for calls of up to so many bytes per rank; equal on all members.  NULL:
+     * as the environment says (CT_ALL_REDUCE and the like, CT_TUNING), or the best known. */
+    const char *algorithms;
 } ct_group_options;
-#define CT_GROUP_OPTIONS_INIT                             \
-    {                                                     \
-        sizeof(ct_group_options), NULL, NULL, -1, NULL, 0 \
+#define CT_GROUP_OPTIONS_INIT                                   \
+    {                                                           \
+        sizeof(ct_group_options), NULL, NULL, -1, NULL, 0, NULL \
     }
 
 /* A group of `count` ranks of the world, in the order of the list: position is

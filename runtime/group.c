@@ -152,6 +152,8 @@ static void group_free(ct_group *group)
         group->births = next;
     }
     pthread_mutex_destroy(&group->broken_lock);
+    if (group->owns_choices)
+        free(group->choices);
     free(group->fold_rank);
     free(group->node_end);
     free(group->ranks);
@@ -202,15 +204,13 @@ static uint64_t id_in_page(const ct_group *g)
 
 /* given_up (may be NULL): set when another member has, with the group that this one is made from.
  */
-static ct_status set_up_member(ct_group *g, const _Atomic int *given_up)
+static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic int *given_up)
 {
     ct_status status = set_order(g);
 
     g->seq = fault_first_seq(g->mesh->faults) - 1;
-    for (int i = 0; i < OPERATION_COUNT; i++)
-        g->algorithm[i] = -1;
     if (status == CT_OK)
-        status = algorithms_from_environment(g);
+        status = group_choices(g, wishes);
     if (status == CT_OK && on_this_host(g))
         status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
                              deadline_after(g->timeout_ms), given_up, &g->flat);
@@ -231,7 +231,7 @@ static ct_status set_up_member(ct_group *g, const _Atomic int *given_up)
 }
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, ct_group **group)
+                            struct limit limit, const char *wishes, ct_group **group)
 {
     ct_group *g = group_alloc(mesh, NULL, mesh->size);
     ct_status status;
@@ -247,7 +247,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     g->timeout_ms = limit.ms;
     g->timeout_by = limit.by;
     snprintf(g->name, sizeof g->name, "%s", name);
-    status = set_up_member(g, NULL);
+    status = set_up_member(g, wishes, NULL);
     if (status != CT_OK) {
         group_free(g);
         return status;
@@ -275,7 +275,7 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->timeout_by = plan->limit.by;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
-        status = set_up_member(g, &parent->broken);
+        status = set_up_member(g, plan->algorithms, &parent->broken);
     if (status == CT_ERR_ABORTED)
         status = group_cause(parent, status);
     if (status != CT_OK) {

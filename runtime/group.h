@@ -16,7 +16,8 @@
 #include "runtime/record.h"
 #include "runtime/signature.h"
 
-struct queue; /* queue.c */
+struct queue;   /* queue.c */
+struct choices; /* collectives/choices.h */
 
 /* How many groups were made of one list with local_sync; new_group.c */
 struct list_births {
@@ -47,26 +48,27 @@ struct ct_group {
     int rank, size; /* rank -1: not a member */
     int *ranks;     /* [size] in the mesh */
     int timeout_ms;
-    const char *timeout_by;         /* who set it, for messages */
-    _Atomic int next_timeout_ms;    /* of the next call alone; 0: timeout_ms */
-    uint64_t seq;                   /* collective calls started */
-    uint32_t history;               /* a hash of them */
-    struct flat *flat;              /* NULL: not all on this host, or no memory shared */
-    struct fold order;              /* how its reductions fold: nodes and node_end */
-    int *node_end;                  /* [order.nodes] */
-    int *fold_rank;                 /* [size] the group rank that is folded i-th */
-    int algorithm[OPERATION_COUNT]; /* row the user named; -1: the first that fits */
-    struct queue *queue;            /* of asynchronous calls; NULL: none yet */
-    struct record record;           /* its line in the control page */
-    _Atomic uint64_t running;       /* number of the call that is being run; 0: none */
-    _Atomic uint64_t begun;         /* the last number that ever ran */
-    _Atomic uint64_t later;         /* in this call the group broke elsewhere; 0: it did not */
-    _Atomic int lost;               /* 1 + group rank of a member that died; 0: none */
-    _Atomic uint64_t lost_after;    /* the last call that it had finished */
-    _Atomic int halted;             /* broken or lost: no message is waited for any more */
-    uint16_t traced;                /* its index in the trace */
-    _Atomic int broken;             /* a ct_status, set once; CT_OK: sound */
-    pthread_mutex_t broken_lock;    /* over breach; taken last, under the messages' lock too */
+    const char *timeout_by;      /* who set it, for messages */
+    _Atomic int next_timeout_ms; /* of the next call alone; 0: timeout_ms */
+    uint64_t seq;                /* collective calls started */
+    uint32_t history;            /* a hash of them */
+    struct flat *flat;           /* NULL: not all on this host, or no memory shared */
+    struct fold order;           /* how its reductions fold: nodes and node_end */
+    int *node_end;               /* [order.nodes] */
+    int *fold_rank;              /* [size] the group rank that is folded i-th */
+    struct choices *choices;     /* of algorithms; of the root's, unless: */
+    int owns_choices;
+    struct queue *queue;         /* of asynchronous calls; NULL: none yet */
+    struct record record;        /* its line in the control page */
+    _Atomic uint64_t running;    /* number of the call that is being run; 0: none */
+    _Atomic uint64_t begun;      /* the last number that ever ran */
+    _Atomic uint64_t later;      /* in this call the group broke elsewhere; 0: it did not */
+    _Atomic int lost;            /* 1 + group rank of a member that died; 0: none */
+    _Atomic uint64_t lost_after; /* the last call that it had finished */
+    _Atomic int halted;          /* broken or lost: no message is waited for any more */
+    uint16_t traced;             /* its index in the trace */
+    _Atomic int broken;          /* a ct_status, set once; CT_OK: sound */
+    pthread_mutex_t broken_lock; /* over breach; taken last, under the messages' lock too */
     struct breach breach;
     struct channel channel; /* of its messages; hears of breaches */
 };
@@ -82,7 +84,7 @@ ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, ct_group **group);
+                            struct limit limit, const char *wishes, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* Breaks the group with the current sentence, unless it is broken already; gives status back.
@@ -120,7 +122,8 @@ void group_look(ct_group *group);       /* has it broken on another rank of this
 void group_lose(void *root, int peer);
 void group_look_for_lost(ct_group *group); /* of whom was told before it was made */
 
-/* CT_<OPERATION>=name, looked up in the algorithms of each operation; collectives/call.c. */
-ct_status algorithms_from_environment(ct_group *group);
+/* Which algorithms the user wishes: the environment's, and for this group alone what `wishes` (may
+ * be NULL) says; collectives/choose.c. */
+ct_status group_choices(ct_group *group, const char *wishes);
 
 #endif

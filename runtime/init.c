@@ -141,7 +141,7 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
-        status = group_create_root(mesh, world.rendezvous.store, "world", limit, group);
+        status = group_create_root(mesh, world.rendezvous.store, "world", limit, NULL, group);
     if (status == CT_OK) {
         world.rendezvous.store->faults = mesh->faults;
         store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
@@ -274,7 +274,8 @@ ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_op
         limit = (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" };
     status = mesh_create(store, rank, size, deadline_after(limit.ms), &mesh);
     if (status == CT_OK) {
-        status = group_create_root(mesh, store, name, limit, group);
+        status = group_create_root(mesh, store, name, limit, options ? options->algorithms : NULL,
+                                   group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

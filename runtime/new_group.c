@@ -116,6 +116,7 @@ static ct_status create(ct_group *parent, const int *list, int count,
         ranks[i] = parent->ranks[list[i]];
     snprintf(made_up, sizeof made_up, "%.40s.%llu", parent->name, (unsigned long long)parent->born);
     plan.name = options->name ? options->name : made_up;
+    plan.algorithms = options->algorithms;
     plan.limit = options->timeout_ms > 0
                      ? (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" }
                      : (struct limit){ parent->timeout_ms, parent->timeout_by };

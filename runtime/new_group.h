@@ -12,6 +12,7 @@ struct group_plan {
     uint64_t born_in;   /* the call of the parent by which all agreed on it; 0: there was none */
     struct limit limit; /* of each call */
     const char *name;
+    const char *algorithms; /* the user's wishes; NULL: the root's */
 };
 
 ct_status group_options_check(const ct_group_options *options);

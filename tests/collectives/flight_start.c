@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collectives/call.h"
+#include "collectives/choices.h"
 #include "tests/collectives/flight.h"
 
 enum { GARBAGE = 0xa5 };
@@ -49,7 +50,8 @@ static void force_row(struct flight *f)
     int row;
 
     fitting(&f->pick, f->group, f->pick.row, &row);
-    f->group->algorithm[operation] = row;
+    f->group->choices->count[operation] = row >= 0;
+    f->group->choices->wishes[operation][0] = (struct wish){ row, SIZE_MAX };
     f->row = row < 0 ? "" : operation_algorithms(operation)[row]->name;
 }
 

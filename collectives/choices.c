@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* choices.c - reading what the user wishes; see choices.h. */
+#include "collectives/choices.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/call.h"
+
+size_t choices_size(const char *text)
+{
+    char *end;
+    unsigned long long value;
+
+    if (!isdigit((unsigned char)*text))
+        return 0;
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    for (const char *unit = "KMGT"; *unit; unit++)
+        if (toupper((unsigned char)*end) == *unit) {
+            const int shift = 10 * (int)(unit - "KMGT" + 1);
+
+            if (value > SIZE_MAX >> shift)
+                return 0;
+            value <<= shift;
+            end++;
+            break;
+        }
+    return errno || *end || value > SIZE_MAX ? 0 : (size_t)value;
+}
+
+static int row_of(int operation, const char *name)
+{
+    const struct algorithm *const *rows = operation_algorithms(operation);
+
+    for (int row = 0; rows[row]; row++)
+        if (!strcmp(rows[row]->name, name))
+            return row;
+    return -1;
+}
+
+static ct_status add_wish(struct choices *c, int operation, char *text, const char *source)
+{
+    const struct algorithm *const *rows = operation_algorithms(operation);
+    char *size = strchr(text, ':');
+    struct wish wish = { .upto = SIZE_MAX };
+
+    if (size) {
+        *size++ = 0;
+        wish.upto = choices_size(size);
+        if (wish.upto == 0)
+            return ct_fail(CT_ERR_INVALID, "%s: \"%s\" of %s:%s is no size; 64K is one", source,
+                           size, text, size);
+    }
+    wish.row = row_of(operation, text);
+    if (wish.row < 0)
+        return ct_fail(CT_ERR_INVALID, "%s=%s names no algorithm of %s; the first is \"%s\"",
+                       source, text, operation_name(operation), rows[0]->name);
+    if (c->count[operation] == MOST_WISHES)
+        return ct_fail(CT_ERR_INVALID, "%s: more than %d algorithms of %s", source, MOST_WISHES,
+                       operation_name(operation));
+    c->wishes[operation][c->count[operation]++] = wish;
+    return CT_OK;
+}
+
+ct_status choices_add(struct choices *c, int operation, const char *text, const char *source)
+{
+    char *copy = strdup(text), *rest = copy, *word;
+    ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "%s: no memory to read it", source);
+
+    c->count[operation] = 0;
+    snprintf(c->source[operation], sizeof c->source[operation], "%s", source);
+    while (status == CT_OK && (word = strtok_r(rest, ", \t", &rest)))
+        status = add_wish(c, operation, word, source);
+    free(copy);
+    return status;
+}
+
+static int operation_of(const char *name)
+{
+    for (int i = OPERATION_BROADCAST; i < OPERATION_NEW_GROUP; i++)
+        if (!strcmp(operation_name(i), name))
+            return i;
+    return -1;
+}
+
+static char *trim(char *text)
+{
+    size_t n;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    for (n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]);)
+        text[--n] = 0;
+    return text;
+}
+
+static ct_status add_line(struct choices *c, char *line, const char *source)
+{
+    char *value = strchr(line, '='), *name;
+    int operation;
+
+    if (!value)
+        return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is not operation=algorithm", source, line);
+    *value++ = 0;
+    name = trim(line);
+    operation = operation_of(name);
+    if (operation < 0)
+        return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is no operation; all_reduce is one", source,
+                       name);
+    return choices_add(c, operation, trim(value), source);
+}
+
+ct_status choices_add_all(struct choices *c, const char *text, const char *source)
+{
+    char *copy = strdup(text), *rest = copy, *line;
+    ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "%s: no memory to read it", source);
+
+    while (status == CT_OK && (line = strtok_r(rest, ";\n", &rest))) {
+        line[strcspn(line, "#")] = 0;
+        line = trim(line);
+        if (*line)
+            status = add_line(c, line, source);
+    }
+    free(copy);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_choices.c - which algorithm carries out a call, and who may say so. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collectives/call.h"
+#include "collectives/choices.h"
+
+/* The row that a call of so many f32 would take. */
+static const char *row_for(ct_group *group, size_t count)
+{
+    struct call call = { .group = group,
+                         .element = 4,
+                         .signature = { .count = count,
+                                        .operation = OPERATION_ALL_REDUCE,
+                                        .dtype = CT_F32,
+                                        .op = CT_SUM,
+                                        .root = -1 } };
+
+    return call_choose(&call) == CT_OK ? call.algorithm->name : "none";
+}
+
+#define EXPECT_ROW(group, count, name) EXPECT(!strcmp(row_for((group), (count)), (name)))
+
+static void sizes(ct_group *group, void *arg)
+{
+    (void)arg;
+    (void)group;
+    EXPECT(choices_size("1") == 1);
+    EXPECT(choices_size("64K") == 65536 && choices_size("64k") == 65536);
+    EXPECT(choices_size("2M") == 2097152 && choices_size("1G") == 1073741824);
+    EXPECT(choices_size("") == 0 && choices_size("-1") == 0 && choices_size("1KK") == 0);
+    EXPECT(choices_size("K") == 0 && choices_size("99999999999999999999") == 0);
+    EXPECT(choices_size("18446744073709551615T") == 0);
+}
+
+static void a_size_is_a_number_with_a_unit(void **state)
+{
+    (void)state;
+    run_processes(1, sizes, NULL);
+}
+
+static void as_it_comes(ct_group *group, void *arg)
+{
+    (void)arg;
+    EXPECT_ROW(group, 1, "shm_one_shot");
+    EXPECT_ROW(group, 2048, "shm_one_shot");
+    EXPECT_ROW(group, 2049, "shm_two_shot");
+}
+
+static void without_a_wish_the_first_row_that_suits_is_taken(void **state)
+{
+    (void)state;
+    run_processes(2, as_it_comes, NULL);
+}
+
+static void by_variable(ct_group *group, void *arg)
+{
+    (void)arg;
+    EXPECT_ROW(group, 4, "shm_two_shot");
+    EXPECT_ROW(group, 5, "shm_one_shot");
+    EXPECT_ROW(group, 65536, "shm_one_shot");
+    EXPECT_ROW(group, 65537, "two_shot"); /* of those wished none can: a slot holds 256 KiB */
+}
+
+static void a_variable_names_rows_up_to_sizes(void **state)
+{
+    (void)state;
+    setenv("CT_ALL_REDUCE", "shm_two_shot:16, shm_one_shot:1M, two_shot", 1);
+    run_processes(2, by_variable, NULL);
+    unsetenv("CT_ALL_REDUCE");
+}
+
+static void of_the_group(ct_group *group, void *arg)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    const int both[] = { 0, 1 };
+    ct_group *own, *plain;
+    float one = 1;
+
+    (void)arg;
+    options.parent = group;
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &plain));
+    options.algorithms = "all_reduce = one_shot # always\n broadcast=binomial;";
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &own));
+    EXPECT_ROW(own, 1 << 20, "one_shot");
+    EXPECT_ROW(plain, 1, "shm_two_shot");
+    EXPECT_ROW(group, 1, "shm_two_shot");
+    EXPECT_OK(ct_all_reduce(own, &one, &one, 1, CT_F32, CT_SUM, NULL));
+    EXPECT(one == 2);
+    options.algorithms = "all_reduce=circle";
+    EXPECT_ERROR(ct_new_group_with(both, 2, &options, &own), CT_ERR_INVALID,
+                 "circle names no algorithm of all_reduce");
+}
+
+static void a_group_may_have_wishes_of_its_own(void **state)
+{
+    (void)state;
+    setenv("CT_ALL_REDUCE", "shm_two_shot", 1);
+    run_processes(2, of_the_group, NULL);
+    unsetenv("CT_ALL_REDUCE");
+}
+
+static void differently(ct_group *group, void *arg)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    const int both[] = { 0, 1 };
+    ct_group *own;
+    float values[16] = { 0 };
+
+    (void)arg;
+    options.parent = group;
+    options.algorithms = ct_rank(group) ? "all_reduce=two_shot" : "all_reduce=one_shot";
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &own));
+    EXPECT_ERROR(ct_all_reduce(own, values, values, 16, CT_F32, CT_SUM, NULL), CT_ERR_MISMATCH,
+                 "all_reduce #1");
+}
+
+static void ranks_that_were_told_differently_find_out(void **state)
+{
+    (void)state;
+    run_ranks(2, differently, NULL);
+}
+
+static void by_file(ct_group *group, void *arg)
+{
+    (void)arg;
+    EXPECT_ROW(group, 1, "shm_two_shot");
+    EXPECT_ROW(group, 3, "one_shot");
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void wishes_can_lie_in_a_file(void **state)
+{
+    char path[] = "/tmp/ct_choices_XXXXXX";
+    const int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "# by ct_bench --tune\nall_reduce = shm_two_shot:8, one_shot\n\n");
+    setenv("CT_TUNING", path, 1);
+    run_processes(2, by_file, NULL);
+    unlink(path);
+    unsetenv("CT_TUNING");
+}
+
+static void refused(ct_group *group, void *arg)
+{
+    const struct {
+        const char *variable, *value, *words;
+    } cases[] = {
+        { "CT_ALL_REDUCE", "circle", "CT_ALL_REDUCE=circle|names no algorithm of all_reduce" },
+        { "CT_BROADCAST", "shm:4x", "CT_BROADCAST|\"4x\"|is no size" },
+        { "CT_TUNING", "/nowhere/at/all", "CT_TUNING|/nowhere/at/all|No such file" },
+        { "CT_BARRIER", "shm,shm,shm,shm,shm,shm,shm,shm,shm", "CT_BARRIER|more than 8" },
+    };
+
+    (void)arg;
+    (void)group;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ct_store *store;
+        ct_group *alone;
+
+        setenv(cases[i].variable, cases[i].value, 1);
+        EXPECT_OK(ct_store_hash(&store));
+        EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &alone),
+                     i == 2 ? CT_ERR_SYSTEM : CT_ERR_INVALID, cases[i].words);
+        EXPECT_OK(ct_store_close(store));
+        unsetenv(cases[i].variable);
+    }
+}
+
+static void a_wish_that_cannot_be_understood_is_refused_in_its_own_words(void **state)
+{
+    (void)state;
+    run_processes(1, refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_size_is_a_number_with_a_unit),
+        cmocka_unit_test(without_a_wish_the_first_row_that_suits_is_taken),
+        cmocka_unit_test(a_variable_names_rows_up_to_sizes),
+        cmocka_unit_test(a_group_may_have_wishes_of_its_own),
+        cmocka_unit_test(ranks_that_were_told_differently_find_out),
+        cmocka_unit_test(wishes_can_lie_in_a_file),
+        cmocka_unit_test(a_wish_that_cannot_be_understood_is_refused_in_its_own_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
