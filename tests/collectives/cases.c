@@ -135,6 +135,8 @@ struct pick draw_case(uint64_t seed, int number, int p)
     c.count = draw_count(&s, ct_dtype_size(c.dtype), p);
     if (c.count * ct_dtype_size(c.dtype) > (size_t)2 << 20 && (c.kind != ALL_REDUCE || p > 3))
         c.count = 3;
+    c.reach = (int)(next_of(&s) % 8) / 2; /* nobody in half of the cases */
+    c.reach = c.reach < 2 ? 0 : c.reach - 1;
     return c;
 }
 

@@ -39,7 +39,8 @@ struct pick {
     unsigned row; /* of the algorithms that fit, 0: as the library chooses */
     int root;     /* of a group of any size: modulo that */
     int in_place, asynchronous;
-    int wild; /* any bits, NaN and infinities too */
+    int reach; /* who has its buffers where the others reach them: 0 nobody, 1 all, 2 some */
+    int wild;  /* any bits, NaN and infinities too */
     size_t count;
 };
 

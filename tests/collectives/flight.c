@@ -24,13 +24,10 @@ static void *memory(size_t bytes)
     return at;
 }
 
-/* Whether rank me has that side of a case where the others can reach it: in half of the cases
- * nobody has, in some all have. */
+/* Whether rank me has that side of a case where the others can reach it. */
 static int is_shared(const struct pick *c, int me, int side)
 {
-    const uint64_t all = mix(c->seed, 5000) % 8;
-
-    return all < 4 ? 0 : all < 6 ? 1 : mix(c->seed, 5001 + (uint64_t)(2 * me + side)) % 3 > 0;
+    return c->reach == 1 || (c->reach && mix(c->seed, 5001 + (uint64_t)(2 * me + side)) % 3 > 0);
 }
 
 static char *side_memory(const struct flight *f, int me, int side, size_t bytes)

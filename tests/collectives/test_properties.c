@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_CASES = 1000, CASES = 40, FLIGHTS = 5, MOST_RANKS = 9, GROUPS = 3 };
+enum { DEFAULT_CASES = 800, CASES = 40, FLIGHTS = 5, MOST_RANKS = 9, GROUPS = 3 };
 
 struct batch {
     uint64_t seed;

@@ -23,9 +23,11 @@
 
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
-#include "collectives/shm.h"
+#include "collectives/slots.h"
 
 enum { PHASES = 12, MOST_RANKS = 3 }; /* the last is the end of the call */
+
+#define POOL_BYTES (2 * SHARED_BYTES) /* of one call */
 
 struct run {
     int p, late;
@@ -159,7 +161,8 @@ static void complain(const struct flight *f, int phase, const char *wrong)
                  now->hosts ? now->hosts : "one host");
 }
 
-static void burst(ct_group *group, struct pick pick)
+/* pool: of PHASES calls. */
+static void burst(ct_group *group, struct pick pick, char *pool)
 {
     struct flight flights[PHASES];
     char wrong[200];
@@ -167,7 +170,7 @@ static void burst(ct_group *group, struct pick pick)
     for (int i = 0; i < PHASES; i++) {
         pick.seed = mix(pick.seed, 5);
         pick.root++;
-        flight_prepare(&flights[i], &pick, group, now->host);
+        flight_prepare(&flights[i], &pick, group, now->host, pool + i * POOL_BYTES);
     }
     aim(group, 0);
     for (int i = 0; i < PHASES; i++)
@@ -190,41 +193,49 @@ static int is_shared_out(enum kind kind)
     return kind == REDUCE_SCATTER || kind == SCATTER || kind == ALL_TO_ALL;
 }
 
-static void each_operation(ct_group *group, void *unused)
-{
-    static const struct { /* in the line, in a slot, in more than one */
-        size_t count;
-        enum form form;
-        ct_dtype dtype; /* of integers ring can fold too */
-        int asynchronous;
-    } ways[] = { { 2, PLAIN, CT_F32, 0 },
-                 { 2, PLAIN, CT_I32, 1 },
-                 { 1300, PLAIN, CT_F32, 1 },
-                 { 1300, V, CT_I32, 0 },
-                 { FLAT_SLOT_BYTES / 4 + 1, PLAIN, CT_I32, 0 } };
-    struct pick pick = { .op = CT_SUM };
+static const struct way { /* in the line, in a slot, in more than one */
+    size_t count;
+    enum form form;
+    ct_dtype dtype; /* of integers ring can fold too */
+    int asynchronous, reach;
+} ways[] = { { 2, PLAIN, CT_F32, 0, 0 },
+             { 2, PLAIN, CT_I32, 1, 1 },
+             { 1300, PLAIN, CT_F32, 1, 0 },
+             { 1300, V, CT_I32, 0, 1 },
+             { 20000, V, CT_F32, 1, 2 },
+             { FLAT_SLOT_BYTES / 4 + 1, PLAIN, CT_I32, 0, 0 },
+             { FLAT_SLOT_BYTES / 4 + 1, PLAIN, CT_F32, 0, 1 } };
+enum { WAYS = sizeof ways / sizeof *ways };
 
-    (void)unused;
-    for (size_t n = 0; n < sizeof ways / sizeof *ways; n++)
-        for (int kind = BROADCAST; kind < BARRIER; kind++) {
-            if (!has_form((enum kind)kind, ways[n].form))
-                continue;
-            pick.kind = (enum kind)kind;
-            pick.form = ways[n].form;
-            pick.dtype = ways[n].dtype;
-            pick.count = ways[n].count;
-            if (pick.count > 2000 && is_shared_out(pick.kind))
-                pick.count = pick.count / MOST_RANKS + 1;
-            pick.asynchronous = ways[n].asynchronous;
-            pick.seed = mix((uint64_t)n, (uint64_t)kind);
-            for (pick.row = flight_rows(&pick, group); pick.row > 0; pick.row--)
-                if (ways[n].count < 2000 || ((int)pick.row + kind) % now->p == now->late)
-                    burst(group, pick); /* the large ones take their time: one late rank for each */
-        }
+static void each_operation(ct_group *group, void *arg)
+{
+    const struct way *way = arg;
+    struct pick pick = { .form = way->form,
+                         .dtype = way->dtype,
+                         .op = CT_SUM,
+                         .asynchronous = way->asynchronous,
+                         .reach = way->reach };
+    char *pool;
+
+    if (!EXPECT_OK(ct_mem_alloc(group, PHASES * POOL_BYTES, (void **)&pool)))
+        return;
+    for (int kind = BROADCAST; kind < BARRIER; kind++) {
+        pick.kind = (enum kind)kind;
+        if (!has_form(pick.kind, pick.form))
+            continue;
+        pick.count = way->count;
+        if (pick.count > 20000 && is_shared_out(pick.kind))
+            pick.count = pick.count / MOST_RANKS + 1;
+        pick.seed = mix((uint64_t)(way - ways), (uint64_t)kind);
+        /* The large ones take their time: one late rank for each. */
+        for (pick.row = flight_rows(&pick, group); pick.row > 0; pick.row--)
+            if (way->count < 2000 || ((int)pick.row + kind) % now->p == now->late)
+                burst(group, pick, pool);
+    }
+    EXPECT_OK(ct_mem_free(group, pool));
 }
 
-/* ---- Barriers ---------------------------------------------------------------------------------
- */
+/* ---- Barriers ------------------------------------------------------------------ */
 
 /* No atomics: that they can be read is the barrier's doing.  Two rounds, since who is slow still
  * reads those of one when who is fast comes to the next. */
@@ -256,7 +267,7 @@ static void each_barrier(ct_group *group, void *unused)
     for (pick.row = flight_rows(&pick, group); pick.row > 0; pick.row--) {
         struct flight f;
 
-        flight_prepare(&f, &pick, group, now->host);
+        flight_prepare(&f, &pick, group, now->host, NULL);
         for (int at_ends = 0; at_ends < 2; at_ends++) {
             aim(group, at_ends);
             barriers(group, &f, &round);
@@ -267,11 +278,10 @@ static void each_barrier(ct_group *group, void *unused)
     }
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------
- */
+/* ---- Runs ------------------------------------------------------------------ */
 
 /* Each rank late in turn; all on one host over memory and over sockets, and on two. */
-static void run_stalls(rank_body *body)
+static void run_stalls(rank_body *body, const struct way *way)
 {
     static const struct run places[] = {
         { .p = 3 },
@@ -291,7 +301,7 @@ static void run_stalls(rank_body *body)
             setenv("CT_FAULT", faults, 1);
             use_link(run.link);
             now = &run;
-            run_threads(run.p, body, NULL);
+            run_threads(run.p, body, (void *)(uintptr_t)way);
         }
     unsetenv("CT_FAULT");
     use_link(NULL);
@@ -300,13 +310,14 @@ static void run_stalls(rank_body *body)
 static void a_late_rank_spoils_no_result(void **state)
 {
     (void)state;
-    run_stalls(each_operation);
+    for (int w = 0; w < WAYS; w++)
+        run_stalls(each_operation, &ways[w]);
 }
 
 static void nobody_leaves_a_barrier_before_all_came(void **state)
 {
     (void)state;
-    run_stalls(each_barrier);
+    run_stalls(each_barrier, NULL);
 }
 
 /* This program with a broken barrier, its words in output; how it ended, as of waitpid(). */
