@@ -3,7 +3,7 @@
  *
  * Two panels over one axis of sizes: the time of a call, both axes logarithmic, and the bus
  * bandwidth. The legend is below them, in the order of the table; ours is drawn last, above the
- * others. */
+ * others.  What has one size only, as a barrier, has a scale instead. */
 #include "bench/peers_report/figures.h"
 
 #include <errno.h>
@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 
 #include "bench/peers_report/panel.h"
+#include "bench/peers_report/scale.h"
 
 #define WIDTH 1000
 #define HEIGHT 460
+#define SCALE_HEIGHT 350
 #define LARGE 16
 
 static int has_curve(const struct series *series, int library)
@@ -27,7 +29,7 @@ static int has_curve(const struct series *series, int library)
 
 static void draw_legend(FILE *file, const struct series *series)
 {
-    double x = 70;
+    double x = 40;
 
     for (int library = 0; library < LIBRARIES; library++) {
         const struct pen pen = pen_of(library);
@@ -35,10 +37,10 @@ static void draw_legend(FILE *file, const struct series *series)
 
         if (!has_curve(series, library))
             continue;
-        svg_line(file, (struct point){ x, HEIGHT - 24 }, (struct point){ x + 26, HEIGHT - 24 },
+        svg_line(file, (struct point){ x, HEIGHT - 24 }, (struct point){ x + 22, HEIGHT - 24 },
                  &pen);
-        svg_text(file, (struct point){ x + 32, HEIGHT - 20 }, START, SMALL + 1, label);
-        x += 32 + svg_width(label, SMALL + 1) + 18;
+        svg_text(file, (struct point){ x + 28, HEIGHT - 20 }, START, SMALL + 1, label);
+        x += 28 + svg_width(label, SMALL + 1) + 14;
     }
 }
 
@@ -48,11 +50,15 @@ static void draw(FILE *file, const struct series *series, int net)
 
     snprintf(title, sizeof title, "%s, %d ranks%s", series->rows[0].operation,
              series->rows[0].ranks, net ? " on two hosts, TCP" : "");
-    svg_open(file, WIDTH, HEIGHT, title);
+    svg_open(file, WIDTH, series->count > 1 ? HEIGHT : SCALE_HEIGHT, title);
     svg_text(file, (struct point){ 70, 32 }, START, LARGE, title);
-    panel_draw(file, series, 70, 0);
-    panel_draw(file, series, 560, 1);
-    draw_legend(file, series);
+    if (series->count > 1) {
+        panel_draw(file, series, 70, 0);
+        panel_draw(file, series, 560, 1);
+        draw_legend(file, series);
+    } else {
+        scale_draw(file, series->rows);
+    }
     svg_close(file);
 }
 
@@ -73,7 +79,6 @@ static int write_one(const struct series *series, const char *dir, int net, char
     return fclose(file) != 0 || broken ? -1 : 0;
 }
 
-/* A single size makes no curve: barrier is in the table only. */
 int figures_write(const struct results *results, const char *dir, int net, char name[400])
 {
     snprintf(name, 400, "%s", dir);
@@ -87,7 +92,7 @@ int figures_write(const struct results *results, const char *dir, int net, char 
             series.count++;
             i++;
         }
-        if (series.count > 1 && write_one(&series, dir, net, name) < 0)
+        if (write_one(&series, dir, net, name) < 0)
             return -1;
     }
     return 0;

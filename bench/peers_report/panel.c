@@ -46,7 +46,7 @@ static void name_bytes(size_t bytes, char text[24])
     snprintf(text, 24, "%zu%s", bytes, units[unit]);
 }
 
-static void name_us(double us, char text[24])
+void name_us(double us, char text[24])
 {
     if (us >= 1e6)
         snprintf(text, 24, "%g s", us / 1e6);

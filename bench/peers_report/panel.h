@@ -19,6 +19,9 @@ struct series {
 
 struct pen pen_of(int library);
 
+/* "10 us", "1 ms". */
+void name_us(double us, char text[24]);
+
 /* The time of a call, both axes logarithmic, or the bus bandwidth. */
 void panel_draw(FILE *file, const struct series *series, double left, int bandwidth);
 

@@ -48,11 +48,12 @@ expect "how often" has "$out" "In 4 of 5 rows libct is not slower than the best 
 expect "as many rows in JSON" is "$(grep -c '"operation"' rows.json)" 5
 expect "JSON has the ratio" has "$(cat rows.json)" '{"operation": "all_reduce", "ranks": 2, "bytes": 8, "best": "impi", "says_little": false, "ratio": {"libct": 2, "libct-mem": null}, "us": {"libct": {"p50": 2, "mean": 2},'
 
-expect "a figure for what has sizes" is "$(ls figures | tr '\n' ' ')" "all_reduce-2.svg broadcast-4.svg "
+expect "a figure for each operation and number of ranks" is "$(ls figures | tr '\n' ' ')" "all_reduce-2.svg barrier-2.svg broadcast-4.svg "
 curves() { grep -c '<polyline' "figures/$1.svg"; }
 expect "a curve in each panel for each" is "$(curves all_reduce-2)" 10
 expect "and for who was there only" is "$(curves broadcast-4)" 4
 expect "named in the legend" is "$(grep -oE '>(libct[^<]*|gloo|Intel MPI|limit)<' figures/all_reduce-2.svg | tr -d '<>' | tr '\n' ' ')" "libct libct, ct_mem_alloc gloo Intel MPI limit "
+expect "what has one size has its times" is "$(grep -oE '>[0-9.]+ us<' figures/barrier-2.svg | tail -n 2 | tr -d '\n<>')" "2.00 us80 us"
 expect "no number is none" lacks "$(cat figures/*.svg)" nan
 expect "all is inside" is "$(grep -oE ' (x|x1|x2|cx)="[0-9.-]+"' figures/*.svg | tr -d '"' | awk -F= '$2 < 0 || $2 > 1000')" ""
 
