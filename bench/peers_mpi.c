@@ -157,6 +157,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(WORLD, &c.ranks);
     if (argc != 4)
         MPI_Abort(WORLD, 2);
+    operations_begin(&c);
     for (const char *list = argv[2]; list;) {
         const size_t size = next_size(&list);
 

@@ -14,7 +14,7 @@
 #include "bench/peers_report/panel.h"
 #include "bench/peers_report/scale.h"
 
-#define WIDTH 1000
+#define WIDTH 1040
 #define HEIGHT 460
 #define SCALE_HEIGHT 350
 #define LARGE 16
@@ -54,7 +54,7 @@ static void draw(FILE *file, const struct series *series, int net)
     svg_text(file, (struct point){ 70, 32 }, START, LARGE, title);
     if (series->count > 1) {
         panel_draw(file, series, 70, 0);
-        panel_draw(file, series, 560, 1);
+        panel_draw(file, series, 590, 1);
         draw_legend(file, series);
     } else {
         scale_draw(file, series->rows);

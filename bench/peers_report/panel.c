@@ -139,7 +139,7 @@ static void set_axes(struct panel *p)
     const struct series *s = p->series;
     double low, high, limit_low, limit_high;
 
-    find_range(p, LIBCT, IMPI, &low, &high);
+    find_range(p, LIBCT, LIMIT - 1, &low, &high);
     find_range(p, LIMIT, LIMIT, &limit_low, &limit_high);
     p->x = (struct axis){ log2((double)s->rows[0].bytes), log2((double)s->rows[s->count - 1].bytes),
                           p->left + 14, p->left + PANEL_WIDTH - 14 };

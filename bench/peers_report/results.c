@@ -18,6 +18,7 @@ const struct library_name library_names[LIBRARIES] = {
     [MPICH4] = { "mpich4", "MPICH 4", "#64b5f6" },
     [MPICH5] = { "mpich5", "MPICH 5", "#1565c0" },
     [IMPI] = { "impi", "Intel MPI", "#2e9e5b" },
+    [ONECCL] = { "oneccl", "oneCCL", "#9ccc65" },
     [LIMIT] = { "limit", "limit", "#212121" },
 };
 

@@ -9,7 +9,19 @@
 
 /* In the order of the columns; ours, with buffers of its own and of ct_mem_alloc(), are before
  * GLOO.  What a file names besides them is refused. */
-enum library { LIBCT, LIBCT_MEM, GLOO, OPENMPI4, OPENMPI5, MPICH4, MPICH5, IMPI, LIMIT, LIBRARIES };
+enum library {
+    LIBCT,
+    LIBCT_MEM,
+    GLOO,
+    OPENMPI4,
+    OPENMPI5,
+    MPICH4,
+    MPICH5,
+    IMPI,
+    ONECCL,
+    LIMIT,
+    LIBRARIES
+};
 
 extern const struct library_name {
     const char *key, *label, *color;
