@@ -3,7 +3,8 @@
  *
  * After the first loop rank r holds the finished part r+1; the second passes
  * those along.  Each part's sum starts at another rank, so this is for dtypes
- * and ops in which the order can't be seen: integers.
+ * and ops in which the order can't be seen, integers, and for CT_ORDER=fast; f16 and
+ * the like are then rounded at each step.
  * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
  * [Patarasuk & Yuan 2009] */
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 static int fits(const struct call *c)
 {
     /* AVG's sum does not wrap, but in a ring it would. */
-    return call_dtype(c) <= CT_U64 && call_op(c) != CT_AVG;
+    return (call_dtype(c) <= CT_U64 || c->group->order_rule == ORDER_FAST) && call_op(c) != CT_AVG;
 }
 
 static ct_status add_round(struct call *c, char *data, size_t count, char *arrived)

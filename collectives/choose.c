@@ -62,11 +62,11 @@ static void explain(struct choices *choices, const struct call *c, int by_wish)
 
     if (atomic_fetch_or(&choices->explained[operation], bit) & bit || c->group->rank != 0)
         return;
-    used = (size_t)snprintf(
-        line, sizeof line, "ct: %s, %zu bytes per rank, group %s of %d on %d host%s: %s, %s",
-        operation_name(operation), bytes, c->group->name, c->group->size, c->group->order.nodes,
-        c->group->order.nodes == 1 ? "" : "s", c->algorithm->name,
-        by_wish ? choices->source[operation] : "the first that suits");
+    used = (size_t)snprintf(line, sizeof line,
+                            "ct: %s, %zu bytes per rank, group %s of %d on %d host%s: %s, %s",
+                            operation_name(operation), bytes, c->group->name, c->group->size,
+                            c->group->hosts, c->group->hosts == 1 ? "" : "s", c->algorithm->name,
+                            by_wish ? choices->source[operation] : "the first that suits");
     for (int i = 0; rows[i] && used < sizeof line; i++)
         if (rows[i] != c->algorithm)
             used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,

@@ -113,32 +113,6 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
 
 /* ---- Making -------------------------------------------------------------- */
 
-/* The written order of reductions: node by node, rank by rank. */
-static ct_status set_order(ct_group *g)
-{
-    int filled = 0, nodes = 0;
-
-    g->fold_rank = calloc((size_t)g->size, sizeof *g->fold_rank);
-    g->node_end = calloc((size_t)g->size, sizeof *g->node_end);
-    if (!g->fold_rank || !g->node_end)
-        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
-    for (int i = 0; i < g->size; i++) {
-        const int node = g->mesh->peers[g->ranks[i]].node;
-        int seen = 0;
-
-        for (int j = 0; j < i && !seen; j++)
-            seen = g->mesh->peers[g->ranks[j]].node == node;
-        if (seen)
-            continue;
-        for (int j = i; j < g->size; j++)
-            if (g->mesh->peers[g->ranks[j]].node == node)
-                g->fold_rank[filled++] = j;
-        g->node_end[nodes++] = filled;
-    }
-    g->order = (struct fold){ .sources = g->size, .nodes = nodes, .node_end = g->node_end };
-    return CT_OK;
-}
-
 static void group_free(ct_group *group)
 {
     if (group->children) {
@@ -206,7 +180,7 @@ static uint64_t id_in_page(const ct_group *g)
  */
 static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic int *given_up)
 {
-    ct_status status = set_order(g);
+    ct_status status = group_order(g);
 
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)

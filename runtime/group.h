@@ -31,6 +31,8 @@ struct limit {
     const char *by;
 };
 
+enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* order.c */
+
 struct ct_group {
     struct mesh *mesh;
     struct ct_group *root;
@@ -53,10 +55,12 @@ struct ct_group {
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct flat *flat;           /* NULL: not all on this host, or no memory shared */
-    struct fold order;           /* how its reductions fold: nodes and node_end */
-    int *node_end;               /* [order.nodes] */
-    int *fold_rank;              /* [size] the group rank that is folded i-th */
-    struct choices *choices;     /* of algorithms; of the root's, unless: */
+    enum order_rule order_rule;
+    struct fold order;       /* how its reductions fold: nodes and node_end */
+    int hosts;               /* on which its ranks are */
+    int *node_end;           /* [order.nodes] */
+    int *fold_rank;          /* [size] the group rank that is folded i-th */
+    struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
     struct queue *queue;         /* of asynchronous calls; NULL: none yet */
     struct record record;        /* its line in the control page */
@@ -83,6 +87,7 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
+ct_status group_order(ct_group *group); /* order.c: the fields about it */
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
                             struct limit limit, const char *wishes, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */

@@ -26,7 +26,7 @@
 #include "runtime/stop.h"
 #include "runtime/trace.h"
 
-#define CARD_VERSION 4
+#define CARD_VERSION 5
 
 struct card {
     uint32_t version;
@@ -40,6 +40,7 @@ struct card {
     uint64_t steps;      /* of ct_should_stop() so far */
     char generation[64]; /* of that job */
     char link[12];       /* CT_LINK */
+    char order[12];      /* CT_ORDER */
     char door[64];
     unsigned char token[16]; /* rank 0's counts */
 };
@@ -96,6 +97,8 @@ static ct_status fill_card(struct card *card, const struct mesh *mesh, const str
     card->steps = stop_steps(mesh->control.own);
     memcpy(card->generation, mesh->control.head->generation, sizeof card->generation);
     snprintf(card->link, sizeof card->link, "%s", mesh->only_link ? mesh->only_link : "");
+    if (getenv("CT_ORDER"))
+        snprintf(card->order, sizeof card->order, "%s", getenv("CT_ORDER"));
     snprintf(card->door, sizeof card->door, "%s", door->name);
     if (getrandom(card->token, sizeof card->token, 0) != (ssize_t)sizeof card->token)
         return ct_fail(CT_ERR_SYSTEM, "getrandom: %s", strerror(errno));
@@ -113,21 +116,33 @@ static int is_card(const struct card *card)
     return card->version == CARD_VERSION && memchr(card->machine, 0, sizeof card->machine)
            && memchr(card->host, 0, sizeof card->host)
            && memchr(card->generation, 0, sizeof card->generation)
-           && memchr(card->link, 0, sizeof card->link) && memchr(card->door, 0, sizeof card->door);
+           && memchr(card->link, 0, sizeof card->link) && memchr(card->order, 0, sizeof card->order)
+           && memchr(card->door, 0, sizeof card->door);
+}
+
+static ct_status check_word(const char *variable, const char *theirs, int rank, const char *ours,
+                            int own)
+{
+    if (!strcmp(theirs, ours))
+        return CT_OK;
+    return ct_fail(CT_ERR_MISMATCH,
+                   "%s is \"%s\" on rank %d but \"%s\" on rank %d; give all ranks the same",
+                   variable, theirs, rank, ours, own);
 }
 
 static ct_status check_cards(const struct card *cards, const struct mesh *mesh)
 {
-    for (int i = 0; i < mesh->size; i++) {
+    const struct card *own = &cards[mesh->rank];
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         if (!is_card(&cards[i]))
             return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", i);
-        if (strcmp(cards[i].link, cards[mesh->rank].link))
-            return ct_fail(CT_ERR_MISMATCH,
-                           "CT_LINK is \"%s\" on rank %d but \"%s\" on rank %d; give all ranks the "
-                           "same",
-                           cards[i].link, i, cards[mesh->rank].link, mesh->rank);
+        status = check_word("CT_LINK", cards[i].link, i, own->link, mesh->rank);
+        if (status == CT_OK)
+            status = check_word("CT_ORDER", cards[i].order, i, own->order, mesh->rank);
     }
-    return CT_OK;
+    return status;
 }
 
 /* The same answer on all ranks: it decides how they stop. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_choices.c - which algorithm carries out a call, and who may say so. */
+/* test_choices.c - which algorithm carries out a call, in which order it folds, and who may say so.
+ */
 #include "tests/harness.h"
 
 #include <stdio.h>
@@ -189,6 +190,87 @@ static void a_wish_that_cannot_be_understood_is_refused_in_its_own_words(void **
     run_processes(1, refused, NULL);
 }
 
+/* ---- The order of reductions ---------------------------------------------------- */
+
+/* Of 1e8, 1 and -1e8 in f32: with the outer two first the sum is 1, from left to right 0. */
+static void sum_of_three(ct_group *group, void *wanted)
+{
+    const float values[] = { 1e8f, 1, -1e8f };
+    float large[5000], sum = values[ct_rank(group)];
+
+    for (int i = 0; i < 5000; i++)
+        large[i] = sum;
+    EXPECT_OK(ct_all_reduce(group, &sum, &sum, 1, CT_F32, CT_SUM, NULL));
+    EXPECT(sum == *(float *)wanted);
+    EXPECT_OK(ct_all_reduce(group, large, large, 5000, CT_F32, CT_SUM, NULL));
+    EXPECT(large[0] == sum && large[4999] == sum);
+}
+
+static void the_order_is_by_hosts_or_by_ranks(void **state)
+{
+    float by_hosts = 1, by_ranks = 0;
+
+    (void)state;
+    setenv("CT_FAULT", "hosts:0.1.0", 1);
+    run_ranks(3, sum_of_three, &by_hosts);
+    setenv("CT_ORDER", "rank", 1);
+    run_ranks(3, sum_of_three, &by_ranks);
+    unsetenv("CT_FAULT");
+    run_ranks(3, sum_of_three, &by_ranks);
+    unsetenv("CT_ORDER");
+}
+
+static void a_ring_of_floats(ct_group *group, void *arg)
+{
+    const int p = ct_size(group);
+    float values[999];
+
+    (void)arg;
+    EXPECT_ROW(group, 1 << 20, "ring");
+    for (int i = 0; i < 999; i++)
+        values[i] = (float)(i + ct_rank(group));
+    EXPECT_OK(ct_all_reduce(group, values, values, 999, CT_F32, CT_SUM, NULL));
+    for (int i = 0; i < 999; i++)
+        if (!EXPECT(values[i] == (float)(p * i + p * (p - 1) / 2)))
+            return;
+}
+
+static void who_wants_it_fast_gets_a_ring_for_floats(void **state)
+{
+    (void)state;
+    setenv("CT_ORDER", "fast", 1);
+    setenv("CT_ALL_REDUCE", "ring", 1);
+    run_ranks(4, a_ring_of_floats, NULL);
+    unsetenv("CT_ALL_REDUCE");
+    unsetenv("CT_ORDER");
+}
+
+static void another_order(ct_group *group, void *arg)
+{
+    char path[256];
+    ct_store *store;
+    ct_group *own;
+
+    (void)arg;
+    snprintf(path, sizeof path, "%s/order", scratch());
+    EXPECT_OK(ct_store_file(path, 2, &store));
+    setenv("CT_ORDER", ct_rank(group) ? "rank" : "nodes", 1);
+    EXPECT_ERROR(ct_create_group(store, ct_rank(group), 2, NULL, &own), CT_ERR_MISMATCH,
+                 "CT_ORDER is|\"rank\"|\"nodes\"");
+    setenv("CT_ORDER", "slow", 1);
+    EXPECT_OK(ct_store_close(store));
+    EXPECT_OK(ct_store_hash(&store));
+    EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &own), CT_ERR_INVALID,
+                 "CT_ORDER=slow is no order");
+    EXPECT_OK(ct_store_close(store));
+}
+
+static void ranks_with_other_orders_do_not_meet(void **state)
+{
+    (void)state;
+    run_processes(2, another_order, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +281,9 @@ int main(void)
         cmocka_unit_test(ranks_that_were_told_differently_find_out),
         cmocka_unit_test(wishes_can_lie_in_a_file),
         cmocka_unit_test(a_wish_that_cannot_be_understood_is_refused_in_its_own_words),
+        cmocka_unit_test(the_order_is_by_hosts_or_by_ranks),
+        cmocka_unit_test(who_wants_it_fast_gets_a_ring_for_floats),
+        cmocka_unit_test(ranks_with_other_orders_do_not_meet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
