@@ -280,6 +280,15 @@ static void each_barrier(ct_group *group, void *unused)
 
 /* ---- Runs ------------------------------------------------------------------ */
 
+/* Minutes under ThreadSanitizer: unless CT_STALLS=all, each way meets each late rank in one place.
+ */
+static int is_left_out(const struct way *way, int place, int late)
+{
+    const char *all = getenv("CT_STALLS");
+
+    return way && !(all && !strcmp(all, "all")) && ((int)(way - ways) + place + late) % 3 != 0;
+}
+
 /* Each rank late in turn; all on one host over memory and over sockets, and on two. */
 static void run_stalls(rank_body *body, const struct way *way)
 {
@@ -295,6 +304,8 @@ static void run_stalls(rank_body *body, const struct way *way)
             struct run run = places[i];
             int n = snprintf(faults, sizeof faults, "%s", run.hosts ? run.hosts : "");
 
+            if (is_left_out(way, (int)i, late))
+                continue;
             run.late = late;
             for (int f = 0; f < PHASES; f++)
                 n += snprintf(faults + n, sizeof faults - (size_t)n, "rank:%d,delay:500us;", late);
