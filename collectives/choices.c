@@ -114,13 +114,24 @@ static ct_status add_line(struct choices *c, char *line, const char *source)
     return choices_add(c, operation, trim(value), source);
 }
 
+/* Comments become spaces: a ';' in one divides nothing. */
+static void strip_comments(char *text)
+{
+    for (int inside = 0; *text; text++) {
+        inside = *text == '#' || (inside && *text != '\n');
+        if (inside)
+            *text = ' ';
+    }
+}
+
 ct_status choices_add_all(struct choices *c, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *line;
     ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "%s: no memory to read it", source);
 
+    if (copy)
+        strip_comments(copy);
     while (status == CT_OK && (line = strtok_r(rest, ";\n", &rest))) {
-        line[strcspn(line, "#")] = 0;
         line = trim(line);
         if (*line)
             status = add_line(c, line, source);

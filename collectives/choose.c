@@ -79,6 +79,12 @@ static void explain(struct choices *choices, const struct call *c, int by_wish)
     log_text(line, used);
 }
 
+/* One name alone, for any size. */
+static int is_a_must(const struct choices *choices, int operation)
+{
+    return choices->count[operation] == 1 && choices->wishes[operation][0].upto == SIZE_MAX;
+}
+
 ct_status call_choose(struct call *c)
 {
     const struct algorithm *const *rows = operation_algorithms(c->signature.operation);
@@ -87,7 +93,7 @@ ct_status call_choose(struct call *c)
 
     if (choices->count[c->signature.operation] > 0)
         row = wished(choices, c, &cannot);
-    if (row < 0 && cannot >= 0 && choices->count[c->signature.operation] == 1)
+    if (row < 0 && is_a_must(choices, c->signature.operation))
         return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
                        rows[cannot]->name, choices->source[c->signature.operation]);
     by_wish = row >= 0;
@@ -96,9 +102,33 @@ ct_status call_choose(struct call *c)
             row++;
     c->signature.algorithm = (uint32_t)row;
     c->algorithm = rows[row];
+    c->group->last_algorithm = c->algorithm->name;
     if (choices->explain)
         explain(choices, c, by_wish);
     return CT_OK;
+}
+
+const char *ct_algorithm(const char *operation, int i)
+{
+    const struct algorithm *const *rows;
+    int number = OPERATION_BROADCAST;
+
+    while (number < OPERATION_NEW_GROUP && operation && strcmp(operation_name(number), operation))
+        number++;
+    if (!operation || number == OPERATION_NEW_GROUP || i < 0)
+        return NULL;
+    rows = operation_algorithms(number);
+    for (int row = 0; row < i && rows[row]; row++)
+        if (!rows[row + 1])
+            return NULL;
+    return rows[i] ? rows[i]->name : NULL;
+}
+
+const char *ct_last_algorithm(const ct_group *group)
+{
+    ct_group *g;
+
+    return group_resolve((ct_group *)(uintptr_t)group, &g) == CT_OK ? g->last_algorithm : NULL;
 }
 
 /* ---- The user's wishes -------------------------------------------------------- */

@@ -417,6 +417,15 @@ CT_API ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *l
 /* *keys: *count strings in one malloc'ed block; free(*keys) frees them all. */
 CT_API ct_status ct_store_list_keys(ct_store *store, char ***keys, int *count);
 
+/* ---- Algorithms ----------------------------------------------------------- */
+
+/* The i-th algorithm of an operation ("all_reduce"), best first, as CT_ALL_REDUCE and
+ * ct_group_options.algorithms name it; NULL: there are no more, or there is no such operation. */
+CT_API const char *ct_algorithm(const char *operation, int i);
+/* The one by which this rank's last collective on the group was carried out, or begun; NULL: there
+ * was none. */
+CT_API const char *ct_last_algorithm(const ct_group *group);
+
 /* ---- Memory that peers reach -------------------------------------------- */
 
 /* `bytes` bytes (the same on all ranks) of memory that the other ranks of this host read and write

@@ -62,6 +62,7 @@ struct ct_group {
     int *fold_rank;          /* [size] the group rank that is folded i-th */
     struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
+    const char *last_algorithm;  /* of the call that was begun last; NULL: none was */
     struct queue *queue;         /* of asynchronous calls; NULL: none yet */
     struct record record;        /* its line in the control page */
     _Atomic uint64_t running;    /* number of the call that is being run; 0: none */

@@ -23,6 +23,13 @@ int bench_fails(const struct bench *bench, const char *sentence);
 /* Fills limits, on rank 0.  All ranks call it; non-zero after a failure, which is said. */
 int bench_find_limits(struct bench *bench);
 
+/* A call of an operation at so many elements, and how many elements so many bytes are. */
+struct shape bench_shape(const struct bench *bench, ct_group *group, size_t count);
+size_t bench_count(const struct bench *bench, const struct operation *operation, size_t bytes);
+
+/* Which algorithm is fastest up to which size, into the file of --tune.  As bench_sweep(). */
+int bench_tune(struct bench *bench);
+
 /* All rows.  Non-zero after a failed call, which is said; what is wrong is counted. */
 int bench_sweep(struct bench *bench);
 

@@ -81,7 +81,9 @@ static int run(struct bench *b)
         return 1;
     if (b->rank == 0)
         report_heading(&b->report, &heading);
-    failed = b->options.limits == ONLY_LIMITS ? 0 : bench_sweep(b);
+    failed = b->options.limits == ONLY_LIMITS ? 0
+             : b->options.tune                ? bench_tune(b)
+                                              : bench_sweep(b);
     if (b->rank == 0 && report_close(&b->report, &at_fault) < 0)
         failed = say_file(b, at_fault);
     if (b->wrong > 0 && b->rank == 0)

@@ -15,49 +15,49 @@ static void *at_root(const struct shape *s, void *buf)
 
 static ct_status all_reduce(const struct shape *s, void *send, void *recv)
 {
-    return ct_all_reduce(CT_WORLD, send, recv, s->count, s->dtype, s->op, NULL);
+    return ct_all_reduce(s->group, send, recv, s->count, s->dtype, s->op, NULL);
 }
 
 static ct_status reduce(const struct shape *s, void *send, void *recv)
 {
-    return ct_reduce(CT_WORLD, send, at_root(s, recv), s->count, s->dtype, s->op, s->root, NULL);
+    return ct_reduce(s->group, send, at_root(s, recv), s->count, s->dtype, s->op, s->root, NULL);
 }
 
 static ct_status broadcast(const struct shape *s, void *send, void *recv)
 {
     (void)send;
-    return ct_broadcast(CT_WORLD, recv, s->count, s->dtype, s->root, NULL);
+    return ct_broadcast(s->group, recv, s->count, s->dtype, s->root, NULL);
 }
 
 static ct_status all_gather(const struct shape *s, void *send, void *recv)
 {
-    return ct_all_gather(CT_WORLD, send, recv, s->count, s->dtype, NULL);
+    return ct_all_gather(s->group, send, recv, s->count, s->dtype, NULL);
 }
 
 static ct_status gather(const struct shape *s, void *send, void *recv)
 {
-    return ct_gather(CT_WORLD, send, at_root(s, recv), s->count, s->dtype, s->root, NULL);
+    return ct_gather(s->group, send, at_root(s, recv), s->count, s->dtype, s->root, NULL);
 }
 
 static ct_status scatter(const struct shape *s, void *send, void *recv)
 {
-    return ct_scatter(CT_WORLD, at_root(s, send), recv, s->count, s->dtype, s->root, NULL);
+    return ct_scatter(s->group, at_root(s, send), recv, s->count, s->dtype, s->root, NULL);
 }
 
 static ct_status reduce_scatter(const struct shape *s, void *send, void *recv)
 {
-    return ct_reduce_scatter(CT_WORLD, send, recv, s->count, s->dtype, s->op, NULL);
+    return ct_reduce_scatter(s->group, send, recv, s->count, s->dtype, s->op, NULL);
 }
 
 static ct_status all_to_all(const struct shape *s, void *send, void *recv)
 {
-    return ct_all_to_all(CT_WORLD, send, recv, s->count, s->dtype, NULL);
+    return ct_all_to_all(s->group, send, recv, s->count, s->dtype, NULL);
 }
 
 static ct_status barrier(const struct shape *s, void *send, void *recv)
 {
     (void)s, (void)send, (void)recv;
-    return ct_barrier(CT_WORLD, NULL);
+    return ct_barrier(s->group, NULL);
 }
 
 /* Ranks 0 and 1, there and back; the others wait. */
@@ -66,11 +66,11 @@ static ct_status ping_pong(const struct shape *s, void *send, void *recv)
     ct_status status = CT_OK;
 
     if (s->rank == 0)
-        status = ct_send(CT_WORLD, send, s->count, s->dtype, 1, TAG);
+        status = ct_send(s->group, send, s->count, s->dtype, 1, TAG);
     if (s->rank < 2 && status == CT_OK)
-        status = ct_recv(CT_WORLD, recv, s->count, s->dtype, 1 - s->rank, TAG, NULL);
+        status = ct_recv(s->group, recv, s->count, s->dtype, 1 - s->rank, TAG, NULL);
     if (s->rank == 1 && status == CT_OK)
-        status = ct_send(CT_WORLD, send, s->count, s->dtype, 0, TAG);
+        status = ct_send(s->group, send, s->count, s->dtype, 0, TAG);
     return status;
 }
 
@@ -81,8 +81,8 @@ static ct_status send_recv(const struct shape *s, void *send, void *recv)
     ct_work *in = NULL, *out = NULL;
     ct_status received, sent;
 
-    received = ct_irecv(CT_WORLD, recv, s->count, s->dtype, previous, TAG, &in);
-    sent = ct_isend(CT_WORLD, send, s->count, s->dtype, next, TAG, &out);
+    received = ct_irecv(s->group, recv, s->count, s->dtype, previous, TAG, &in);
+    sent = ct_isend(s->group, send, s->count, s->dtype, next, TAG, &out);
     if (received == CT_OK)
         received = ct_wait(in);
     if (sent == CT_OK)

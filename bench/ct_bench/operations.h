@@ -12,6 +12,7 @@
 
 /* A call, as this rank makes it. */
 struct shape {
+    ct_group *group; /* of all ranks */
     int rank, ranks;
     size_t count; /* as in the call: of the whole, or of each rank's block */
     ct_dtype dtype;

@@ -33,7 +33,11 @@ const char options_usage[] =
     "      --calls N        calls in a sample (as many as fill 10 us)\n"
     "      --time MS        of a row (100)\n"
     "      --limits         what this host allows, and each row's limit; --limits=only: no rows\n"
-    "      --csv FILE, --json FILE    the rows with all digits, written by rank 0\n";
+    "      --csv FILE, --json FILE    the rows with all digits, written by rank 0\n"
+    "      --tune FILE      no rows: each algorithm at each size, and FILE says which is fastest "
+    "up "
+    "to\n"
+    "                       which; CT_TUNING=FILE makes programs follow it\n";
 
 enum {
     SIZES = 256,
@@ -48,6 +52,7 @@ enum {
     LIMITS,
     CSV,
     JSON,
+    TUNE,
     HELP
 };
 
@@ -72,6 +77,7 @@ static const struct option words[] = {
     { "limits", optional_argument, NULL, LIMITS },
     { "csv", required_argument, NULL, CSV },
     { "json", required_argument, NULL, JSON },
+    { "tune", required_argument, NULL, TUNE },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -211,6 +217,9 @@ static void take(struct options *o, struct size_range *range, int word, const ch
         break;
     case CSV:
         o->csv = text;
+        break;
+    case TUNE:
+        o->tune = text;
         break;
     case JSON:
         o->json = text;

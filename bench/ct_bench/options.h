@@ -20,6 +20,7 @@ struct options {
     enum limits_wanted limits;
     const char *ops; /* names and commas; NULL: all */
     const char *json, *csv;
+    const char *tune; /* the file to write; NULL: rows are shown instead */
     int help;
     char wrong[400]; /* what is wrong with the command line; "": nothing */
 };

@@ -58,6 +58,17 @@ static ct_status run_trial(struct bench *b, struct trial *trial)
     return status;
 }
 
+struct shape bench_shape(const struct bench *b, ct_group *group, size_t count)
+{
+    return (struct shape){ .group = group,
+                           .rank = b->rank,
+                           .ranks = b->ranks,
+                           .count = count,
+                           .dtype = b->options.dtype,
+                           .op = b->options.op,
+                           .root = b->options.root };
+}
+
 static ct_status run_places(struct bench *b, const struct operation *operation, size_t count)
 {
     const int one_buffer = operation->in_place == ALWAYS, never = operation->in_place == NEVER;
@@ -65,8 +76,7 @@ static ct_status run_places(struct bench *b, const struct operation *operation, 
 
     for (int in_place = 0; in_place <= 1 && status == CT_OK; in_place++) {
         struct trial trial = { .operation = operation,
-                               .shape = { b->rank, b->ranks, count, b->options.dtype, b->options.op,
-                                          b->options.root },
+                               .shape = bench_shape(b, CT_WORLD, count),
                                .in_place = in_place,
                                .room = &b->room };
 
@@ -81,7 +91,7 @@ static ct_status run_places(struct bench *b, const struct operation *operation, 
 }
 
 /* At least one element in each block: a size that is too small becomes the least one. */
-static size_t count_of(const struct bench *b, const struct operation *operation, size_t bytes)
+size_t bench_count(const struct bench *b, const struct operation *operation, size_t bytes)
 {
     const size_t blocks = (size_t)operation_blocks(operation, b->ranks);
     const size_t count = bytes / ct_dtype_size(b->options.dtype) / blocks;
@@ -95,7 +105,7 @@ static ct_status run_sizes(struct bench *b, const struct operation *operation)
     ct_status status = CT_OK;
 
     for (int i = 0; i < b->options.sizes.count && status == CT_OK; i++) {
-        const size_t count = count_of(b, operation, b->options.sizes.bytes[i]);
+        const size_t count = bench_count(b, operation, b->options.sizes.bytes[i]);
 
         if (count != last) /* several small sizes may be one count; a barrier has no size */
             status = run_places(b, operation, count);

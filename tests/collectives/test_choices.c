@@ -151,7 +151,9 @@ static void wishes_can_lie_in_a_file(void **state)
     (void)state;
     assert_true(fd >= 0);
     close(fd);
-    write_file(path, "# by ct_bench --tune\nall_reduce = shm_two_shot:8, one_shot\n\n");
+    write_file(
+        path,
+        "# by ct_bench --tune; for CT_TUNING # so\nall_reduce = shm_two_shot:8, one_shot\n\n");
     setenv("CT_TUNING", path, 1);
     run_processes(2, by_file, NULL);
     unlink(path);
