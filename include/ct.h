@@ -347,6 +347,31 @@ CT_API ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dty
 CT_API ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src,
                           int tag, ct_work **work);
 
+/* One send or receive of many. */
+typedef enum ct_p2p_kind { CT_P2P_SEND = 1, CT_P2P_RECV } ct_p2p_kind;
+typedef struct ct_p2p {
+    ct_p2p_kind kind;
+    void *buf; /* a send only reads it */
+    size_t count;
+    ct_dtype dtype;
+    int peer; /* of a receive CT_ANY_SOURCE too */
+    int tag;
+} ct_p2p;
+
+/* `count` sends and receives, in any order and number, begun together: none waits for another, so
+ * an exchange in which each rank lists its sends first can't stand still; small messages to one
+ * peer leave in one write.  They match one by one as if made in the order of the list (the other
+ * side need not use a list).  All are checked first: of a list that is refused nothing was begun.
+ *
+ * works: an array of `count`, each of which is owed one ct_wait() (or ct_wait_from()), in any
+ * order; all NULL if nothing was begun.  works == NULL: returns when all are done, one limit of
+ * time for them together.  Then the first that failed, in the order of the list, is told; the
+ * others were waited for too.  Each send to this rank itself then needs its receive in
+ * the list, or posted before.
+ * torch.distributed.batch_isend_irecv; ncclGroupStart() ... ncclGroupEnd(). */
+CT_API ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int count,
+                                      ct_work **works);
+
 /* ---- Work -------------------------------------------------------------- */
 
 /* Wait until done, free work, give its status.  NULL is CT_OK.  Before the

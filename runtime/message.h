@@ -75,12 +75,16 @@ struct request {
 };
 
 /* The bytes stay the caller's until the request is done.  Failures show up in
- * request_wait().  With background, somebody need not wait for it to move. */
+ * request_wait().  In the background, nobody need wait for it to move. */
 void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
                   const void *data, size_t bytes, const struct signature *signature);
 void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
                   void *data, size_t bytes, const struct signature *signature);
-void request_in_background(struct mesh *mesh, struct request *request);
+/* Several at once: prepared, then started together.  What goes to one peer leaves in one write. */
+void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
+                     void *data, size_t bytes, const struct signature *signature);
+void requests_start(struct mesh *mesh, struct request *requests, int count);
+void requests_in_background(struct mesh *mesh, struct request *requests, int count);
 
 /* Waits; *broken (may be NULL) set by another thread ends the wait with
  * CT_ERR_ABORTED.  On a failure the request is cancelled and its buffer free. */

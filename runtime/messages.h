@@ -49,6 +49,7 @@ struct wire {
     int gone;         /* nothing will come from it any more */
     int broken;       /* nothing can be sent to it any more */
     int blocked;      /* waiting for its socket to take more */
+    int gathered;     /* has something that is to be written when all are started */
     char why[160];
 };
 
@@ -68,6 +69,7 @@ struct messages {
     unsigned closings;
     _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
+    int gathering; /* requests are being started together: nothing is written yet */
     int strangers;
     int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
@@ -118,6 +120,7 @@ int reach(struct mesh *mesh, int peer);
 /* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
 void flush_to(struct mesh *mesh, int peer);
+void flush_gathered(struct mesh *mesh, int peer); /* if anything was */
 void outgoing_free(struct messages *m, struct outgoing *out);
 
 /* incoming.c, under the lock */

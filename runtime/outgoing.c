@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outgoing.c - what is written to a peer: one queue for each, over one link, opened when the
- * first message goes. */
+ * first message goes.  As much of the queue leaves in one write as the link takes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "runtime/messages.h"
+
+#define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
 
 ct_status peer_connect(struct mesh *mesh, int peer)
 {
@@ -40,26 +42,24 @@ static void set_blocked(struct mesh *mesh, struct wire *wire, int blocked)
             stream_watch(mesh, stream, 0, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* 1: all written; 0: the link is full; -1: it broke. */
-static int write_one(struct link *link, struct outgoing *out)
+/* What is still to be written of the queue, as many parts as there is room for. */
+static int parts_of(const struct outgoing *out, struct iovec *parts)
 {
-    const size_t head = sizeof out->frame;
+    int count = 0;
 
-    while (out->written < head + out->bytes) {
+    for (; out && count < PARTS_AT_ONCE - 1; out = out->next) {
+        const size_t head = sizeof out->frame;
         const size_t in_head = out->written < head ? out->written : head;
         const size_t in_payload = out->written - in_head;
-        const struct iovec parts[2] = {
-            { (char *)&out->frame + in_head, head - in_head },
-            { (void *)((uintptr_t)out->payload + in_payload), out->bytes - in_payload },
-        };
-        const int skip = in_head == head;
-        const ssize_t n = link->ops->write(link, parts + skip, (out->bytes > 0 ? 2 : 1) - skip);
 
-        if (n <= 0)
-            return (int)n;
-        out->written += (size_t)n;
+        if (in_head < head)
+            parts[count++] =
+                (struct iovec){ (char *)(uintptr_t)&out->frame + in_head, head - in_head };
+        if (in_payload < out->bytes)
+            parts[count++] = (struct iovec){ (void *)((uintptr_t)out->payload + in_payload),
+                                             out->bytes - in_payload };
     }
-    return 1;
+    return count;
 }
 
 void outgoing_free(struct messages *m, struct outgoing *out)
@@ -76,24 +76,49 @@ static void written(struct mesh *mesh, struct outgoing *out)
         request_finish(mesh, out->request, CT_OK, "");
 }
 
+/* The link took so many bytes of the queue. */
+static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
+{
+    while (bytes > 0) {
+        struct outgoing *out = wire->first;
+        const size_t left = sizeof out->frame + out->bytes - out->written;
+
+        if (bytes < left) {
+            out->written += bytes;
+            return;
+        }
+        bytes -= left;
+        out->written += left;
+        wire->first = out->next;
+        written(mesh, out);
+    }
+}
+
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->messages->wires[peer];
-    int wrote = 1;
+    struct iovec parts[PARTS_AT_ONCE];
+    ssize_t taken = 1;
 
-    while (wire->first && !wire->broken && wrote > 0) {
-        struct outgoing *out = wire->first;
-
-        wrote = write_one(wire->out, out);
-        if (wrote > 0) {
-            wire->first = out->next;
-            written(mesh, out);
-        }
+    while (wire->first && !wire->broken && taken > 0) {
+        taken = wire->out->ops->write(wire->out, parts, parts_of(wire->first, parts));
+        if (taken > 0)
+            advance(mesh, wire, (size_t)taken);
     }
-    if (wrote < 0)
+    if (taken < 0)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->out)
         set_blocked(mesh, wire, wire->first != NULL);
+}
+
+void flush_gathered(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+
+    if (!wire->gathered)
+        return;
+    wire->gathered = 0;
+    flush_to(mesh, peer);
 }
 
 void send_out(struct mesh *mesh, int peer, struct outgoing *out)
@@ -110,6 +135,8 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
+    else if (mesh->messages->gathering)
+        wire->gathered = 1;
     else
         flush_to(mesh, peer);
 }

@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* p2p.c - ct_send, ct_recv and their asynchronous forms: arguments checked, then message.c. */
+#include "runtime/p2p.h"
+
 #include <stdlib.h>
 
 #include "runtime/space.h"
 #include "runtime/trace.h"
-#include "runtime/work.h"
 
-struct transfer {
-    ct_group *group;
-    const char *verb;
-    struct signature signature;
-    size_t bytes;
-    int peer; /* in the mesh */
-    int tag;
-};
-
-static ct_status check(struct transfer *t, ct_group *group, const void *buf, size_t count,
-                       ct_dtype dtype, int peer, int tag, int is_send)
+ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
+                         int peer, int tag, int is_send)
 {
     const size_t element = ct_dtype_size(dtype);
-    ct_status status = group_resolve_member(group, &t->group);
 
-    if (status != CT_OK)
-        return ct_fail_in(status, "%s: ", t->verb);
     if (element == 0)
         return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", t->verb, (int)dtype);
     if (count > PTRDIFF_MAX / element)
@@ -44,6 +33,19 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     t->bytes = count * element;
     t->peer = peer == CT_ANY_SOURCE ? CT_ANY_SOURCE : t->group->ranks[peer];
     t->tag = tag;
+    return CT_OK;
+}
+
+static ct_status check(struct transfer *t, ct_group *group, const void *buf, size_t count,
+                       ct_dtype dtype, int peer, int tag, int is_send)
+{
+    ct_status status = group_resolve_member(group, &t->group);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "%s: ", t->verb);
+    status = transfer_check(t, buf, count, dtype, peer, tag, is_send);
+    if (status != CT_OK)
+        return status;
     fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     if (is_send)
         messages_look(t->group->mesh); /* it may end without having received anything */
@@ -94,7 +96,7 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
     };
     start(t, request, buf, is_send);
     fault_end(t->group->mesh->faults);
-    request_in_background(t->group->mesh, request);
+    requests_in_background(t->group->mesh, request, 1);
     *work = w;
     return CT_OK;
 }

@@ -10,17 +10,30 @@
 #include "runtime/news.h"
 #include "runtime/trace.h"
 
-static void request_setup(struct mesh *mesh, struct request *request, uint64_t channel, int peer,
-                          int tag, void *data, size_t bytes, const struct signature *signature)
+void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
+                     void *data, size_t bytes, const struct signature *signature)
 {
+    const int eager = bytes <= EAGER_BYTES;
+
     memset(request, 0, sizeof *request);
-    request->id = ++mesh->messages->next_id;
     request->channel = channel;
     request->peer = peer;
     request->tag = tag;
     request->data = data;
     request->bytes = bytes;
     request->signature = *signature;
+    request->is_send = is_send;
+    if (!is_send)
+        return;
+    request->out.request = request;
+    request->out.payload = data;
+    request->out.bytes = eager ? bytes : 0;
+    request->out.frame = (struct frame){ .magic = FRAME_MAGIC,
+                                         .kind = eager ? FRAME_EAGER : FRAME_OFFER,
+                                         .channel = channel,
+                                         .tag = tag,
+                                         .bytes = bytes,
+                                         .signature = *signature };
 }
 
 /* A send to ourselves meets its receive here, or waits among the unexpected. */
@@ -49,33 +62,19 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
-void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
-                  const void *data, size_t bytes, const struct signature *signature)
+static void start_send(struct mesh *mesh, struct request *request)
 {
-    const int eager = bytes <= EAGER_BYTES;
-    uint64_t traced;
+    const int to = request->peer;
+    const uint64_t traced =
+        trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
 
-    pthread_mutex_lock(&mesh->messages->lock);
-    request_setup(mesh, request, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
-    traced = trace_sent(mesh->trace, mesh->rank, to, tag, bytes, request->id);
-    request->is_send = 1;
-    request->out.request = request;
-    request->out.payload = data;
-    request->out.bytes = eager ? bytes : 0;
-    request->out.frame = (struct frame){ .magic = FRAME_MAGIC,
-                                         .kind = eager ? FRAME_EAGER : FRAME_OFFER,
-                                         .channel = channel,
-                                         .tag = tag,
-                                         .bytes = bytes,
-                                         .id = request->id,
-                                         .signature = *signature };
+    request->out.frame.id = request->id;
     list_add(&mesh->messages->active, request);
     if (to == mesh->rank)
         send_to_self(mesh, request);
     else
         send_out(mesh, to, &request->out);
     look_for_leaver(mesh, request);
-    pthread_mutex_unlock(&mesh->messages->lock);
     trace_end(mesh->trace, traced, CT_OK);
 }
 
@@ -118,37 +117,82 @@ static void receive_kept(struct mesh *mesh, struct request *receive, struct unex
     }
 }
 
-void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
-                  void *data, size_t bytes, const struct signature *signature)
+static void start_recv(struct mesh *mesh, struct request *request)
 {
     struct messages *m = mesh->messages;
-    struct unexpected *message;
+    struct unexpected *message = take_unexpected(m, request);
+    const int from = request->peer;
 
-    pthread_mutex_lock(&m->lock);
-    request_setup(mesh, request, channel, from, tag, data, bytes, signature);
-    message = take_unexpected(m, request);
     if (message) {
         receive_kept(mesh, request, message);
         free(message);
-    } else {
-        list_add(&m->posted, request);
-        if (from != CT_ANY_SOURCE && m->wires[from].gone)
-            peer_gone(mesh, from, m->wires[from].why);
-        look_for_leaver(mesh, request);
+        return;
     }
-    pthread_mutex_unlock(&m->lock);
+    list_add(&m->posted, request);
+    if (from != CT_ANY_SOURCE && m->wires[from].gone)
+        peer_gone(mesh, from, m->wires[from].why);
+    look_for_leaver(mesh, request);
 }
 
-void request_in_background(struct mesh *mesh, struct request *request)
+static void start(struct mesh *mesh, struct request *request)
+{
+    request->id = ++mesh->messages->next_id;
+    if (request->is_send)
+        start_send(mesh, request);
+    else
+        start_recv(mesh, request);
+}
+
+void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
+                  const void *data, size_t bytes, const struct signature *signature)
+{
+    request_prepare(request, 1, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
+    pthread_mutex_lock(&mesh->messages->lock);
+    start(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
+                  void *data, size_t bytes, const struct signature *signature)
+{
+    request_prepare(request, 0, channel, from, tag, data, bytes, signature);
+    pthread_mutex_lock(&mesh->messages->lock);
+    start(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+/* Receives first: what this rank sends to itself, or a peer has offered, finds them. */
+void requests_start(struct mesh *mesh, struct request *requests, int count)
 {
     struct messages *m = mesh->messages;
 
     pthread_mutex_lock(&m->lock);
-    if (!atomic_load(&request->done)) {
-        request->background = 1;
-        m->background++;
+    m->gathering = 1;
+    for (int is_send = 0; is_send <= 1; is_send++)
+        for (int i = 0; i < count; i++)
+            if (requests[i].is_send == is_send)
+                start(mesh, &requests[i]);
+    m->gathering = 0;
+    for (int i = 0; i < count; i++)
+        if (requests[i].peer >= 0)
+            flush_gathered(mesh, requests[i].peer);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void requests_in_background(struct mesh *mesh, struct request *requests, int count)
+{
+    struct messages *m = mesh->messages;
+    int moving = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < count; i++)
+        if (!atomic_load(&requests[i].done)) {
+            requests[i].background = 1;
+            moving++;
+        }
+    m->background += moving;
+    if (moving > 0)
         background_needed(mesh);
-    }
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -36,19 +36,16 @@ static void describe(const ct_group *g, const struct request *request, const cha
              request->tag, g->name, g->rank);
 }
 
-/* A message's time runs while somebody waits for it: it may lie for hours before. */
-ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
-                         const void *caller)
+ct_status message_finish_by(ct_group *g, struct request *request, const char *verb, int *from,
+                            const void *caller, const struct limit *limit, int64_t started)
 {
-    const struct limit limit = group_limit(g);
     const int peer = request_peer(g->mesh, request);
-    const int64_t started = clock_ms();
     char what[200], where[200] = "";
     ct_status status;
 
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
-    status = request_wait(g->mesh, request, started + limit.ms, &g->halted);
+    status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (from && status == CT_OK)
         *from = ct_group_rank(g, request->peer);
@@ -61,7 +58,16 @@ ct_status message_finish(ct_group *g, struct request *request, const char *verb,
     if (request->peer != CT_ANY_SOURCE)
         where_is(g, ct_group_rank(g, request->peer), where, sizeof where);
     return ct_fail(status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
-                   (long long)(clock_ms() - started), limit.ms, limit.by, where);
+                   (long long)(clock_ms() - started), limit->ms, limit->by, where);
+}
+
+/* A message's time runs while somebody waits for it: it may lie for hours before. */
+ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
+                         const void *caller)
+{
+    const struct limit limit = group_limit(g);
+
+    return message_finish_by(g, request, verb, from, caller, &limit, clock_ms());
 }
 
 static ct_status finish(ct_work *work, int *from, const void *caller)

@@ -20,5 +20,8 @@ struct ct_work {
  * *from (may be NULL): its sender, rank in the group. */
 ct_status message_finish(ct_group *group, struct request *request, const char *verb, int *from,
                          const void *caller);
+/* The same, of a limit that runs since `started` (clock_ms()). */
+ct_status message_finish_by(ct_group *group, struct request *request, const char *verb, int *from,
+                            const void *caller, const struct limit *limit, int64_t started);
 
 #endif

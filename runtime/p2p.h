@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* p2p.h - a send or receive as its caller names it. */
+#ifndef RUNTIME_P2P_H
+#define RUNTIME_P2P_H
+
+#include "runtime/work.h"
+
+struct transfer {
+    ct_group *group;
+    const char *verb;
+    struct signature signature;
+    size_t bytes;
+    int peer; /* in the mesh */
+    int tag;
+};
+
+/* Its arguments, before anything happens; fills all but group and verb, which are there. */
+ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
+                         int peer, int tag, int is_send);
+
+#endif
