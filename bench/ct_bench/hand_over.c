@@ -16,7 +16,12 @@
 #include "bench/ct_bench/measure.h"
 
 #define ROUND_US 100000.0
-#define BURST 32         /* turns; short, so that on a busy host some go undisturbed */
+#define LONGEST_ROUND_US \
+    1e6 /* for two processes that have not had their CPUs at the same time yet */
+#define UNDISTURBED_US 100.0
+#define BURST 32 /* turns; short, so that on a busy host some go undisturbed */
+#define SLOW_BURST_US \
+    1e3 /* after one the next is of one turn: where each costs a time slice, 32 take long */
 #define LAST 0x80000000u /* in a flag: the round's last turn */
 
 enum way { SPIN, YIELD, FUTEX };
@@ -54,19 +59,23 @@ static double lead(enum way way, _Atomic uint32_t *mine, _Atomic uint32_t *other
 {
     const double began = now_us();
     double best = INFINITY;
+    int turns = 1;
 
     for (int last = 0; !last;) {
         const double burst = now_us();
+        double us;
 
-        last = burst - began > ROUND_US;
-        for (int i = 0; i < BURST; i++) {
+        last = burst - began > (best < UNDISTURBED_US ? ROUND_US : LONGEST_ROUND_US);
+        for (int i = 0; i < turns; i++) {
             const uint32_t before = *turn;
 
-            *turn = ((before & ~LAST) + 1) | (last && i == BURST - 1 ? LAST : 0);
+            *turn = ((before & ~LAST) + 1) | (last && i == turns - 1 ? LAST : 0);
             raise_flag(way, mine, *turn);
             wait_for(way, other, before);
         }
-        best = fmin(best, (now_us() - burst) / (2 * BURST));
+        us = now_us() - burst;
+        best = fmin(best, us / (2 * turns));
+        turns = us > SLOW_BURST_US ? 1 : BURST;
     }
     return best;
 }

@@ -39,8 +39,8 @@ static void draw_legend(FILE *file, const struct series *series)
             continue;
         svg_line(file, (struct point){ x, HEIGHT - 24 }, (struct point){ x + 22, HEIGHT - 24 },
                  &pen);
-        svg_text(file, (struct point){ x + 28, HEIGHT - 20 }, START, SMALL + 1, label);
-        x += 28 + svg_width(label, SMALL + 1) + 14;
+        svg_text(file, (struct point){ x + 27, HEIGHT - 20 }, START, SMALL + 1, label);
+        x += 27 + svg_width(label, SMALL + 1) + 12;
     }
 }
 

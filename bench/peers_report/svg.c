@@ -72,5 +72,5 @@ void svg_unclip(FILE *file)
 
 double svg_width(const char *text, int size)
 {
-    return 0.56 * size * (double)strlen(text);
+    return 0.6 * size * (double)strlen(text);
 }

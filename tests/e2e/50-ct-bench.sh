@@ -10,14 +10,14 @@ column() {
         'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } $0 ~ pattern { print $at }' rows.csv
 }
 
-run --nproc-per-node=3 "$bench" --begin 24 --end=1536 --factor 8 --check --iters 3 --calls 2 --csv rows.csv --json=rows.json
+run --nproc-per-node=3 "$bench" --begin 24 --end=1536 --factor 64 --check --iters 3 --calls 1 --warmup=0 --csv rows.csv --json=rows.json
 expect "all operations are right" is "$code" 0
 expect "all operations have rows" is "$(cut -d, -f1 rows.csv | uniq | tr '\n' ' ')" \
     "operation all_reduce reduce broadcast all_gather gather scatter reduce_scatter all_to_all barrier ping_pong send_recv "
 expect "nothing is wrong" is "$(column wrong . | sort -u)" 0
-expect "the sizes" is "$(column bytes ^all_reduce,.*,out, | tr '\n' ' ')" "24 192 1536 "
-expect "the count is what the call is given" is "$(column count ^all_gather,.*,out, | tr '\n' ' ')" "2 16 128 "
-expect "in place and out of it" is "$(column place ^all_reduce | tr '\n' ' ')" "out in out in out in "
+expect "the sizes" is "$(column bytes ^all_reduce,.*,out, | tr '\n' ' ')" "24 1536 "
+expect "the count is what the call is given" is "$(column count ^all_gather,.*,out, | tr '\n' ' ')" "2 128 "
+expect "in place and out of it" is "$(column place ^all_reduce | tr '\n' ' ')" "out in out in "
 expect "a broadcast has one buffer" is "$(column place ^broadcast | sort -u)" in
 expect "rows without a root" is "$(column root ^all_to_all | sort -u)" -1
 expect "samples as asked for" is "$(column samples . | sort -u)" 3
@@ -44,9 +44,9 @@ expect "a size below one element is one element" is "$(column bytes ^gather)" 16
 expect "unchecked" is "$(column wrong . | grep -c .)" 0
 expect "the root" is "$(column root ^gather)" 1
 
-run --nproc-per-node=3 "$bench" --memory=ct --sizes=24,1M --check --iters=2 --csv=rows.csv --json=rows.json
+run --nproc-per-node=3 "$bench" --memory=ct --sizes=24,1M --check --iters=1 --warmup=0 --csv=rows.csv --json=rows.json
 expect "all operations are right in memory of ct_mem_alloc()" is "$code $(column wrong . | sort -u)" "0 0"
-expect "and that is said" has "$(head -n 1 <<<"$out")$(head -n 1 rows.json)" ' memory ct, calls to warm up 5.'
+expect "and that is said" has "$(head -n 1 <<<"$out")$(head -n 1 rows.json)" ' memory ct, calls to warm up 0.'
 expect "in JSON too" has "$(head -n 1 rows.json)" '"memory": "ct"'
 
 run --nproc-per-node=2 "$bench" --sizes=8,1K,24 --iters=1 --ops=all_reduce,all_gather --in-place --csv rows.csv
