@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "collectives/check.h"
+#include "collectives/coalesce.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/queue.h"
@@ -125,7 +126,7 @@ static uint32_t hash_counts(const struct blocks *b)
     return (uint32_t)(hash ^ hash >> 32) | 1;
 }
 
-static void make_call(struct call *c, const struct request_of_call *r, ct_group *group)
+void call_make(struct call *c, const struct request_of_call *r, ct_group *group)
 {
     *c = (struct call){ .group = group,
                         .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
@@ -145,7 +146,7 @@ static void make_call(struct call *c, const struct request_of_call *r, ct_group 
             hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);
 }
 
-static void number(struct call *c)
+void call_number(struct call *c)
 {
     c->signature.seq = ++c->group->seq;
     c->signature.history ^= c->group->history;
@@ -161,6 +162,8 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(r, &group);
+    if (status == CT_OK && group->coalesced)
+        return coalesce_add(r, group, work != NULL);
     if (status == CT_OK) {
         if (r->root != NONE && !group->flat)
             messages_look(group->mesh); /* of all calls, these may end without having received */
@@ -168,12 +171,12 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     }
     if (status != CT_OK)
         return status;
-    make_call(&c, r, group);
+    call_make(&c, r, group);
     status = call_choose(&c);
     if (status == CT_OK && (work || r->op >= 256))
         status = call_copy_inputs(&c, r->op, work != NULL);
     if (status == CT_OK) {
-        number(&c);
+        call_number(&c);
         c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
         if (work) {
             status = call_start(&c, work);

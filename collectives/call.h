@@ -140,6 +140,10 @@ enum in_place {
 
 ct_status call_run(const struct request_of_call *request, ct_work **work);
 
+/* Parts of it, for coalesce.c: a call of a checked request; the next of its group's numbers. */
+void call_make(struct call *c, const struct request_of_call *request, ct_group *group);
+void call_number(struct call *c);
+
 /* Parts of it that have files of their own. */
 ct_status call_choose(struct call *c); /* choose.c */
 /* asynchronous.c: what must outlive the caller's arrays, into c->copied, the scaled input of op

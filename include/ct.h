@@ -332,6 +332,24 @@ CT_API ct_status ct_all_to_all_list(ct_group *group, const void *const *send, vo
 CT_API ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send, void *recv,
                                         size_t count, ct_dtype dtype, ct_op op, ct_work **work);
 
+/* Many small collectives for the price of few.  Between begin and end the collectives of this group
+ * (work == NULL) are only checked and collected, and return at once; their buffers are busy until
+ * the end is done.  Then they are made, as if one after the other: same results, same bits (with
+ * CT_ORDER=fast those of the size that travels).  But
+ * neighbours of one kind (all-reduces of one dtype and op; broadcasts of one dtype and root;
+ * all-gathers; reduce-scatters) of a few KiB each travel as one call, and of those none may
+ * write what another reads or writes (CT_ERR_INVALID at the end, and none is made).
+ * The end with work == NULL blocks until all are done, else *work is owed one ct_wait() (and is
+ * NULL if there was nothing to do).  The first failure ends it.
+ *
+ * All ranks make the same calls in between.  CT_ERR_INVALID: begin twice, end without begin, a call
+ * with a work, or one whose result can't wait (ct_new_group() and its like, ct_mem_alloc(),
+ * ct_should_stop()); a call that is refused is not in the list, and the others still are.
+ * Messages (ct_send() and its like) are not collected.  A group destroyed in between makes none.
+ * torch's _coalescing_manager; ncclGroupStart() ... ncclGroupEnd(). */
+CT_API ct_status ct_coalesce_begin(ct_group *group);
+CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
+
 /* ---- Point-to-point ---------------------------------------------------- */
 
 /* Matched by (peer, tag) in posted order; tag >= 0.  The received count must

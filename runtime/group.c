@@ -288,6 +288,7 @@ void group_destroy(ct_group *group)
     } else {
         unlink_from_root(group);
     }
+    coalesce_drop(group);
     queue_destroy(group->queue);
     record_close(&group->record);
     if (group->member) {

@@ -16,8 +16,9 @@
 #include "runtime/record.h"
 #include "runtime/signature.h"
 
-struct queue;   /* queue.c */
-struct choices; /* collectives/choices.h */
+struct queue;     /* queue.c */
+struct choices;   /* collectives/choices.h */
+struct coalesced; /* collectives/coalesce.c */
 
 /* How many groups were made of one list with local_sync; new_group.c */
 struct list_births {
@@ -64,6 +65,7 @@ struct ct_group {
     int owns_choices;
     const char *last_algorithm;  /* of the call that was begun last; NULL: none was */
     struct queue *queue;         /* of asynchronous calls; NULL: none yet */
+    struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     struct record record;        /* its line in the control page */
     _Atomic uint64_t running;    /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;      /* the last number that ever ran */
@@ -127,6 +129,9 @@ void group_look(ct_group *group);       /* has it broken on another rank of this
 /* mesh->on_loss of a root: what a death means to its groups. */
 void group_lose(void *root, int peer);
 void group_look_for_lost(ct_group *group); /* of whom was told before it was made */
+
+/* Calls that were collected are not made; collectives/coalesce.c. */
+void coalesce_drop(ct_group *group);
 
 /* Which algorithms the user wishes: the environment's, and for this group alone what `wishes` (may
  * be NULL) says; collectives/choose.c. */

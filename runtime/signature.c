@@ -38,6 +38,8 @@ void signature_describe(const struct signature *s, char *text, size_t size)
         append(text, size, ", %s", op_name(s->op));
     if (s->root >= 0)
         append(text, size, ", root %d", s->root);
+    if (signature_calls(s) > 0)
+        append(text, size, ", %u calls in one", signature_calls(s));
     append(text, size, ")");
 }
 
@@ -52,7 +54,7 @@ void signature_differ(const struct signature *here, const struct signature *ther
     signature_describe(there, theirs, sizeof theirs);
     if (!signature_equal(&same, here))
         snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);
-    else if (operation_has_counts(here->operation))
+    else if (operation_has_counts(here->operation) || signature_calls(here) > 0)
         snprintf(text, size,
                  "rank %d gives other counts for %s, or made another call before it than this rank",
                  rank, ours);

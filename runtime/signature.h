@@ -50,9 +50,22 @@ struct signature {
     uint8_t dtype;
     int16_t op;         /* -1: none */
     int32_t root;       /* -1: none */
-    uint32_t algorithm; /* the row chosen, so that ranks told differently find out */
+    uint32_t algorithm; /* the row chosen, so that ranks told differently find out; and calls */
     uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
 };
+
+#define SIGNATURE_ROW_BITS 8
+
+static inline uint32_t signature_row(const struct signature *s)
+{
+    return s->algorithm & ((1u << SIGNATURE_ROW_BITS) - 1);
+}
+
+/* How many calls it is, of those between ct_coalesce_begin() and end; 0: one by itself. */
+static inline uint32_t signature_calls(const struct signature *s)
+{
+    return s->algorithm >> SIGNATURE_ROW_BITS;
+}
 
 /* The history of the next call, behind this one. */
 static inline uint32_t signature_history(const struct signature *s)

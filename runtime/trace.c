@@ -68,7 +68,7 @@ uint16_t trace_group(struct trace *trace, const char *name, int rank, int size)
  * it is called. */
 static void name_algorithm(struct trace_ring *ring, const struct trace_what *what)
 {
-    const uint32_t operation = what->signature->operation, row = what->signature->algorithm;
+    const uint32_t operation = what->signature->operation, row = signature_row(what->signature);
 
     if (!what->algorithm || operation >= OPERATION_COUNT || row >= TRACE_ALGORITHMS
         || atomic_load_explicit(&ring->named[operation][row], memory_order_relaxed)
@@ -116,7 +116,7 @@ static void describe_call(struct trace_event *event, const struct trace_what *wh
     event->operation = s->operation;
     event->dtype = s->dtype;
     event->op = (int8_t)s->op;
-    event->algorithm = (uint8_t)(s->algorithm < 255 ? s->algorithm : 255);
+    event->algorithm = (uint8_t)signature_row(s);
 }
 
 uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what)
