@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_stalls.c - one rank is late, at each place where it can be, and nothing comes of it.
  *
- * The ranks are threads with one map of what they share (one_map.c), which ThreadSanitizer
+ * The ranks are threads with one map of what they share (../one_map.c), which ThreadSanitizer
  * watches.  A burst is PHASES calls of one operation by one of its algorithms, made without
  * anything between them, so that who is not late runs ahead as far as the library lets it.  In the
  * n-th call rank `late` sleeps behind its n-th hand-over (CT_FAULT, runtime/fault.h); then the
