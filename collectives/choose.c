@@ -157,7 +157,7 @@ static ct_status read_environment(struct choices *choices)
     ct_status status = path && *path ? read_file(choices, path) : CT_OK;
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
-    for (int i = OPERATION_BROADCAST; i < OPERATION_NEW_GROUP && status == CT_OK; i++) {
+    for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;
 
