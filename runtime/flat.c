@@ -89,8 +89,12 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
                              mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
         else if ((turn == WAIT_LOOK || atomic_load(&f->mesh->node.ended[f->locals[rank]])
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
-                 && atomic_load_explicit(&line->round, memory_order_acquire) < round)
+                 && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
             status = look_at_peer(f, rank);
+            /* While we looked it may have come, and have ended well. */
+            if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
+                status = CT_OK;
+        }
         if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);
             mesh_look_for_news(f->mesh);
