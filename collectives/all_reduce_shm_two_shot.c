@@ -18,7 +18,6 @@ static ct_status direct(struct call *c)
     const struct part part = line_part(c, call_bytes(c), c->group->rank);
     const void *inputs[FLAT_MOST];
     void *outputs[FLAT_MOST];
-    ct_status status = flat_touch(c->group->flat);
     int streaming = call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES;
 
     for (int i = 0; i < c->group->size; i++) {
@@ -26,10 +25,9 @@ static ct_status direct(struct call *c)
         outputs[i] = flat_recv_of(f, i) + part.at;
         streaming &= inputs[i] != outputs[i]; /* in place the lines have just been read */
     }
-    if (status == CT_OK && part.bytes > 0)
-        status =
-            call_fold_to(c, outputs, c->group->size, inputs, part.bytes / c->element, streaming);
-    return status == CT_OK ? slots_done(c, 1) : status;
+    return part.bytes == 0 ? CT_OK
+                           : call_fold_to(c, outputs, c->group->size, inputs,
+                                          part.bytes / c->element, streaming);
 }
 
 static void show(struct call *c, size_t at, size_t n)

@@ -12,14 +12,10 @@ static ct_status direct(struct call *c)
 {
     const struct flat *f = c->group->flat;
     const void *inputs[FLAT_MOST];
-    void *out = block_at(c, &c->recv, 0).data;
-    ct_status status = flat_touch(c->group->flat);
 
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = flat_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
-    if (status == CT_OK)
-        status = call_fold(c, out, inputs, c->signature.count);
-    return status == CT_OK ? slots_done(c, 1) : status;
+    return call_fold(c, block_at(c, &c->recv, 0).data, inputs, c->signature.count);
 }
 
 static void show(struct call *c, size_t at, size_t n)

@@ -8,13 +8,10 @@
 static ct_status direct(struct call *c)
 {
     const void *inputs[FLAT_MOST];
-    ct_status status = flat_touch(c->group->flat);
 
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = flat_send_of(c->group->flat, i);
-    if (status == CT_OK && call_is_root(c))
-        status = call_fold(c, c->recv.base, inputs, c->signature.count);
-    return status == CT_OK ? slots_done(c, 1) : status;
+    return call_is_root(c) ? call_fold(c, c->recv.base, inputs, c->signature.count) : CT_OK;
 }
 
 static void show(struct call *c, size_t at, size_t n)

@@ -43,6 +43,22 @@ static ct_status look_up(const struct call *c, const struct slots *s, enum reach
                         (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
+/* Where only others waited, only the root lent its buffer: it alone waits for all to be done. */
+static ct_status run_directly(struct call *c, const struct slots *s)
+{
+    struct flat *f = c->group->flat;
+    ct_status status = flat_touch(f);
+
+    if (status != CT_OK)
+        return status;
+    status = s->direct(c);
+    flat_untouch(f);
+    if (status == CT_OK)
+        status = flat_arrive(f);
+    return status == CT_OK && (s->who != OTHERS_WAIT || call_is_root(c)) ? flat_wait_all(f)
+                                                                         : status;
+}
+
 ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
@@ -68,7 +84,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
         if (status == CT_OK && offering)
             status = look_up(c, s, &reach);
         if (status == CT_OK && reach == REACH_ALL)
-            return s->direct(c);
+            return run_directly(c, s);
         offering = 0;
         if (status == CT_OK && reach == REACH_SOME)
             continue; /* who offered has shown nothing: once more, all of it */
@@ -77,16 +93,6 @@ ct_status slots_run(struct call *c, const struct slots *s)
         at += n;
     } while (status == CT_OK && at < s->bytes);
     return status;
-}
-
-ct_status slots_done(struct call *c, int everybody_waits)
-{
-    ct_status status;
-
-    flat_untouch(c->group->flat);
-    status = flat_arrive(c->group->flat);
-    return status == CT_OK && (everybody_waits || call_is_root(c)) ? flat_wait_all(c->group->flat)
-                                                                   : status;
 }
 
 void copy_result(void *to, const void *from, size_t bytes, size_t in_all)

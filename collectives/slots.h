@@ -23,16 +23,13 @@ struct slots {
     ct_status (*take)(struct call *c, size_t at, size_t n);
     /* NULL: always through the slots.  Blocks in what each rank sends, or the root if only others
      * wait, and in what each receives; 0: it does not matter where that lies. */
-    ct_status (*direct)(struct call *c);
+    ct_status (*direct)(struct call *c); /* only what lies between the two rounds */
     int sends, recvs;
     int in_place_is_shown; /* a rank that receives where it sends can't be read there */
     int two_rounds;        /* take() has one of its own, and reads the slots again */
 };
 
 ct_status slots_run(struct call *c, const struct slots *s);
-
-/* At the end of direct(): a round, for which all wait, or of others only the root. */
-ct_status slots_done(struct call *c, int everybody_waits);
 
 /* Of a call that moves so many bytes in all nobody will find the result in a cache.  Measured with
  * 2 ranks: copies are 1.3 to 1.5 times faster past the caches, folds out of place up to 1.2; in

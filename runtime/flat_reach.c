@@ -66,7 +66,7 @@ ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_
 {
     const int first = from < 0 ? 0 : from, end = from < 0 ? f->size : from + 1;
     ct_status status = CT_OK;
-    int whole = 0;
+    int whole = 0, looking;
 
     for (int i = first; i < end; i++) {
         const struct offer offer = offer_of(f, i);
@@ -74,11 +74,13 @@ ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_
         whole += is_whole(&offer, send_bytes > 0, recv_bytes > 0);
     }
     *reach = whole == 0 ? REACH_NONE : whole < end - first ? REACH_SOME : REACH_ALL;
-    if (*reach != REACH_ALL || !regions_look(&f->mesh->node))
+    if (*reach != REACH_ALL)
         return CT_OK;
+    looking = regions_look(&f->mesh->node);
     for (int i = first; i < end && status == CT_OK; i++)
         status = find(f, i, send_bytes, recv_bytes);
-    regions_looked(&f->mesh->node);
+    if (looking)
+        regions_looked(&f->mesh->node);
     return status;
 }
 
