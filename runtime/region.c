@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/node.h"
 
@@ -31,13 +32,18 @@ struct region {
     uint64_t members[NODE_SET_WORDS];
 };
 
-#define PAGE ((size_t)4096)
+static size_t in_pages(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + page - 1) / page * page;
+}
 
 size_t region_part(size_t bytes)
 {
     if (bytes > SIZE_MAX / 4 / NODE_MOST)
         return 0;
-    return bytes == 0 ? PAGE : (bytes + PAGE - 1) / PAGE * PAGE;
+    return in_pages(bytes > 0 ? bytes : 1);
 }
 
 uint64_t region_reserve(struct node *node, size_t bytes)
@@ -46,7 +52,7 @@ uint64_t region_reserve(struct node *node, size_t bytes)
 
     if (!node->base || node->file_bytes == node->bytes)
         return 0;
-    at = atomic_fetch_add(&node->head->given, bytes) + node->bytes;
+    at = atomic_fetch_add(&node->head->given, bytes) + in_pages(node->bytes);
     return at + bytes > node->file_bytes ? 0 : at;
 }
 
