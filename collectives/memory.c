@@ -126,7 +126,8 @@ ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr)
 }
 
 /* The others may still read what they were told of in the last call: freed is when all say so.  In
- * a group that is broken nobody waits for anybody any more. */
+ * a group that is broken nobody waits for anybody any more.  A call that is refused (between
+ * ct_coalesce_begin() and end) frees nothing. */
 ct_status ct_mem_free(ct_group *group, void *ptr)
 {
     const void *caller = __builtin_return_address(0);
@@ -144,7 +145,8 @@ ct_status ct_mem_free(ct_group *group, void *ptr)
     if (!words)
         return ct_fail(CT_ERR_NOMEM, "mem_free: no memory for what the ranks say");
     status = agree_gather(group, OPERATION_MEM_FREE, &word, words, 1, CT_U64, caller);
-    region_unmap(&group->mesh->node, ptr);
+    if (status != CT_ERR_INVALID)
+        region_unmap(&group->mesh->node, ptr);
     free(words);
     return status;
 }

@@ -479,8 +479,9 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * it is ordinary memory.  [ncclMemAlloc; MPI_Win_allocate_shared] CT_ERR_MISMATCH: ranks ask for
  * different sizes (the group stays sound); CT_ERR_NOMEM. */
 CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
-/* Collective.  ptr: what ct_mem_alloc(group, ...) gave; NULL is fine, on all ranks.  It is given
- * back whatever happens; in a broken group with what broke it. */
+/* Collective.  ptr: what ct_mem_alloc(group, ...) gave; NULL is fine, on all ranks.  In a broken
+ * group it is given back too, and the status is what broke it.  CT_ERR_INVALID: it is no such
+ * memory of this group, or the group collects calls (ct_coalesce_begin()); nothing was freed. */
 CT_API ct_status ct_mem_free(ct_group *group, void *ptr);
 
 /* ---- Spawn: torch.multiprocessing.spawn --------------------------------- */
