@@ -114,6 +114,24 @@ static ct_status add_line(struct choices *c, char *line, const char *source)
     return choices_add(c, operation, trim(value), source);
 }
 
+/* number: of the line, for messages; 0: there is only one. */
+static ct_status add_parts(struct choices *c, char *line, const char *source, int number)
+{
+    char where[80], *part;
+    ct_status status = CT_OK;
+
+    if (number > 0)
+        snprintf(where, sizeof where, "%.60s, line %d", source, number);
+    else
+        snprintf(where, sizeof where, "%s", source);
+    while (status == CT_OK && (part = strsep(&line, ";"))) {
+        part = trim(part);
+        if (*part)
+            status = add_line(c, part, where);
+    }
+    return status;
+}
+
 /* Comments become spaces: a ';' in one divides nothing. */
 static void strip_comments(char *text)
 {
@@ -127,15 +145,14 @@ static void strip_comments(char *text)
 ct_status choices_add_all(struct choices *c, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *line;
+    const int several = strchr(text, '\n') != NULL;
     ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "%s: no memory to read it", source);
+    int number = 0;
 
     if (copy)
         strip_comments(copy);
-    while (status == CT_OK && (line = strtok_r(rest, ";\n", &rest))) {
-        line = trim(line);
-        if (*line)
-            status = add_line(c, line, source);
-    }
+    while (status == CT_OK && (line = strsep(&rest, "\n")))
+        status = add_parts(c, line, source, several ? ++number : 0);
     free(copy);
     return status;
 }

@@ -138,15 +138,21 @@ static ct_status read_file(struct choices *choices, const char *path)
     char text[16384], source[80];
     FILE *file = fopen(path, "re");
     size_t n;
+    int cause;
 
     if (!file)
         return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(errno));
     n = fread(text, 1, sizeof text - 1, file);
     text[n] = 0;
+    cause = ferror(file) ? errno : 0;
     fclose(file);
+    if (cause) /* a directory can be opened */
+        return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(cause));
     if (n == sizeof text - 1)
-        return ct_fail(CT_ERR_INVALID, "CT_TUNING: %s is too long for what it should be", path);
-    snprintf(source, sizeof source, "CT_TUNING (%.60s)", path);
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_TUNING: %s has more than the %zu bytes that a file of wishes may have",
+                       path, sizeof text - 2);
+    snprintf(source, sizeof source, "CT_TUNING (%.46s)", path);
     return choices_add_all(choices, text, source);
 }
 
@@ -188,7 +194,9 @@ ct_status group_choices(ct_group *group, const char *wishes)
         status = read_environment(group->choices);
     else
         *group->choices = *group->root->choices;
-    return status == CT_OK && wishes
-               ? choices_add_all(group->choices, wishes, "ct_group_options.algorithms")
-               : status;
+    if (status == CT_OK && wishes)
+        status = choices_add_all(group->choices, wishes, "ct_group_options.algorithms");
+    if (status == CT_OK && wishes && !(group->wishes = strdup(wishes)))
+        status = ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
+    return status;
 }

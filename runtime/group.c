@@ -128,6 +128,7 @@ static void group_free(ct_group *group)
     pthread_mutex_destroy(&group->broken_lock);
     if (group->owns_choices)
         free(group->choices);
+    free(group->wishes);
     free(group->fold_rank);
     free(group->node_end);
     free(group->ranks);

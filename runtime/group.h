@@ -63,6 +63,7 @@ struct ct_group {
     int *fold_rank;          /* [size] the group rank that is folded i-th */
     struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
+    char *wishes;                /* its own, as they were given; NULL: none.  For its survivors */
     const char *last_algorithm;  /* of the call that was begun last; NULL: none was */
     struct queue *queue;         /* of asynchronous calls; NULL: none yet */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */

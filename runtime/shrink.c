@@ -201,8 +201,8 @@ static ct_status make(struct shrink *s, ct_group **group)
                          clock_ms() + time_left_ms(s->deadline, ATTEMPT_MS), &mesh);
     if (status == CT_OK) {
         status = group_create_root(mesh, store, name,
-                                   (struct limit){ s->old->timeout_ms, s->old->timeout_by }, NULL,
-                                   group);
+                                   (struct limit){ s->old->timeout_ms, s->old->timeout_by },
+                                   s->old->wishes, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

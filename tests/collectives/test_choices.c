@@ -160,6 +160,60 @@ static void wishes_can_lie_in_a_file(void **state)
     unsetenv("CT_TUNING");
 }
 
+static void by_wrong_file(ct_group *group, void *path)
+{
+    ct_store *store;
+    ct_group *alone;
+
+    (void)group;
+    setenv("CT_TUNING", path, 1);
+    EXPECT_OK(ct_store_hash(&store));
+    EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &alone), CT_ERR_INVALID,
+                 "line 3|\"all_sum\" is no operation");
+    EXPECT_OK(ct_store_close(store));
+}
+
+static void a_wish_in_a_file_that_is_wrong_is_told_with_its_line(void **state)
+{
+    char path[] = "/tmp/ct_choices_XXXXXX";
+    const int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "# by hand\n\nbroadcast = shm; all_sum = shm\n");
+    run_processes(1, by_wrong_file, path);
+    unlink(path);
+}
+
+/* What a group wished for itself its survivors wish too. */
+static void survivors(ct_group *world, void *arg)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    const int all[] = { 0, 1, 2 };
+    ct_group *own, *left;
+    float one = 1;
+
+    (void)arg;
+    options.parent = world;
+    options.algorithms = "all_reduce=two_shot";
+    EXPECT_OK(ct_new_group_with(all, 3, &options, &own));
+    EXPECT_OK(ct_barrier(own, NULL));
+    if (ct_rank(world) == 2)
+        rank_leaves();
+    EXPECT_STATUS(ct_all_reduce(own, &one, &one, 1, CT_F32, CT_SUM, NULL), CT_ERR_PEER);
+    if (EXPECT_OK(ct_shrink_group(own, 5000, &left))) {
+        EXPECT_ROW(left, 1, "two_shot");
+        EXPECT_OK(ct_destroy_process_group(left));
+    }
+}
+
+static void survivors_wish_what_their_group_did(void **state)
+{
+    (void)state;
+    run_processes(3, survivors, NULL);
+}
+
 static void refused(ct_group *group, void *arg)
 {
     const struct {
@@ -168,6 +222,7 @@ static void refused(ct_group *group, void *arg)
         { "CT_ALL_REDUCE", "circle", "CT_ALL_REDUCE=circle|names no algorithm of all_reduce" },
         { "CT_BROADCAST", "shm:4x", "CT_BROADCAST|\"4x\"|is no size" },
         { "CT_TUNING", "/nowhere/at/all", "CT_TUNING|/nowhere/at/all|No such file" },
+        { "CT_TUNING", "/proc", "CT_TUNING: /proc: Is a directory" },
         { "CT_BARRIER", "shm,shm,shm,shm,shm,shm,shm,shm,shm", "CT_BARRIER|more than 8" },
     };
 
@@ -180,7 +235,7 @@ static void refused(ct_group *group, void *arg)
         setenv(cases[i].variable, cases[i].value, 1);
         EXPECT_OK(ct_store_hash(&store));
         EXPECT_ERROR(ct_create_group(store, 0, 1, NULL, &alone),
-                     i == 2 ? CT_ERR_SYSTEM : CT_ERR_INVALID, cases[i].words);
+                     i == 2 || i == 3 ? CT_ERR_SYSTEM : CT_ERR_INVALID, cases[i].words);
         EXPECT_OK(ct_store_close(store));
         unsetenv(cases[i].variable);
     }
@@ -283,6 +338,8 @@ int main(void)
         cmocka_unit_test(ranks_that_were_told_differently_find_out),
         cmocka_unit_test(wishes_can_lie_in_a_file),
         cmocka_unit_test(a_wish_that_cannot_be_understood_is_refused_in_its_own_words),
+        cmocka_unit_test(a_wish_in_a_file_that_is_wrong_is_told_with_its_line),
+        cmocka_unit_test(survivors_wish_what_their_group_did),
         cmocka_unit_test(the_order_is_by_hosts_or_by_ranks),
         cmocka_unit_test(who_wants_it_fast_gets_a_ring_for_floats),
         cmocka_unit_test(ranks_with_other_orders_do_not_meet),
