@@ -187,8 +187,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
             status = call_run_now(&c);
         }
     }
-    if (c.copied)
-        free(c.copied);
+    free(c.copied);
     /* The others are in this call already, or will be: they must not wait for us. */
     return status == CT_OK || status == CT_ERR_INVALID ? status : group_break(group, status);
 }

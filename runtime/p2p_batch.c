@@ -11,7 +11,7 @@
 #include "runtime/p2p.h"
 
 /* The works of a batch share its memory: the last to be waited for frees it. */
-struct batch {
+struct p2p_batch {
     _Atomic int owed;
     struct request requests[];
 };
@@ -20,7 +20,7 @@ struct batch {
 
 static void release_batch(void *owner)
 {
-    struct batch *batch = owner;
+    struct p2p_batch *batch = owner;
 
     if (atomic_fetch_sub(&batch->owed, 1) == 1)
         free(batch);
@@ -112,7 +112,7 @@ static ct_status finish_batch(ct_group *group, struct request *requests, int cou
     return first == CT_OK ? CT_OK : ct_fail(first, "%s", words);
 }
 
-static ct_status make_works(ct_group *group, struct batch *batch, int count, ct_work **works)
+static ct_status make_works(ct_group *group, struct p2p_batch *batch, int count, ct_work **works)
 {
     for (int i = 0; i < count; i++) {
         struct request *request = &batch->requests[i];
@@ -136,7 +136,7 @@ static ct_status make_works(ct_group *group, struct batch *batch, int count, ct_
 }
 
 static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_work **works,
-                           struct batch *batch, const void *caller)
+                           struct p2p_batch *batch, const void *caller)
 {
     ct_status status = prepare(group, ops, count, works == NULL, batch->requests);
 
@@ -161,7 +161,7 @@ static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_wor
 
 ct_status ct_batch_isend_irecv(ct_group *group, const ct_p2p *ops, int count, ct_work **works)
 {
-    struct batch *batch;
+    struct p2p_batch *batch;
     ct_status status;
 
     for (int i = 0; works && i < count; i++)
