@@ -43,7 +43,7 @@ static void describe(const struct control_call *call, char *text, size_t size)
                  name, tenths / 10, tenths % 10);
 }
 
-/* 0: it has begun the call. */
+/* 0: it has begun the call, be it that it gave up and left since. */
 static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq, char *text,
                       size_t size)
 {
@@ -55,11 +55,13 @@ static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const struct control_group *line = &page->groups[i];
 
-        if (atomic_load(&line->id) != id)
+        const uint64_t now = atomic_load(&line->id);
+
+        if (now != id && (now != 0 || atomic_load(&line->was) != id))
             continue;
         if (atomic_load(&line->begun) >= seq)
             return 0;
-        if (read_line(line, id, &call))
+        if (now == id && read_line(line, id, &call))
             describe(&call, text, size);
     }
     return 1;
