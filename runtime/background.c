@@ -36,7 +36,7 @@ static void move(struct mesh *mesh)
     struct wait wait;
 
     wait_begin(&wait, &mesh->waiter, NO_DEADLINE);
-    wait.turns = mesh->waiter.spins + mesh->waiter.yields; /* it sleeps at once */
+    wait_sleeps_at_once(&wait);
     while (!m->stop && needed(m)) {
         progress(mesh);
         pthread_mutex_unlock(&m->lock);

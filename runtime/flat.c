@@ -66,6 +66,21 @@ static int is_behind_us(const struct flat *f, int rank, uint64_t round)
     return atomic_load_explicit(&last->cpu, memory_order_relaxed) == sched_getcpu();
 }
 
+static int somebody_is_behind_us(const struct flat *f, uint64_t round)
+{
+    const int here = sched_getcpu();
+
+    for (int i = 0; i < f->size; i++) {
+        const struct line *lines = f->members[i].lines;
+
+        if (i != f->rank
+            && atomic_load_explicit(&lines[(round + 1) % 2].cpu, memory_order_relaxed) == here
+            && atomic_load_explicit(&lines[round % 2].round, memory_order_relaxed) < round)
+            return 1;
+    }
+    return 0;
+}
+
 /* The slow part of a wait: rank is not in the round yet. */
 static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, uint64_t round)
 {
@@ -96,6 +111,8 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
                 status = CT_OK;
         }
         if (status == CT_OK && turn != WAIT_OVER) {
+            if (wait_is_about_to_yield(&wait))
+                wait.alone = !somebody_is_behind_us(f, round);
             turn = wait_turn(&wait);
             mesh_look_for_news(f->mesh);
             if (wait.asleep || wait.polls)

@@ -4,8 +4,16 @@
  * With a core for each rank a hand-over by spinning costs 0.06 us and one by
  * futex 3 to 20, so a wait first spins.  With more ranks than cores a spinner
  * keeps the very rank off the core that it waits for (4 ms, a tick): then it
- * yields at once, some dozens of times (1.2 us each), and then sleeps.  No
- * sleep is longer than 100 ms, so that a peer's death without a ring is seen.
+ * yields at once.
+ *
+ * Sleep is catching.  To wake a virtual processor that had nothing to do took 50 to 350 us here;
+ * who waits for the woken one and sleeps sooner than that has to be woken so next: thousands of
+ * calls in a row took 350 us each.  So a wait stays awake for longer than that.  But where
+ * somebody works on the same processor, a program or a rank that folds, our yields take of its
+ * time and of our share: there a wait sleeps after some dozens of them, since a processor that
+ * is busy wakes us at once.
+ *
+ * No sleep is longer than 100 ms, so that a peer's death without a ring is seen.
  *
  * Under ctrun a sleeper hears two words: its bell, which peers ring, and the news of the
  * control page, which ctrun raises for all ranks of the host at once.  Before Linux 5.16 a
@@ -30,10 +38,11 @@
 #define LONGEST_DEAF_MS 5
 #define SHORT_SLEEP_MS 1
 #define SPINS_WITH_A_CORE 2000
+#define LONGEST_YIELDING_NS 500000
 #define YIELDS 40
-/* Who yields on a processor that other programs use gets it back slices later, each time: 40
- * yields took 100 to 500 ms, in which nobody looks for deaths.  Two ticks of the coarse clock. */
-#define LONGEST_YIELDING_NS 5000000
+#define YIELD_TO_NOBODY_NS 1000
+#define YIELD_TO_WORK_NS 100000
+#define CROWDED_NS 100000000
 #define STEP_ASIDE_AFTER_NS 50000000
 
 /* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
@@ -64,7 +73,6 @@ static int usable_cores(void)
 void waiter_setup(struct waiter *waiter, int ranks)
 {
     waiter->spins = ranks <= usable_cores() ? SPINS_WITH_A_CORE : 0;
-    waiter->yields = YIELDS;
 }
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
@@ -231,6 +239,26 @@ static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
     return WAIT_LOOK;
 }
 
+/* Whether the processor has others to run can't be asked: a yield to a program that waits for it
+ * comes back at once, too, until our share is used up, and then after that program's slice. */
+static void yield(struct wait *wait)
+{
+    struct waiter *waiter = wait->waiter;
+    const int64_t before = clock_ns(CLOCK_MONOTONIC);
+    int64_t after, crowded;
+
+    if (wait->yields_since == 0)
+        wait->yields_since = before;
+    sched_yield();
+    after = clock_ns(CLOCK_MONOTONIC);
+    if (wait->alone && after - before > YIELD_TO_WORK_NS)
+        atomic_store_explicit(&waiter->crowded, after, memory_order_relaxed);
+    crowded = atomic_load_explicit(&waiter->crowded, memory_order_relaxed);
+    wait->yields +=
+        after - crowded < CROWDED_NS || (!wait->alone && after - before > YIELD_TO_NOBODY_NS);
+    wait->tired = wait->yields >= YIELDS || after - wait->yields_since > LONGEST_YIELDING_NS;
+}
+
 enum wait_turn wait_turn(struct wait *wait)
 {
     const struct waiter *waiter = wait->waiter;
@@ -242,13 +270,8 @@ enum wait_turn wait_turn(struct wait *wait)
         cpu_relax();
         return WAIT_AGAIN;
     }
-    if (wait->turns < waiter->spins + waiter->yields) {
-        if (wait->yields_since == 0)
-            wait->yields_since = clock_coarse_ns();
-        wait->turns++;
-        sched_yield();
-        if (clock_coarse_ns() - wait->yields_since > LONGEST_YIELDING_NS)
-            wait->turns = waiter->spins + waiter->yields;
+    if (!wait->tired) {
+        yield(wait);
         return WAIT_AGAIN;
     }
     if (wait->asleep && wants_poller(wait)

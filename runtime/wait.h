@@ -35,8 +35,9 @@ struct waiter {
     int epoll_fd;                   /* holds event_fd and the sockets */
     _Atomic int sockets;            /* are there any?  then somebody has to sleep in epoll_wait() */
     _Atomic int poller;             /* a thread has that duty */
-    int spins, yields;              /* before sleeping */
+    int spins;                      /* before yielding */
     _Atomic uint64_t stepped_aside; /* when, by the coarse clock */
+    _Atomic int64_t crowded; /* when another program was last seen to work on our processor */
     /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
     _Atomic uint32_t *news;
     /* Where no ctrun tells of deaths: a flag for each process that epoll_fd watches, set when it
@@ -56,9 +57,12 @@ struct wait {
     struct waiter *waiter;
     int64_t deadline;
     int turns;
-    uint64_t yields_since; /* of the coarse clock; 0: not yet */
-    int64_t looked;        /* when the caller was last told to look, or began to sleep */
-    uint32_t heard;        /* the bell's word before the caller's last test */
+    int64_t yields_since; /* 0: not yet */
+    int yields;           /* that count */
+    int alone;            /* the caller knows of nobody who is awaited and needs this processor */
+    int tired;            /* it has yielded enough, and sleeps */
+    int64_t looked;       /* when the caller was last told to look, or began to sleep */
+    uint32_t heard;       /* the bell's word before the caller's last test */
     uint32_t heard_news;
     int asleep;  /* announced as a sleeper */
     int polls;   /* announced as the poller */
@@ -97,6 +101,15 @@ void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
 static inline void wait_for_processor(struct wait *wait)
 {
     wait->turns = wait->waiter->spins;
+}
+static inline void wait_sleeps_at_once(struct wait *wait)
+{
+    wait->turns = wait->waiter->spins;
+    wait->tired = 1;
+}
+static inline int wait_is_about_to_yield(const struct wait *wait)
+{
+    return wait->turns >= wait->waiter->spins && !wait->tired;
 }
 /* If each rank could have one of its own, this one goes elsewhere, now and then. */
 void wait_step_aside(struct waiter *waiter);
