@@ -6,12 +6,12 @@
  * keeps the very rank off the core that it waits for (4 ms, a tick): then it
  * yields at once.
  *
- * Sleep is catching.  To wake a virtual processor that had nothing to do took 50 to 350 us here;
- * who waits for the woken one and sleeps sooner than that has to be woken so next: thousands of
- * calls in a row took 350 us each.  So a wait stays awake for longer than that.  But where
- * somebody works on the same processor, a program or a rank that folds, our yields take of its
- * time and of our share: there a wait sleeps after some dozens of them, since a processor that
- * is busy wakes us at once.
+ * Sleep is catching.  To wake a virtual processor that had nothing to do took 50 to 600 us here;
+ * who waits for the woken one and sleeps sooner than that has to be woken so next: hundreds of
+ * calls in a row took 350 us each.  So a wait stays awake for longer than that, 500 us, and up to
+ * 2 ms as long as sleeps turn out to be short.  But where the awaited one or another program
+ * needs the same processor, our yields take of its time and of our share: there a wait sleeps after
+ * some dozens of them, since a processor that is busy wakes us at once.
  *
  * No sleep is longer than 100 ms, so that a peer's death without a ring is seen.
  *
@@ -38,11 +38,13 @@
 #define LONGEST_DEAF_MS 5
 #define SHORT_SLEEP_MS 1
 #define SPINS_WITH_A_CORE 2000
-#define LONGEST_YIELDING_NS 500000
+#define YIELDING_NS 500000
+#define LONGEST_YIELDING_NS 2000000
 #define YIELDS 40
 #define YIELD_TO_NOBODY_NS 1000
 #define YIELD_TO_WORK_NS 100000
-#define CROWDED_NS 100000000
+#define CROWDED_NS 2000000
+#define LONGEST_CROWDED_NS 256000000
 #define STEP_ASIDE_AFTER_NS 50000000
 
 /* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
@@ -73,6 +75,7 @@ static int usable_cores(void)
 void waiter_setup(struct waiter *waiter, int ranks)
 {
     waiter->spins = ranks <= usable_cores() ? SPINS_WITH_A_CORE : 0;
+    atomic_store(&waiter->yielding, YIELDING_NS);
 }
 
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
@@ -239,24 +242,42 @@ static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
     return WAIT_LOOK;
 }
 
+/* Another program worked on our processor, or the host took it away: the first will go on, so
+ * that it lasts twice as long when it comes again soon. */
+static void note_crowd(struct waiter *waiter, int64_t now)
+{
+    const int64_t until = atomic_load_explicit(&waiter->crowded_until, memory_order_relaxed);
+    int64_t length = atomic_load_explicit(&waiter->crowded_for, memory_order_relaxed);
+
+    if (now - until > 4 * length)
+        length = CROWDED_NS;
+    else if (now > until && length < LONGEST_CROWDED_NS)
+        length *= 2;
+    atomic_store_explicit(&waiter->crowded_for, length, memory_order_relaxed);
+    atomic_store_explicit(&waiter->crowded_until, now + length, memory_order_relaxed);
+}
+
 /* Whether the processor has others to run can't be asked: a yield to a program that waits for it
  * comes back at once, too, until our share is used up, and then after that program's slice. */
 static void yield(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
     const int64_t before = clock_ns(CLOCK_MONOTONIC);
-    int64_t after, crowded;
+    int64_t after;
 
     if (wait->yields_since == 0)
         wait->yields_since = before;
     sched_yield();
     after = clock_ns(CLOCK_MONOTONIC);
     if (wait->alone && after - before > YIELD_TO_WORK_NS)
-        atomic_store_explicit(&waiter->crowded, after, memory_order_relaxed);
-    crowded = atomic_load_explicit(&waiter->crowded, memory_order_relaxed);
-    wait->yields +=
-        after - crowded < CROWDED_NS || (!wait->alone && after - before > YIELD_TO_NOBODY_NS);
-    wait->tired = wait->yields >= YIELDS || after - wait->yields_since > LONGEST_YIELDING_NS;
+        note_crowd(waiter, after);
+    if (after < atomic_load_explicit(&waiter->crowded_until, memory_order_relaxed)
+        || (!wait->alone && after - before > YIELD_TO_NOBODY_NS))
+        wait->yields++;
+    if (wait->yields >= YIELDS
+        || after - wait->yields_since
+               > atomic_load_explicit(&waiter->yielding, memory_order_relaxed))
+        wait->tired = after;
 }
 
 enum wait_turn wait_turn(struct wait *wait)
@@ -294,10 +315,24 @@ enum wait_turn wait_turn(struct wait *wait)
     return look_if_due(wait, turn);
 }
 
+/* It would have been better to stay awake if the sleep was no longer than that. */
+static void learn(struct waiter *waiter, const struct wait *wait)
+{
+    const int64_t slept = clock_ns(CLOCK_MONOTONIC) - wait->tired;
+    int64_t yielding = atomic_load_explicit(&waiter->yielding, memory_order_relaxed);
+
+    yielding = slept > LONGEST_YIELDING_NS      ? YIELDING_NS
+               : yielding < LONGEST_YIELDING_NS ? 2 * yielding
+                                                : yielding;
+    atomic_store_explicit(&waiter->yielding, yielding, memory_order_relaxed);
+}
+
 void wait_end(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
 
+    if (wait->asleep && wait->yields < YIELDS)
+        learn(waiter, wait);
     if (wait->asleep)
         atomic_fetch_sub(&waiter->bell->sleepers, 1);
     if (wait->polls) {

@@ -37,7 +37,9 @@ struct waiter {
     _Atomic int poller;             /* a thread has that duty */
     int spins;                      /* before yielding */
     _Atomic uint64_t stepped_aside; /* when, by the coarse clock */
-    _Atomic int64_t crowded; /* when another program was last seen to work on our processor */
+    _Atomic int64_t crowded_until;  /* another program seems to work on our processor */
+    _Atomic int64_t crowded_for;
+    _Atomic int64_t yielding; /* ns, before a wait sleeps */
     /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
     _Atomic uint32_t *news;
     /* Where no ctrun tells of deaths: a flag for each process that epoll_fd watches, set when it
@@ -60,7 +62,7 @@ struct wait {
     int64_t yields_since; /* 0: not yet */
     int yields;           /* that count */
     int alone;            /* the caller knows of nobody who is awaited and needs this processor */
-    int tired;            /* it has yielded enough, and sleeps */
+    int64_t tired;        /* when it had yielded enough, and sleeps; 0: not yet */
     int64_t looked;       /* when the caller was last told to look, or began to sleep */
     uint32_t heard;       /* the bell's word before the caller's last test */
     uint32_t heard_news;
