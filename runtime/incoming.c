@@ -56,7 +56,7 @@ static void greet(struct mesh *mesh, struct stream *stream)
 static int is_message(const struct frame *frame)
 {
     return frame->magic == FRAME_MAGIC
-           && (frame->bytes <= EAGER_BYTES
+           && (frame->bytes <= EAGER_OVER_SOCKETS
                || (frame->kind != FRAME_EAGER && frame->kind != FRAME_BREAK));
 }
 
@@ -116,10 +116,12 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
 
 void read_stream(struct mesh *mesh, struct stream *stream)
 {
+    struct link *link = stream->link;
     size_t moved = 0;
     int n = 1;
 
-    while (n > 0 && !stream->closed && moved < BYTES_PER_LOOK) {
+    link->dry = 0;
+    while (n > 0 && !stream->closed && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
         n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
         moved += (size_t)(n > 0 ? n : 0);
     }

@@ -28,7 +28,9 @@ struct link_ops {
 
 struct link {
     const struct link_ops *ops;
-    int fd; /* for epoll; -1: rings the doorbell instead */
+    int fd;       /* for epoll; -1: rings the doorbell instead */
+    size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
+    int dry;      /* the last read took all there was: until the next look it is not asked again */
 };
 
 extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; builtins.c */

@@ -90,7 +90,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
 
     if (!shm)
         return ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
-    shm->link = (struct link){ &link_shm, -1 };
+    shm->link = (struct link){ .ops = &link_shm, .fd = -1 };
     shm->node = &mesh->node;
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);

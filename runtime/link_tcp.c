@@ -6,6 +6,9 @@
  * open one at the same moment both stay: each direction keeps to the
  * connection it first used, so order holds.
  *
+ * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
+ * those behind it cost one system call.  What is large goes straight to where it belongs.
+ *
  * Nobody waits for a connection to be made: until it is, it takes no bytes. */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +22,15 @@
 #include "runtime/socket.h"
 
 #define CONNECT_MS 10000 /* for a host that does not even refuse */
+#define READ_AHEAD ((size_t)64 << 10)
 
 struct tcp_link {
     struct link link;
     const struct peer *peer; /* whom we connect to; NULL: we are connected */
     struct hello hello;
-    size_t said; /* bytes of the hello */
+    size_t said;           /* bytes of the hello */
+    unsigned char *buffer; /* of READ_AHEAD bytes; link.ahead of them are left, from here: */
+    size_t at;
 };
 
 static int can_reach(const struct mesh *mesh, int peer)
@@ -86,14 +92,43 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
     return sent < 0 ? -1 : sent;
 }
 
-static ssize_t read_socket(struct link *link, void *data, size_t bytes)
+/* Bytes; 0: it closed; -1: errno says why. */
+static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
 {
-    const struct tcp_link *tcp = (const struct tcp_link *)(const void *)link;
+    struct iovec parts[2] = { { data, bytes }, { tcp->buffer, READ_AHEAD } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
     ssize_t got;
 
     do
-        got = recv(link->fd, data, bytes, MSG_DONTWAIT);
+        got = recvmsg(tcp->link.fd, &message, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got;
+    /* Of a large payload more may have come while this was copied. */
+    tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + READ_AHEAD;
+    if ((size_t)got <= bytes)
+        return got;
+    tcp->at = 0;
+    tcp->link.ahead = (size_t)got - bytes;
+    return (ssize_t)bytes;
+}
+
+static ssize_t read_socket(struct link *link, void *data, size_t bytes)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    ssize_t got;
+
+    if (link->ahead > 0) {
+        const size_t n = bytes < link->ahead ? bytes : link->ahead;
+
+        memcpy(data, tcp->buffer + tcp->at, n);
+        tcp->at += n;
+        link->ahead -= n;
+        return (ssize_t)n;
+    }
+    if (link->dry)
+        return 0;
+    got = take(tcp, data, bytes);
     if (got > 0)
         return got;
     if (got < 0 && errno == EAGAIN)
@@ -109,6 +144,7 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
 static void close_socket(struct link *link)
 {
     close(link->fd);
+    free(((struct tcp_link *)(void *)link)->buffer);
     free(link);
 }
 
@@ -125,8 +161,11 @@ static struct tcp_link *link_over(int fd)
 {
     struct tcp_link *tcp = calloc(1, sizeof *tcp);
 
-    if (tcp)
-        tcp->link = (struct link){ &link_tcp, fd };
+    if (!tcp || !(tcp->buffer = malloc(READ_AHEAD))) {
+        free(tcp);
+        return NULL;
+    }
+    tcp->link = (struct link){ .ops = &link_tcp, .fd = fd };
     socket_notice_absence(fd);
     return tcp;
 }

@@ -2,9 +2,9 @@
 /* message.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
  * A message is matched to the first posted receive with its channel, sender
- * and tag.  Up to EAGER_BYTES it is sent at once and kept by the receiver until
- * it is asked for; a larger one is offered first and sent when the receive is
- * posted, straight into its buffer.  Whoever waits makes everything move. */
+ * and tag.  Up to EAGER_BYTES (EAGER_OVER_SOCKETS, where it goes over one) it is sent at once and
+ * kept by the receiver until it is asked for; a larger one is offered first and sent when the
+ * receive is posted, straight into its buffer.  Whoever waits makes everything move. */
 #ifndef RUNTIME_MESSAGE_H
 #define RUNTIME_MESSAGE_H
 
@@ -15,6 +15,9 @@
 #include "runtime/signature.h"
 
 #define EAGER_BYTES (32u << 10)
+/* To ask and to be answered takes longer between hosts than to copy so much, if it comes too early.
+ */
+#define EAGER_OVER_SOCKETS (256u << 10)
 
 enum frame_kind {
     FRAME_EAGER = 1, /* header, payload */

@@ -69,7 +69,8 @@ struct messages {
     unsigned closings;
     _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
-    int gathering; /* requests are being started together: nothing is written yet */
+    unsigned looks; /* of progress_for() */
+    int gathering;  /* requests are being started together: nothing is written yet */
     int strangers;
     int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
@@ -137,6 +138,9 @@ void see_off(struct mesh *mesh); /* what was written has arrived when this retur
 
 /* progress.c, under the lock */
 void progress(struct mesh *mesh);
+/* The same for who looks again and again until something comes from one peer (CT_ANY_SOURCE: from
+ * any): what is not that peer's is looked at now and then. */
+void progress_for(struct mesh *mesh, int peer);
 ct_status progress_setup(struct mesh *mesh); /* streams of the ranks we share memory with */
 void progress_done(struct mesh *mesh);
 

@@ -11,6 +11,8 @@
 #include "runtime/messages.h"
 #include "runtime/news.h"
 
+#define LOOKS_AT_ONE 4 /* the last of them is at all */
+
 static void look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
@@ -34,15 +36,17 @@ static void look_at_sockets(struct mesh *mesh)
     }
 }
 
-void progress(struct mesh *mesh)
+/* all: at every socket.  Else at that peer's alone: to try to read costs what it costs to ask
+ * whether there is something, and then it is read. */
+static void look(struct mesh *mesh, int whose, int all)
 {
     struct messages *m = mesh->messages;
     int closed = 0;
 
     for (struct stream *stream = m->streams; stream; stream = stream->next)
-        if (stream->link->fd < 0 && !stream->closed)
+        if (!stream->closed && (stream->link->fd < 0 || (!all && stream->peer == whose)))
             read_stream(mesh, stream);
-    if (atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed))
+    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed))
         look_at_sockets(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
         if (m->wires[peer].first)
@@ -53,6 +57,16 @@ void progress(struct mesh *mesh)
         bury_streams(mesh);
     if (m->ended > 0)
         judge_ended(mesh);
+}
+
+void progress(struct mesh *mesh)
+{
+    look(mesh, CT_ANY_SOURCE, 1);
+}
+
+void progress_for(struct mesh *mesh, int peer)
+{
+    look(mesh, peer, peer < 0 || mesh->messages->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1);
 }
 
 ct_status progress_setup(struct mesh *mesh)

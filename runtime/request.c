@@ -62,6 +62,18 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
+/* Known once there is a connection: what is the first to be sent is offered. */
+static void be_eager_over_socket(const struct mesh *mesh, struct request *send)
+{
+    const struct link *link = mesh->messages->wires[send->peer].out;
+
+    if (send->out.frame.kind == FRAME_OFFER && send->bytes <= EAGER_OVER_SOCKETS && link
+        && link->fd >= 0) {
+        send->out.frame.kind = FRAME_EAGER;
+        send->out.bytes = send->bytes;
+    }
+}
+
 static void start_send(struct mesh *mesh, struct request *request)
 {
     const int to = request->peer;
@@ -69,6 +81,7 @@ static void start_send(struct mesh *mesh, struct request *request)
         trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
 
     request->out.frame.id = request->id;
+    be_eager_over_socket(mesh, request);
     list_add(&mesh->messages->active, request);
     if (to == mesh->rank)
         send_to_self(mesh, request);
@@ -273,13 +286,19 @@ void request_cancel(struct mesh *mesh, struct request *request)
     pthread_mutex_unlock(&m->lock);
 }
 
-int request_test(struct mesh *mesh, struct request *request)
+/* at_all: not only at its peer. */
+static int test(struct mesh *mesh, struct request *request, int at_all)
 {
     if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
-        progress(mesh);
+        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
     return atomic_load(&request->done);
+}
+
+int request_test(struct mesh *mesh, struct request *request)
+{
+    return test(mesh, request, 1);
 }
 
 void messages_look(struct mesh *mesh)
@@ -353,7 +372,11 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     atomic_fetch_add(&m->waiting, 1);
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
-    while (!request_test(mesh, request) && turn != WAIT_OVER && !(broken && atomic_load(broken))) {
+    if (atomic_load(&mesh->waiter.sockets))
+        wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
+    /* Who slept was woken by anybody; and who gives up shall know what the others have said. */
+    while (!test(mesh, request, wait.asleep || wait.polls || turn == WAIT_OVER) && turn != WAIT_OVER
+           && !(broken && atomic_load(broken))) {
         turn = clock_coarse_ms() < deadline ? wait_turn(&wait) : WAIT_OVER; /* bytes may flow */
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {

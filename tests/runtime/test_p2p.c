@@ -265,6 +265,59 @@ static void a_thousand_wait_in_order_for_their_receives(void **state)
 
 enum { OFFERED = 100000 };
 
+/* Around what a socket is read ahead by, and up to what is sent unasked. */
+static const size_t sizes[] = { 1,     0,     100,   3000,          65536 - 112, 65536 - 111, 7,
+                                32768, 32769, 65536, 65536 + 40000, 262144,      262145,      13 };
+enum { SIZES = sizeof sizes / sizeof *sizes, ROUNDS = 3, ALL_SIZES = SIZES * ROUNDS };
+
+static unsigned char byte_of(int message, size_t at)
+{
+    return (unsigned char)(message * 31 + (int)(at % 251));
+}
+
+/* A third of them finds its receive posted, the others come before they are asked for. */
+static void of_all_sizes(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    unsigned char *data[ALL_SIZES];
+    ct_work *work[ALL_SIZES];
+
+    (void)arg;
+    for (int i = 0; i < ALL_SIZES; i++) {
+        data[i] = calloc(1, sizes[i % SIZES] + 1);
+        for (size_t at = 0; me == 0 && at < sizes[i % SIZES]; at++)
+            data[i][at] = byte_of(i, at);
+        if (me == 1 && i % 3 == 0)
+            EXPECT_OK(ct_irecv(group, data[i], sizes[i % SIZES], CT_U8, 0, i, &work[i]));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < ALL_SIZES && me == 0; i++)
+        EXPECT_OK(ct_isend(group, data[i], sizes[i % SIZES], CT_U8, 1, i, &work[i]));
+    EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < ALL_SIZES && me == 1; i++)
+        if (i % 3)
+            EXPECT_OK(ct_irecv(group, data[i], sizes[i % SIZES], CT_U8, 0, i, &work[i]));
+    for (int i = 0; i < ALL_SIZES; i++) {
+        size_t right = 0;
+
+        EXPECT_OK(ct_wait(work[i]));
+        while (right < sizes[i % SIZES] && data[i][right] == byte_of(i, right))
+            right++;
+        EXPECT(right == sizes[i % SIZES] && data[i][right] == 0);
+        free(data[i]);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void messages_of_all_sizes_arrive_whole(void **state)
+{
+    (void)state;
+    run_ranks(2, of_all_sizes, NULL);
+    use_link("tcp");
+    run_ranks(2, of_all_sizes, NULL);
+    use_link(NULL);
+}
+
 /* The receiver leaves a file when it has all of it; the sender makes no call until then. */
 static void sent_by_nobody(ct_group *group, void *arg)
 {
@@ -334,6 +387,7 @@ int main(void)
         cmocka_unit_test(another_count_is_a_mismatch),
         cmocka_unit_test(a_thousand_small_ones_and_an_empty_one_arrive),
         cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
+        cmocka_unit_test(messages_of_all_sizes_arrive_whole),
         cmocka_unit_test(a_send_goes_on_while_its_sender_does_other_things),
         cmocka_unit_test(a_limit_is_of_the_whole_message),
     };
