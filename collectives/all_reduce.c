@@ -2,12 +2,14 @@
 /* all_reduce.c - ct_all_reduce and its algorithms. */
 #include "collectives/operations.h"
 
-extern const struct algorithm all_reduce_shm_one_shot, all_reduce_shm_two_shot, all_reduce_one_shot,
-    all_reduce_ring, all_reduce_two_shot;
+extern const struct algorithm all_reduce_shm_one_shot, all_reduce_shm_two_shot, all_reduce_nodes,
+    all_reduce_recursive_doubling, all_reduce_one_shot, all_reduce_ring, all_reduce_two_shot;
 
 const struct algorithm *const all_reduce_algorithms[] = {
-    &all_reduce_shm_one_shot, &all_reduce_shm_two_shot, &all_reduce_one_shot,
-    &all_reduce_ring,         &all_reduce_two_shot,     NULL
+    &all_reduce_shm_one_shot, &all_reduce_shm_two_shot,
+    &all_reduce_nodes,        &all_reduce_recursive_doubling,
+    &all_reduce_one_shot,     &all_reduce_ring,
+    &all_reduce_two_shot,     NULL
 };
 
 ct_status ct_all_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,

@@ -2,11 +2,15 @@
 /* all_to_all_pairwise.c - in step s each rank sends to the s-th on its right and
  * receives from the s-th on its left.
  *
- * Cost: (p-1) alpha + (p-1) n beta for blocks of n, one message each way at a time. */
+ * Steps of few bytes are made together; each rank decides for itself how many.
+ * Cost: (p-1) alpha + (p-1) n beta for blocks of n; for few bytes one alpha, p-1 messages at once.
+ */
 #include <stdlib.h>
 
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
+
+#define BYTES_AT_ONCE ((size_t)64 << 10) /* of a rank, one way */
 
 /* In place, what is sent later would be overwritten by what comes earlier. */
 static ct_status copy_if_in_place(struct call *c, char **copy)
@@ -37,19 +41,40 @@ static ct_status copy_if_in_place(struct call *c, char **copy)
     return CT_OK;
 }
 
+/* Steps from `step` on, as many as have BYTES_AT_ONCE; *next: the first that is left. */
+static ct_status some_steps(struct call *c, int step, int *next)
+{
+    const int p = c->group->size, rank = c->group->rank;
+    size_t bytes = 0;
+    struct batch batch;
+    ct_status status = batch_begin(&batch, c, 2 * p);
+
+    if (status != CT_OK)
+        return status;
+    *next = step;
+    do {
+        const int to = (rank + *next) % p, from = (rank - *next + p) % p;
+        const struct span out = block_at(c, &c->send, to), in = block_at(c, &c->recv, from);
+
+        batch_recv(&batch, from, in);
+        batch_send(&batch, to, out);
+        bytes += out.bytes > in.bytes ? out.bytes : in.bytes;
+        ++*next;
+    } while (*next < p && bytes < BYTES_AT_ONCE);
+    return batch_wait(&batch);
+}
+
 static ct_status run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
     char *copy = NULL;
+    int step = 1;
     ct_status status = copy_if_in_place(c, &copy);
 
     if (status == CT_OK)
         copy_span(block_at(c, &c->recv, rank), block_at(c, &c->send, rank).data);
-    for (int step = 1; step < p && status == CT_OK; step++) {
-        const int to = (rank + step) % p, from = (rank - step + p) % p;
-
-        status = exchange(c, to, block_at(c, &c->send, to), from, block_at(c, &c->recv, from));
-    }
+    while (step < p && status == CT_OK)
+        status = some_steps(c, step, &step);
     free(copy);
     return status;
 }

@@ -2,9 +2,10 @@
 /* barrier.c - ct_barrier and its algorithms. */
 #include "collectives/operations.h"
 
-extern const struct algorithm barrier_shm, barrier_dissemination;
+extern const struct algorithm barrier_shm, barrier_nodes, barrier_dissemination;
 
-const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_dissemination, NULL };
+const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_nodes,
+                                                       &barrier_dissemination, NULL };
 
 ct_status ct_barrier(ct_group *group, ct_work **work)
 {

@@ -2,9 +2,10 @@
 /* broadcast.c - ct_broadcast and its algorithms. */
 #include "collectives/operations.h"
 
-extern const struct algorithm broadcast_shm, broadcast_binomial;
+extern const struct algorithm broadcast_shm, broadcast_binomial, broadcast_ring, broadcast_direct;
 
-const struct algorithm *const broadcast_algorithms[] = { &broadcast_shm, &broadcast_binomial,
+const struct algorithm *const broadcast_algorithms[] = { &broadcast_shm, &broadcast_direct,
+                                                         &broadcast_binomial, &broadcast_ring,
                                                          NULL };
 
 ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,

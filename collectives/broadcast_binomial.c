@@ -25,4 +25,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm broadcast_binomial = { "binomial", NULL, run, 0 };
+const struct algorithm broadcast_binomial = { "binomial", NULL, run, (size_t)64 << 10 };

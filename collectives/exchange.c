@@ -95,7 +95,12 @@ ct_status batch_wait(struct batch *batch)
 
 struct span part_of(const struct call *c, void *data, size_t count, int i)
 {
-    const size_t p = (size_t)c->group->size, r = (size_t)i;
+    return part_of_some(c, data, count, i, c->group->size);
+}
+
+struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts)
+{
+    const size_t p = (size_t)parts, r = (size_t)i;
     const size_t share = count / p, rest = count % p;
     const size_t start = r * share + (r < rest ? r : rest);
 

@@ -23,8 +23,9 @@ void batch_send(struct batch *batch, int to, struct span out);
 void batch_recv(struct batch *batch, int from, struct span in);
 ct_status batch_wait(struct batch *batch);
 
-/* Part i of p nearly equal ones of `count` elements at data. */
+/* Part i of p nearly equal ones of `count` elements at data; the same of `parts`. */
 struct span part_of(const struct call *c, void *data, size_t count, int i);
+struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts);
 
 static inline struct span span_of(const void *data, size_t bytes)
 {

@@ -59,8 +59,8 @@ struct ct_group {
     enum order_rule order_rule;
     struct fold order;       /* how its reductions fold: nodes and node_end */
     int hosts;               /* on which its ranks are */
-    int *node_end;           /* [order.nodes] */
-    int *fold_rank;          /* [size] the group rank that is folded i-th */
+    int *node_end;           /* [hosts] where each one's ranks end in fold_rank */
+    int *fold_rank;          /* [size] group ranks host by host, as they are folded */
     struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
     char *wishes;                /* its own, as they were given; NULL: none.  For its survivors */

@@ -68,7 +68,7 @@ ct_status group_order(ct_group *g)
     g->order = (struct fold){ .sources = g->size, .nodes = g->hosts, .node_end = g->node_end };
     if (g->order_rule == ORDER_RANK) {
         g->order.nodes = 1; /* call_fold_to() takes that for the order of ranks */
-        g->node_end[0] = g->size;
+        g->order.node_end = &g->size;
     }
     return status;
 }

@@ -82,7 +82,7 @@ int case_root(const struct pick *c, int p)
 static size_t draw_count(uint64_t *seed, size_t element, int p)
 {
     static const size_t limits[] = {
-        64,  64,   64,   4096,  4096,  8192,  8192, /* rows of docs/algorithms.md */
+        64,  64,   64,   256,   4096,  8192,  8192, /* rows of docs/algorithms.md */
         512, 1024, 2048, 16384, 32768, 65536, 131072, 262144, 262144, 1u << 20 /* pieces */
     };
     enum { LIMITS = sizeof limits / sizeof *limits };

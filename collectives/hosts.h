@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hosts.h - a group that spans hosts, as algorithms of two levels see it.
+ *
+ * Hosts count in the order in which they first appear among the ranks, the ranks of one in rank
+ * order: the written order of reductions.  Rank 0 of a host speaks for it. */
+#ifndef COLLECTIVES_HOSTS_H
+#define COLLECTIVES_HOSTS_H
+
+#include "collectives/exchange.h"
+
+struct level {
+    int hosts, host; /* how many; this rank's */
+    int ranks, rank; /* on this host */
+};
+
+static inline int host_ranks(const ct_group *g, int host)
+{
+    return g->node_end[host] - (host > 0 ? g->node_end[host - 1] : 0);
+}
+
+/* The group's rank of the host's i-th. */
+static inline int host_rank(const ct_group *g, int host, int i)
+{
+    return g->fold_rank[(host > 0 ? g->node_end[host - 1] : 0) + i];
+}
+
+static inline struct level level_of(const ct_group *g, int rank)
+{
+    struct level l = { .hosts = g->hosts };
+    int at = 0;
+
+    while (g->fold_rank[at] != rank)
+        at++;
+    while (at >= g->node_end[l.host])
+        l.host++;
+    l.ranks = host_ranks(g, l.host);
+    l.rank = at - (g->node_end[l.host] - l.ranks);
+    return l;
+}
+
+/* Several hosts, and more than one rank on some of them. */
+static inline int has_two_levels(const ct_group *g)
+{
+    return g->hosts > 1 && g->size > g->hosts;
+}
+
+/* Has what a host's ranks fold to a place in the dtype, with nothing lost?  16- and 8-bit floats
+ * are folded in f32, averages of integers in 64 bits.  And is it in the order that was asked for?
+ */
+static inline int hosts_can_fold(const struct call *c)
+{
+    const ct_dtype dtype = call_dtype(c);
+    const enum order_rule rule = c->group->order_rule;
+
+    if (dtype <= CT_U64)
+        return call_op(c) != CT_AVG;
+    if (rule != ORDER_NODES)
+        return rule == ORDER_FAST;
+    return dtype != CT_F16 && dtype != CT_BF16 && dtype != CT_F8E4M3 && dtype != CT_F8E5M2;
+}
+
+#endif
