@@ -13,6 +13,7 @@ struct bench {
     struct room room;
     double *scratch;
     struct limits limits;
+    double wire; /* bytes in a us; with --model */
     struct report report;
     int64_t wrong; /* elements, of all rows */
 };

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "bench/ct_bench/bench.h"
+#include "bench/ct_bench/model.h"
 
 int bench_fails(const struct bench *b, const char *sentence)
 {
@@ -67,18 +68,28 @@ static int get_room(struct bench *b)
     return failed;
 }
 
+static int find_wire(struct bench *b)
+{
+    b->wire = b->options.wire * 1e3;
+    if (!b->options.model || b->options.wire > 0)
+        return 0;
+    return model_measure(b->rank, b->ranks, &b->wire) == CT_OK ? 0
+                                                               : bench_fails(b, ct_last_error());
+}
+
 static int run(struct bench *b)
 {
-    const struct heading heading = { b->ranks, b->options.effort.warmup,
-                                     b->options.limits ? &b->limits : NULL,
-                                     b->options.memory == SHARED_MEMORY ? "ct" : "any" };
+    struct heading heading = { b->ranks, b->options.effort.warmup,
+                               b->options.limits ? &b->limits : NULL,
+                               b->options.memory == SHARED_MEMORY ? "ct" : "any", 0 };
     const char *at_fault;
     int failed;
 
     if (b->options.limits && bench_find_limits(b))
         return 1;
-    if (get_room(b) || open_files(b))
+    if (find_wire(b) || get_room(b) || open_files(b))
         return 1;
+    heading.wire = b->wire;
     if (b->rank == 0)
         report_heading(&b->report, &heading);
     failed = b->options.limits == ONLY_LIMITS ? 0

@@ -33,6 +33,9 @@ const char options_usage[] =
     "      --calls N        calls in a sample (as many as fill 10 us)\n"
     "      --time MS        of a row (100)\n"
     "      --limits         what this host allows, and each row's limit; --limits=only: no rows\n"
+    "      --model[=GB/s]   what each row's algorithm takes if only bytes on the wire count; the "
+    "wire\n"
+    "                       is measured, between ranks 0 and N-1, or as given\n"
     "      --csv FILE, --json FILE    the rows with all digits, written by rank 0\n"
     "      --tune FILE      no rows: each algorithm at each size, and FILE says which is fastest "
     "up "
@@ -50,6 +53,7 @@ enum {
     CALLS,
     TIME,
     LIMITS,
+    MODEL,
     CSV,
     JSON,
     TUNE,
@@ -75,6 +79,7 @@ static const struct option words[] = {
     { "calls", required_argument, NULL, CALLS },
     { "time", required_argument, NULL, TIME },
     { "limits", optional_argument, NULL, LIMITS },
+    { "model", optional_argument, NULL, MODEL },
     { "csv", required_argument, NULL, CSV },
     { "json", required_argument, NULL, JSON },
     { "tune", required_argument, NULL, TUNE },
@@ -161,6 +166,18 @@ static void take_limits(struct options *o, const char *text)
         wrong(o, "--limits=%s: there are --limits and --limits=only", text);
 }
 
+static void take_model(struct options *o, const char *text)
+{
+    char *end;
+
+    o->model = 1;
+    if (!text)
+        return;
+    o->wire = strtod(text, &end);
+    if (end == text || *end || !(o->wire > 0 && o->wire < 1e6))
+        wrong(o, "--model=%s: give the bandwidth of a wire in GB/s, such as 1.25", text);
+}
+
 static void take(struct options *o, struct size_range *range, int word, const char *text)
 {
     switch (word) {
@@ -214,6 +231,9 @@ static void take(struct options *o, struct size_range *range, int word, const ch
         break;
     case LIMITS:
         take_limits(o, text);
+        break;
+    case MODEL:
+        take_model(o, text);
         break;
     case CSV:
         o->csv = text;

@@ -18,6 +18,8 @@ struct options {
     enum memory memory;
     int check;
     enum limits_wanted limits;
+    int model;       /* show the model of each row's algorithm */
+    double wire;     /* its bandwidth in GB/s; 0: measured */
     const char *ops; /* names and commas; NULL: all */
     const char *json, *csv;
     const char *tune; /* the file to write; NULL: rows are shown instead */

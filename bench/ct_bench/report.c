@@ -32,6 +32,7 @@ static const struct column {
     { "wrong", "#wrong", WHOLE, 6, offsetof(struct row, wrong) },
     { "limit_us", "limit us", REAL, 10, offsetof(struct row, limit) },
     { "ratio", "p50/limit", REAL, 9, offsetof(struct row, ratio) },
+    { "model_us", "model us", REAL, 10, offsetof(struct row, model) },
     { "samples", "samples", WHOLE, 0, offsetof(struct row, samples) },
     { "calls", "calls", WHOLE, 0, offsetof(struct row, calls) },
     { "rank_p50_us", "rank p50 us", REAL, 0, offsetof(struct row, rank_p50) },
@@ -94,6 +95,8 @@ static int shown(const struct report *report, const struct column *column)
     const int of_limits =
         column->at == offsetof(struct row, limit) || column->at == offsetof(struct row, ratio);
 
+    if (column->at == offsetof(struct row, model) && !report->with_model)
+        return 0;
     return column->width > 0 && (report->with_limits || !of_limits);
 }
 
@@ -115,11 +118,14 @@ int report_open(struct report *report, const char *csv, const char *json, const 
 void report_heading(struct report *report, const struct heading *heading)
 {
     report->with_limits = heading->limits != NULL;
+    report->with_model = heading->wire > 0;
     printf("# ct_bench %s: ranks %d, memory %s, calls to warm up %d.  Of a sample the time of the "
            "slowest rank; bandwidth in GB/s, from p50.\n",
            ct_version(), heading->ranks, heading->memory, heading->warmup);
     if (heading->limits)
         limits_print(heading->limits);
+    if (heading->wire > 0)
+        printf("# the models' wire: %.3f GB/s\n", heading->wire / 1e3);
     for (int i = 0; report->csv && i < COLUMNS; i++)
         fprintf(report->csv, "%s%s", columns[i].key, i + 1 < COLUMNS ? "," : "\n");
     if (!report->json)

@@ -14,7 +14,7 @@
 struct row {
     const char *operation, *type, *redop, *place;
     int64_t bytes, count, root, wrong;
-    double p50, p99, min, algbw, busbw, limit, ratio, rank_p50, mean;
+    double p50, p99, min, algbw, busbw, limit, ratio, model, rank_p50, mean;
     int64_t samples, calls;
 };
 
@@ -24,11 +24,12 @@ struct heading {
     int warmup;
     const struct limits *limits; /* NULL: not measured */
     const char *memory;
+    double wire; /* bytes in a us; 0: no model is wanted */
 };
 
 struct report {
     FILE *csv, *json; /* NULL: not wanted */
-    int rows, with_limits;
+    int rows, with_limits, with_model;
 };
 
 /* On rank 0.  0, or -1 when `*at_fault` can't be written: errno says why. */

@@ -4,10 +4,11 @@
 #include <stdint.h>
 
 #include "bench/ct_bench/bench.h"
+#include "bench/ct_bench/model.h"
 
 /* On rank 0, which alone knows the limits. */
 static void report_trial(struct bench *b, const struct trial *trial, const struct times *times,
-                         int64_t wrong)
+                         int64_t wrong, const char *algorithm)
 {
     const struct operation *operation = trial->operation;
     const size_t bytes = trial->shape.count * ct_dtype_size(b->options.dtype)
@@ -29,6 +30,9 @@ static void report_trial(struct bench *b, const struct trial *trial, const struc
                              .busbw = algbw * operation->bus(b->ranks),
                              .limit = limit,
                              .ratio = limit > 0 ? times->p50 / limit : NAN,
+                             .model = b->options.model ? model_of(operation->name, algorithm,
+                                                                  (double)bytes, b->ranks, b->wire)
+                                                       : NAN,
                              .rank_p50 = times->rank_p50,
                              .mean = times->mean,
                              .samples = times->samples,
@@ -42,11 +46,16 @@ static ct_status run_trial(struct bench *b, struct trial *trial)
 {
     struct times times;
     int64_t before = 0, after = 0;
+    const char *algorithm = NULL;
     ct_status status = CT_OK;
 
     trial_place(trial);
     trial_fill(trial);
-    if (b->options.check)
+    if (b->options.model) { /* what measures and checks makes calls of its own */
+        status = trial_call(trial);
+        algorithm = ct_last_algorithm(CT_WORLD);
+    }
+    if (status == CT_OK && b->options.check)
         status = trial_check(trial, &before);
     if (status == CT_OK)
         status = measure(trial, &b->options.effort, b->scratch, &times);
@@ -54,7 +63,7 @@ static ct_status run_trial(struct bench *b, struct trial *trial)
         status = trial_check(trial, &after);
     b->wrong += before + after;
     if (status == CT_OK && b->rank == 0)
-        report_trial(b, trial, &times, b->options.check ? before + after : NOT_CHECKED);
+        report_trial(b, trial, &times, b->options.check ? before + after : NOT_CHECKED, algorithm);
     return status;
 }
 

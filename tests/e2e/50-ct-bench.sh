@@ -74,6 +74,13 @@ expect "and is" has "$err" "CT_TUNING (tuned)"
 run --nproc-per-node=2 "$bench" --tune=/nowhere/tuned --end=8
 expect "a file that can't be written is said" has "$err" "/nowhere/tuned can't be written: No such file"
 
+run --nproc-per-node=3 env CT_LINK=tcp CT_BROADCAST=ring "$bench" --model=2 --sizes=64,1M --iters=1 --ops=all_reduce,broadcast,ping_pong --out-of-place --csv rows.csv
+expect "a model of the ring's eight segments" is "$(awk -F, '$1 == "broadcast" && $2 == 1048576 { print $16 }' rows.csv)" 589.824
+expect "of the all-reduce's parts" is "$(awk -F, '$1 == "all_reduce" && $2 > 1000000 { printf "%.1f", $16 }' rows.csv)" 699.1
+expect "and none where there is none" is "$(awk -F, '$1 == "ping_pong" { printf $16 }' rows.csv)" ""
+run --nproc-per-node=2 "$bench" --model --sizes=1K --iters=1 --ops=all_reduce
+expect "a wire that was measured" matches "$out" 'the models. wire: [0-9.]+ GB/s'
+
 refused() {
     run --nproc-per-node=2 "$bench" "$1"
     expect "$1 is refused with 2" has "$err" "exitcode  : 2 "
@@ -86,6 +93,7 @@ refused --ops=all_reduce,nothing '"nothing" is no operation'
 refused --begin=8X 'begin=8X is no size'
 refused --sizes=8,x 'sizes: "x": give up to 64 sizes'
 refused --memory=new 'memory=new: there are any and ct'
+refused --model=fast 'model=fast: give the bandwidth of a wire'
 refused --iters=0 'iters=0: give a number from 1 to 10000'
 refused --root=2 'root=2 is no rank; there are 0 to 1'
 refused --bogus 'bogus is no option'
