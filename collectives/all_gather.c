@@ -2,11 +2,12 @@
 /* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
 #include "collectives/operations.h"
 
-extern const struct algorithm all_gather_shm, all_gather_bruck, all_gather_direct, all_gather_ring;
+extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_bruck, all_gather_direct,
+    all_gather_ring;
 
-const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm, &all_gather_bruck,
-                                                          &all_gather_direct, &all_gather_ring,
-                                                          NULL };
+const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,   &all_gather_nodes,
+                                                          &all_gather_bruck, &all_gather_direct,
+                                                          &all_gather_ring,  NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status start(ct_group *group, const void *send,

@@ -40,20 +40,6 @@ static int owners_of(const struct call *c)
     return call_bytes(c) <= ONE_SLICE ? 1 : least;
 }
 
-/* What AVG owes is paid once all is summed. */
-static void fold(const struct call *c, void *dst, const void *const *sources, int count,
-                 size_t bytes)
-{
-    const struct fold sum = { .dtype = call_dtype(c),
-                              .op = call_op(c) == CT_AVG ? CT_SUM : call_op(c),
-                              .sources = count,
-                              .nodes = 1,
-                              .node_end = &count };
-
-    if (bytes > 0)
-        combine_fold_to(&sum, &dst, 1, sources, bytes / c->element, 0);
-}
-
 /* Slice i of this host's ranks to its rank i, which folds it. */
 static ct_status fold_on_host(struct call *c, const struct work_of_call *w, char *in, size_t count,
                               const void **sources, struct span partial)
@@ -78,7 +64,7 @@ static ct_status fold_on_host(struct call *c, const struct work_of_call *w, char
                        part_of_some(c, in, count, i, w->owners));
     status = batch_wait(&batch);
     if (status == CT_OK && l->rank < w->owners)
-        fold(c, partial.data, sources, l->ranks, partial.bytes);
+        fold_some(c, partial.data, sources, l->ranks, partial.bytes);
     return status;
 }
 
@@ -112,7 +98,7 @@ static ct_status fold_part(struct call *c, const struct work_of_call *w, struct 
     if (status == CT_OK) {
         const struct span result = part_of_some(c, out, count, own, parts);
 
-        fold(c, result.data, sources, l->hosts, result.bytes);
+        fold_some(c, result.data, sources, l->hosts, result.bytes);
         if (call_op(c) == CT_AVG)
             combine_divide(call_dtype(c), result.data, result.bytes / c->element, c->group->size);
     }

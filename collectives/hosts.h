@@ -44,6 +44,14 @@ static inline int has_two_levels(const ct_group *g)
     return g->hosts > 1 && g->size > g->hosts;
 }
 
+static inline int hosts_are_alike(const ct_group *g)
+{
+    for (int host = 1; host < g->hosts; host++)
+        if (host_ranks(g, host) != host_ranks(g, 0))
+            return 0;
+    return 1;
+}
+
 /* Has what a host's ranks fold to a place in the dtype, with nothing lost?  16- and 8-bit floats
  * are folded in f32, averages of integers in 64 bits.  And is it in the order that was asked for?
  */
@@ -57,6 +65,20 @@ static inline int hosts_can_fold(const struct call *c)
     if (rule != ORDER_NODES)
         return rule == ORDER_FAST;
     return dtype != CT_F16 && dtype != CT_BF16 && dtype != CT_F8E4M3 && dtype != CT_F8E5M2;
+}
+
+/* *dst = the sources in their order; what AVG owes is paid once all is summed. */
+static inline void fold_some(const struct call *c, void *dst, const void *const *sources, int count,
+                             size_t bytes)
+{
+    const struct fold sum = { .dtype = call_dtype(c),
+                              .op = call_op(c) == CT_AVG ? CT_SUM : call_op(c),
+                              .sources = count,
+                              .nodes = 1,
+                              .node_end = &count };
+
+    if (bytes > 0)
+        combine_fold_to(&sum, &dst, 1, sources, bytes / c->element, 0);
 }
 
 #endif
