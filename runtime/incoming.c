@@ -125,6 +125,8 @@ void read_stream(struct mesh *mesh, struct stream *stream)
         n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
         moved += (size_t)(n > 0 ? n : 0);
     }
+    if (moved > 0)
+        messages_moved(mesh->messages);
 }
 
 /* Who connects and says nothing may not keep the others out.  The newest stand first. */

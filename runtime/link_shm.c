@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_shm.c - two rings in the node's memory, one each way.
  *
- * One writer, one reader, each with a 64-bit count of bytes that only grows;
- * the difference is what lies in the ring.  Whoever changes a count rings the
- * other's doorbell: the reader may wait for bytes, the writer for room. */
+ * One writer, one reader, each with a 64-bit count of bytes that only grows; the difference is
+ * what lies in the ring.  A long message is told of in pieces, so that the reader copies one while
+ * the writer copies the next: with a processor each, a message takes the time of one copy.
+ *
+ * The reader may wait for bytes, so whoever writes rings its doorbell.  The writer waits for room
+ * only, so the reader says seldom how far it is, and rings only if it found the ring full: to ask
+ * for the writer's line of memory, and to wait for it, is most of what a small message costs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +19,13 @@ struct shm_link {
     const struct node *node;
     int peer; /* in the node */
     struct ring *out, *in;
+    uint64_t seen_read; /* of out: how far its reader was when we last looked */
+    uint64_t taken;     /* of in: how far we are; its writer may not know yet */
+    uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
 };
+
+#define PIECE (RING_BYTES / 8)      /* told of at once */
+#define TELL_AFTER (RING_BYTES / 4) /* read; less than the ring, or the writer waits for ever */
 
 static int can_reach(const struct mesh *mesh, int peer)
 {
@@ -32,41 +42,86 @@ static size_t put(struct ring *ring, uint64_t at, const void *data, size_t bytes
     return bytes;
 }
 
+static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
+{
+    if (written - shm->seen_read + wanted > RING_BYTES)
+        shm->seen_read = atomic_load_explicit(&shm->out->read, memory_order_acquire);
+    return RING_BYTES - (size_t)(written - shm->seen_read);
+}
+
+/* What was copied so far may be read. */
+static void tell_reader(const struct shm_link *shm, uint64_t written)
+{
+    atomic_store_explicit(&shm->out->written, written, memory_order_release);
+    node_ring_bell(shm->node, shm->peer);
+}
+
 static ssize_t write_ring(struct link *link, const struct iovec *parts, int count)
 {
     struct shm_link *shm = (struct shm_link *)link;
     const uint64_t start = atomic_load_explicit(&shm->out->written, memory_order_relaxed);
-    const uint64_t read = atomic_load_explicit(&shm->out->read, memory_order_acquire);
-    size_t room = RING_BYTES - (size_t)(start - read), done = 0;
+    uint64_t at = start, told = start;
 
-    for (int i = 0; i < count && room > 0; i++) {
-        const size_t n = parts[i].iov_len < room ? parts[i].iov_len : room;
+    for (int i = 0; i < count; i++) {
+        const char *from = parts[i].iov_base;
+        size_t left = parts[i].iov_len, n;
 
-        done += put(shm->out, start + done, parts[i].iov_base, n);
-        room -= n;
+        for (; left > 0; left -= n, from += n, at += n) {
+            n = room_in(shm, at, left < PIECE ? left : PIECE);
+            n = n < left ? n : left;
+            n = n < PIECE ? n : PIECE;
+            if (n == 0)
+                break;
+            put(shm->out, at, from, n);
+            if (at + n - told >= PIECE)
+                tell_reader(shm, told = at + n);
+        }
+        if (left > 0)
+            break;
     }
-    if (done > 0) {
-        atomic_store_explicit(&shm->out->written, start + done, memory_order_release);
-        node_ring_bell(shm->node, shm->peer);
-    }
-    return (ssize_t)done;
+    if (at > told)
+        tell_reader(shm, at);
+    return (ssize_t)(at - start);
+}
+
+/* The writer waits for room only if it saw the ring full, as far as it knew: so if more than a
+ * ring was written since we last rang. */
+static void tell_writer(struct shm_link *shm, uint64_t written)
+{
+    atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);
+    if (written - shm->rung_at < RING_BYTES)
+        return;
+    shm->rung_at = shm->taken;
+    node_ring_bell(shm->node, shm->peer);
+}
+
+static void get(struct shm_link *shm, char *to, size_t bytes)
+{
+    const size_t offset = shm->taken % RING_BYTES;
+    const size_t first = bytes < RING_BYTES - offset ? bytes : RING_BYTES - offset;
+
+    memcpy(to, shm->in->data + offset, first);
+    memcpy(to + first, shm->in->data, bytes - first);
+    shm->taken += bytes;
 }
 
 static ssize_t read_ring(struct link *link, void *data, size_t bytes)
 {
     struct shm_link *shm = (struct shm_link *)link;
-    const uint64_t start = atomic_load_explicit(&shm->in->read, memory_order_relaxed);
     const uint64_t written = atomic_load_explicit(&shm->in->written, memory_order_acquire);
-    const size_t n = written - start < bytes ? (size_t)(written - start) : bytes;
-    const size_t offset = start % RING_BYTES;
-    const size_t first = n < RING_BYTES - offset ? n : RING_BYTES - offset;
+    const size_t there = (size_t)(written - shm->taken);
+    const size_t n = there < bytes ? there : bytes;
 
-    if (n == 0)
-        return 0;
-    memcpy(data, shm->in->data + offset, first);
-    memcpy((char *)data + first, shm->in->data, n - first);
-    atomic_store_explicit(&shm->in->read, start + n, memory_order_release);
-    node_ring_bell(shm->node, shm->peer);
+    for (size_t got = 0; got < n;) {
+        const size_t piece = n - got < PIECE ? n - got : PIECE;
+
+        get(shm, (char *)data + got, piece);
+        got += piece;
+        if (written - shm->rung_at >= RING_BYTES
+            || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)
+                   >= TELL_AFTER)
+            tell_writer(shm, written);
+    }
     return (ssize_t)n;
 }
 
@@ -95,6 +150,8 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
+    shm->seen_read = atomic_load(&shm->out->read);
+    shm->taken = shm->rung_at = atomic_load(&shm->in->read);
     *link = &shm->link;
     return CT_OK;
 }

@@ -102,9 +102,10 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
     m->background -= request->background;
     request->background = 0;
     request->status = status;
-    snprintf(request->reason, sizeof request->reason, "%s", reason);
+    if (*reason) /* else it is "" already; most end well, and printing takes as long as all else */
+        snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
-    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd);
+    bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
 }
 
 /* Of a large message that the other side knows nothing bad of yet. */

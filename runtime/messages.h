@@ -70,7 +70,9 @@ struct messages {
     _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
     unsigned looks; /* of progress_for() */
-    int gathering;  /* requests are being started together: nothing is written yet */
+    /* Bytes went in or out, so often; who waits reads it without the lock. */
+    _Atomic unsigned moves;
+    int gathering; /* requests are being started together: nothing is written yet */
     int strangers;
     int ended; /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
@@ -80,6 +82,13 @@ struct messages {
     _Atomic int waiting; /* threads in request_wait() */
     pthread_cond_t needed;
 };
+
+static inline void messages_moved(struct messages *m)
+{
+    const unsigned moves = atomic_load_explicit(&m->moves, memory_order_relaxed);
+
+    atomic_store_explicit(&m->moves, moves + 1, memory_order_relaxed); /* one writer: the lock's */
+}
 
 /* message.c, under the lock */
 int matches(const struct request *receive, uint64_t channel, int from, int tag);

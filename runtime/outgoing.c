@@ -102,8 +102,10 @@ void flush_to(struct mesh *mesh, int peer)
 
     while (wire->first && !wire->broken && taken > 0) {
         taken = wire->out->ops->write(wire->out, parts, parts_of(wire->first, parts));
-        if (taken > 0)
+        if (taken > 0) {
+            messages_moved(mesh->messages);
             advance(mesh, wire, (size_t)taken);
+        }
     }
     if (taken < 0)
         peer_broken(mesh, peer, ct_last_error());

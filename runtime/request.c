@@ -359,14 +359,23 @@ static void end_traced_wait(struct mesh *mesh, const struct request *request, ui
                    arrow ? trace_arrow(mesh->trace, request->peer, request->sent_as) : 0);
 }
 
+/* Its rank in the node; -1: it is elsewhere, or may be anybody. */
+static int neighbour(struct mesh *mesh, const struct request *request)
+{
+    const int peer = request_peer(mesh, request);
+
+    return peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
+}
+
 /* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
                                       const _Atomic int *broken)
 {
     struct messages *m = mesh->messages;
     enum wait_turn turn = WAIT_AGAIN;
-    unsigned ends = 0;
+    unsigned ends = 0, moves = atomic_load_explicit(&m->moves, memory_order_relaxed), moved;
     int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
+    const int local = neighbour(mesh, request);
     struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
@@ -377,6 +386,15 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     /* Who slept was woken by anybody; and who gives up shall know what the others have said. */
     while (!test(mesh, request, wait.asleep || wait.polls || turn == WAIT_OVER) && turn != WAIT_OVER
            && !(broken && atomic_load(broken))) {
+        moved = atomic_load_explicit(&m->moves, memory_order_relaxed);
+        if (local >= 0 && moved != moves) {
+            wait_anew(&wait);
+            if (atomic_load(&mesh->waiter.sockets))
+                wait_for_processor(&wait);
+        }
+        moves = moved;
+        if (local >= 0)
+            wait_for_rank(&wait, local);
         turn = clock_coarse_ms() < deadline ? wait_turn(&wait) : WAIT_OVER; /* bytes may flow */
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
@@ -401,13 +419,16 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
                        const _Atomic int *broken)
 {
     const uint64_t traced = begin_traced_wait(mesh, request);
-    const enum wait_turn turn = wait_until_done(mesh, request, deadline, broken);
+    enum wait_turn turn = WAIT_AGAIN;
     ct_status status;
 
-    pthread_mutex_lock(&mesh->messages->lock);
-    cancel_locked(mesh, request);
-    wait_is_over(mesh);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    if (!atomic_load(&request->done)) {
+        turn = wait_until_done(mesh, request, deadline, broken);
+        pthread_mutex_lock(&mesh->messages->lock);
+        cancel_locked(mesh, request);
+        wait_is_over(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
     end_traced_wait(mesh, request, traced);
     status = request->status;
     if (status == CT_ERR_ABORTED && turn == WAIT_OVER)

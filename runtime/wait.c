@@ -45,7 +45,9 @@
 #define YIELD_TO_WORK_NS 100000
 #define CROWDED_NS 2000000
 #define LONGEST_CROWDED_NS 256000000
-#define STEP_ASIDE_AFTER_NS 50000000
+#define STAYS_AT_LEAST_NS 2000000
+#define STAYS_AT_MOST_NS 64000000
+#define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is */
 
 /* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
 static int cgroup_cores(void)
@@ -116,23 +118,38 @@ void bell_ring(struct doorbell *bell, int event_fd)
     bell_ring_fenced(bell, event_fd);
 }
 
+/* Others see where we are.  Written only if it is news: they read it all the time. */
+static int say_where(const struct waiter *waiter)
+{
+    const int here = sched_getcpu();
+
+    if (atomic_load_explicit(&waiter->bell->processor, memory_order_relaxed) != here + 1)
+        atomic_store_explicit(&waiter->bell->processor, here + 1, memory_order_relaxed);
+    return here;
+}
+
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)
 {
     *wait = (struct wait){ .waiter = waiter, .deadline = deadline };
+    say_where(waiter);
 }
 
 /* The scheduler leaves two ranks that hand over to each other on one processor for seconds, since
- * each looks idle half of the time: an all-reduce of 8 bytes takes 6 us there and 0.5 on two. */
+ * each looks idle half of the time: an all-reduce of 8 bytes takes 6 us there and 0.5 on two.  Who
+ * soon finds itself there again, since others use the rest, moves ever more seldom. */
 void wait_step_aside(struct waiter *waiter)
 {
     const uint64_t now = clock_coarse_ns();
+    const uint64_t since = now - atomic_load_explicit(&waiter->stepped_aside, memory_order_relaxed);
+    uint64_t stays = atomic_load_explicit(&waiter->stays, memory_order_relaxed);
     const int here = sched_getcpu();
     cpu_set_t all, others;
 
-    if (waiter->spins == 0 || here < 0 || here >= CPU_SETSIZE
-        || now - atomic_load_explicit(&waiter->stepped_aside, memory_order_relaxed)
-               < STEP_ASIDE_AFTER_NS)
+    if (waiter->spins == 0 || here < 0 || here >= CPU_SETSIZE || since < stays)
         return;
+    stays = since > 8 * stays || stays == 0 ? STAYS_AT_LEAST_NS : 2 * stays;
+    stays = stays < STAYS_AT_MOST_NS ? stays : STAYS_AT_MOST_NS;
+    atomic_store_explicit(&waiter->stays, stays, memory_order_relaxed);
     atomic_store_explicit(&waiter->stepped_aside, now, memory_order_relaxed);
     if (sched_getaffinity(0, sizeof all, &all) < 0)
         return;
@@ -140,6 +157,23 @@ void wait_step_aside(struct waiter *waiter)
     CPU_CLR(here, &others);
     if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
         sched_setaffinity(0, sizeof all, &all);
+    say_where(waiter);
+}
+
+void wait_for_rank(struct wait *wait, int local_rank)
+{
+    struct waiter *waiter = wait->waiter;
+    const struct doorbell *bell = &waiter->bells[local_rank];
+    int here;
+
+    if (wait->turns >= waiter->spins || wait->turns % TURNS_BETWEEN_LOOKS != 0)
+        return;
+    here = say_where(waiter);
+    if (here < 0 || atomic_load_explicit(&bell->processor, memory_order_relaxed) != here + 1)
+        return;
+    wait_for_processor(wait);
+    if (local_rank < waiter->rank) /* of two only one, or they meet again elsewhere */
+        wait_step_aside(waiter);
 }
 
 /* Has somebody to sleep in epoll_wait()?  For sockets at once; for deaths, which are rare, only
@@ -268,6 +302,7 @@ static void yield(struct wait *wait)
     if (wait->yields_since == 0)
         wait->yields_since = before;
     sched_yield();
+    say_where(waiter);
     after = clock_ns(CLOCK_MONOTONIC);
     if (wait->alone && after - before > YIELD_TO_WORK_NS)
         note_crowd(waiter, after);
@@ -311,6 +346,7 @@ enum wait_turn wait_turn(struct wait *wait)
         ms = SHORT_SLEEP_MS;
     wait->soon = 0;
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
+    say_where(waiter);
     wait->is_long |= turn == WAIT_LOOK;
     return look_if_due(wait, turn);
 }
@@ -325,6 +361,14 @@ static void learn(struct waiter *waiter, const struct wait *wait)
                : yielding < LONGEST_YIELDING_NS ? 2 * yielding
                                                 : yielding;
     atomic_store_explicit(&waiter->yielding, yielding, memory_order_relaxed);
+}
+
+void wait_anew(struct wait *wait)
+{
+    if (wait->asleep)
+        atomic_fetch_sub(&wait->waiter->bell->sleepers, 1);
+    wait->asleep = wait->turns = wait->yields = 0;
+    wait->yields_since = wait->tired = 0;
 }
 
 void wait_end(struct wait *wait)

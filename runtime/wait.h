@@ -26,17 +26,21 @@ struct doorbell {
     _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex; counts rings */
     _Atomic uint32_t sleepers;                  /* threads of the owner asleep on word */
     _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
+    _Atomic int processor;                      /* 1 + where the owner last waited; 0: nowhere */
 };
 
 /* One rank's way of waiting; its threads share it. */
 struct waiter {
     struct doorbell *bell;
+    int rank;                       /* in the node */
+    const struct doorbell *bells;   /* of all its ranks; NULL: none shares memory */
     int event_fd;                   /* wakes the thread that sleeps in epoll_wait() */
     int epoll_fd;                   /* holds event_fd and the sockets */
     _Atomic int sockets;            /* are there any?  then somebody has to sleep in epoll_wait() */
     _Atomic int poller;             /* a thread has that duty */
     int spins;                      /* before yielding */
     _Atomic uint64_t stepped_aside; /* when, by the coarse clock */
+    _Atomic uint64_t stays;         /* ns, before it does so again */
     _Atomic int64_t crowded_until;  /* another program seems to work on our processor */
     _Atomic int64_t crowded_for;
     _Atomic int64_t yielding; /* ns, before a wait sleeps */
@@ -98,6 +102,13 @@ static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
         bell_wake(bell, event_fd);
 }
 
+/* After an atomic_store() of the news, which needs no fence before a look of the same strength. */
+static inline void bell_ring_stored(struct doorbell *bell, int event_fd)
+{
+    if (atomic_load(&bell->sleepers) || atomic_load(&bell->polling))
+        bell_wake(bell, event_fd);
+}
+
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
 /* What is waited for needs this processor: to spin is in vain. */
 static inline void wait_for_processor(struct wait *wait)
@@ -113,9 +124,13 @@ static inline int wait_is_about_to_yield(const struct wait *wait)
 {
     return wait->turns >= wait->waiter->spins && !wait->tired;
 }
+/* Before each turn: a rank of the host is waited for, which may need this processor. */
+void wait_for_rank(struct wait *wait, int local_rank);
 /* If each rank could have one of its own, this one goes elsewhere, now and then. */
 void wait_step_aside(struct waiter *waiter);
 enum wait_turn wait_turn(struct wait *wait);
+/* A part of what is waited for has come: the next one may be near. */
+void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
 #if defined(__SANITIZE_THREAD__)
