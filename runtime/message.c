@@ -312,6 +312,7 @@ static void arrived_accept(struct mesh *mesh, const struct frame *frame, int fro
 
     if (!send)
         return;
+    mesh->messages->wires[from].unasked = 0; /* it has come as far as this one */
     send->out.frame.kind = FRAME_DATA;
     send->out.frame.id = frame->answer;
     send->out.payload = send->data;

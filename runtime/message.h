@@ -18,6 +18,9 @@
 /* To ask and to be answered takes longer between hosts than to copy so much, if it comes too early.
  */
 #define EAGER_OVER_SOCKETS (256u << 10)
+/* Bytes of those above EAGER_BYTES that one peer is sent before it has to accept one of them: else
+ * who is slow would have to keep all that the fast ones have sent. */
+#define UNASKED_MOST (4u << 20)
 
 enum frame_kind {
     FRAME_EAGER = 1, /* header, payload */

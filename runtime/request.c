@@ -65,13 +65,14 @@ static void send_to_self(struct mesh *mesh, struct request *send)
 /* Known once there is a connection: what is the first to be sent is offered. */
 static void be_eager_over_socket(const struct mesh *mesh, struct request *send)
 {
-    const struct link *link = mesh->messages->wires[send->peer].out;
+    struct wire *wire = &mesh->messages->wires[send->peer];
 
-    if (send->out.frame.kind == FRAME_OFFER && send->bytes <= EAGER_OVER_SOCKETS && link
-        && link->fd >= 0) {
-        send->out.frame.kind = FRAME_EAGER;
-        send->out.bytes = send->bytes;
-    }
+    if (send->out.frame.kind != FRAME_OFFER || send->bytes > EAGER_OVER_SOCKETS || !wire->out
+        || wire->out->fd < 0 || wire->unasked + send->bytes > UNASKED_MOST)
+        return;
+    wire->unasked += send->bytes;
+    send->out.frame.kind = FRAME_EAGER;
+    send->out.bytes = send->bytes;
 }
 
 static void start_send(struct mesh *mesh, struct request *request)

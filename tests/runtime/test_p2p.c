@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/group.h"
+#include "runtime/messages.h"
+
 enum { LARGE = (3 << 20) + 5 }; /* bytes; beyond eager sends and both rings */
 
 /* Every rank r sends i = 0..9 on tag i%2 to its right; of each tag they come in order. */
@@ -318,6 +321,64 @@ static void messages_of_all_sizes_arrive_whole(void **state)
     use_link(NULL);
 }
 
+/* Bytes that came before they were asked for. */
+static size_t bytes_kept(const ct_group *group)
+{
+    struct messages *m = group->mesh->messages;
+    size_t sum = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (const struct unexpected *message = m->unexpected; message; message = message->next)
+        sum += message->got;
+    pthread_mutex_unlock(&m->lock);
+    return sum;
+}
+
+enum { AHEAD = 64 };
+
+/* What is sent last is the first to be received: all others stand before it. */
+static void runs_ahead(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    unsigned char *data = calloc(AHEAD, EAGER_OVER_SOCKETS);
+    ct_work *work[AHEAD + 1];
+    size_t kept;
+    char last = 1;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL)); /* there is a connection */
+    if (me == 1) {
+        EXPECT_OK(ct_recv(group, &last, 1, CT_U8, 0, 1, NULL));
+        kept = bytes_kept(group);
+        EXPECT(kept > UNASKED_MOST / 2 && kept <= UNASKED_MOST);
+    }
+    for (size_t i = 0; i < AHEAD; i++) {
+        unsigned char *const at = data + i * EAGER_OVER_SOCKETS;
+
+        if (me == 0) {
+            memset(at, (int)i, EAGER_OVER_SOCKETS);
+            EXPECT_OK(ct_isend(group, at, EAGER_OVER_SOCKETS, CT_U8, 1, 0, &work[i]));
+        } else {
+            EXPECT_OK(ct_recv(group, at, EAGER_OVER_SOCKETS, CT_U8, 0, 0, NULL));
+            EXPECT(at[0] == i && at[EAGER_OVER_SOCKETS - 1] == i);
+        }
+    }
+    if (me == 0)
+        EXPECT_OK(ct_isend(group, &last, 1, CT_U8, 1, 1, &work[AHEAD]));
+    for (int i = 0; i <= AHEAD && me == 0; i++)
+        EXPECT_OK(ct_wait(work[i]));
+    EXPECT_OK(ct_barrier(group, NULL));
+    free(data);
+}
+
+static void who_runs_ahead_fills_no_memory(void **state)
+{
+    (void)state;
+    use_link("tcp");
+    run_processes(2, runs_ahead, NULL);
+    use_link(NULL);
+}
+
 /* The receiver leaves a file when it has all of it; the sender makes no call until then. */
 static void sent_by_nobody(ct_group *group, void *arg)
 {
@@ -388,6 +449,7 @@ int main(void)
         cmocka_unit_test(a_thousand_small_ones_and_an_empty_one_arrive),
         cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
         cmocka_unit_test(messages_of_all_sizes_arrive_whole),
+        cmocka_unit_test(who_runs_ahead_fills_no_memory),
         cmocka_unit_test(a_send_goes_on_while_its_sender_does_other_things),
         cmocka_unit_test(a_limit_is_of_the_whole_message),
     };
