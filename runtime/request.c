@@ -43,8 +43,10 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     struct unexpected *message;
 
     if (receive) {
+        const struct signature theirs = receive->signature; /* once done it is another thread's */
+
         if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
-            finish_mismatch(mesh, send, mesh->rank, &receive->signature);
+            finish_mismatch(mesh, send, mesh->rank, &theirs);
             return;
         }
         if (send->bytes > 0)
@@ -110,11 +112,12 @@ static struct unexpected *take_unexpected(struct messages *m, const struct reque
 static void receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
+    const struct signature theirs = receive->signature; /* once done it is another thread's */
 
     receive->peer = message->from;
     if (!agrees(mesh, receive, &message->frame, message->from)) {
         if (sender)
-            finish_mismatch(mesh, sender, mesh->rank, &receive->signature);
+            finish_mismatch(mesh, sender, mesh->rank, &theirs);
         return;
     }
     if (sender) {
