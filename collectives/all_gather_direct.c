@@ -2,9 +2,17 @@
 /* all_gather_direct.c - everybody sends its block to everybody, all at once.
  *
  * Cost: alpha + (p-1) n beta, p-1 messages at once: for blocks so small that the ring's p-1 steps
- * count more. */
+ * count more.  It needs a connection to everybody, so large groups leave it to Bruck and the
+ * ring, which need log2(p) and 2: a process may have 1024 descriptors. */
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
+
+#define MOST_RANKS 64
+
+static int fits(const struct call *c)
+{
+    return c->group->size <= MOST_RANKS;
+}
 
 static ct_status run(struct call *c)
 {
@@ -26,4 +34,4 @@ static ct_status run(struct call *c)
     return batch_wait(&batch);
 }
 
-const struct algorithm all_gather_direct = { "direct", NULL, run, (size_t)32 << 10 };
+const struct algorithm all_gather_direct = { "direct", fits, run, (size_t)32 << 10 };

@@ -353,7 +353,8 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 /* ---- Point-to-point ---------------------------------------------------- */
 
 /* Matched by (peer, tag) in posted order; tag >= 0.  The received count must
- * equal the sent one, else CT_ERR_MISMATCH.  ct_send may block until the
+ * equal the sent one, else CT_ERR_MISMATCH: at the receiver, and at the sender
+ * unless its message was small enough to go unasked.  ct_send may block until the
  * message is received; a send to oneself needs a posted ct_irecv. */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                          int tag);

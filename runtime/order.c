@@ -2,11 +2,16 @@
 /* order.c - in which order the ranks of a group are folded.
  *
  * CT_ORDER, equal on all ranks:
- *   nodes  each host's ranks in rank order, then the hosts in the order in which they first appear;
- * the default.  What a host has folded can travel as one. rank   all ranks in rank order, whatever
- * the layout: the same bits on one host and on four. fast   whatever an algorithm finds fastest;
- * floats may differ from run to run of another layout or size, but never from rank to rank. It
- * stands on the cards by which ranks meet, so that ranks told differently find out then. */
+ *
+ *   nodes   each host's ranks in rank order, then the hosts in the order in which they first
+ *           appear; the default.  What a host has folded can travel as one.
+ *
+ *   rank    all ranks in rank order, whatever the layout: the same bits on one host and on four.
+ *
+ *   fast    whatever an algorithm finds fastest; floats may differ from run to run of another size
+ *           or layout, but never from rank to rank.
+ *
+ * It stands on the cards by which ranks meet, so that ranks told differently find out then. */
 #include "runtime/group.h"
 
 #include <stdlib.h>

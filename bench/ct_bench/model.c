@@ -107,7 +107,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* There, and an empty word back: of 8 MiB the word's time is some hundredths. */
+/* There, and a word of one byte back: of 8 MiB the word's time is some hundredths. */
 static ct_status shot(int rank, int last, void *data, double *us)
 {
     const double from = now_us();
