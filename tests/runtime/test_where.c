@@ -26,11 +26,11 @@ static struct scene *stage(void)
 {
     static const struct signature first = { .seq = 1, .operation = OPERATION_BARRIER };
     struct scene *scene = calloc(1, sizeof *scene);
+    void *memory = NULL;
 
     assert_non_null(scene);
-    scene->head = aligned_alloc(CACHE_PAIR, control_bytes(RANKS, RANKS));
-    assert_non_null(scene->head);
-    memset(scene->head, 0, control_bytes(RANKS, RANKS));
+    assert_int_equal(posix_memalign(&memory, CACHE_PAIR, control_bytes(RANKS, RANKS)), 0);
+    scene->head = memset(memory, 0, control_bytes(RANKS, RANKS));
     scene->mesh = (struct mesh){ .size = RANKS, .peers = scene->peers };
     scene->mesh.control = (struct control){ .head = scene->head, .local = RANKS };
     for (int i = 0; i < RANKS; i++) {
