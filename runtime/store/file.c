@@ -24,6 +24,8 @@
 #define POLL_MS 10
 #define MOST_BYTES (1u << 30)
 
+#define MOST_OPENED 100
+
 struct file_store {
     struct local_store local;
     char *path;
@@ -242,6 +244,43 @@ static void close_file(struct local_store *store)
 
 static const struct local_hooks hooks = { lock, changed, unlock, close_file, POLL_MS };
 
+static int is_removed(const struct file_store *f)
+{
+    struct stat ours, there;
+
+    if (fstat(f->fd, &ours) < 0)
+        return 0;
+    if (stat(f->path, &there) < 0)
+        return errno == ENOENT;
+    return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
+}
+
+/* Between our open() and our lock the last of the others may have left, and removed the file: what
+ * we write into that one is seen by nobody who comes after us. */
+static ct_status open_and_count(struct file_store *f)
+{
+    ct_status status;
+
+    for (int tries = 0; tries < MOST_OPENED; tries++) {
+        if (f->fd >= 0)
+            close(f->fd); /* and its lock is gone */
+        f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        if (f->fd < 0)
+            return failed(f, "open");
+        while (flock(f->fd, LOCK_EX) < 0)
+            if (errno != EINTR)
+                return failed(f, "flock");
+        if (!is_removed(f))
+            break;
+    }
+    status = lock(&f->local, 1); /* the same once more, and what stands there is read */
+    if (status == CT_OK) {
+        status = count(f, "refcount/", &f->refcount, 1);
+        unlock(&f->local);
+    }
+    return status;
+}
+
 ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_store **store)
 {
     struct file_store *f = calloc(1, sizeof *f);
@@ -251,22 +290,15 @@ ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_
         free(f);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     }
-    f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    f->fd = -1;
     f->num_workers = num_workers;
     status = local_store_init(&f->local, "file", &hooks, timeout_ms);
-    if (status != CT_OK || f->fd < 0) {
-        status = status != CT_OK ? status : failed(f, "open");
-        if (f->fd >= 0)
-            close(f->fd);
+    if (status != CT_OK) {
         free(f->path);
         free(f);
         return status;
     }
-    status = lock(&f->local, 1);
-    if (status == CT_OK) {
-        status = count(f, "refcount/", &f->refcount, 1);
-        unlock(&f->local);
-    }
+    status = open_and_count(f);
     if (status != CT_OK) {
         close_file(&f->local);
         return status;
