@@ -57,27 +57,16 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     return CT_OK;
 }
 
-/* It last ran where we run, and would if we did not: the scheduler puts ranks together at times,
- * though each could have a processor. */
-static int is_behind_us(const struct flat *f, int rank, uint64_t round)
-{
-    const struct line *last = &f->members[rank].lines[(round + 1) % 2];
-
-    return atomic_load_explicit(&last->cpu, memory_order_relaxed) == sched_getcpu();
-}
-
+/* Does anybody who is awaited need the processor that we are on? */
 static int somebody_is_behind_us(const struct flat *f, uint64_t round)
 {
     const int here = sched_getcpu();
 
-    for (int i = 0; i < f->size; i++) {
-        const struct line *lines = f->members[i].lines;
-
-        if (i != f->rank
-            && atomic_load_explicit(&lines[(round + 1) % 2].cpu, memory_order_relaxed) == here
-            && atomic_load_explicit(&lines[round % 2].round, memory_order_relaxed) < round)
+    for (int i = 0; i < f->size; i++)
+        if (i != f->rank && bell_is_on(&f->mesh->node.bells[f->locals[i]], here)
+            && atomic_load_explicit(&f->members[i].lines[round % 2].round, memory_order_relaxed)
+                   < round)
             return 1;
-    }
     return 0;
 }
 
@@ -91,11 +80,6 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
     char name[160];
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
-    if (is_behind_us(f, rank, round)) {
-        wait_for_processor(&wait);
-        if (rank < f->rank) /* of two only one, or they meet again elsewhere */
-            wait_step_aside(wait.waiter);
-    }
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
         if (flat_is_broken(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
@@ -111,6 +95,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
                 status = CT_OK;
         }
         if (status == CT_OK && turn != WAIT_OVER) {
+            wait_for_rank(&wait, f->locals[rank]);
             if (wait_is_about_to_yield(&wait))
                 wait.alone = !somebody_is_behind_us(f, round);
             turn = wait_turn(&wait);
@@ -203,7 +188,7 @@ ct_status flat_arrive(struct flat *f)
         return status;
     f->round++;
     line->signature = f->signature;
-    atomic_store_explicit(&line->cpu, sched_getcpu(), memory_order_relaxed);
+    wait_say_where(&f->mesh->waiter);
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
     for (int i = f->rank + 1; i < f->size; i++)

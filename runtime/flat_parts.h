@@ -21,7 +21,6 @@ struct line {
     _Alignas(CACHE_PAIR) _Atomic uint64_t round;
     struct signature signature;
     unsigned char payload[FLAT_INLINE_BYTES];
-    _Atomic int cpu; /* where its owner ran when it arrived */
 };
 
 struct member {

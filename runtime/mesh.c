@@ -26,7 +26,7 @@
 #include "runtime/stop.h"
 #include "runtime/trace.h"
 
-#define CARD_VERSION 5
+#define CARD_VERSION 6
 
 struct card {
     uint32_t version;

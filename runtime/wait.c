@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait.c - spin, yield, sleep.
  *
- * With a core for each rank a hand-over by spinning costs 0.06 us and one by
+ * With a core for each rank (processors.c) a hand-over by spinning costs 0.06 us and one by
  * futex 3 to 20, so a wait first spins.  With more ranks than cores a spinner
  * keeps the very rank off the core that it waits for (4 ms, a tick): then it
  * yields at once.
@@ -21,159 +21,44 @@
 #include "runtime/wait.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
 
-#define LONGEST_SLEEP_MS 100
-#define FIRST_SLEEP_MS 2
-#define LONGEST_DEAF_MS 5
-#define SHORT_SLEEP_MS 1
-#define SPINS_WITH_A_CORE 2000
+#define LONGEST_SLEEP_MS 100 /* a death without a ring is seen so soon */
+#define FIRST_SLEEP_MS 2     /* of who asked for a first look soon */
+#define LONGEST_DEAF_MS 5    /* to ctrun's word, where one can sleep on one word only */
+#define SHORT_SLEEP_MS 1     /* on the bell, where deaths are heard in epoll_wait() only */
+
+#define SPINS_WITH_A_CORE 2000 /* some 50 us; a hand-over between two cores takes less */
+
+/* Awake longer than it takes to wake a processor, so that sleep isn't caught (above). */
 #define YIELDING_NS 500000
 #define LONGEST_YIELDING_NS 2000000
+/* Where somebody needs our processor: enough to let each of a dozen ranks run a few times. */
 #define YIELDS 40
+/* What the yield took tells: back at once, nobody ran; for so long, not a rank, which would have
+ * slept or yielded itself, but a program at work. */
 #define YIELD_TO_NOBODY_NS 1000
 #define YIELD_TO_WORK_NS 100000
+/* How long that is believed, at first and after it was seen again and again. */
 #define CROWDED_NS 2000000
 #define LONGEST_CROWDED_NS 256000000
-#define STAYS_AT_LEAST_NS 2000000
-#define STAYS_AT_MOST_NS 64000000
-#define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is */
-
-/* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
-static int cgroup_cores(void)
-{
-    long quota = 0, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld %ld", &quota, &period) != 2 || quota <= 0 || period <= 0)
-        quota = 0;
-    fclose(file);
-    return quota == 0 ? 0 : quota < period ? 1 : (int)(quota / period);
-}
-
-static int usable_cores(void)
-{
-    cpu_set_t set;
-    const int limit = cgroup_cores();
-    int cores = 1;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cores = CPU_COUNT(&set);
-    return limit > 0 && limit < cores ? limit : cores;
-}
 
 void waiter_setup(struct waiter *waiter, int ranks)
 {
-    waiter->spins = ranks <= usable_cores() ? SPINS_WITH_A_CORE : 0;
+    waiter->spins = ranks <= processors_usable() ? SPINS_WITH_A_CORE : 0;
     atomic_store(&waiter->yielding, YIELDING_NS);
-}
-
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
-{
-    return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
-}
-
-/* Orders the caller's news before its look at who sleeps; the sleeper orders its
- * announcement before its last look at the news.  ThreadSanitizer knows no
- * fences, but an atomic read-modify-write does the same. */
-void bell_fence(void)
-{
-#ifdef CT_THREAD_SANITIZER
-    static _Atomic int word;
-
-    atomic_fetch_add(&word, 1);
-#else
-    atomic_thread_fence(memory_order_seq_cst);
-#endif
-}
-
-void bell_wake(struct doorbell *bell, int event_fd)
-{
-    const uint64_t one = 1;
-
-    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)) {
-        atomic_fetch_add(&bell->word, 1);
-        futex(&bell->word, FUTEX_WAKE, INT_MAX, NULL);
-    }
-    if (atomic_load_explicit(&bell->polling, memory_order_relaxed)
-        && atomic_exchange(&bell->polling, 0) && write(event_fd, &one, sizeof one) < 0)
-        return; /* EAGAIN: the counter is full, so the sleeper wakes anyway */
-}
-
-void bell_ring(struct doorbell *bell, int event_fd)
-{
-    bell_fence();
-    bell_ring_fenced(bell, event_fd);
-}
-
-/* Others see where we are.  Written only if it is news: they read it all the time. */
-static int say_where(const struct waiter *waiter)
-{
-    const int here = sched_getcpu();
-
-    if (atomic_load_explicit(&waiter->bell->processor, memory_order_relaxed) != here + 1)
-        atomic_store_explicit(&waiter->bell->processor, here + 1, memory_order_relaxed);
-    return here;
 }
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)
 {
     *wait = (struct wait){ .waiter = waiter, .deadline = deadline };
-    say_where(waiter);
-}
-
-/* The scheduler leaves two ranks that hand over to each other on one processor for seconds, since
- * each looks idle half of the time: an all-reduce of 8 bytes takes 6 us there and 0.5 on two.  Who
- * soon finds itself there again, since others use the rest, moves ever more seldom. */
-void wait_step_aside(struct waiter *waiter)
-{
-    const uint64_t now = clock_coarse_ns();
-    const uint64_t since = now - atomic_load_explicit(&waiter->stepped_aside, memory_order_relaxed);
-    uint64_t stays = atomic_load_explicit(&waiter->stays, memory_order_relaxed);
-    const int here = sched_getcpu();
-    cpu_set_t all, others;
-
-    if (waiter->spins == 0 || here < 0 || here >= CPU_SETSIZE || since < stays)
-        return;
-    stays = since > 8 * stays || stays == 0 ? STAYS_AT_LEAST_NS : 2 * stays;
-    stays = stays < STAYS_AT_MOST_NS ? stays : STAYS_AT_MOST_NS;
-    atomic_store_explicit(&waiter->stays, stays, memory_order_relaxed);
-    atomic_store_explicit(&waiter->stepped_aside, now, memory_order_relaxed);
-    if (sched_getaffinity(0, sizeof all, &all) < 0)
-        return;
-    others = all;
-    CPU_CLR(here, &others);
-    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-        sched_setaffinity(0, sizeof all, &all);
-    say_where(waiter);
-}
-
-void wait_for_rank(struct wait *wait, int local_rank)
-{
-    struct waiter *waiter = wait->waiter;
-    const struct doorbell *bell = &waiter->bells[local_rank];
-    int here;
-
-    if (wait->turns >= waiter->spins || wait->turns % TURNS_BETWEEN_LOOKS != 0)
-        return;
-    here = say_where(waiter);
-    if (here < 0 || atomic_load_explicit(&bell->processor, memory_order_relaxed) != here + 1)
-        return;
-    wait_for_processor(wait);
-    if (local_rank < waiter->rank) /* of two only one, or they meet again elsewhere */
-        wait_step_aside(waiter);
+    wait_say_where(waiter);
 }
 
 /* Has somebody to sleep in epoll_wait()?  For sockets at once; for deaths, which are rare, only
@@ -227,7 +112,8 @@ static long sleep_on_one(struct wait *wait, int ms)
 {
     const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
 
-    return futex(&wait->waiter->bell->word, FUTEX_WAIT, wait->heard, &timeout);
+    return syscall(SYS_futex, &wait->waiter->bell->word, FUTEX_WAIT, wait->heard, &timeout, NULL,
+                   0);
 }
 
 static long sleep_on_both(struct wait *wait, int ms)
@@ -302,7 +188,7 @@ static void yield(struct wait *wait)
     if (wait->yields_since == 0)
         wait->yields_since = before;
     sched_yield();
-    say_where(waiter);
+    wait_say_where(waiter);
     after = clock_ns(CLOCK_MONOTONIC);
     if (wait->alone && after - before > YIELD_TO_WORK_NS)
         note_crowd(waiter, after);
@@ -346,12 +232,13 @@ enum wait_turn wait_turn(struct wait *wait)
         ms = SHORT_SLEEP_MS;
     wait->soon = 0;
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
-    say_where(waiter);
+    wait_say_where(waiter);
     wait->is_long |= turn == WAIT_LOOK;
     return look_if_due(wait, turn);
 }
 
-/* It would have been better to stay awake if the sleep was no longer than that. */
+/* It would have been better to stay awake if the sleep was no longer than that.  Who slept since
+ * somebody needed the processor, or at once since it was told to, learns nothing about this. */
 static void learn(struct waiter *waiter, const struct wait *wait)
 {
     const int64_t slept = clock_ns(CLOCK_MONOTONIC) - wait->tired;
@@ -375,7 +262,7 @@ void wait_end(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
 
-    if (wait->asleep && wait->yields < YIELDS)
+    if (wait->asleep && wait->yields_since && wait->yields < YIELDS)
         learn(waiter, wait);
     if (wait->asleep)
         atomic_fetch_sub(&waiter->bell->sleepers, 1);

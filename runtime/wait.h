@@ -20,14 +20,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define CACHE_PAIR 128 /* the prefetcher takes two lines of 64 bytes: one writer per pair */
-
-struct doorbell {
-    _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex; counts rings */
-    _Atomic uint32_t sleepers;                  /* threads of the owner asleep on word */
-    _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
-    _Atomic int processor;                      /* 1 + where the owner last waited; 0: nowhere */
-};
+#include "runtime/bell.h"
 
 /* One rank's way of waiting; its threads share it. */
 struct waiter {
@@ -91,24 +84,6 @@ static inline int waiter_saw_end(struct waiter *waiter, const void *what)
     return 1;
 }
 
-void bell_ring(struct doorbell *bell, int event_fd);
-/* The same for several bells: the fence once, then each. */
-void bell_fence(void);
-void bell_wake(struct doorbell *bell, int event_fd); /* somebody sleeps */
-static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
-{
-    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
-        || atomic_load_explicit(&bell->polling, memory_order_relaxed))
-        bell_wake(bell, event_fd);
-}
-
-/* After an atomic_store() of the news, which needs no fence before a look of the same strength. */
-static inline void bell_ring_stored(struct doorbell *bell, int event_fd)
-{
-    if (atomic_load(&bell->sleepers) || atomic_load(&bell->polling))
-        bell_wake(bell, event_fd);
-}
-
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
 /* What is waited for needs this processor: to spin is in vain. */
 static inline void wait_for_processor(struct wait *wait)
@@ -124,22 +99,20 @@ static inline int wait_is_about_to_yield(const struct wait *wait)
 {
     return wait->turns >= wait->waiter->spins && !wait->tired;
 }
-/* Before each turn: a rank of the host is waited for, which may need this processor. */
-void wait_for_rank(struct wait *wait, int local_rank);
-/* If each rank could have one of its own, this one goes elsewhere, now and then. */
-void wait_step_aside(struct waiter *waiter);
 enum wait_turn wait_turn(struct wait *wait);
 /* A part of what is waited for has come: the next one may be near. */
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-#if defined(__SANITIZE_THREAD__)
-#define CT_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CT_THREAD_SANITIZER 1
-#endif
-#endif
+/* processors.c */
+/* That this process may use: affinity and the cgroup's share, in whole ones, at least 1. */
+int processors_usable(void);
+/* Tells the others on which processor we are, as seldom as that changes, and returns it. */
+int wait_say_where(const struct waiter *waiter);
+/* Before each turn: a rank of the host is waited for, which may need this processor.  Then we spin
+ * no longer, and of the two the one of the higher rank goes elsewhere, now and then, if each could
+ * have a processor of its own. */
+void wait_for_rank(struct wait *wait, int local_rank);
 
 static inline void cpu_relax(void)
 {
