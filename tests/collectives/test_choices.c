@@ -310,7 +310,7 @@ static void another_order(ct_group *group, void *arg)
 
     (void)arg;
     snprintf(path, sizeof path, "%s/order", scratch());
-    EXPECT_OK(ct_store_file(path, 2, &store));
+    EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &store));
     setenv("CT_ORDER", ct_rank(group) ? "rank" : "nodes", 1);
     EXPECT_ERROR(ct_create_group(store, ct_rank(group), 2, NULL, &own), CT_ERR_MISMATCH,
                  "CT_ORDER is|\"rank\"|\"nodes\"");

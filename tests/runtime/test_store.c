@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -188,51 +186,6 @@ static void a_hash_store_can_do_all_of_it(void **state)
     assert_int_equal(ct_store_close(store), CT_OK);
 }
 
-struct opener {
-    const char *path;
-    ct_store *store;
-};
-
-static void *opens(void *arg)
-{
-    struct opener *opener = arg;
-
-    ct_store_file(opener->path, 5000, &opener->store);
-    return NULL;
-}
-
-/* The last of the others leaves while we have the file open and wait for its lock. */
-static void who_opened_a_file_that_is_removed_meets_those_who_come_later(void **state)
-{
-    char path[] = "/tmp/ct-store-XXXXXX";
-    const int held = mkstemp(path);
-    struct opener opener = { .path = path };
-    struct stat info;
-    ct_store *other;
-    pthread_t thread;
-    void *value;
-    size_t size;
-
-    (void)state;
-    assert_true(held >= 0);
-    assert_int_equal(flock(held, LOCK_EX), 0);
-    assert_int_equal(pthread_create(&thread, NULL, opens, &opener), 0);
-    /* It has opened it once the next descriptor is the same file. */
-    for (int i = 0; i < 5000 && (fstat(held + 1, &info) < 0 || !S_ISREG(info.st_mode)); i++)
-        usleep(1000);
-    assert_int_equal(unlink(path), 0);
-    close(held);
-    pthread_join(thread, NULL);
-    assert_non_null(opener.store);
-    assert_int_equal(ct_store_set(opener.store, "here", "1", 1), CT_OK);
-    assert_int_equal(ct_store_file(path, 5000, &other), CT_OK);
-    assert_int_equal(ct_store_get(other, "here", 1000, &value, &size), CT_OK);
-    free(value);
-    ct_store_close(other);
-    ct_store_close(opener.store);
-    unlink(path);
-}
-
 static void a_file_store_can_do_all_but_queues(void **state)
 {
     char path[] = "/tmp/ct-store-XXXXXX";
@@ -400,7 +353,6 @@ int main(void)
                                         stop_server),
         cmocka_unit_test(a_hash_store_can_do_all_of_it),
         cmocka_unit_test(a_file_store_can_do_all_but_queues),
-        cmocka_unit_test(who_opened_a_file_that_is_removed_meets_those_who_come_later),
         cmocka_unit_test(prefixes_nest_as_in_pytorch),
         cmocka_unit_test_setup_teardown(a_waiter_is_released_by_another_client, start_server,
                                         stop_server),
