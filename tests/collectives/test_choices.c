@@ -302,6 +302,27 @@ static void who_wants_it_fast_gets_a_ring_for_floats(void **state)
     unsetenv("CT_ORDER");
 }
 
+/* Nothing is added, and yet a bool comes out as one. */
+static void a_ring_of_one(ct_group *group, void *arg)
+{
+    const unsigned char given[] = { 0, 1, 0x1c };
+    unsigned char all[3] = { 9, 9, 9 };
+
+    (void)arg;
+    EXPECT_OK(ct_all_reduce(group, given, all, 3, CT_BOOL, CT_SUM, NULL));
+    EXPECT(all[0] == 0 && all[1] == 1 && all[2] == 1);
+}
+
+static void a_bool_in_a_ring_of_one_becomes_0_or_1(void **state)
+{
+    (void)state;
+    setenv("CT_ORDER", "fast", 1);
+    setenv("CT_ALL_REDUCE", "ring", 1);
+    run_ranks(1, a_ring_of_one, NULL);
+    unsetenv("CT_ALL_REDUCE");
+    unsetenv("CT_ORDER");
+}
+
 static void another_order(ct_group *group, void *arg)
 {
     char path[256];
@@ -342,6 +363,7 @@ int main(void)
         cmocka_unit_test(survivors_wish_what_their_group_did),
         cmocka_unit_test(the_order_is_by_hosts_or_by_ranks),
         cmocka_unit_test(who_wants_it_fast_gets_a_ring_for_floats),
+        cmocka_unit_test(a_bool_in_a_ring_of_one_becomes_0_or_1),
         cmocka_unit_test(ranks_with_other_orders_do_not_meet),
     };
 
