@@ -137,6 +137,7 @@ struct pick draw_case(uint64_t seed, int number, int p)
         c.count = 3;
     c.reach = (int)(next_of(&s) % 8) / 2; /* nobody in half of the cases */
     c.reach = c.reach < 2 ? 0 : c.reach - 1;
+    c.rough = next_of(&s) % 2 == 0;
     return c;
 }
 
@@ -271,6 +272,48 @@ static void fill_words(uint64_t seed, char *at, size_t bytes)
     memcpy(at + most, &seed, bytes - most);
 }
 
+/* -1, 0 or 1 by what is drawn: nine of them have an exact sum in every dtype but f8e5m2, which has
+ * no 9. */
+static unsigned exact_value(const struct pick *c, int from, uint64_t bits)
+{
+    const unsigned zero = REFERENCE_VALUES / 2, one = 64;
+
+    if (c->dtype == CT_F8E5M2 && from > 7)
+        return zero;
+    return zero - one + (unsigned)(bits % 3) * one;
+}
+
+static void fill_exact(const struct pick *c, int from, uint64_t seed, void *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bits = next_of(&seed);
+
+        reference_put(c->dtype, at, i, exact_value(c, from, bits),
+                      exact_value(c, from, bits >> 32));
+    }
+}
+
+/* Parts of 0.5 to 8. */
+static void fill_rough(const struct pick *c, uint64_t seed, char *at, size_t bytes)
+{
+    const int is_double = c->dtype == CT_F64 || c->dtype == CT_C128;
+    const size_t part = is_double ? sizeof(uint64_t) : sizeof(uint32_t);
+
+    for (size_t i = 0; i < bytes; i += part) {
+        const uint64_t bits = next_of(&seed);
+        const uint32_t single = ((uint32_t)bits & 0x807fffffu) | (126u + (bits >> 23 & 3)) << 23;
+        const uint64_t whole =
+            (bits & 0x800fffffffffffffu) | (uint64_t)(1022u + (bits >> 52 & 3)) << 52;
+
+        memcpy(at + i, is_double ? (const void *)&whole : &single, part);
+    }
+}
+
+static int has_long_mantissa(ct_dtype dtype)
+{
+    return dtype == CT_F32 || dtype == CT_F64 || is_complex(dtype);
+}
+
 /* Of BOOL some are no 0 and no 1, which both count as true. */
 void case_fill(const struct pick *c, int from, int to, void *at, size_t count)
 {
@@ -282,8 +325,12 @@ void case_fill(const struct pick *c, int from, int to, void *at, size_t count)
             bits = next_of(&seed);
             ((unsigned char *)at)[i] = bits % 3 == 0 ? 0 : (unsigned char)(bits >> 8);
         }
+    else if (!is_integer(c->dtype) && c->exact)
+        fill_exact(c, from, seed, at, count);
     else if (is_integer(c->dtype) || c->wild)
         fill_words(seed, at, bytes);
+    else if (c->rough && has_long_mantissa(c->dtype))
+        fill_rough(c, seed, at, bytes);
     else
         for (size_t i = 0; i < count; i++) {
             bits = next_of(&seed);
@@ -296,6 +343,12 @@ void case_scalar(const struct pick *c, int rank, void *scalar)
 {
     const uint64_t bits = mix(c->seed, 4000 + (uint64_t)rank);
 
+    if (c->exact) {
+        const unsigned one = REFERENCE_VALUES / 2 + 64, zero = REFERENCE_VALUES / 2;
+
+        reference_put(c->dtype, scalar, 0, bits % 2 ? one : zero - 64, zero);
+        return;
+    }
     reference_put(c->dtype, scalar, 0, (unsigned)(bits % REFERENCE_VALUES),
                   (unsigned)((bits >> 32) % REFERENCE_VALUES));
 }

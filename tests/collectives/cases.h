@@ -41,6 +41,9 @@ struct pick {
     int in_place, asynchronous;
     int reach; /* who has its buffers where the others reach them: 0 nobody, 1 all, 2 some */
     int wild;  /* any bits, NaN and infinities too */
+    int rough; /* f32 and f64 of a whole mantissa, whose sums depend on the order */
+    int fast;  /* floats are folded in whatever order: CT_ORDER=fast */
+    int exact; /* floats of -1, 0 and 1, which in any order fold to the same number */
     size_t count;
 };
 

@@ -34,6 +34,8 @@ ct_status flight_wait(struct flight *f);
 
 /* 1: all is as it must be.  Else what is wrong, in words. */
 int flight_check(const struct flight *f, char *wrong, size_t size);
+/* Of what was received, NaN as one; never 0. */
+uint64_t flight_digest(const struct flight *f);
 void flight_free(struct flight *f);
 
 #endif

@@ -191,3 +191,24 @@ int reference_equal(ct_dtype dtype, const void *a, const void *b)
             return 0;
     return 1;
 }
+
+int reference_same_number(ct_dtype dtype, const void *a, const void *b)
+{
+    const int is_whole = is_integer(dtype) || dtype == CT_BOOL;
+    const struct number x = is_whole ? (struct number){ 0, 0 } : get(dtype, a, 0);
+    const struct number y = is_whole ? (struct number){ 0, 0 } : get(dtype, b, 0);
+
+    return reference_equal(dtype, a, b) || (!is_whole && x.re == y.re && x.im == y.im);
+}
+
+void reference_unify_nan(ct_dtype dtype, void *at, size_t count)
+{
+    const size_t part = ct_dtype_size(part_of(dtype));
+    char *const end = (char *)at + count * ct_dtype_size(dtype);
+
+    if (is_integer(dtype) || dtype == CT_BOOL)
+        return;
+    for (char *to = at; to < end; to += part)
+        if (isnan(get_part(part_of(dtype), to)))
+            memset(to, 0xff, part);
+}

@@ -25,4 +25,10 @@ void reference_put(ct_dtype dtype, void *at, size_t i, unsigned re, unsigned im)
 /* Same bits; or NaN both, whose bits no order decides. */
 int reference_equal(ct_dtype dtype, const void *a, const void *b);
 
+/* Same numbers: 0 has a sign that depends on the order. */
+int reference_same_number(ct_dtype dtype, const void *a, const void *b);
+
+/* Gives all NaN the same bits. */
+void reference_unify_nan(ct_dtype dtype, void *at, size_t count);
+
 #endif

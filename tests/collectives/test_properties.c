@@ -6,6 +6,10 @@
  * on the three, with FLIGHTS asynchronous ones in flight.  All of them draw the same calls
  * from the batch's seed (cases.h) and each checks its own memory (flight.h).
  *
+ * A batch has its CT_ORDER.  With `rank` all ranks count as one host's.  With `fast` half of the
+ * calls have inputs whose result is the same in any order; of the others, and of these, all
+ * ranks must have the same bits, which the parent sees by the digests they leave it.
+ *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
@@ -15,12 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { DEFAULT_CASES = 800, CASES = 40, FLIGHTS = 5, MOST_RANKS = 9, GROUPS = 3 };
 
 struct batch {
     uint64_t seed;
     int cases, p, threads;
+    const char *order;          /* as CT_ORDER has it */
     const char *link;           /* NULL: both */
     int host[MOST_RANKS];       /* of each rank */
     char hosts[4 * MOST_RANKS]; /* as CT_FAULT has them; "": one */
@@ -28,8 +34,17 @@ struct batch {
 
 static struct batch batch; /* the one that runs; ranks have a copy or only look */
 
+/* Of each all-reduce, in memory that the ranks share with the parent; 0: of no call. */
+static uint64_t (*digests)[MOST_RANKS][CASES];
+
+static int has_order(const char *order)
+{
+    return !strcmp(batch.order, order);
+}
+
 static struct batch draw_batch(uint64_t seed, int cases)
 {
+    static const char *const orders[] = { "nodes", "nodes", "rank", "fast" };
     struct batch b = { .seed = seed, .cases = cases < CASES ? cases : CASES };
     uint64_t s = mix(seed, 1);
     const int where = (int)(next_of(&s) % 8), hosts = 2 + (int)(next_of(&s) % 2);
@@ -43,6 +58,7 @@ static struct batch draw_batch(uint64_t seed, int cases)
         n += (size_t)snprintf(b.hosts + n, sizeof b.hosts - n, "%s%d",
                               r ? "." : "hosts:", b.host[r]);
     }
+    b.order = orders[next_of(&s) % 4];
     return b;
 }
 
@@ -62,15 +78,15 @@ static void complain(const struct flight *f, const char *wrong)
 
     case_describe(&f->pick, ct_size(f->group), text, sizeof text);
     expect_fails(__FILE__, __LINE__,
-                 "%s: %s; case %d on group %d, %s%s%sof %d %s, %s %s; again by "
+                 "%s: %s; case %d on group %d, %s%s%sof %d %s, %s %s, order %s; again by "
                  "CT_PROPERTY_SEED=%#llx CT_PROPERTY_CASES=%d test_collectives_properties",
                  text, wrong, f->pick.number, f->pick.group, f->row, *f->row ? " forced, " : "", "",
                  batch.p, batch.threads ? "threads" : "processes",
-                 batch.link ? batch.link : "any link", batch.hosts, (unsigned long long)batch.seed,
-                 f->pick.number + 1);
+                 batch.link ? batch.link : "any link", batch.hosts, batch.order,
+                 (unsigned long long)batch.seed, f->pick.number + 1);
 }
 
-static void land(struct flight *f)
+static void land(struct rank *rank, struct flight *f)
 {
     char wrong[200];
 
@@ -80,6 +96,8 @@ static void land(struct flight *f)
         complain(f, ct_last_error());
     else if (!flight_check(f, wrong, sizeof wrong))
         complain(f, wrong);
+    else if (f->pick.kind == ALL_REDUCE)
+        (*digests)[ct_rank(rank->groups[0])][f->pick.number] = flight_digest(f);
     flight_free(f);
 }
 
@@ -92,15 +110,21 @@ static int make_call(struct rank *rank, const struct pick *c)
 
     if (ct_rank(group) < 0)
         return 1;
-    land(f);
+    land(rank, f);
     flight_prepare(f, c, group, rank->host[c->group], rank->pool + slot * 2 * SHARED_BYTES);
     if (flight_start(f) != CT_OK) {
         complain(f, ct_last_error());
         return 0;
     }
     if (!c->asynchronous)
-        land(f);
+        land(rank, f);
     return 1;
+}
+
+/* Which of the parts of a group's ranks this one of the world is in. */
+static int part_of_group(int group, int rank)
+{
+    return group == 2 ? (int)(mix(batch.seed, 100 + (uint64_t)rank) % 3) : 0;
 }
 
 /* The world in an order of its own and some left out; and two or three parts of it. */
@@ -120,9 +144,38 @@ static int make_groups(struct rank *rank)
     options.parent = rank->groups[0];
     if (!EXPECT_OK(ct_new_group_with(list, size, &options, &rank->groups[1])))
         return 0;
-    color = (int)(mix(batch.seed, 100 + (uint64_t)me) % 3);
+    color = part_of_group(2, me);
     key = (int)(mix(batch.seed, 200 + (uint64_t)me) % 5);
     return EXPECT_OK(ct_split_group(rank->groups[0], color, key, &rank->groups[2]));
+}
+
+/* Integers have no order, and most calls reduce nothing. */
+static void show_order(struct pick *c)
+{
+    static const ct_dtype dtypes[] = { CT_F32, CT_F64, CT_C64, CT_F16, CT_F32 };
+    static const ct_op ops[] = { CT_SUM, CT_PRODUCT, CT_AVG };
+    uint64_t seed = mix(c->seed, 6000);
+
+    if (!has_op(c->kind)) {
+        c->kind = ALL_REDUCE;
+        c->form = PLAIN;
+    }
+    c->dtype = dtypes[next_of(&seed) % 5];
+    c->op = ops[next_of(&seed) % 3];
+    c->count = c->count > 40000 ? 40000 : c->count + 1;
+    c->rough = 1;
+    c->wild = 0;
+}
+
+static struct pick draw_call(int number)
+{
+    struct pick c = draw_case(mix(batch.seed, 10000 + (uint64_t)number), number, batch.p);
+
+    if (!has_order("nodes") && number % 4)
+        show_order(&c);
+    c.fast = has_order("fast");
+    c.exact = c.fast && c.seed % 2;
+    return c;
 }
 
 static void calls(ct_group *group, void *unused)
@@ -139,14 +192,15 @@ static void calls(ct_group *group, void *unused)
            && EXPECT_OK(ct_mem_alloc(group, 2 * FLIGHTS * SHARED_BYTES, (void **)&rank->pool));
     for (int g = 0; g < GROUPS && fine; g++)
         for (int r = 0; r < ct_size(rank->groups[g]); r++)
-            rank->host[g][r] = batch.host[ct_global_rank(rank->groups[g], r)];
+            rank->host[g][r] =
+                has_order("rank") ? 0 : batch.host[ct_global_rank(rank->groups[g], r)];
     for (int i = 0; i < batch.cases && fine; i++) {
-        const struct pick c = draw_case(mix(batch.seed, 10000 + (uint64_t)i), i, batch.p);
+        const struct pick c = draw_call(i);
 
         fine = make_call(rank, &c);
     }
     for (int i = 0; i < FLIGHTS; i++)
-        land(&rank->flights[i]);
+        land(rank, &rank->flights[i]);
     if (rank->pool)
         EXPECT_OK(ct_mem_free(group, rank->pool));
     for (int g = 1; g < GROUPS; g++)
@@ -162,6 +216,29 @@ static uint64_t number_of(const char *variable, uint64_t fallback)
     const char *text = getenv(variable);
 
     return text && *text ? strtoull(text, NULL, 0) : fallback;
+}
+
+/* Rank 0 of each part has what the others must have. */
+static void all_ranks_have_the_same_bits(void)
+{
+    for (int i = 0; i < batch.cases; i++) {
+        const struct pick c = draw_call(i);
+        const uint64_t *first[3] = { NULL };
+        char text[200];
+
+        for (int r = 0; r < batch.p; r++) {
+            const uint64_t *const digest = &(*digests)[r][i];
+            const uint64_t **const other = &first[part_of_group(c.group, r)];
+
+            if (*digest && !*other)
+                *other = digest;
+            case_describe(&c, batch.p, text, sizeof text);
+            if (*digest && **other != *digest)
+                fail_msg("%s: rank %d has other bits than another; case %d on group %d, %s, order "
+                         "%s",
+                         text, r, i, c.group, batch.hosts, batch.order);
+        }
+    }
 }
 
 /* Whatever ends the batch, a crash and a hang too. */
@@ -184,8 +261,11 @@ static void random_calls_give_what_the_manual_says(void **state)
         batch = draw_batch(seed, left);
         left -= batch.cases;
         setenv("CT_FAULT", batch.hosts, 1);
+        setenv("CT_ORDER", batch.order, 1);
         use_link(batch.link);
+        memset(*digests, 0, sizeof *digests);
         (batch.threads ? run_threads : run_processes)(batch.p, calls, NULL);
+        all_ranks_have_the_same_bits();
     }
     batch.cases = 0;
 }
@@ -196,6 +276,10 @@ int main(void)
         cmocka_unit_test_teardown(random_calls_give_what_the_manual_says, say_which),
     };
 
+    digests =
+        mmap(NULL, sizeof *digests, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (digests == MAP_FAILED)
+        return 1;
     reference_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
