@@ -93,6 +93,15 @@ ct_status batch_wait(struct batch *batch)
     return status;
 }
 
+/* Whole elements, and the same on all ranks. */
+size_t piece_of_each(const struct call *c)
+{
+    const size_t most = (size_t)1 << 20, align = 64;
+    const size_t share = SCRATCH_BYTES / (size_t)c->group->size / align * align;
+
+    return share > most ? most : share > align ? share : align;
+}
+
 struct span part_of(const struct call *c, void *data, size_t count, int i)
 {
     return part_of_some(c, data, count, i, c->group->size);

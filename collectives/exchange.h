@@ -23,6 +23,11 @@ void batch_send(struct batch *batch, int to, struct span out);
 void batch_recv(struct batch *batch, int from, struct span in);
 ct_status batch_wait(struct batch *batch);
 
+/* How much of each rank's block goes at a time, where one comes from each: a MiB, and less the more
+ * ranks there are, so that a place for each of them takes SCRATCH_BYTES at the most. */
+#define SCRATCH_BYTES ((size_t)8 << 20)
+size_t piece_of_each(const struct call *c);
+
 /* Part i of p nearly equal ones of `count` elements at data; the same of `parts`. */
 struct span part_of(const struct call *c, void *data, size_t count, int i);
 struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts);

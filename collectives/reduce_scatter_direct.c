@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_scatter_direct.c - block r of everybody goes to rank r, which folds in the written order.
  *
- * Cost: alpha + (p-1) n beta for blocks of n; p-1 messages at once, a piece at a time. */
+ * Cost: alpha + (p-1) n beta for blocks of n; p-1 messages at once, a piece at a time.
+ * The p places for pieces take 8 MiB at the most, however many ranks there are. */
 #include <stdlib.h>
 
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
-#define PIECE ((size_t)1 << 20)
-
 static ct_status one_piece(struct call *c, size_t at, struct span out, char *scratch,
                            const void **sources)
 {
+    const size_t piece = piece_of_each(c);
     const int p = c->group->size, rank = c->group->rank;
-    const size_t n = piece_of(out.bytes, at, PIECE);
+    const size_t n = piece_of(out.bytes, at, piece);
     struct batch batch;
     ct_status status = batch_begin(&batch, c, 2 * p);
 
@@ -31,7 +31,7 @@ static ct_status one_piece(struct call *c, size_t at, struct span out, char *scr
         const struct span block = block_at(c, &c->send, to);
 
         if (at < block.bytes + (block.bytes == 0))
-            batch_send(&batch, to, span_of(block.data + at, piece_of(block.bytes, at, PIECE)));
+            batch_send(&batch, to, span_of(block.data + at, piece_of(block.bytes, at, piece)));
     }
     status = batch_wait(&batch);
     if (status == CT_OK && n > 0)
@@ -43,7 +43,7 @@ static ct_status run(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
     const size_t p = (size_t)c->group->size, largest = largest_block(c, &c->send);
-    const size_t most = out.bytes < PIECE ? out.bytes : PIECE;
+    const size_t piece = piece_of_each(c), most = out.bytes < piece ? out.bytes : piece;
     const void **sources = malloc(p * sizeof *sources);
     char *scratch = malloc(p * most + 1);
     ct_status status = CT_OK;
@@ -54,7 +54,7 @@ static ct_status run(struct call *c)
     do {
         if (status == CT_OK)
             status = one_piece(c, at, out, scratch, sources);
-        at += PIECE;
+        at += piece;
     } while (status == CT_OK && at < largest);
     free(sources);
     free(scratch);

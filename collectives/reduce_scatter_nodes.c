@@ -5,18 +5,19 @@
  * So of each block one partial result comes from each other host, not one input from each rank
  * there, and in the written order.
  * Cost for h hosts of equally many ranks: one step on the host with (p - h) n, then
- * alpha + (h-1) n beta; a piece at a time. */
+ * alpha + (h-1) n beta; a piece at a time.
+ * The places for pieces, one for each rank and each host, take 12 MiB at the most, however many
+ * ranks there are. */
 #include <stdlib.h>
 
 #include "collectives/hosts.h"
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
-#define PIECE ((size_t)1 << 20)
-
 struct work_of_call {
     struct level level;
-    size_t at, room;      /* of the piece; a piece's in scratch */
+    size_t at, piece;     /* which goes now: from where in each block, and how much */
+    size_t room;          /* of a piece in scratch */
     char *scratch;        /* [hosts][ranks] inputs, then [hosts] partial results */
     const void **sources; /* [the larger of hosts and ranks] */
 };
@@ -27,17 +28,17 @@ static int fits(const struct call *c)
 }
 
 /* Shorter blocks are over before the longest one. */
-static struct span piece_in(struct span block, size_t at)
+static struct span piece_in(const struct work_of_call *w, struct span block)
 {
-    const size_t bytes = piece_of(block.bytes, at, PIECE);
+    const size_t bytes = piece_of(block.bytes, w->at, w->piece);
 
-    return span_of(bytes > 0 ? block.data + at : NULL, bytes);
+    return span_of(bytes > 0 ? block.data + w->at : NULL, bytes);
 }
 
 /* Of the block that is for the host's rank i. */
 static struct span piece_for(const struct call *c, const struct work_of_call *w, int host, int i)
 {
-    return piece_in(block_at(c, &c->send, host_rank(c->group, host, i)), w->at);
+    return piece_in(w, block_at(c, &c->send, host_rank(c->group, host, i)));
 }
 
 /* Where that of our rank i comes; and what this host's ranks come to. */
@@ -107,9 +108,10 @@ static ct_status fold_across(struct call *c, const struct work_of_call *w, struc
 static ct_status run(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
-    const size_t largest = largest_block(c, &c->send);
+    const size_t largest = largest_block(c, &c->send), piece = piece_of_each(c);
     struct work_of_call w = { .level = level_of(c->group, c->group->rank),
-                              .room = largest < PIECE ? largest : PIECE };
+                              .piece = piece,
+                              .room = largest < piece ? largest : piece };
     const size_t places = (size_t)w.level.hosts * (size_t)(w.level.ranks + 1);
     ct_status status = CT_OK;
 
@@ -121,8 +123,8 @@ static ct_status run(struct call *c)
         if (status == CT_OK)
             status = fold_on_host(c, &w);
         if (status == CT_OK)
-            status = fold_across(c, &w, piece_in(out, w.at));
-        w.at += PIECE;
+            status = fold_across(c, &w, piece_in(&w, out));
+        w.at += w.piece;
     } while (status == CT_OK && w.at < largest);
     free(w.scratch);
     free(w.sources);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pieces.c - blocks that go a piece at a time, where the piece depends on the ranks. */
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+#include "collectives/exchange.h"
+
+enum { RANKS = 9 };
+
+static size_t piece_of_ranks(int p)
+{
+    struct ct_group group = { .size = p };
+    const struct call call = { .group = &group };
+
+    return piece_of_each(&call);
+}
+
+static void a_place_for_each_rank_takes_no_more_of_many_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(piece_of_ranks(2), 1 << 20);
+    assert_int_equal(piece_of_ranks(8), 1 << 20);
+    for (int p = 1; p <= 100000; p++) {
+        assert_true((size_t)p * piece_of_ranks(p) <= SCRATCH_BYTES);
+        assert_true(piece_of_ranks(p) > 0 && piece_of_ranks(p) % 64 == 0); /* whole elements */
+    }
+}
+
+/* Rank r gives r + i + 1 as element i of each block. */
+static void one_element_more_than_a_piece(ct_group *group, void *unused)
+{
+    const size_t count = piece_of_ranks(RANKS) / sizeof(int32_t) + 1;
+    int32_t *const send = malloc(RANKS * count * sizeof *send);
+    int32_t *const recv = malloc(count * sizeof *recv);
+
+    (void)unused;
+    if (!send || !recv)
+        abort();
+    for (size_t i = 0; i < RANKS * count; i++)
+        send[i] = ct_rank(group) + (int32_t)(i % count) + 1;
+    EXPECT_OK(ct_reduce_scatter(group, send, recv, count, CT_I32, CT_SUM, NULL));
+    for (size_t i = 0; i < count; i++)
+        if (!EXPECT(recv[i] == RANKS * (int32_t)i + RANKS * (RANKS + 1) / 2))
+            break;
+    free(send);
+    free(recv);
+}
+
+static void a_block_longer_than_a_piece_of_nine_ranks_is_summed(void **state)
+{
+    static const char *const rows[] = { "direct", "nodes" };
+
+    (void)state;
+    setenv("CT_FAULT", "hosts:0.0.0.1.1.1.2.2.2", 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        setenv("CT_REDUCE_SCATTER", rows[i], 1);
+        run_processes(RANKS, one_element_more_than_a_piece, NULL);
+    }
+    unsetenv("CT_REDUCE_SCATTER");
+    unsetenv("CT_FAULT");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_place_for_each_rank_takes_no_more_of_many_ranks),
+        cmocka_unit_test(a_block_longer_than_a_piece_of_nine_ranks_is_summed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
