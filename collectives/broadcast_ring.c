@@ -8,21 +8,20 @@
  * Cost for s segments: (s + p - 2) (alpha + n/s beta); p-2 segments more than one wire takes.
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/operations.h"
+#include "collectives/segment.h"
 #include "collectives/slots.h"
-
-#define SEGMENT ((size_t)128 << 10)
 
 static ct_status run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank, root = c->signature.root;
     const int right = (rank + 1) % p, left = (rank + p - 1) % p, is_last = right == root;
     const struct span buf = block_at(c, &c->recv, 0);
-    struct span here = span_of(buf.data, piece_of(buf.bytes, 0, SEGMENT));
+    struct span here = span_of(buf.data, piece_of(buf.bytes, 0, BROADCAST_SEGMENT));
     ct_status status = rank == root ? CT_OK : recv_from(c, left, here);
 
     while (status == CT_OK) {
         const size_t at = (size_t)(here.data - buf.data) + here.bytes;
-        const struct span next = span_of(buf.data + at, piece_of(buf.bytes, at, SEGMENT));
+        const struct span next = span_of(buf.data + at, piece_of(buf.bytes, at, BROADCAST_SEGMENT));
 
         if (rank == root || next.bytes == 0)
             status = is_last ? CT_OK : send_to(c, right, here);

@@ -70,11 +70,13 @@ static int get_room(struct bench *b)
 
 static int find_wire(struct bench *b)
 {
+    const char *wrong;
+
     b->wire = b->options.wire * 1e3;
     if (!b->options.model || b->options.wire > 0)
         return 0;
-    return model_measure(b->rank, b->ranks, &b->wire) == CT_OK ? 0
-                                                               : bench_fails(b, ct_last_error());
+    wrong = model_measure(b->rank, b->ranks, &b->wire);
+    return wrong ? bench_fails(b, wrong) : 0;
 }
 
 static int run(struct bench *b)

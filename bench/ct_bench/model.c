@@ -4,8 +4,13 @@
  * N bytes, k ranks, B bytes a second: a naive broadcast takes (k-1) N/B, one in a ring of S
  * segments N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own time, alpha,
  * is left out.  So where messages are small a row takes longer than its model, and where
- * several ranks of a host share a wire that each could fill alone, too. */
+ * several ranks of a host share a wire that each could fill alone, too.
+ *
+ * Rows that stay on a host send nothing over a wire, and those of two levels (`nodes`) count a
+ * host's wire, not a rank's: by how many ranks that is shared is not known here.  They have none.
+ */
 #include "bench/ct_bench/model.h"
+#include "collectives/segment.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,8 +18,7 @@
 #include <time.h>
 
 #define WIRE_BYTES ((size_t)8 << 20)
-#define SHOTS 12         /* the best one counts */
-#define SEGMENT 131072.0 /* of the ring broadcast */
+#define SHOTS 12 /* the best one counts */
 
 static double log2_steps(int ranks)
 {
@@ -33,7 +37,7 @@ static double binomial_broadcast(double n, int k)
 
 static double ring_broadcast(double n, int k)
 {
-    const double s = fmax(ceil(n / SEGMENT), 1);
+    const double s = fmax(ceil(n / (double)BROADCAST_SEGMENT), 1);
 
     return n * (s + k - 2) / s;
 }
@@ -127,17 +131,22 @@ static ct_status shot(int rank, int last, void *data, double *us)
     return status;
 }
 
-ct_status model_measure(int rank, int ranks, double *wire)
+const char *model_measure(int rank, int ranks, double *wire)
 {
     char *data = calloc(1, WIRE_BYTES);
+    int failed = !data;
     double best = INFINITY, us;
-    ct_status status = data ? CT_OK : CT_ERR_NOMEM;
+    ct_status status = ct_all_reduce(CT_WORLD, &failed, &failed, 1, CT_I32, CT_MAX, NULL);
 
-    for (int i = 0; i < SHOTS && ranks > 1 && status == CT_OK; i++) {
+    for (int i = 0; i < SHOTS && ranks > 1 && status == CT_OK && !failed; i++) {
         status = shot(rank, ranks - 1, data, &us);
         best = fmin(best, us);
     }
     free(data);
     *wire = (double)WIRE_BYTES / best;
-    return status;
+    if (status != CT_OK)
+        return ct_last_error();
+    return failed ? "no memory on some rank for the 8 MiB by which the wire is measured; give its "
+                    "bandwidth: --model=GB/s"
+                  : NULL;
 }

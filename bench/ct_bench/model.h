@@ -9,8 +9,8 @@
 #include "include/ct.h"
 
 /* Bytes in a microsecond, one way, of large messages from rank 0 to the last: into *wire on rank
- * 0.  All ranks call it. */
-ct_status model_measure(int rank, int ranks, double *wire);
+ * 0.  All ranks call it.  NULL, or a sentence until the next call of libct. */
+const char *model_measure(int rank, int ranks, double *wire);
 
 /* Microseconds; NAN where the algorithm has no model.  `bytes` as in a row: of the larger buffer.
  */

@@ -125,7 +125,9 @@ void report_heading(struct report *report, const struct heading *heading)
     if (heading->limits)
         limits_print(heading->limits);
     if (heading->wire > 0)
-        printf("# the models' wire: %.3f GB/s\n", heading->wire / 1e3);
+        printf("# the models' wire: %.3f GB/s; rows through shared memory and those of two levels "
+               "(nodes) have no model\n",
+               heading->wire / 1e3);
     for (int i = 0; report->csv && i < COLUMNS; i++)
         fprintf(report->csv, "%s%s", columns[i].key, i + 1 < COLUMNS ? "," : "\n");
     if (!report->json)

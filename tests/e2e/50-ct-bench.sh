@@ -80,6 +80,7 @@ expect "of the all-reduce's parts" is "$(awk -F, '$1 == "all_reduce" && $2 > 100
 expect "and none where there is none" is "$(awk -F, '$1 == "ping_pong" { printf $16 }' rows.csv)" ""
 run --nproc-per-node=2 "$bench" --model --sizes=1K --iters=1 --ops=all_reduce
 expect "a wire that was measured" matches "$out" 'the models. wire: [0-9.]+ GB/s'
+expect "and which rows have no model" has "$out" 'those of two levels (nodes) have no model'
 
 refused() {
     run --nproc-per-node=2 "$bench" "$1"
