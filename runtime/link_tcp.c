@@ -7,7 +7,9 @@
  * connection it first used, so order holds.
  *
  * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
- * those behind it cost one system call.  What is large goes straight to where it belongs.
+ * those behind it cost one system call.  What is large goes straight to where it belongs.  The
+ * buffer is there once the hello has come: a stranger who says nothing costs no more than its
+ * socket.
  *
  * Nobody waits for a connection to be made: until it is, it takes no bytes. */
 #include <errno.h>
@@ -29,7 +31,8 @@ struct tcp_link {
     const struct peer *peer; /* whom we connect to; NULL: we are connected */
     struct hello hello;
     size_t said;           /* bytes of the hello */
-    unsigned char *buffer; /* of READ_AHEAD bytes; link.ahead of them are left, from here: */
+    size_t unheard;        /* bytes of the hello that is still to come, when we are connected */
+    unsigned char *buffer; /* of READ_AHEAD bytes, or NULL; link.ahead are left, from here: */
     size_t at;
 };
 
@@ -92,11 +95,23 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
     return sent < 0 ? -1 : sent;
 }
 
+/* How much a read may take into the buffer.  Without memory for one it takes what it was asked for.
+ */
+static size_t room_ahead(struct tcp_link *tcp)
+{
+    if (tcp->unheard > 0)
+        return 0;
+    if (!tcp->buffer)
+        tcp->buffer = malloc(READ_AHEAD);
+    return tcp->buffer ? READ_AHEAD : 0;
+}
+
 /* Bytes; 0: it closed; -1: errno says why. */
 static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
 {
-    struct iovec parts[2] = { { data, bytes }, { tcp->buffer, READ_AHEAD } };
-    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    const size_t room = room_ahead(tcp);
+    struct iovec parts[2] = { { data, bytes }, { tcp->buffer, room } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = room > 0 ? 2 : 1 };
     ssize_t got;
 
     do
@@ -104,8 +119,9 @@ static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
     while (got < 0 && errno == EINTR);
     if (got <= 0)
         return got;
+    tcp->unheard -= (size_t)got < tcp->unheard ? (size_t)got : tcp->unheard;
     /* Of a large payload more may have come while this was copied. */
-    tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + READ_AHEAD;
+    tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + room;
     if ((size_t)got <= bytes)
         return got;
     tcp->at = 0;
@@ -161,10 +177,8 @@ static struct tcp_link *link_over(int fd)
 {
     struct tcp_link *tcp = calloc(1, sizeof *tcp);
 
-    if (!tcp || !(tcp->buffer = malloc(READ_AHEAD))) {
-        free(tcp);
+    if (!tcp)
         return NULL;
-    }
     tcp->link = (struct link){ .ops = &link_tcp, .fd = fd };
     socket_notice_absence(fd);
     return tcp;
@@ -174,7 +188,10 @@ struct link *link_tcp_accepted(int fd)
 {
     struct tcp_link *tcp = link_over(fd);
 
-    return tcp ? &tcp->link : NULL;
+    if (!tcp)
+        return NULL;
+    tcp->unheard = sizeof tcp->hello;
+    return &tcp->link;
 }
 
 static ct_status open_socket(struct mesh *mesh, int peer, struct link **link)

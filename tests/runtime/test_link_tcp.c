@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_link_tcp.c - what a connection costs before and after its hello. */
+#include "tests/harness.h"
+
+#include <malloc.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/hello.h"
+#include "runtime/link.h"
+
+enum { STRANGERS = 64, MOST_OF_ONE = 2048 };
+
+static size_t memory_in_use(void)
+{
+    const struct mallinfo2 all = mallinfo2();
+
+    return all.uordblks + all.hblkhd;
+}
+
+/* One end is the link's; the other is given. */
+static struct link *accepted(int *other)
+{
+    int ends[2];
+    struct link *link;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    link = link_tcp_accepted(ends[0]);
+    assert_non_null(link);
+    *other = ends[1];
+    return link;
+}
+
+static void a_stranger_who_says_nothing_costs_next_to_no_memory(void **state)
+{
+    struct link *links[STRANGERS];
+    const size_t before = memory_in_use();
+    int others[STRANGERS];
+    char word;
+
+    (void)state;
+    for (int i = 0; i < STRANGERS; i++) {
+        links[i] = accepted(&others[i]);
+        assert_int_equal(links[i]->ops->read(links[i], &word, 1), 0);
+    }
+    assert_true(memory_in_use() - before < STRANGERS * MOST_OF_ONE);
+    for (int i = 0; i < STRANGERS; i++) {
+        links[i]->ops->close(links[i]);
+        close(others[i]);
+    }
+}
+
+/* It comes in two halves, and with the second one what is behind it. */
+static void what_is_behind_the_hello_is_read_ahead(void **state)
+{
+    char sent[sizeof(struct hello) + 10], got[sizeof sent];
+    const size_t half = sizeof(struct hello) / 2, rest = sizeof(struct hello) - half;
+    struct link *link;
+    int other;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sent; i++)
+        sent[i] = (char)i;
+    link = accepted(&other);
+    assert_int_equal(write(other, sent, half), half);
+    assert_int_equal(link->ops->read(link, got, sizeof(struct hello)), half);
+    assert_int_equal(write(other, sent + half, sizeof sent - half), sizeof sent - half);
+    link->dry = 0; /* as after the next look */
+    assert_int_equal(link->ops->read(link, got + half, rest), rest);
+    assert_int_equal(link->ahead, 0);
+    assert_int_equal(link->ops->read(link, got + sizeof(struct hello), 4), 4);
+    assert_int_equal(link->ahead, 6);
+    assert_int_equal(link->ops->read(link, got + sizeof(struct hello) + 4, 10), 6);
+    assert_memory_equal(got, sent, sizeof sent);
+    link->ops->close(link);
+    close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stranger_who_says_nothing_costs_next_to_no_memory),
+        cmocka_unit_test(what_is_behind_the_hello_is_read_ahead),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
