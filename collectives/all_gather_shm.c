@@ -26,7 +26,7 @@ static void show(struct call *c, size_t at, size_t n)
 {
     const struct span in = block_at(c, &c->send, 0);
 
-    copy_span(span_of(flat_own(c->group->flat), piece_of(in.bytes, at, n)), in.data + at);
+    flat_show(c->group->flat, 0, in.data + at, piece_of(in.bytes, at, n));
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)

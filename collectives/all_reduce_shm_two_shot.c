@@ -33,18 +33,21 @@ static ct_status direct(struct call *c)
 static void show(struct call *c, size_t at, size_t n)
 {
     const char *in = block_at(c, &c->send, 0).data + at;
-    char *slot = flat_own(c->group->flat);
+    struct flat *f = c->group->flat;
     const struct part own = line_part(c, n, c->group->rank);
     const size_t end = own.at + own.bytes;
 
-    copy_span(span_of(slot, own.at), in);
-    copy_span(span_of(slot + end, n - end), in + end);
+    flat_show(f, 0, in, own.at);
+    flat_show(f, end, in + end, n - end);
 }
 
+/* Into our output and our slot; the slot past the caches, if that is how one should write there. */
 static ct_status fold_own_part(struct call *c, size_t at, size_t n)
 {
     struct flat *f = c->group->flat;
     const struct part part = line_part(c, n, c->group->rank);
+    const int apart = flat_streams(f);
+    ct_status status;
     void *outputs[2] = { block_at(c, &c->recv, 0).data + at + part.at,
                          (char *)flat_own(f) + part.at };
     const void *inputs[FLAT_MOST];
@@ -54,7 +57,10 @@ static ct_status fold_own_part(struct call *c, size_t at, size_t n)
     for (int i = 0; i < c->group->size; i++)
         inputs[i] = (const char *)flat_slot(f, i) + part.at;
     inputs[c->group->rank] = block_at(c, &c->send, 0).data + at + part.at;
-    return call_fold_to(c, outputs, 2, inputs, part.bytes / c->element, 0);
+    status = call_fold_to(c, outputs, apart ? 1 : 2, inputs, part.bytes / c->element, 0);
+    if (apart && status == CT_OK)
+        flat_show(f, part.at, outputs[0], part.bytes);
+    return status;
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)

@@ -20,13 +20,11 @@ static ct_status direct(struct call *c)
 
 static void show(struct call *c, size_t at, size_t n)
 {
-    char *slot = flat_own(c->group->flat);
-
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->send, i);
 
         if (i != c->group->rank)
-            copy_span(span_of(slot + (size_t)i * n, piece_of(block.bytes, at, n)), block.data + at);
+            flat_show(c->group->flat, (size_t)i * n, block.data + at, piece_of(block.bytes, at, n));
     }
 }
 

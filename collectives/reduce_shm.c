@@ -17,7 +17,7 @@ static ct_status direct(struct call *c)
 static void show(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
-        copy_span(span_of(flat_own(c->group->flat), n), block_at(c, &c->send, 0).data + at);
+        flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)

@@ -21,8 +21,7 @@ static void show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->send.blocks; i++)
         if (i != c->group->rank)
-            copy_span(span_of((char *)flat_own(c->group->flat) + (size_t)i * n, n),
-                      block_at(c, &c->send, i).data + at);
+            flat_show(c->group->flat, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)

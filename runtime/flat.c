@@ -172,6 +172,16 @@ const void *flat_slot(const struct flat *f, int rank)
     return f->inlined ? f->members[rank].lines[f->round % 2].payload : slot(f, rank);
 }
 
+void flat_show(struct flat *f, size_t at, const void *from, size_t bytes)
+{
+    copy_shared(&f->copies, (char *)flat_own(f) + at, from, bytes);
+}
+
+int flat_streams(const struct flat *f)
+{
+    return f->copies.streams;
+}
+
 static void ring(const struct flat *f, int rank)
 {
     const struct node *node = &f->mesh->node;

@@ -59,6 +59,9 @@ void flat_call(struct flat *flat, const struct signature *signature, int64_t dea
 /* Takes the next slot for at most `bytes` per rank (the same number on all). */
 ct_status flat_turn(struct flat *flat, size_t bytes);
 void *flat_own(const struct flat *flat);
+/* Copies into it, from byte `at` on, by stores that are fast where others will read. */
+void flat_show(struct flat *flat, size_t at, const void *from, size_t bytes);
+int flat_streams(const struct flat *flat); /* those are past the caches just now */
 const void *flat_slot(const struct flat *flat, int rank);
 
 /* Of a turn whose payload is not in the lines.  bytes 0: where there is no such buffer, or it does

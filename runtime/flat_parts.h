@@ -7,6 +7,7 @@
 #ifndef RUNTIME_FLAT_PARTS_H
 #define RUNTIME_FLAT_PARTS_H
 
+#include "runtime/copy_shared.h"
 #include "runtime/flat.h"
 #include "runtime/region.h"
 
@@ -55,6 +56,7 @@ struct flat {
     uint64_t all_in;      /* everybody was seen in it */
     int turn;             /* slot in use */
     int inlined;          /* this turn's payload lies in the lines */
+    struct copy_shared copies;
     struct signature signature;
     int64_t deadline;
     const _Atomic int *broken;

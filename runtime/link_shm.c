@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/copy_shared.h"
 #include "runtime/link.h"
 #include "runtime/mesh.h"
 
@@ -22,6 +23,7 @@ struct shm_link {
     uint64_t seen_read; /* of out: how far its reader was when we last looked */
     uint64_t taken;     /* of in: how far we are; its writer may not know yet */
     uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
+    struct copy_shared copies;
 };
 
 #define PIECE (RING_BYTES / 8)      /* told of at once */
@@ -32,14 +34,14 @@ static int can_reach(const struct mesh *mesh, int peer)
     return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
 }
 
-static size_t put(struct ring *ring, uint64_t at, const void *data, size_t bytes)
+static void put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
 {
+    struct ring *ring = shm->out;
     const size_t offset = at % RING_BYTES;
     const size_t first = bytes < RING_BYTES - offset ? bytes : RING_BYTES - offset;
 
-    memcpy(ring->data + offset, data, first);
-    memcpy(ring->data, (const char *)data + first, bytes - first);
-    return bytes;
+    copy_shared(&shm->copies, ring->data + offset, data, first);
+    copy_shared(&shm->copies, ring->data, data + first, bytes - first);
 }
 
 static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
@@ -72,7 +74,7 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
             n = n < PIECE ? n : PIECE;
             if (n == 0)
                 break;
-            put(shm->out, at, from, n);
+            put(shm, at, from, n);
             if (at + n - told >= PIECE)
                 tell_reader(shm, told = at + n);
         }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy_shared.h - copies into memory that another processor will read. */
+#ifndef RUNTIME_COPY_SHARED_H
+#define RUNTIME_COPY_SHARED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the writer of such memory has found out; zeros to begin with.  One thread at a time. */
+struct copy_shared {
+    int streams;                 /* stores past the caches are the faster ones just now */
+    int trying;                  /* copies that are still to be made the other way; 0: no trial */
+    unsigned copies;             /* measured */
+    double cost[2];              /* ns a byte: by ordinary stores, past the caches; 0: not known */
+    double found;                /* of the way that is taken, when it was chosen */
+    int64_t took;                /* ns, by the copies of this trial */
+    int64_t try_at, try_soonest; /* the next one begins */
+};
+
+void copy_shared(struct copy_shared *state, void *to, const void *from, size_t bytes);
+
+#endif
