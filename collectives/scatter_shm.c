@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_shm.c - the root's slot holds a piece of each block, each rank copies its own.
+/* scatter_shm.c - the root puts a piece of each block into the slot of the rank that it is for,
+ * which nobody else needs meanwhile; each rank copies its own.
  *
- * Cost: n copied out by each rank; directly 2 rounds, else a round a piece, and p n copied in by
- * the root. */
+ * Cost: n copied out by each rank; directly 2 rounds, else a round a slot, and p n copied in by the
+ * root. */
 #include "collectives/operations.h"
 #include "collectives/slots.h"
 
@@ -21,15 +22,15 @@ static void show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->send.blocks; i++)
         if (i != c->group->rank)
-            flat_show(c->group->flat, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
+            flat_show_to(c->group->flat, i, block_at(c, &c->send, i).data + at, n);
 }
 
 static ct_status take(struct call *c, size_t at, size_t n)
 {
     copy_result(block_at(c, &c->recv, 0).data + at,
-                call_is_root(c) ? block_at(c, &c->send, c->group->rank).data + at
-                                : (const char *)flat_slot(c->group->flat, c->signature.root)
-                                      + (size_t)c->group->rank * n,
+                call_is_root(c)
+                    ? block_at(c, &c->send, c->group->rank).data + at
+                    : (const char *)flat_shown_here(c->group->flat, c->signature.root, n),
                 n, call_bytes(c) * (size_t)c->group->size);
     return CT_OK;
 }
@@ -38,6 +39,7 @@ static ct_status run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
+                             .apart = 1,
                              .who = OTHERS_WAIT,
                              .show = show,
                              .take = take,

@@ -62,7 +62,7 @@ static ct_status run_directly(struct call *c, const struct slots *s)
 ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
-    const size_t share = FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
+    const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;

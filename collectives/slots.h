@@ -18,6 +18,7 @@
 struct slots {
     size_t bytes; /* of the largest block; what is cut into pieces */
     int shares;   /* blocks that a slot holds a piece of */
+    int apart;    /* it need not: the root's pieces lie in the slots of those they are for */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } who;
     void (*show)(struct call *c, size_t at, size_t n); /* into flat_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);

@@ -182,6 +182,20 @@ int flat_streams(const struct flat *f)
     return f->copies.streams;
 }
 
+void flat_show_to(struct flat *f, int rank, const void *from, size_t bytes)
+{
+    unsigned char *to =
+        f->inlined ? (unsigned char *)flat_own(f) + (size_t)rank * bytes : slot(f, rank);
+
+    copy_shared(&f->copies, to, from, bytes);
+}
+
+const void *flat_shown_here(const struct flat *f, int from, size_t bytes)
+{
+    return f->inlined ? (const unsigned char *)flat_slot(f, from) + (size_t)f->rank * bytes
+                      : slot(f, f->rank);
+}
+
 static void ring(const struct flat *f, int rank)
 {
     const struct node *node = &f->mesh->node;

@@ -64,6 +64,11 @@ void flat_show(struct flat *flat, size_t at, const void *from, size_t bytes);
 int flat_streams(const struct flat *flat); /* those are past the caches just now */
 const void *flat_slot(const struct flat *flat, int rank);
 
+/* Where one rank alone shows something, another piece to each: every rank's slot is free for it, so
+ * what is meant for rank lies in that rank's.  bytes of each, as many on all. */
+void flat_show_to(struct flat *flat, int rank, const void *from, size_t bytes);
+const void *flat_shown_here(const struct flat *flat, int from, size_t bytes);
+
 /* Of a turn whose payload is not in the lines.  bytes 0: where there is no such buffer, or it does
  * not matter where it is. */
 void flat_offer(struct flat *flat, const void *send, size_t send_bytes, void *recv,
