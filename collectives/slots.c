@@ -4,6 +4,7 @@
 
 #define DIRECT_FROM 8192        /* bytes of a block: below, to copy them costs less than a round */
 #define ROOTED_FROM (64u << 10) /* where ranks that need not wait otherwise wait for the offers */
+#define LEAVE_FROM (1u << 20)   /* bytes in all: below, ranks on one processor hand over sooner */
 
 /* One block after the other, in memory that is ours to say where it is. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
@@ -63,6 +64,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
     const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
+    const int leaves = s->root_works && s->bytes * (size_t)c->group->size >= LEAVE_FROM;
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
@@ -71,6 +73,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
         const size_t n = piece_of(s->bytes, at, share);
         enum reach reach = REACH_NONE;
 
+        if (leaves)
+            flat_leave_processor(f, c->signature.root);
         status = flat_turn(f, s->two_rounds ? FLAT_SLOT_BYTES : n * (size_t)s->shares);
         if (status == CT_OK) {
             if (offering)

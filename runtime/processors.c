@@ -14,6 +14,8 @@
 #define STAYS_AT_MOST_NS 64000000
 /* Stayed so much longer than it had to, a move is not the last one's echo. */
 #define STAYED_LONG 8
+/* The scheduler puts a rank back on the processor of a busier one, and it leaves again. */
+#define LEAVES_EVERY_NS 4000000
 #define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is: the line is another core's */
 
 /* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
@@ -51,6 +53,20 @@ int wait_say_where(const struct waiter *waiter)
     return here;
 }
 
+static void go_elsewhere(const struct waiter *waiter)
+{
+    const int here = sched_getcpu();
+    cpu_set_t all, others;
+
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) < 0)
+        return;
+    others = all;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+    wait_say_where(waiter);
+}
+
 /* The scheduler leaves two ranks that hand over to each other on one processor for seconds, since
  * each looks idle half of the time: an all-reduce of 8 bytes takes 6 us there and 0.5 on two.  Who
  * soon finds itself there again, since others use the rest, moves ever more seldom. */
@@ -59,22 +75,14 @@ static void step_aside(struct waiter *waiter)
     const uint64_t now = clock_coarse_ns();
     const uint64_t since = now - atomic_load_explicit(&waiter->stepped_aside, memory_order_relaxed);
     uint64_t stays = atomic_load_explicit(&waiter->stays, memory_order_relaxed);
-    const int here = sched_getcpu();
-    cpu_set_t all, others;
 
-    if (waiter->spins == 0 || here < 0 || here >= CPU_SETSIZE || since < stays)
+    if (waiter->spins == 0 || since < stays)
         return;
     stays = since > STAYED_LONG * stays || stays == 0 ? STAYS_AT_LEAST_NS : 2 * stays;
     stays = stays < STAYS_AT_MOST_NS ? stays : STAYS_AT_MOST_NS;
     atomic_store_explicit(&waiter->stays, stays, memory_order_relaxed);
     atomic_store_explicit(&waiter->stepped_aside, now, memory_order_relaxed);
-    if (sched_getaffinity(0, sizeof all, &all) < 0)
-        return;
-    others = all;
-    CPU_CLR(here, &others);
-    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-        sched_setaffinity(0, sizeof all, &all);
-    wait_say_where(waiter);
+    go_elsewhere(waiter);
 }
 
 void wait_for_rank(struct wait *wait, int local_rank)
@@ -87,4 +95,19 @@ void wait_for_rank(struct wait *wait, int local_rank)
     wait_for_processor(wait);
     if (local_rank < waiter->rank) /* of two only one, or they meet again elsewhere */
         step_aside(waiter);
+}
+
+/* With fewer processors than ranks the scheduler gives each its share, also the one that all others
+ * wait for.  Those that gather on the other processors have less of these, and wait less. */
+void wait_leave_processor(struct waiter *waiter, int local_rank)
+{
+    const uint64_t now = clock_coarse_ns();
+
+    if (waiter->spins > 0
+        || now - atomic_load_explicit(&waiter->stepped_aside, memory_order_relaxed)
+               < LEAVES_EVERY_NS
+        || !bell_is_on(&waiter->bells[local_rank], wait_say_where(waiter)))
+        return;
+    atomic_store_explicit(&waiter->stepped_aside, now, memory_order_relaxed);
+    go_elsewhere(waiter);
 }

@@ -113,6 +113,9 @@ int wait_say_where(const struct waiter *waiter);
  * no longer, and of the two the one of the higher rank goes elsewhere, now and then, if each could
  * have a processor of its own. */
 void wait_for_rank(struct wait *wait, int local_rank);
+/* Before waits in work of which a rank of the host has the most: the fewer others are on its
+ * processor, the better for all.  Now and then at the most. */
+void wait_leave_processor(struct waiter *waiter, int local_rank);
 
 static inline void cpu_relax(void)
 {
