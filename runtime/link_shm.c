@@ -20,14 +20,20 @@ struct shm_link {
     const struct node *node;
     int peer; /* in the node */
     struct ring *out, *in;
+    size_t bytes;       /* of each */
     uint64_t seen_read; /* of out: how far its reader was when we last looked */
     uint64_t taken;     /* of in: how far we are; its writer may not know yet */
     uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
     struct copy_shared copies;
 };
 
-#define PIECE (RING_BYTES / 8)      /* told of at once */
-#define TELL_AFTER (RING_BYTES / 4) /* read; less than the ring, or the writer waits for ever */
+#define PIECE ((size_t)16 << 10) /* told of at once */
+
+/* Read; less than the ring, or the writer waits for ever. */
+static size_t tell_after(const struct shm_link *shm)
+{
+    return shm->bytes / 4;
+}
 
 static int can_reach(const struct mesh *mesh, int peer)
 {
@@ -37,8 +43,8 @@ static int can_reach(const struct mesh *mesh, int peer)
 static void put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
 {
     struct ring *ring = shm->out;
-    const size_t offset = at % RING_BYTES;
-    const size_t first = bytes < RING_BYTES - offset ? bytes : RING_BYTES - offset;
+    const size_t offset = at % shm->bytes;
+    const size_t first = bytes < shm->bytes - offset ? bytes : shm->bytes - offset;
 
     copy_shared(&shm->copies, ring->data + offset, data, first);
     copy_shared(&shm->copies, ring->data, data + first, bytes - first);
@@ -46,9 +52,9 @@ static void put(struct shm_link *shm, uint64_t at, const char *data, size_t byte
 
 static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
 {
-    if (written - shm->seen_read + wanted > RING_BYTES)
+    if (written - shm->seen_read + wanted > shm->bytes)
         shm->seen_read = atomic_load_explicit(&shm->out->read, memory_order_acquire);
-    return RING_BYTES - (size_t)(written - shm->seen_read);
+    return shm->bytes - (size_t)(written - shm->seen_read);
 }
 
 /* What was copied so far may be read. */
@@ -91,7 +97,7 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
 static void tell_writer(struct shm_link *shm, uint64_t written)
 {
     atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);
-    if (written - shm->rung_at < RING_BYTES)
+    if (written - shm->rung_at < shm->bytes)
         return;
     shm->rung_at = shm->taken;
     node_ring_bell(shm->node, shm->peer);
@@ -99,8 +105,8 @@ static void tell_writer(struct shm_link *shm, uint64_t written)
 
 static void get(struct shm_link *shm, char *to, size_t bytes)
 {
-    const size_t offset = shm->taken % RING_BYTES;
-    const size_t first = bytes < RING_BYTES - offset ? bytes : RING_BYTES - offset;
+    const size_t offset = shm->taken % shm->bytes;
+    const size_t first = bytes < shm->bytes - offset ? bytes : shm->bytes - offset;
 
     memcpy(to, shm->in->data + offset, first);
     memcpy(to + first, shm->in->data, bytes - first);
@@ -119,9 +125,9 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
 
         get(shm, (char *)data + got, piece);
         got += piece;
-        if (written - shm->rung_at >= RING_BYTES
+        if (written - shm->rung_at >= shm->bytes
             || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)
-                   >= TELL_AFTER)
+                   >= tell_after(shm))
             tell_writer(shm, written);
     }
     return (ssize_t)n;
@@ -152,6 +158,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
+    shm->bytes = node_ring_bytes(&mesh->node);
     shm->seen_read = atomic_load(&shm->out->read);
     shm->taken = shm->rung_at = atomic_load(&shm->in->read);
     *link = &shm->link;

@@ -2,7 +2,7 @@
 /* message.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
  * A message is matched to the first posted receive with its channel, sender
- * and tag.  Up to EAGER_BYTES (EAGER_OVER_SOCKETS, where it goes over one) it is sent at once and
+ * and tag.  Up to EAGER_BYTES (below: more, as the link may be) it is sent at once and
  * kept by the receiver until it is asked for; a larger one is offered first and sent when the
  * receive is posted, straight into its buffer.  Whoever waits makes everything move. */
 #ifndef RUNTIME_MESSAGE_H
@@ -18,6 +18,8 @@
 /* To ask and to be answered takes longer between hosts than to copy so much, if it comes too early.
  */
 #define EAGER_OVER_SOCKETS (256u << 10)
+#define EAGER_IN_MEMORY \
+    (128u << 10) /* it fits into a ring, and to be answered is a change of ranks */
 /* Bytes of those above EAGER_BYTES that one peer is sent before it has to accept one of them: else
  * who is slow would have to keep all that the fast ones have sent. */
 #define UNASKED_MOST (4u << 20)

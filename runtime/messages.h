@@ -43,7 +43,7 @@ struct stream {
 struct wire {
     struct link *out; /* NULL: nothing was sent yet */
     struct outgoing *first, *last;
-    size_t unasked;   /* bytes sent so over a socket, since it last accepted an offer */
+    size_t unasked;   /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
     int streams;      /* open ones it may talk to us on */
     int heard;        /* we hold the connection on which it speaks: it has but one */
     int64_t ended_ms; /* when the last of them closed; 0: judged, or none did */

@@ -62,6 +62,11 @@ void node_door_close(struct node_door *door)
 
 /* ---- The memory --------------------------------------------------------- */
 
+static size_t ring_stride(const struct node *node)
+{
+    return sizeof(struct ring) + node_ring_bytes(node);
+}
+
 static size_t bells_bytes(const struct node *node)
 {
     return (sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096
@@ -72,7 +77,7 @@ size_t node_arenas_offset(const struct node *node)
 {
     const size_t pairs = (size_t)node->size * (size_t)node->size;
 
-    return (bells_bytes(node) + pairs * sizeof(struct ring) + 4095) / 4096 * 4096;
+    return (bells_bytes(node) + pairs * ring_stride(node) + 4095) / 4096 * 4096;
 }
 
 static size_t mapped_bytes(const struct node *node)
@@ -121,7 +126,7 @@ struct ring *node_ring(const struct node *node, int from, int to)
 {
     const size_t index = (size_t)from * (size_t)node->size + (size_t)to;
 
-    return (struct ring *)(void *)(node->base + bells_bytes(node) + index * sizeof(struct ring));
+    return (struct ring *)(void *)(node->base + bells_bytes(node) + index * ring_stride(node));
 }
 
 void node_ring_bell(const struct node *node, int local_rank)

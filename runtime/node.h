@@ -22,12 +22,17 @@
 #include "runtime/wait.h"
 
 #define ARENA_BYTES ((size_t)256 << 20) /* of address space; memory is taken when touched */
-#define RING_BYTES (64u << 10)          /* a power of two */
+
+/* Of each pair and way, a power of two.  The larger the fewer changes of ranks that share a
+ * processor; but the rings of all pairs may be touched, and those of 64 ranks would take a GiB. */
+#define RING_BYTES ((size_t)256 << 10)
+#define RING_BYTES_OF_MANY ((size_t)64 << 10)
+#define MANY_RANKS 17 /* on the host: from here on */
 
 struct ring {
     _Alignas(CACHE_PAIR) _Atomic uint64_t written; /* by the sender; bytes ever */
     _Alignas(CACHE_PAIR) _Atomic uint64_t read;    /* by the receiver */
-    _Alignas(CACHE_PAIR) unsigned char data[RING_BYTES];
+    _Alignas(CACHE_PAIR) unsigned char data[];     /* node_ring_bytes() */
 };
 
 struct node_head {
@@ -76,6 +81,10 @@ ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
                     const char *leader_name, int64_t deadline, int *shared);
 void node_leave(struct node *node);
 
+static inline size_t node_ring_bytes(const struct node *node)
+{
+    return node->size < MANY_RANKS ? RING_BYTES : RING_BYTES_OF_MANY;
+}
 struct ring *node_ring(const struct node *node, int from, int to);
 void node_ring_bell(const struct node *node, int local_rank);
 

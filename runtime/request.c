@@ -65,12 +65,13 @@ static void send_to_self(struct mesh *mesh, struct request *send)
 }
 
 /* Known once there is a connection: what is the first to be sent is offered. */
-static void be_eager_over_socket(const struct mesh *mesh, struct request *send)
+static void be_eager_over(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->messages->wires[send->peer];
 
-    if (send->out.frame.kind != FRAME_OFFER || send->bytes > EAGER_OVER_SOCKETS || !wire->out
-        || wire->out->fd < 0 || wire->unasked + send->bytes > UNASKED_MOST)
+    if (send->out.frame.kind != FRAME_OFFER || !wire->out
+        || send->bytes > (wire->out->fd < 0 ? EAGER_IN_MEMORY : EAGER_OVER_SOCKETS)
+        || wire->unasked + send->bytes > UNASKED_MOST)
         return;
     wire->unasked += send->bytes;
     send->out.frame.kind = FRAME_EAGER;
@@ -84,7 +85,7 @@ static void start_send(struct mesh *mesh, struct request *request)
         trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
 
     request->out.frame.id = request->id;
-    be_eager_over_socket(mesh, request);
+    be_eager_over(mesh, request);
     list_add(&mesh->messages->active, request);
     if (to == mesh->rank)
         send_to_self(mesh, request);
