@@ -10,7 +10,7 @@
 struct copy_shared {
     int streams;                 /* stores past the caches are the faster ones just now */
     int trying;                  /* copies that are still to be made the other way; 0: no trial */
-    unsigned copies;             /* measured */
+    unsigned copies;             /* made so far */
     double cost[2];              /* ns a byte: by ordinary stores, past the caches; 0: not known */
     double found;                /* of the way that is taken, when it was chosen */
     int64_t took;                /* ns, by the copies of this trial */
