@@ -11,6 +11,11 @@
  * wait compares signatures, so a rank that makes another call is found by
  * whoever waits for it first, at the latest in its next call.
  *
+ * A slot has one writer a round, mostly its owner; in a scatter the root writes to all of them,
+ * each rank's piece to that rank's slot.  It may: nobody else has anything to show, and by the same
+ * argument whoever read there two rounds ago is done.  The line, which says that the piece is
+ * there, is the root's own.
+ *
  * Cost of a round: one line written, p-1 lines read. */
 #include "runtime/flat_parts.h"
 

@@ -3,7 +3,7 @@
  *
  * Each rank has two lines, used by even and odd rounds.  A line is written only
  * by its owner: the signature of the call, a small payload, and last the number
- * of the round. */
+ * of the round.  A slot is written by one rank in a round, mostly its owner (flat.c). */
 #ifndef RUNTIME_FLAT_PARTS_H
 #define RUNTIME_FLAT_PARTS_H
 
