@@ -73,7 +73,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
         const size_t n = piece_of(s->bytes, at, share);
         enum reach reach = REACH_NONE;
 
-        if (leaves)
+        if (leaves && (s->who == ROOT_WAITS || !offering))
             flat_leave_processor(f, c->signature.root);
         status = flat_turn(f, s->two_rounds ? FLAT_SLOT_BYTES : n * (size_t)s->shares);
         if (status == CT_OK) {
