@@ -17,7 +17,7 @@
 #include "runtime/node.h"
 #include "runtime/wait.h"
 
-struct messages; /* message.c */
+struct messages; /* messages.h */
 struct trace;    /* trace.h */
 
 struct peer {

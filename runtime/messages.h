@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages.h - what message.c (matching), request.c (starting, waiting) and those that move the
- * bytes share: outgoing.c, incoming.c, stream.c (connections) and progress.c (all of them). */
+/* messages.h - what the files of messages share, for them and for those that look at a group's
+ * messages: request.c (starting, giving up) and request_wait.c; message.c (what arrives),
+ * message_match.c and message_ends.c; and those that move the bytes: outgoing.c, incoming.c,
+ * stream.c (connections) and progress.c (all of them). */
 #ifndef RUNTIME_MESSAGES_H
 #define RUNTIME_MESSAGES_H
 
@@ -92,28 +94,35 @@ static inline void messages_moved(struct messages *m)
 }
 
 /* message.c, under the lock */
-int matches(const struct request *receive, uint64_t channel, int from, int tag);
-struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 /* Do both sides make the same call?  If not, both fail. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
-                     const struct signature *theirs);
-void keep(struct mesh *mesh, struct unexpected *message);
-void unexpected_remove(struct messages *m, struct unexpected *message); /* and frees it */
 void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
 void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
-void request_finish(struct mesh *mesh, struct request *request, ct_status status,
-                    const char *reason);
+
+/* message_match.c, under the lock */
 void list_add(struct request **list, struct request *request);
 void list_remove(struct request *request);
 struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send);
+int matches(const struct request *receive, uint64_t channel, int from, int tag);
+struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
+struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
+void keep(struct mesh *mesh, struct unexpected *message);
+void unexpected_remove(struct messages *m, struct unexpected *message); /* and frees it */
+void forget_sender(struct messages *m, const struct request *send);     /* one to ourselves */
+
+/* message_ends.c, under the lock */
+void request_finish(struct mesh *mesh, struct request *request, ct_status status,
+                    const char *reason);
+void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
+                     const struct signature *theirs);
 void peer_gone(struct mesh *mesh, int peer, const char *why);   /* receives from it fail */
 void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it fail */
 
 /* request.c, under the lock: also of a send that has begun to be written */
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason);
+void request_cancel_locked(struct mesh *mesh, struct request *request);
 
 /* leaving.c, under the lock */
 void leave_arrived(struct mesh *mesh, const struct frame *frame, int from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* p2p.c - ct_send, ct_recv and their asynchronous forms: arguments checked, then message.c. */
+/* p2p.c - ct_send, ct_recv and their asynchronous forms: arguments checked, then request.c. */
 #include "runtime/p2p.h"
 
 #include <stdlib.h>

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request_wait.c - waiting for a request, or asking again and again whether it is done.
+ *
+ * There is no thread that moves messages while somebody waits: who waits looks at its peer's link
+ * (progress.c) after each turn of its wait (wait.c) until the request is done, the deadline passed
+ * or the group broke.  A look tries the lock and never waits for it: who holds it moves all there
+ * is.
+ *
+ * Between turns it hears of deaths (news.h).  When a sleep passed without a sign of life it looks
+ * whether the peer's process still is there, and asks it once whether it makes the same call.
+ * Who gave up waiting leaves what moves in the background to the thread (background.c). */
+#include "runtime/clock.h"
+#include "runtime/messages.h"
+#include "runtime/news.h"
+#include "runtime/question.h"
+#include "runtime/trace.h"
+
+/* at_all: not only at its peer. */
+static int test(struct mesh *mesh, struct request *request, int at_all)
+{
+    if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
+        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+    return atomic_load(&request->done);
+}
+
+int request_test(struct mesh *mesh, struct request *request)
+{
+    return test(mesh, request, 1);
+}
+
+void messages_look(struct mesh *mesh)
+{
+    if (pthread_mutex_trylock(&mesh->messages->lock) == 0) { /* who holds it looks */
+        progress(mesh);
+        if (atomic_load(&mesh->messages->questions))
+            questions_look(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+}
+
+/* A sleep passed without a sign of life from the one we wait for. */
+static void look_at_peer(struct mesh *mesh, const struct request *request, int may_ask)
+{
+    int peer, local;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    if (may_ask && !atomic_load(&request->done))
+        ask(mesh, request);
+    if (atomic_load(&mesh->messages->questions))
+        questions_look(mesh);
+    peer = request->peer; /* a receive from anybody learns it when it is matched */
+    local = peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
+    if (local >= 0 && node_peer_gone(&mesh->node, local)) {
+        progress(mesh); /* what it wrote before it ended is still there */
+        if (!atomic_load(&request->done)) {
+            peer_broken(mesh, peer, "its process ended");
+            peer_gone(mesh, peer, "its process ended");
+        }
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+int request_peer(struct mesh *mesh, const struct request *request)
+{
+    int peer;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    peer = request->peer;
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return peer;
+}
+
+/* A receive is a wait even if its message is there: its arrow ends in it. */
+static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
+{
+    if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
+        return 0;
+    return trace_wait(mesh->trace, request_peer(mesh, request), request->bytes);
+}
+
+static void end_traced_wait(struct mesh *mesh, const struct request *request, uint64_t traced)
+{
+    const int arrow = traced && !request->is_send;
+
+    trace_received(mesh->trace, traced, request->status, request->peer,
+                   arrow ? trace_arrow(mesh->trace, request->peer, request->sent_as) : 0);
+}
+
+/* Its rank in the node; -1: it is elsewhere, or may be anybody. */
+static int neighbour(struct mesh *mesh, const struct request *request)
+{
+    const int peer = request_peer(mesh, request);
+
+    return peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
+}
+
+/* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
+static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
+                                      const _Atomic int *broken)
+{
+    struct messages *m = mesh->messages;
+    enum wait_turn turn = WAIT_AGAIN;
+    unsigned ends = 0, moves = atomic_load_explicit(&m->moves, memory_order_relaxed), moved;
+    int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
+    const int local = neighbour(mesh, request);
+    struct wait wait;
+
+    atomic_fetch_add(&m->waiting, 1);
+    wait_begin(&wait, &mesh->waiter, deadline);
+    wait.soon = may_ask;
+    if (atomic_load(&mesh->waiter.sockets))
+        wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
+    /* Who slept was woken by anybody; and who gives up shall know what the others have said. */
+    while (!test(mesh, request, wait.asleep || wait.polls || turn == WAIT_OVER) && turn != WAIT_OVER
+           && !(broken && atomic_load(broken))) {
+        moved = atomic_load_explicit(&m->moves, memory_order_relaxed);
+        if (local >= 0 && moved != moves) {
+            wait_anew(&wait);
+            if (atomic_load(&mesh->waiter.sockets))
+                wait_for_processor(&wait);
+        }
+        moves = moved;
+        if (local >= 0)
+            wait_for_rank(&wait, local);
+        turn = clock_coarse_ms() < deadline ? wait_turn(&wait) : WAIT_OVER; /* bytes may flow */
+        mesh_look_for_news(mesh);
+        if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
+            ends = atomic_load(&mesh->waiter.ends);
+            look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
+            may_ask &= turn != WAIT_LOOK;
+        }
+    }
+    wait_end(&wait);
+    return turn;
+}
+
+static void wait_is_over(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
+        background_needed(mesh);
+}
+
+ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
+                       const _Atomic int *broken)
+{
+    const uint64_t traced = begin_traced_wait(mesh, request);
+    enum wait_turn turn = WAIT_AGAIN;
+    ct_status status;
+
+    if (!atomic_load(&request->done)) {
+        turn = wait_until_done(mesh, request, deadline, broken);
+        pthread_mutex_lock(&mesh->messages->lock);
+        request_cancel_locked(mesh, request);
+        wait_is_over(mesh);
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+    end_traced_wait(mesh, request, traced);
+    status = request->status;
+    if (status == CT_ERR_ABORTED && turn == WAIT_OVER)
+        return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
+    if (status == CT_ERR_ABORTED)
+        return ct_fail(CT_ERR_ABORTED, "the group was aborted");
+    return status == CT_OK ? CT_OK : ct_fail(status, "%s", request->reason);
+}
+
+int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
+                    const _Atomic int *broken)
+{
+    wait_until_done(mesh, request, deadline, broken);
+    pthread_mutex_lock(&mesh->messages->lock);
+    wait_is_over(mesh);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return atomic_load(&request->done);
+}
+
+/* Who asks again and again without ever waiting hears of deaths too. */
+int request_poll(struct mesh *mesh, struct request *request)
+{
+    const uint64_t now = clock_coarse_ns();
+
+    mesh_look_for_news(mesh);
+    if (!request_test(mesh, request) && now != request->looked_ns) {
+        request->looked_ns = now;
+        look_at_peer(mesh, request, 0);
+    }
+    return atomic_load(&request->done);
+}
