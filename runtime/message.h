@@ -2,9 +2,9 @@
 /* message.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
  * A message is matched to the first posted receive with its channel, sender
- * and tag.  Up to EAGER_BYTES (below: more, as the link may be) it is sent at once and
- * kept by the receiver until it is asked for; a larger one is offered first and sent when the
- * receive is posted, straight into its buffer.  Whoever waits makes everything move. */
+ * and tag.  A small one goes unasked, and is kept by the receiver until it is asked for; a larger
+ * one is offered first and sent when the receive is posted, straight into its buffer.  Whoever
+ * waits makes everything move. */
 #ifndef RUNTIME_MESSAGE_H
 #define RUNTIME_MESSAGE_H
 
@@ -14,14 +14,15 @@
 #include "runtime/mesh.h"
 #include "runtime/signature.h"
 
+/* A message of so many bytes still goes unasked, whatever link it will take. */
 #define EAGER_BYTES (32u << 10)
-/* To ask and to be answered takes longer between hosts than to copy so much, if it comes too early.
- */
+/* Where there is a link already, more do: to ask and be answered takes longer than to copy so much
+ * once more, if it comes before its receive.  In memory the answer is a change of ranks, and so
+ * much fits into a ring of RING_BYTES; over sockets it is a round trip. */
+#define EAGER_IN_MEMORY (128u << 10)
 #define EAGER_OVER_SOCKETS (256u << 10)
-#define EAGER_IN_MEMORY \
-    (128u << 10) /* it fits into a ring, and to be answered is a change of ranks */
-/* Bytes of those above EAGER_BYTES that one peer is sent before it has to accept one of them: else
- * who is slow would have to keep all that the fast ones have sent. */
+/* Bytes in messages above EAGER_BYTES that one peer is sent unasked before it has to accept an
+ * offer: else who is slow would have to keep all that the fast ones have sent. */
 #define UNASKED_MOST (4u << 20)
 
 enum frame_kind {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - sends and receives are started and given up.
  *
- * A send is written at once, head and payload, if it is small for the link; else only an offer of
- * it is, and message.c sends the bytes when the peer's receive is there.  A receive takes the first
+ * A send that is small for the link goes unasked, head and payload; of a larger one an offer goes,
+ * and message.c sends the bytes when the peer's receive is there.  A receive takes the first
  * message that came before it, or is posted.  A send to ourselves is copied by whichever of the two
  * comes second.  request_wait.c waits for them.
  *
@@ -69,8 +69,10 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
-/* Known once there is a connection: what is the first to be sent is offered. */
-static void be_eager_over(const struct mesh *mesh, struct request *send)
+/* An offer becomes the message itself where that is small for the link, and the peer has not yet
+ * been sent UNASKED_MOST so.  The link is known once there is a connection: the first message
+ * stays an offer. */
+static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->messages->wires[send->peer];
 
@@ -90,7 +92,7 @@ static void start_send(struct mesh *mesh, struct request *request)
         trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
 
     request->out.frame.id = request->id;
-    be_eager_over(mesh, request);
+    go_unasked_if_it_may(mesh, request);
     list_add(&mesh->messages->active, request);
     if (to == mesh->rank)
         send_to_self(mesh, request);
