@@ -336,16 +336,17 @@ static size_t bytes_kept(const ct_group *group)
 
 enum { AHEAD = 64 };
 
-/* What is sent last is the first to be received: all others stand before it. */
+/* What is sent last is the first to be received: all others stand before it.  Each is as large
+ * as one can be that goes unasked, so those that did are kept. */
 static void runs_ahead(ct_group *group, void *arg)
 {
+    const size_t bytes = *(const size_t *)arg;
     const int me = ct_rank(group);
-    unsigned char *data = calloc(AHEAD, EAGER_OVER_SOCKETS);
+    unsigned char *data = calloc(AHEAD, bytes);
     ct_work *work[AHEAD + 1];
     size_t kept;
     char last = 1;
 
-    (void)arg;
     EXPECT_OK(ct_barrier(group, NULL)); /* there is a connection */
     if (me == 1) {
         EXPECT_OK(ct_recv(group, &last, 1, CT_U8, 0, 1, NULL));
@@ -353,14 +354,14 @@ static void runs_ahead(ct_group *group, void *arg)
         EXPECT(kept > UNASKED_MOST / 2 && kept <= UNASKED_MOST);
     }
     for (size_t i = 0; i < AHEAD; i++) {
-        unsigned char *const at = data + i * EAGER_OVER_SOCKETS;
+        unsigned char *const at = data + i * bytes;
 
         if (me == 0) {
-            memset(at, (int)i, EAGER_OVER_SOCKETS);
-            EXPECT_OK(ct_isend(group, at, EAGER_OVER_SOCKETS, CT_U8, 1, 0, &work[i]));
+            memset(at, (int)i, bytes);
+            EXPECT_OK(ct_isend(group, at, bytes, CT_U8, 1, 0, &work[i]));
         } else {
-            EXPECT_OK(ct_recv(group, at, EAGER_OVER_SOCKETS, CT_U8, 0, 0, NULL));
-            EXPECT(at[0] == i && at[EAGER_OVER_SOCKETS - 1] == i);
+            EXPECT_OK(ct_recv(group, at, bytes, CT_U8, 0, 0, NULL));
+            EXPECT(at[0] == i && at[bytes - 1] == i);
         }
     }
     if (me == 0)
@@ -373,9 +374,13 @@ static void runs_ahead(ct_group *group, void *arg)
 
 static void who_runs_ahead_fills_no_memory(void **state)
 {
+    size_t in_memory = EAGER_IN_MEMORY, over_sockets = EAGER_OVER_SOCKETS;
+
     (void)state;
+    use_link("shm");
+    run_processes(2, runs_ahead, &in_memory);
     use_link("tcp");
-    run_processes(2, runs_ahead, NULL);
+    run_processes(2, runs_ahead, &over_sockets);
     use_link(NULL);
 }
 
