@@ -142,6 +142,10 @@ INTEGERS(DEFINE_INTEGER)
     DEFINE_SCALE(NAME##_real, a *b)
 REALS(DEFINE_REAL)
 
+#if defined(WITHOUT_COMPLEX)
+#undef COMPLEXES
+#define COMPLEXES(X)
+#endif
 #define DEFINE_COMPLEX(NAME, T, C, real)                      \
     DEFINE_FORM(NAME##_complex, T, T)                         \
     COMPLEX_OPS(DEFINE_FOLD, C, NAME##_complex, AS_IS, AS_IS) \
