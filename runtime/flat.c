@@ -127,7 +127,7 @@ static int comes_soon(const struct flat *f, const struct line *line, uint64_t ro
 static ct_status wait_for(struct flat *f, int rank, uint64_t round)
 {
     const struct line *line = &f->members[rank].lines[round % 2];
-    const struct line *own = &f->members[f->rank].lines[round % 2];
+    const struct signature *own = &f->calls[round % 2];
     ct_status status;
 
     if (!comes_soon(f, line, round)) {
@@ -135,8 +135,8 @@ static ct_status wait_for(struct flat *f, int rank, uint64_t round)
         if (status != CT_OK)
             return status;
     }
-    if (!signature_equal(&line->signature, &own->signature))
-        return mismatch(rank, &own->signature, &line->signature);
+    if (!signature_equal(&line->signature, own))
+        return mismatch(rank, own, &line->signature);
     return CT_OK;
 }
 
@@ -216,7 +216,7 @@ ct_status flat_arrive(struct flat *f)
     if (status != CT_OK)
         return status;
     f->round++;
-    line->signature = f->signature;
+    line->signature = f->calls[f->round % 2] = f->signature;
     wait_say_where(&f->mesh->waiter);
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();

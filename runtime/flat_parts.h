@@ -58,6 +58,7 @@ struct flat {
     int inlined;          /* this turn's payload lies in the lines */
     struct copy_shared copies;
     struct signature signature;
+    struct signature calls[2]; /* as they stand in our lines, which are in another's cache by now */
     int64_t deadline;
     const _Atomic int *broken;
 };
