@@ -20,7 +20,8 @@ struct shm_link {
     const struct node *node;
     int peer; /* in the node */
     struct ring *out, *in;
-    size_t bytes;       /* of each */
+    size_t bytes;  /* of each */
+    uint64_t told; /* of out: how far its reader may read; there it is a line of the reader's */
     uint64_t seen_read; /* of out: how far its reader was when we last looked */
     uint64_t taken;     /* of in: how far we are; its writer may not know yet */
     uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
@@ -58,8 +59,9 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
 }
 
 /* What was copied so far may be read. */
-static void tell_reader(const struct shm_link *shm, uint64_t written)
+static void tell_reader(struct shm_link *shm, uint64_t written)
 {
+    shm->told = written;
     atomic_store_explicit(&shm->out->written, written, memory_order_release);
     node_ring_bell(shm->node, shm->peer);
 }
@@ -67,8 +69,8 @@ static void tell_reader(const struct shm_link *shm, uint64_t written)
 static ssize_t write_ring(struct link *link, const struct iovec *parts, int count)
 {
     struct shm_link *shm = (struct shm_link *)link;
-    const uint64_t start = atomic_load_explicit(&shm->out->written, memory_order_relaxed);
-    uint64_t at = start, told = start;
+    const uint64_t start = shm->told;
+    uint64_t at = start;
 
     for (int i = 0; i < count; i++) {
         const char *from = parts[i].iov_base;
@@ -81,13 +83,13 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
             if (n == 0)
                 break;
             put(shm, at, from, n);
-            if (at + n - told >= PIECE)
-                tell_reader(shm, told = at + n);
+            if (at + n - shm->told >= PIECE)
+                tell_reader(shm, at + n);
         }
         if (left > 0)
             break;
     }
-    if (at > told)
+    if (at > shm->told)
         tell_reader(shm, at);
     return (ssize_t)(at - start);
 }
@@ -159,6 +161,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
     shm->bytes = node_ring_bytes(&mesh->node);
+    shm->told = atomic_load(&shm->out->written);
     shm->seen_read = atomic_load(&shm->out->read);
     shm->taken = shm->rung_at = atomic_load(&shm->in->read);
     *link = &shm->link;
