@@ -20,8 +20,6 @@
 #include "runtime/trace.h"
 #include "runtime/where.h"
 
-#define SHORT_LIMIT_MS 10000 /* where the ticks of the coarse clock would count */
-
 /* Of one node the written order is that of the ranks. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming)
@@ -84,7 +82,7 @@ static uint64_t begin_traced_call(const struct call *c)
 ct_status call_run_now(struct call *c)
 {
     const uint64_t now = clock_coarse_ns();
-    const int64_t started = c->limit.ms < SHORT_LIMIT_MS ? clock_ms() : (int64_t)(now / 1000000);
+    const int64_t started = clock_of_start(c->limit.ms, now);
     const uint64_t traced = begin_traced_call(c);
     ct_status status;
 

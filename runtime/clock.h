@@ -46,6 +46,13 @@ static inline int64_t clock_coarse_ms(void)
     return (int64_t)(clock_coarse_ns() / 1000000);
 }
 
+/* When that began which has a limit; the ticks of the coarse clock count only where that is short. */
+#define SHORT_LIMIT_MS 10000
+static inline int64_t clock_of_start(int limit_ms, uint64_t coarse_ns)
+{
+    return limit_ms < SHORT_LIMIT_MS ? clock_ms() : (int64_t)(coarse_ns / 1000000);
+}
+
 /* timeout_ms < 0: for ever. */
 static inline int64_t deadline_after(int64_t timeout_ms)
 {

@@ -54,7 +54,8 @@ int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame
 
 void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
 {
-    receive->peer = from;
+    if (receive->from_anybody)
+        receive->peer = from;
     list_add(&mesh->messages->active, receive);
     tell(mesh, from, FRAME_ACCEPT, frame->id, receive->id, &receive->signature);
 }

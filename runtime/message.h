@@ -70,17 +70,19 @@ struct request {
     uint64_t id, channel;
     uint64_t sent_as; /* of a receive: the id of the send that it met */
     int peer;         /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
+    int from_anybody; /* so `peer` may change, under the lock */
     int tag;
     void *data;
     size_t bytes;
     struct signature signature;
-    struct outgoing out; /* of a send */
     int is_send;
     int background; /* counted in messages->background: the thread moves it if nobody waits */
     ct_status status;
-    char reason[240];
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
     _Atomic int done;   /* set last */
+    /* To fill these with zeros takes longer than to send a message does. */
+    struct outgoing out; /* of a send */
+    char reason[240];    /* "" while there is none */
 };
 
 /* The bytes stay the caller's until the request is done.  Failures show up in
@@ -111,9 +113,12 @@ void request_cancel(struct mesh *mesh, struct request *request);
 /* Is a receive from ourselves posted that a send to ourselves would match? */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Takes up what has arrived, without waiting: who only sends would not hear that its group broke.
- */
+/* Takes up what has arrived, without waiting. */
 void messages_look(struct mesh *mesh);
+/* The same, as often as the coarse clock moves: who only sends would not hear that its group
+ * broke.  Always while other threads wait: they find the lock taken by who sends all the time, and
+ * leave it to him to move what there is. */
+void messages_glance(struct mesh *mesh);
 
 ct_status messages_create(struct mesh *mesh);
 void messages_destroy(struct mesh *mesh);

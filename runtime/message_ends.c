@@ -28,7 +28,8 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
                 stream->request = NULL;
                 stream->into = NULL; /* what is still to come goes nowhere */
             }
-    m->background -= request->background;
+    if (request->background)
+        m->background--;
     request->background = 0;
     request->status = status;
     if (*reason) /* else it is "" already; most end well, and printing takes as long as all else */

@@ -64,7 +64,8 @@ struct request *take_posted(struct mesh *mesh, const struct frame *frame, int fr
     for (struct request *r = mesh->messages->posted; r; r = r->next)
         if (matches(r, frame->channel, from, frame->tag)) {
             list_remove(r);
-            r->peer = from;
+            if (r->from_anybody)
+                r->peer = from;
             return r;
         }
     return NULL;

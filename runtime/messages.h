@@ -81,8 +81,11 @@ struct messages {
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;
-    int background;      /* requests, frames of nobody's that others wait for, broken groups */
-    _Atomic int waiting; /* threads in request_wait() */
+    /* Requests, frames of nobody's that others wait for, broken groups.  Who leaves request_wait()
+     * reads it without the lock. */
+    _Atomic int background;
+    _Atomic int waiting;      /* threads in request_wait() */
+    _Atomic uint64_t glanced; /* messages_glance() looked, by the coarse clock */
     pthread_cond_t needed;
 };
 

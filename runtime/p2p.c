@@ -48,7 +48,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
         return status;
     fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     if (is_send)
-        messages_look(t->group->mesh); /* it may end without having received anything */
+        messages_glance(t->group->mesh); /* it may end without having received anything */
     return group_begin(t->group, 0);
 }
 

@@ -81,7 +81,7 @@ static ct_status start_batch(ct_group *group, struct request *requests, int coun
 
     for (int i = 0; i < count; i++)
         fault_begin(mesh->faults, group, requests[i].is_send ? OPERATION_SEND : OPERATION_RECV, 0);
-    messages_look(mesh); /* sends may end without having received anything */
+    messages_glance(mesh); /* sends may end without having received anything */
     status = group_begin(group, 0);
     if (status == CT_OK)
         requests_start(mesh, requests, count);
@@ -93,7 +93,7 @@ static ct_status finish_batch(ct_group *group, struct request *requests, int cou
                               const void *caller)
 {
     const struct limit limit = group_limit(group);
-    const int64_t started = clock_ms();
+    const int64_t started = clock_of_start(limit.ms, clock_coarse_ns());
     ct_status first = CT_OK;
     char words[1024] = "";
 

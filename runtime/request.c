@@ -7,6 +7,7 @@
  * comes second.  request_wait.c waits for them.
  *
  * Given up, a request is its owner's again at once: nobody else may hold it or its buffer. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +21,11 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
 {
     const int eager = bytes <= EAGER_BYTES;
 
-    memset(request, 0, sizeof *request);
+    memset(request, 0, offsetof(struct request, out));
+    request->reason[0] = 0;
     request->channel = channel;
     request->peer = peer;
+    request->from_anybody = peer == CT_ANY_SOURCE;
     request->tag = tag;
     request->data = data;
     request->bytes = bytes;
@@ -30,15 +33,15 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
     request->is_send = is_send;
     if (!is_send)
         return;
-    request->out.request = request;
-    request->out.payload = data;
-    request->out.bytes = eager ? bytes : 0;
-    request->out.frame = (struct frame){ .magic = FRAME_MAGIC,
-                                         .kind = eager ? FRAME_EAGER : FRAME_OFFER,
-                                         .channel = channel,
-                                         .tag = tag,
-                                         .bytes = bytes,
-                                         .signature = *signature };
+    request->out = (struct outgoing){ .request = request,
+                                      .payload = data,
+                                      .bytes = eager ? bytes : 0,
+                                      .frame = { .magic = FRAME_MAGIC,
+                                                 .kind = eager ? FRAME_EAGER : FRAME_OFFER,
+                                                 .channel = channel,
+                                                 .tag = tag,
+                                                 .bytes = bytes,
+                                                 .signature = *signature } };
 }
 
 /* A send to ourselves meets its receive here, or waits among the unexpected. */
@@ -107,7 +110,8 @@ static void receive_kept(struct mesh *mesh, struct request *receive, struct unex
     struct request *sender = message->sender;
     const struct signature theirs = receive->signature; /* once done it is another thread's */
 
-    receive->peer = message->from;
+    if (receive->from_anybody)
+        receive->peer = message->from;
     if (!agrees(mesh, receive, &message->frame, message->from)) {
         if (sender)
             finish_mismatch(mesh, sender, mesh->rank, &theirs);

@@ -15,6 +15,8 @@
 #include "runtime/question.h"
 #include "runtime/trace.h"
 
+#define SPINS_AT_ONCE 100
+
 /* at_all: not only at its peer. */
 static int test(struct mesh *mesh, struct request *request, int at_all)
 {
@@ -38,6 +40,17 @@ void messages_look(struct mesh *mesh)
             questions_look(mesh);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
+}
+
+void messages_glance(struct mesh *mesh)
+{
+    const uint64_t now = clock_coarse_ns();
+
+    if (atomic_load_explicit(&mesh->messages->glanced, memory_order_relaxed) == now
+        && atomic_load(&mesh->messages->waiting) == 0)
+        return;
+    atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
+    messages_look(mesh);
 }
 
 /* A sleep passed without a sign of life from the one we wait for. */
@@ -66,6 +79,8 @@ int request_peer(struct mesh *mesh, const struct request *request)
 {
     int peer;
 
+    if (!request->from_anybody)
+        return request->peer;
     pthread_mutex_lock(&mesh->messages->lock);
     peer = request->peer;
     pthread_mutex_unlock(&mesh->messages->lock);
@@ -96,6 +111,27 @@ static int neighbour(struct mesh *mesh, const struct request *request)
     return peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
 }
 
+/* What a neighbour has written to us, ever. */
+static uint64_t sent_so_far(const struct mesh *mesh, int local)
+{
+    return local < 0
+               ? 0
+               : atomic_load_explicit(&node_ring(&mesh->node, local, mesh->node.rank)->written,
+                                      memory_order_relaxed);
+}
+
+/* For as long as a hand-over between two processors takes only that is looked at, and no lock is
+ * taken.  1: there is more. */
+static int comes_soon(const struct mesh *mesh, int local, uint64_t sent)
+{
+    if (local < 0 || mesh->waiter.spins == 0 || atomic_load(&mesh->waiter.sockets))
+        return 0;
+    for (int i = 0; i < SPINS_AT_ONCE; i++)
+        if (sent_so_far(mesh, local) != sent)
+            return 1;
+    return 0;
+}
+
 /* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
                                       const _Atomic int *broken)
@@ -105,6 +141,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     unsigned ends = 0, moves = atomic_load_explicit(&m->moves, memory_order_relaxed), moved;
     int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
     const int local = neighbour(mesh, request);
+    uint64_t sent = sent_so_far(mesh, local);
     struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
@@ -124,24 +161,31 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         moves = moved;
         if (local >= 0)
             wait_for_rank(&wait, local);
-        turn = clock_coarse_ms() < deadline ? wait_turn(&wait) : WAIT_OVER; /* bytes may flow */
+        turn = clock_coarse_ms() >= deadline   ? WAIT_OVER /* bytes may flow */
+               : comes_soon(mesh, local, sent) ? WAIT_AGAIN
+                                               : wait_turn(&wait);
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
             look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
             may_ask &= turn != WAIT_LOOK;
         }
+        sent = sent_so_far(mesh, local);
     }
     wait_end(&wait);
     return turn;
 }
 
+/* Who adds to the background looks who waits, who waits no more looks at the background. */
 static void wait_is_over(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
-    if (atomic_fetch_sub(&m->waiting, 1) == 1 && m->background > 0)
-        background_needed(mesh);
+    if (atomic_fetch_sub(&m->waiting, 1) != 1 || atomic_load(&m->background) == 0)
+        return;
+    pthread_mutex_lock(&m->lock);
+    background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
 }
 
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
@@ -153,10 +197,12 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
 
     if (!atomic_load(&request->done)) {
         turn = wait_until_done(mesh, request, deadline, broken);
-        pthread_mutex_lock(&mesh->messages->lock);
-        request_cancel_locked(mesh, request);
+        if (!atomic_load(&request->done)) {
+            pthread_mutex_lock(&mesh->messages->lock);
+            request_cancel_locked(mesh, request);
+            pthread_mutex_unlock(&mesh->messages->lock);
+        }
         wait_is_over(mesh);
-        pthread_mutex_unlock(&mesh->messages->lock);
     }
     end_traced_wait(mesh, request, traced);
     status = request->status;
@@ -171,9 +217,7 @@ int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline
                     const _Atomic int *broken)
 {
     wait_until_done(mesh, request, deadline, broken);
-    pthread_mutex_lock(&mesh->messages->lock);
     wait_is_over(mesh);
-    pthread_mutex_unlock(&mesh->messages->lock);
     return atomic_load(&request->done);
 }
 

@@ -67,7 +67,8 @@ ct_status message_finish(ct_group *g, struct request *request, const char *verb,
 {
     const struct limit limit = group_limit(g);
 
-    return message_finish_by(g, request, verb, from, caller, &limit, clock_ms());
+    return message_finish_by(g, request, verb, from, caller, &limit,
+                             clock_of_start(limit.ms, clock_coarse_ns()));
 }
 
 static ct_status finish(ct_work *work, int *from, const void *caller)
