@@ -46,7 +46,8 @@ static inline int64_t clock_coarse_ms(void)
     return (int64_t)(clock_coarse_ns() / 1000000);
 }
 
-/* When that began which has a limit; the ticks of the coarse clock count only where that is short. */
+/* When that began which has a limit; the ticks of the coarse clock count only where that is short.
+ */
 #define SHORT_LIMIT_MS 10000
 static inline int64_t clock_of_start(int limit_ms, uint64_t coarse_ns)
 {

@@ -7,7 +7,11 @@
  *
  * The reader may wait for bytes, so whoever writes rings its doorbell.  The writer waits for room
  * only, so the reader says seldom how far it is, and rings only if it found the ring full: to ask
- * for the writer's line of memory, and to wait for it, is most of what a small message costs. */
+ * for the writer's line of memory, and to wait for it, is most of what a small message costs.
+ *
+ * So few bytes stand once more beside the count, as a note: in the ring their reader would have to
+ * fetch another line.  A note is overwritten when the next few are written, read or not; who finds
+ * that it was, while it read, reads the ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +33,8 @@ struct shm_link {
 };
 
 #define PIECE ((size_t)16 << 10) /* told of at once */
+#define NOTE_BYTES sizeof(((struct ring *)0)->note)
+#define NO_NOTE 0 /* as in fresh memory */
 
 /* Read; less than the ring, or the writer waits for ever. */
 static size_t tell_after(const struct shm_link *shm)
@@ -56,6 +62,38 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
     if (written - shm->seen_read + wanted > shm->bytes)
         shm->seen_read = atomic_load_explicit(&shm->out->read, memory_order_acquire);
     return shm->bytes - (size_t)(written - shm->seen_read);
+}
+
+/* Of bytes that are in the ring already, from start on. */
+static void write_note(struct ring *ring, uint64_t start, const struct iovec *parts, size_t bytes)
+{
+    uint64_t words[NOTE_BYTES / 8] = { 0 };
+
+    for (size_t at = 0, n; at < bytes; at += n, parts++) {
+        n = parts->iov_len < bytes - at ? parts->iov_len : bytes - at;
+        memcpy((char *)words + at, parts->iov_base, n);
+    }
+    atomic_store_explicit(&ring->noted, NO_NOTE, memory_order_relaxed);
+    for (size_t i = 0; i < (bytes + 7) / 8; i++)
+        atomic_store_explicit(&ring->note[i], words[i], memory_order_release); /* after that */
+    atomic_store_explicit(&ring->noted, start << 8 | bytes, memory_order_release);
+}
+
+/* n bytes of the stream from `taken` on; 0: they do not stand there. */
+static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n)
+{
+    const uint64_t noted = atomic_load_explicit(&ring->noted, memory_order_acquire);
+    const uint64_t start = noted >> 8, bytes = noted & 255;
+    uint64_t words[NOTE_BYTES / 8];
+
+    if (start > taken || taken + n > start + bytes || bytes > NOTE_BYTES)
+        return 0;
+    for (size_t i = 0; i < NOTE_BYTES / 8; i++)
+        words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire); /* before the look */
+    if (atomic_load_explicit(&ring->noted, memory_order_relaxed) != noted)
+        return 0;
+    memcpy(to, (const char *)words + (taken - start), n);
+    return 1;
 }
 
 /* What was copied so far may be read. */
@@ -89,6 +127,8 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
         if (left > 0)
             break;
     }
+    if (at - start <= NOTE_BYTES && at > start)
+        write_note(shm->out, start, parts, at - start);
     if (at > shm->told)
         tell_reader(shm, at);
     return (ssize_t)(at - start);
@@ -112,7 +152,6 @@ static void get(struct shm_link *shm, char *to, size_t bytes)
 
     memcpy(to, shm->in->data + offset, first);
     memcpy(to + first, shm->in->data, bytes - first);
-    shm->taken += bytes;
 }
 
 static ssize_t read_ring(struct link *link, void *data, size_t bytes)
@@ -125,7 +164,9 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
     for (size_t got = 0; got < n;) {
         const size_t piece = n - got < PIECE ? n - got : PIECE;
 
-        get(shm, (char *)data + got, piece);
+        if (n > NOTE_BYTES || !read_note(shm->in, shm->taken, data, n))
+            get(shm, (char *)data + got, piece);
+        shm->taken += piece;
         got += piece;
         if (written - shm->rung_at >= shm->bytes
             || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)

@@ -30,9 +30,12 @@
 #define MANY_RANKS 17 /* on the host: from here on */
 
 struct ring {
-    _Alignas(CACHE_PAIR) _Atomic uint64_t written; /* by the sender; bytes ever */
-    _Alignas(CACHE_PAIR) _Atomic uint64_t read;    /* by the receiver */
-    _Alignas(CACHE_PAIR) unsigned char data[];     /* node_ring_bytes() */
+    /* By the sender; two lines, of which the receiver polls the second, which is written last. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t noted; /* bytes of note[], and << 8 where they begin */
+    _Atomic uint64_t note[14];                   /* the bytes written last, if they were few */
+    _Atomic uint64_t written;                    /* bytes ever */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t read;  /* by the receiver */
+    _Alignas(CACHE_PAIR) unsigned char data[];   /* node_ring_bytes() */
 };
 
 struct node_head {

@@ -106,10 +106,44 @@ static void every_byte_arrives_whatever_the_size_and_the_memory(void **state)
     }
 }
 
+/* Few bytes are read where they may be overwritten meanwhile: by the next message of who does not
+ * wait.  Number i has i % 41 bytes. */
+static void stream_of_small_ones(ct_group *group, void *arg)
+{
+    enum { MESSAGES = 60000, MOST = 40 };
+    unsigned char data[MOST], expected[MOST];
+    uint32_t wrong = 0;
+
+    (void)arg;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        const size_t bytes = i % (MOST + 1);
+
+        for (size_t b = 0; b < bytes; b++)
+            expected[b] = (unsigned char)(i * 2654435761u >> (b % 4 * 8)) ^ (unsigned char)b;
+        if (ct_rank(group) == 0) {
+            if (!EXPECT_OK(ct_send(group, expected, bytes, CT_U8, 1, (int)(i % 3))))
+                return;
+            continue;
+        }
+        memset(data, 0xee, sizeof data);
+        if (!EXPECT_OK(ct_recv(group, data, bytes, CT_U8, 0, (int)(i % 3), NULL)))
+            return;
+        wrong += memcmp(data, expected, bytes) != 0;
+    }
+    EXPECT(wrong == 0);
+}
+
+static void small_messages_in_a_row_arrive_whole(void **state)
+{
+    (void)state;
+    run_ranks(2, stream_of_small_ones, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_arrives_whatever_the_size_and_the_memory),
+        cmocka_unit_test(small_messages_in_a_row_arrive_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
