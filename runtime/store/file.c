@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -205,10 +206,13 @@ static ct_status count(struct file_store *f, const char *key, int64_t *value, in
 
 /* ---- The lock --------------------------------------------------------------- */
 
-/* The process that holds it; 0: the kernel tells of none, as where it is another container's. */
+/* The process that holds it; 0: the kernel tells of none, as where it is another container's.  Nor
+ * does it where a file's device is not that of its file system (btrfs, overlayfs on several disks):
+ * inodes alone have the same number on several disks. */
 static int holder(const struct file_store *f)
 {
     FILE *locks = fopen("/proc/locks", "re");
+    unsigned major, minor;
     unsigned long long inode;
     struct stat info;
     char line[256];
@@ -216,8 +220,8 @@ static int holder(const struct file_store *f)
 
     if (locks && fstat(f->fd, &info) == 0)
         while (!found && fgets(line, sizeof line, locks))
-            if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &pid, &inode) == 2
-                && inode == info.st_ino && pid > 0)
+            if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%llu", &pid, &major, &minor, &inode) == 4
+                && makedev(major, minor) == info.st_dev && inode == info.st_ino && pid > 0)
                 found = pid;
     if (locks)
         fclose(locks);

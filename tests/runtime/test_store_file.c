@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -125,8 +127,8 @@ static void a_file_that_is_removed_each_time_is_given_up(void **state)
 
 /* ---- Locked ---------------------------------------------------------------------- */
 
-/* A process that has locked the file, and does nothing any more. */
-static pid_t locker(const char *path)
+/* A process that does this, and then nothing any more. */
+static pid_t idler(int (*deed)(const char *path), const char *path, int *done)
 {
     int ready[2];
     char word = 0;
@@ -136,10 +138,9 @@ static pid_t locker(const char *path)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        const int fd = open(path, O_RDWR);
-
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the test is ended from outside */
-        if (fd < 0 || flock(fd, LOCK_EX) < 0 || write(ready[1], &word, 1) != 1)
+        word = (char)deed(path);
+        if (write(ready[1], &word, 1) != 1)
             _exit(1);
         for (;;)
             pause();
@@ -147,14 +148,34 @@ static pid_t locker(const char *path)
     close(ready[1]);
     assert_int_equal(read(ready[0], &word, 1), 1);
     close(ready[0]);
+    *done = word;
     return pid;
 }
 
-static void unlocks(pid_t pid)
+static int locks(const char *path)
+{
+    const int fd = open(path, O_RDWR);
+
+    return fd >= 0 && flock(fd, LOCK_EX) == 0;
+}
+
+static pid_t locker(const char *path)
+{
+    int locked;
+    const pid_t pid = idler(locks, path, &locked);
+
+    assert_true(locked);
+    return pid;
+}
+
+static void ends(pid_t pid)
 {
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
+
+/* There the kernel's list of locks has the device that stat() says; on btrfs it has not. */
+#define ON_TMPFS "/dev/shm/ct-store-XXXXXX"
 
 /* Whoever holds it is named, as the kernel knows it. */
 static void says_who_has_the_lock(const char *path, pid_t pid, const char *limit)
@@ -169,7 +190,7 @@ static void says_who_has_the_lock(const char *path, pid_t pid, const char *limit
 
 static void who_waits_for_a_lock_gives_up_at_the_stores_timeout(void **state)
 {
-    char path[] = "/tmp/ct-store-XXXXXX";
+    char path[] = ON_TMPFS;
     const int fd = mkstemp(path), before = open_descriptors();
     ct_store *store, *other = NULL;
     void *value;
@@ -187,12 +208,12 @@ static void who_waits_for_a_lock_gives_up_at_the_stores_timeout(void **state)
     assert_int_equal(ct_store_file(path, SHORT_MS, &other), CT_ERR_TIMEOUT);
     says_who_has_the_lock(path, pid, "(limit 1200 ms)");
     assert_null(other);
-    unlocks(pid);
+    ends(pid);
     assert_int_equal(ct_store_set(store, "a", "1", 1), CT_OK); /* it still works */
     pid = locker(path);
     assert_int_equal(ct_store_close(store), CT_OK);
     assert_int_equal(open_descriptors(), before);
-    unlocks(pid);
+    ends(pid);
     close(fd);
     unlink(path);
 }
@@ -200,7 +221,7 @@ static void who_waits_for_a_lock_gives_up_at_the_stores_timeout(void **state)
 /* A timeout of keys that is that short means: don't wait.  A lock is free again at once. */
 static void a_lock_is_waited_for_by_who_waits_for_no_key(void **state)
 {
-    char path[] = "/tmp/ct-store-XXXXXX";
+    char path[] = ON_TMPFS;
     const int fd = mkstemp(path);
     ct_store *store;
     pid_t pid;
@@ -212,10 +233,61 @@ static void a_lock_is_waited_for_by_who_waits_for_no_key(void **state)
     pid = locker(path);
     assert_int_equal(ct_store_set(store, "a", "1", 1), CT_ERR_TIMEOUT);
     says_who_has_the_lock(path, pid, "(limit 1000 ms)");
-    unlocks(pid);
+    ends(pid);
     assert_int_equal(ct_store_set(store, "a", "1", 1), CT_OK);
     assert_int_equal(ct_store_close(store), CT_OK);
     unlink(path);
+}
+
+static int has_two_disks(const char *folder)
+{
+    char disk[32];
+    int done = unshare(CLONE_NEWNS) == 0 && mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+               && mount("", folder, "tmpfs", 0, NULL) == 0;
+
+    for (int i = 0; i < 2 && done; i++) {
+        snprintf(disk, sizeof disk, "%s/%d", folder, i);
+        done = mkdir(disk, 0700) == 0 && mount("", disk, "tmpfs", 0, NULL) == 0;
+    }
+    return done;
+}
+
+/* Each file system numbers its files for itself, so that there are several of one number: each
+ * of two such files has another process's lock. */
+static void a_lock_of_the_same_number_on_another_disk_is_not_mistaken(void **state)
+{
+    char paths[2][64], who[32];
+    struct stat files[2];
+    pid_t lockers[2];
+    int mounted;
+    const pid_t host = idler(has_two_disks, "/tmp", &mounted);
+
+    (void)state;
+    for (int i = 0; i < 2 && mounted; i++) {
+        int fd;
+
+        snprintf(paths[i], sizeof paths[i], "/proc/%d/root/tmp/%d/store", (int)host, i);
+        fd = open(paths[i], O_RDWR | O_CREAT, 0600);
+        assert_int_equal(fstat(fd, &files[i]), 0);
+        close(fd);
+    }
+    if (!mounted || files[0].st_ino != files[1].st_ino) { /* not root, or Linux before 5.9 */
+        ends(host);
+        skip();
+    }
+    assert_int_not_equal(files[0].st_dev, files[1].st_dev);
+    for (int i = 0; i < 2; i++)
+        lockers[i] = locker(paths[i]);
+    for (int i = 0; i < 2; i++) {
+        ct_store *store;
+
+        assert_int_equal(ct_store_file(paths[i], 0, &store), CT_ERR_TIMEOUT);
+        snprintf(who, sizeof who, "process %d holds the lock", (int)lockers[i]);
+        says(who);
+    }
+    for (int i = 0; i < 2; i++)
+        ends(lockers[i]);
+    ends(host);
 }
 
 /* Who could not come in has not been counted, and counts nobody out. */
@@ -248,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_removed_each_time_is_given_up),
         cmocka_unit_test(who_waits_for_a_lock_gives_up_at_the_stores_timeout),
         cmocka_unit_test(a_lock_is_waited_for_by_who_waits_for_no_key),
+        cmocka_unit_test(a_lock_of_the_same_number_on_another_disk_is_not_mistaken),
         cmocka_unit_test(who_did_not_come_in_takes_nobody_with_it),
     };
 
