@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - PyTorch's FileStore: a log of records that everybody replays.
- *
- *   u32 key length, key, u32 value length, value      little-endian
- *   "/key" value       a key of the API               "-/key" ""   its deletion
- *   "refcount/", "cleanup/"   how many have it open, and how many ever closed it
+/* file.c - PyTorch's FileStore: a file that is replayed under its lock before each operation.
  *
  * Writers hold an exclusive flock, readers a shared one; who waits looks every
- * 10 ms.  The file goes when the last of num_workers closes it.
+ * 10 ms.  What lies in the file is for file_records.c.  The file goes when the last of
+ * num_workers closes it; who had opened it by then, and gets its lock after that, opens the path
+ * again.
  *
  * A lock is held for one operation only, but whoever holds it may be stopped: who
  * waits for it gives up at the store's timeout. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,187 +19,15 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
-#include "runtime/file_size.h"
 #include "runtime/log.h"
 #include "runtime/store/file.h"
-#include "runtime/store/local.h"
+#include "runtime/store/file_parts.h"
 
-#define POLL_MS 10            /* between two looks for a key or, at the most, for the lock */
-#define FIRST_NAP_US 100      /* before the second look for the lock: it is mostly free by then */
-#define LEAST_LOCK_MS 1000    /* for the lock where the store's timeout, of keys, is shorter */
-#define CLOSE_LOCK_MS 1000    /* for the lock at the end, where nobody waits for a result */
-#define MOST_BYTES (1u << 30) /* of a key or a value: a longer one is not a record of ours */
-#define MOST_OPENED 100       /* how often the file is removed under our hands before we give up */
-
-struct file_store {
-    struct local_store local;
-    char *path;
-    int fd;
-    off_t at; /* replayed up to here */
-    int num_workers;
-    int counted; /* in refcount, by this store */
-    int64_t refcount, cleanup;
-};
-
-static ct_status failed(const struct file_store *f, const char *what)
-{
-    return ct_fail(CT_ERR_SYSTEM, "file store %s: %s: %s", f->path, what, strerror(errno));
-}
-
-/* ---- Reading --------------------------------------------------------------- */
-
-/* No sum with what others wrote may overflow. */
-static int64_t count_of(const char *text)
-{
-    const long long count = strtoll(text, NULL, 10);
-
-    return count > INT32_MAX ? INT32_MAX : count < INT32_MIN ? INT32_MIN : count;
-}
-
-static void bookkeeping(struct file_store *f, struct bytes key, struct bytes value)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.*s", (int)value.size, (const char *)value.data);
-    if (key.size == 9 && !memcmp(key.data, "refcount/", 9))
-        f->refcount = count_of(text);
-    if (key.size == 8 && !memcmp(key.data, "cleanup/", 8))
-        f->cleanup = count_of(text);
-}
-
-static ct_status replay_record(struct file_store *f, struct bytes key, struct bytes value)
-{
-    struct map *map = &f->local.map;
-    const char *text = key.data;
-    struct entry *entry;
-
-    if (key.size > 0 && text[0] == '/') {
-        entry = map_get(map, (struct bytes){ text + 1, key.size - 1 });
-        return entry
-                       && entry_set(map, entry, value_create(map->budget, value.data, value.size))
-                              == 0
-                   ? CT_OK
-                   : ct_fail(CT_ERR_NOMEM, "no memory for the keys of %s", f->path);
-    }
-    if (key.size > 1 && text[0] == '-' && text[1] == '/') {
-        entry = map_find(map, (struct bytes){ text + 2, key.size - 2 });
-        if (entry) {
-            entry_delete(map, entry);
-            map_drop_if_idle(map, entry);
-        }
-        return CT_OK;
-    }
-    bookkeeping(f, key, value);
-    return CT_OK;
-}
-
-/* A length and as many bytes; NULL at the end, or where a writer died half way. */
-static const char *take(const char **at, const char *end, uint32_t *size)
-{
-    const char *data;
-
-    if (end - *at < 4)
-        return NULL;
-    memcpy(size, *at, 4);
-    if (*size > MOST_BYTES || end - *at - 4 < (ptrdiff_t)*size)
-        return NULL;
-    data = *at + 4;
-    *at = data + *size;
-    return data;
-}
-
-static ct_status replay_all(struct file_store *f, const char *data, size_t bytes)
-{
-    const char *at = data, *end = data + bytes, *whole = data;
-    ct_status status = CT_OK;
-
-    while (status == CT_OK) {
-        uint32_t key_size, value_size;
-        const char *key = take(&at, end, &key_size);
-        const char *value = key ? take(&at, end, &value_size) : NULL;
-
-        if (!value)
-            break;
-        status =
-            replay_record(f, (struct bytes){ key, key_size }, (struct bytes){ value, value_size });
-        whole = at;
-    }
-    f->at += whole - data;
-    return status;
-}
-
-/* Behind the whole records lies what a writer left that died half way.  Under a shorter record
- * of ours its rest would be read as more records: it goes before we write. */
-static ct_status replay(struct file_store *f, int to_write)
-{
-    struct stat info;
-    size_t bytes;
-    char *data;
-    ct_status status;
-
-    if (fstat(f->fd, &info) < 0)
-        return failed(f, "fstat");
-    if (info.st_size <= f->at)
-        return CT_OK;
-    bytes = (size_t)(info.st_size - f->at);
-    data = malloc(bytes);
-    if (!data)
-        return ct_fail(CT_ERR_NOMEM, "no memory to read %s", f->path);
-    if (pread(f->fd, data, bytes, f->at) != (ssize_t)bytes)
-        status = failed(f, "read");
-    else
-        status = replay_all(f, data, bytes);
-    free(data);
-    if (status == CT_OK && to_write && f->at < info.st_size && ftruncate(f->fd, f->at) < 0)
-        status = failed(f, "truncate");
-    return status;
-}
-
-/* ---- Writing --------------------------------------------------------------- */
-
-/* After our own replay the file ends where we are, so one write is one record. */
-static ct_status write_record(struct file_store *f, const char *head, struct bytes key,
-                              struct bytes value)
-{
-    const uint32_t head_size = (uint32_t)strlen(head);
-    const uint32_t sizes[2] = { head_size + (uint32_t)key.size, (uint32_t)value.size };
-    const size_t bytes = 8 + (size_t)sizes[0] + sizes[1];
-    char *record, *at;
-    ssize_t written;
-
-    if (key.size > MOST_BYTES || value.size > MOST_BYTES)
-        return ct_fail(CT_ERR_INVALID, "file store %s: a value of %zu bytes is too large", f->path,
-                       value.size);
-    if (file_may_have((uint64_t)f->at + bytes) != CT_OK)
-        return ct_fail_in(CT_ERR_SYSTEM, "file store %s: ", f->path);
-    record = malloc(bytes);
-    if (!record)
-        return ct_fail(CT_ERR_NOMEM, "no memory to write %s", f->path);
-    at = record;
-    memcpy(at, &sizes[0], 4);
-    at = (char *)memcpy(at + 4, head, head_size) + head_size;
-    if (key.size > 0)
-        memcpy(at, key.data, key.size);
-    at += key.size;
-    memcpy(at, &sizes[1], 4);
-    if (value.size > 0)
-        memcpy(at + 4, value.data, value.size);
-    written = pwrite(f->fd, record, bytes, f->at);
-    free(record);
-    if (written != (ssize_t)bytes)
-        return failed(f, "write");
-    f->at += (off_t)bytes;
-    return CT_OK;
-}
-
-static ct_status count(struct file_store *f, const char *key, int64_t *value, int delta)
-{
-    char text[24];
-
-    *value += delta;
-    snprintf(text, sizeof text, "%" PRId64, *value);
-    return write_record(f, key, (struct bytes){ NULL, 0 }, (struct bytes){ text, strlen(text) });
-}
+#define POLL_MS 10         /* between two looks for a key or, at the most, for the lock */
+#define FIRST_NAP_US 100   /* before the second look for the lock: it is mostly free by then */
+#define LEAST_LOCK_MS 1000 /* for the lock where the store's timeout, of keys, is shorter */
+#define CLOSE_LOCK_MS 1000 /* for the lock at the end, where nobody waits for a result */
+#define MOST_OPENED 100    /* how often the file is removed under our hands before we give up */
 
 /* ---- The lock --------------------------------------------------------------- */
 
@@ -253,7 +78,7 @@ static ct_status take_lock(const struct file_store *f, int kind, int limit_ms)
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
-            return failed(f, "flock");
+            return file_failed(f, "flock");
         if (clock_ms() >= deadline)
             return not_locked(f, clock_ms() - start, limit_ms);
         nanosleep(&nap, NULL);
@@ -275,7 +100,7 @@ static ct_status lock_within(struct file_store *f, int to_write, int limit_ms)
 
     if (status != CT_OK)
         return status;
-    status = replay(f, to_write);
+    status = file_replay(f, to_write);
     if (status != CT_OK)
         flock(f->fd, LOCK_UN);
     return status;
@@ -299,8 +124,8 @@ static ct_status changed(struct local_store *store, struct bytes key, const stru
 {
     struct file_store *f = (struct file_store *)store;
 
-    return value ? write_record(f, "/", key, *value)
-                 : write_record(f, "-/", key, (struct bytes){ NULL, 0 });
+    return value ? file_write(f, "/", key, *value)
+                 : file_write(f, "-/", key, (struct bytes){ NULL, 0 });
 }
 
 /* Who is not counted out leaves the file behind, as one that was killed does. */
@@ -310,8 +135,8 @@ static void count_out(struct file_store *f)
         log_line(LOG_WARN, "%s; the file stays behind", ct_last_error());
         return;
     }
-    count(f, "cleanup/", &f->cleanup, 1);
-    count(f, "refcount/", &f->refcount, -1);
+    file_count(f, "cleanup/", &f->cleanup, 1);
+    file_count(f, "refcount/", &f->refcount, -1);
     if (f->refcount == 0 && f->num_workers > 0 && f->cleanup >= f->num_workers)
         unlink(f->path);
     unlock(&f->local);
@@ -354,7 +179,7 @@ static ct_status open_locked(struct file_store *f)
             close(f->fd); /* and its lock is gone */
         f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
         if (f->fd < 0)
-            return failed(f, "open");
+            return file_failed(f, "open");
         status = take_lock(f, LOCK_EX, lock_limit_ms(f));
         if (status != CT_OK || !is_removed(f))
             return status;
@@ -373,7 +198,7 @@ static ct_status open_and_count(struct file_store *f)
         status = lock(&f->local, 1); /* the same once more, and what stands there is read */
     if (status != CT_OK)
         return status;
-    status = count(f, "refcount/", &f->refcount, 1);
+    status = file_count(f, "refcount/", &f->refcount, 1);
     f->counted = status == CT_OK;
     unlock(&f->local);
     return status;
