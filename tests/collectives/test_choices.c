@@ -27,6 +27,21 @@ static const char *row_for(ct_group *group, size_t count)
 
 #define EXPECT_ROW(group, count, name) EXPECT(!strcmp(row_for((group), (count)), (name)))
 
+typedef void runner(int p, rank_body *body, void *arg);
+
+/* p ranks run body, told by CT_ORDER and CT_ALL_REDUCE; NULL: not told. */
+static void run_told(const char *order, const char *row, runner *run, int p, rank_body *body,
+                     void *arg)
+{
+    if (order)
+        setenv("CT_ORDER", order, 1);
+    if (row)
+        setenv("CT_ALL_REDUCE", row, 1);
+    run(p, body, arg);
+    unsetenv("CT_ALL_REDUCE");
+    unsetenv("CT_ORDER");
+}
+
 static void sizes(ct_group *group, void *arg)
 {
     (void)arg;
@@ -71,9 +86,8 @@ static void by_variable(ct_group *group, void *arg)
 static void a_variable_names_rows_up_to_sizes(void **state)
 {
     (void)state;
-    setenv("CT_ALL_REDUCE", "shm_two_shot:16, shm_one_shot:1M, two_shot", 1);
-    run_processes(2, by_variable, NULL);
-    unsetenv("CT_ALL_REDUCE");
+    run_told(NULL, "shm_two_shot:16, shm_one_shot:1M, two_shot", run_processes, 2, by_variable,
+             NULL);
 }
 
 static void of_the_group(ct_group *group, void *arg)
@@ -101,9 +115,7 @@ static void of_the_group(ct_group *group, void *arg)
 static void a_group_may_have_wishes_of_its_own(void **state)
 {
     (void)state;
-    setenv("CT_ALL_REDUCE", "shm_two_shot", 1);
-    run_processes(2, of_the_group, NULL);
-    unsetenv("CT_ALL_REDUCE");
+    run_told(NULL, "shm_two_shot", run_processes, 2, of_the_group, NULL);
 }
 
 static void differently(ct_group *group, void *arg)
@@ -270,11 +282,9 @@ static void the_order_is_by_hosts_or_by_ranks(void **state)
     (void)state;
     setenv("CT_FAULT", "hosts:0.1.0", 1);
     run_ranks(3, sum_of_three, &by_hosts);
-    setenv("CT_ORDER", "rank", 1);
-    run_ranks(3, sum_of_three, &by_ranks);
+    run_told("rank", NULL, run_ranks, 3, sum_of_three, &by_ranks);
     unsetenv("CT_FAULT");
-    run_ranks(3, sum_of_three, &by_ranks);
-    unsetenv("CT_ORDER");
+    run_told("rank", NULL, run_ranks, 3, sum_of_three, &by_ranks);
 }
 
 static void a_ring_of_floats(ct_group *group, void *arg)
@@ -295,11 +305,7 @@ static void a_ring_of_floats(ct_group *group, void *arg)
 static void who_wants_it_fast_gets_a_ring_for_floats(void **state)
 {
     (void)state;
-    setenv("CT_ORDER", "fast", 1);
-    setenv("CT_ALL_REDUCE", "ring", 1);
-    run_ranks(4, a_ring_of_floats, NULL);
-    unsetenv("CT_ALL_REDUCE");
-    unsetenv("CT_ORDER");
+    run_told("fast", "ring", run_ranks, 4, a_ring_of_floats, NULL);
 }
 
 /* Nothing is added, and yet a bool comes out as one. */
@@ -316,11 +322,7 @@ static void a_ring_of_one(ct_group *group, void *arg)
 static void a_bool_in_a_ring_of_one_becomes_0_or_1(void **state)
 {
     (void)state;
-    setenv("CT_ORDER", "fast", 1);
-    setenv("CT_ALL_REDUCE", "ring", 1);
-    run_ranks(1, a_ring_of_one, NULL);
-    unsetenv("CT_ALL_REDUCE");
-    unsetenv("CT_ORDER");
+    run_told("fast", "ring", run_ranks, 1, a_ring_of_one, NULL);
 }
 
 static void another_order(ct_group *group, void *arg)
