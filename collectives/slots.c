@@ -65,6 +65,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
     struct flat *f = c->group->flat;
     const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
     const int leaves = s->root_works && s->bytes * (size_t)c->group->size >= LEAVE_FROM;
+    const size_t least = s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* no line holds it so long */
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
@@ -75,7 +76,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
 
         if (leaves && (s->who == ROOT_WAITS || !offering))
             flat_leave_processor(f, c->signature.root);
-        status = flat_turn(f, s->two_rounds ? FLAT_SLOT_BYTES : n * (size_t)s->shares);
+        status = flat_turn(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
         if (status == CT_OK) {
             if (offering)
                 offer(c, s);

@@ -7,10 +7,9 @@
  * finds the bytes in memory.  With a shared cache it is the other way round, 3 us and 6.  On
  * virtual machines one becomes the other within seconds, and no topology says so.
  *
- * So the writer measures its own copies.  Now and then it tries the other way: for as many copies
- * as go round a ring, since the first ones find their lines where the last way has left them, and
- * only the last ones count.  Trials take a fiftieth of the time, a twentieth where a copy is a
- * quarter of a MiB. */
+ * So the writer measures its own copies.  Now and then it tries the other way: once round all of
+ * the memory and a bit, since the first ones find their lines where the last way has left them, and
+ * only the last ones count.  Trials take a fiftieth of the time. */
 #include "runtime/copy_shared.h"
 
 #include <string.h>
@@ -18,13 +17,12 @@
 #include "runtime/clock.h"
 #include "runtime/combine.h"
 
-#define LEAST_BYTES 4096 /* below, to look at the clock costs too much of it */
-#define MEASURED 4       /* one of so many, outside of trials: each look costs some 40 ns */
-#define COPIES_OF_TRIAL 16
-#define COPIES_THAT_COUNT 4
+#define LEAST_BYTES 4096  /* below, to look at the clock costs too much of it */
+#define MEASURED 4        /* one of so many, outside of trials: each look costs some 40 ns */
+#define THAT_COUNTS 4     /* the last one of so many parts of a lap */
 #define BETWEEN_TRIALS 50 /* times as long as a trial, within these limits */
 #define LEAST_BETWEEN_NS 1000000
-#define MOST_BETWEEN_NS 20000000
+#define MOST_BETWEEN_NS 50000000
 #define SOONER 8   /* so many times sooner, if the way that is taken has become ... */
 #define SLOWER 1.5 /* ... times slower since it was chosen */
 /* The writer does not see that the reader has to fetch from memory what went past the caches: that
@@ -56,31 +54,33 @@ static void end_trial(struct copy_shared *s, int64_t now)
     s->try_soonest = now + rest / SOONER;
 }
 
-static void note_trial(struct copy_shared *s, double cost, int64_t now)
+static void note_trial(struct copy_shared *s, double cost, size_t bytes, int64_t now)
 {
     double *best = &s->cost[!s->streams];
 
-    s->trying--;
-    if (s->trying == COPIES_THAT_COUNT - 1 || (s->trying < COPIES_THAT_COUNT && cost < *best))
+    if (s->trying > s->lap / THAT_COUNTS)
         *best = cost;
+    else if (cost < *best)
+        *best = cost;
+    s->trying -= bytes < s->trying ? bytes : s->trying;
     if (s->trying == 0)
         end_trial(s, now);
 }
 
 static void note(struct copy_shared *s, double cost, int64_t now)
 {
+    const int is_first_lap = s->bytes <= s->lap; /* its memory is new: the kernel takes its time */
     double *mean = &s->cost[s->streams];
 
-    if (*mean == 0)
+    if (*mean == 0 || is_first_lap)
         *mean = cost;
-    else if (cost < INTERRUPTED * *mean || s->copies < COPIES_OF_TRIAL)
+    else if (cost < INTERRUPTED * *mean)
         *mean += (cost - *mean) / MEMORY;
     else
         *mean *= 1 + 1.0 / MEMORY; /* or it became so slow for good */
-    if (s->copies < COPIES_OF_TRIAL || now < s->try_soonest
-        || (now < s->try_at && *mean < SLOWER * s->found))
+    if (is_first_lap || now < s->try_soonest || (now < s->try_at && *mean < SLOWER * s->found))
         return;
-    s->trying = COPIES_OF_TRIAL;
+    s->trying = s->lap + s->lap / THAT_COUNTS;
     s->took = 0;
 }
 
@@ -95,6 +95,7 @@ void copy_shared(struct copy_shared *s, void *to, const void *from, size_t bytes
         return;
     }
     s->copies++;
+    s->bytes += bytes;
     if (!s->trying && s->copies % MEASURED != 0) {
         copy(s->streams, to, from, bytes);
         return;
@@ -105,7 +106,7 @@ void copy_shared(struct copy_shared *s, void *to, const void *from, size_t bytes
     cost = (double)(now - begun + 1) / (double)bytes;
     s->took += now - begun;
     if (s->trying)
-        note_trial(s, cost, now);
+        note_trial(s, cost, bytes, now);
     else
         note(s, cost, now);
 }

@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the writer of such memory has found out; zeros to begin with.  One thread at a time. */
+/* What the writer of such memory has found out; but for lap zeros to begin with.  One thread at a
+ * time. */
 struct copy_shared {
+    size_t lap;                  /* the owner's: so many bytes later the same memory is written */
     int streams;                 /* stores past the caches are the faster ones just now */
-    int trying;                  /* copies that are still to be made the other way; 0: no trial */
+    size_t trying;               /* bytes that are still to be copied the other way; 0: no trial */
     unsigned copies;             /* made so far */
+    uint64_t bytes;              /* of these */
     double cost[2];              /* ns a byte: by ordinary stores, past the caches; 0: not known */
     double found;                /* of the way that is taken, when it was chosen */
     int64_t took;                /* ns, by the copies of this trial */

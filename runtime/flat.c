@@ -7,7 +7,7 @@
  * and a late reader can't mistake an old round for a new one.
  *
  * Round n may overwrite the line of round n-2 when all ranks are in round n-1,
- * for then nobody reads n-2 any more; the same holds for the two slots.  Every
+ * for then nobody reads n-2 any more; the same holds for the slots.  Every
  * wait compares signatures, so a rank that makes another call is found by
  * whoever waits for it first, at the latest in its next call.
  *
@@ -153,18 +153,34 @@ static ct_status wait_all_for(struct flat *f, uint64_t round)
     return status;
 }
 
-/* With everybody in the last round, nobody reads the line of the round before
- * it nor the slot of the turn before the last: both are ours to write. */
+/* Small slots take turns in front of the area: it is faster to get a few lines back from another
+ * processor's cache than from further away.  Large ones go round the rest, in which there is room
+ * for three of the largest, so that the one at its start never meets the last one. */
+static size_t next_slot(struct flat *f, size_t bytes)
+{
+    const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
+    size_t at;
+
+    if (slot <= FLAT_SMALL_SLOT)
+        return (f->small ^= FLAT_SMALL_SLOT);
+    at = f->next + slot <= f->area ? f->next : 2 * FLAT_SMALL_SLOT;
+    f->next = at + slot;
+    return at;
+}
+
+/* With everybody in the last round, nobody reads the line of the round before it nor the slots of
+ * the turns before the last: they are ours to write. */
 ct_status flat_turn(struct flat *f, size_t bytes)
 {
-    f->turn ^= 1;
     f->inlined = bytes <= FLAT_INLINE_BYTES;
+    if (!f->inlined)
+        f->at = next_slot(f, bytes < FLAT_SLOT_BYTES ? bytes : FLAT_SLOT_BYTES);
     return wait_all_for(f, f->round);
 }
 
 static unsigned char *slot(const struct flat *f, int rank)
 {
-    return f->slots + ((size_t)rank * 2 + (size_t)f->turn) * FLAT_SLOT_BYTES;
+    return f->slots + (size_t)rank * f->area + f->at;
 }
 
 void *flat_own(const struct flat *f)

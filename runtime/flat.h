@@ -11,8 +11,8 @@
  *     flat_wait_all(f);                everybody is in round n
  *     ... flat_slot(f, i) ...          until the next flat_turn but one
  *
- * Two slots alternate, so arriving in the next turn is what frees the one
- * before: no barrier at the end of a call.  A payload of up to 64 bytes lies in
+ * A slot is apart from the one before, so arriving in the next turn is what frees that: no barrier
+ * at the end of a call.  A payload of up to 64 bytes lies in
  * the line that carries the round's number, one cache miss for both.
  *
  * Buffers that lie in memory of ct_mem_alloc() the others can reach where they are:
@@ -33,7 +33,7 @@
 #include "runtime/mesh.h"
 #include "runtime/signature.h"
 
-#define FLAT_SLOT_BYTES ((size_t)256 << 10)
+#define FLAT_SLOT_BYTES ((size_t)256 << 10) /* at the most */
 #define FLAT_INLINE_BYTES 64
 #define FLAT_MOST 1024 /* ranks */
 

@@ -11,6 +11,8 @@
 #include "runtime/flat.h"
 #include "runtime/region.h"
 
+#define FLAT_SMALL_SLOT ((size_t)4 << 10)
+
 enum { ALIVE, LEFT };
 
 /* Offsets in the host's shared file (region.h); 0: not there. */
@@ -35,6 +37,7 @@ struct member {
 /* What lies in front of the members. */
 struct head {
     _Alignas(CACHE_PAIR) _Atomic int broken; /* some member has a breach */
+    int count;                               /* of the members */
 };
 
 struct flat {
@@ -50,11 +53,13 @@ struct flat {
     struct offer offer; /* our own */
     struct head *head;
     struct member *members;
-    unsigned char *slots; /* [size][2] */
+    unsigned char *slots; /* [size], an area each */
     size_t offset;        /* of the area, for its maker to take back */
     uint64_t round;       /* this rank is in */
     uint64_t all_in;      /* everybody was seen in it */
-    int turn;             /* slot in use */
+    size_t area;          /* bytes of a rank's slots */
+    size_t at;            /* there: the slot in use, */
+    size_t next, small;   /* behind the last large one, and the last small one */
     int inlined;          /* this turn's payload lies in the lines */
     struct copy_shared copies;
     struct signature signature;

@@ -201,7 +201,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
-    shm->bytes = node_ring_bytes(&mesh->node);
+    shm->bytes = shm->copies.lap = node_ring_bytes(&mesh->node);
     shm->told = atomic_load(&shm->out->written);
     shm->seen_read = atomic_load(&shm->out->read);
     shm->taken = shm->rung_at = atomic_load(&shm->in->read);
