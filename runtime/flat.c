@@ -28,6 +28,7 @@
 #include "runtime/trace.h"
 
 #define SPINS_AT_ONCE 100
+#define GROWS_AFTER 8 /* laps of what it is */
 
 void flat_call(struct flat *f, const struct signature *signature, int64_t deadline,
                const _Atomic int *broken)
@@ -154,8 +155,20 @@ static ct_status wait_all_for(struct flat *f, uint64_t round)
 }
 
 /* Small slots take turns in front of the area: it is faster to get a few lines back from another
- * processor's cache than from further away.  Large ones go round the rest, in which there is room
- * for three of the largest, so that the one at its start never meets the last one. */
+ * processor's cache than from further away.  Large ones go round the rest, or at first a part of
+ * it: memory that is new costs more than the copy, so it grows with what has gone through it. There
+ * is always room for three of the largest so far, so that the one at the start never meets the
+ * last. */
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static size_t next_slot(struct flat *f, size_t bytes)
 {
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
@@ -163,9 +176,13 @@ static size_t next_slot(struct flat *f, size_t bytes)
 
     if (slot <= FLAT_SMALL_SLOT)
         return (f->small ^= FLAT_SMALL_SLOT);
-    at = f->next + slot <= f->area ? f->next : 2 * FLAT_SMALL_SLOT;
+    f->through += slot;
+    f->round_it = larger(f->round_it, larger(3 * slot, f->through / GROWS_AFTER));
+    f->round_it = smaller(f->round_it, f->area - 2 * FLAT_SMALL_SLOT);
+    f->copies.lap = f->round_it;
+    at = f->next + slot <= f->round_it ? f->next : 0;
     f->next = at + slot;
-    return at;
+    return 2 * FLAT_SMALL_SLOT + at;
 }
 
 /* With everybody in the last round, nobody reads the line of the round before it nor the slots of
@@ -174,7 +191,7 @@ ct_status flat_turn(struct flat *f, size_t bytes)
 {
     f->inlined = bytes <= FLAT_INLINE_BYTES;
     if (!f->inlined)
-        f->at = next_slot(f, bytes < FLAT_SLOT_BYTES ? bytes : FLAT_SLOT_BYTES);
+        f->at = next_slot(f, smaller(bytes, FLAT_SLOT_BYTES));
     return wait_all_for(f, f->round);
 }
 

@@ -113,8 +113,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
     f->head = (struct head *)(void *)(mesh->node.base + f->offset);
     f->members = members_in(f->head);
     f->slots = mesh->node.base + f->offset + members_bytes(count);
-    f->area = f->copies.lap = slots_bytes(count);
-    f->next = f->area;
+    f->area = slots_bytes(count);
     *flat = f;
     return CT_OK;
 }

@@ -59,7 +59,10 @@ struct flat {
     uint64_t all_in;      /* everybody was seen in it */
     size_t area;          /* bytes of a rank's slots */
     size_t at;            /* there: the slot in use, */
-    size_t next, small;   /* behind the last large one, and the last small one */
+    size_t small;         /* the last small one; behind them */
+    size_t round_it;      /* so much is used for large ones, */
+    size_t next;          /* where the next of them begins, */
+    uint64_t through;     /* and bytes that all of them took */
     int inlined;          /* this turn's payload lies in the lines */
     struct copy_shared copies;
     struct signature signature;

@@ -24,8 +24,9 @@ struct shm_link {
     const struct node *node;
     int peer; /* in the node */
     struct ring *out, *in;
-    size_t bytes;  /* of each */
-    uint64_t told; /* of out: how far its reader may read; there it is a line of the reader's */
+    size_t bytes;      /* of each, */
+    uint64_t grown_at; /* from this byte of the stream on; before, a part of it is used */
+    uint64_t told;     /* of out: how far its reader may read; there it is a line of the reader's */
     uint64_t seen_read; /* of out: how far its reader was when we last looked */
     uint64_t taken;     /* of in: how far we are; its writer may not know yet */
     uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
@@ -36,10 +37,21 @@ struct shm_link {
 #define NOTE_BYTES sizeof(((struct ring *)0)->note)
 #define NO_NOTE 0 /* as in fresh memory */
 
+/* Memory that is new costs more than the copies, so at first both go round a part of the ring,
+ * until eight times all of it have gone through.  What is behind begins where the part ends:
+ * nothing that is unread lies there. */
+#define PART ((size_t)256 << 10)
+#define GROWS_AFTER 8
+
+static size_t size_at(const struct shm_link *shm, uint64_t at)
+{
+    return at < shm->grown_at ? PART : shm->bytes;
+}
+
 /* Read; less than the ring, or the writer waits for ever. */
 static size_t tell_after(const struct shm_link *shm)
 {
-    return shm->bytes / 4;
+    return size_at(shm, shm->taken) / 4;
 }
 
 static int can_reach(const struct mesh *mesh, int peer)
@@ -50,18 +62,22 @@ static int can_reach(const struct mesh *mesh, int peer)
 static void put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
 {
     struct ring *ring = shm->out;
-    const size_t offset = at % shm->bytes;
-    const size_t first = bytes < shm->bytes - offset ? bytes : shm->bytes - offset;
+    const size_t size = size_at(shm, at), offset = at % size;
+    const size_t first = bytes < size - offset ? bytes : size - offset;
 
+    shm->copies.lap = size;
     copy_shared(&shm->copies, ring->data + offset, data, first);
-    copy_shared(&shm->copies, ring->data, data + first, bytes - first);
+    copy_shared(&shm->copies, ring->data + (at + first) % size_at(shm, at + first), data + first,
+                bytes - first);
 }
 
 static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
 {
-    if (written - shm->seen_read + wanted > shm->bytes)
+    const size_t size = size_at(shm, written);
+
+    if (written - shm->seen_read + wanted > size)
         shm->seen_read = atomic_load_explicit(&shm->out->read, memory_order_acquire);
-    return shm->bytes - (size_t)(written - shm->seen_read);
+    return size - (size_t)(written - shm->seen_read);
 }
 
 /* Of bytes that are in the ring already, from start on. */
@@ -139,7 +155,7 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
 static void tell_writer(struct shm_link *shm, uint64_t written)
 {
     atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);
-    if (written - shm->rung_at < shm->bytes)
+    if (written - shm->rung_at < size_at(shm, written))
         return;
     shm->rung_at = shm->taken;
     node_ring_bell(shm->node, shm->peer);
@@ -147,11 +163,12 @@ static void tell_writer(struct shm_link *shm, uint64_t written)
 
 static void get(struct shm_link *shm, char *to, size_t bytes)
 {
-    const size_t offset = shm->taken % shm->bytes;
-    const size_t first = bytes < shm->bytes - offset ? bytes : shm->bytes - offset;
+    const size_t size = size_at(shm, shm->taken), offset = shm->taken % size;
+    const size_t first = bytes < size - offset ? bytes : size - offset;
+    const uint64_t rest = shm->taken + first;
 
     memcpy(to, shm->in->data + offset, first);
-    memcpy(to + first, shm->in->data, bytes - first);
+    memcpy(to + first, shm->in->data + rest % size_at(shm, rest), bytes - first);
 }
 
 static ssize_t read_ring(struct link *link, void *data, size_t bytes)
@@ -168,7 +185,7 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
             get(shm, (char *)data + got, piece);
         shm->taken += piece;
         got += piece;
-        if (written - shm->rung_at >= shm->bytes
+        if (written - shm->rung_at >= size_at(shm, written)
             || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)
                    >= tell_after(shm))
             tell_writer(shm, written);
@@ -201,7 +218,8 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
-    shm->bytes = shm->copies.lap = node_ring_bytes(&mesh->node);
+    shm->bytes = node_ring_bytes(&mesh->node);
+    shm->grown_at = shm->bytes > PART ? GROWS_AFTER * shm->bytes + PART : 0;
     shm->told = atomic_load(&shm->out->written);
     shm->seen_read = atomic_load(&shm->out->read);
     shm->taken = shm->rung_at = atomic_load(&shm->in->read);

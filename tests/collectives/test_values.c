@@ -228,12 +228,46 @@ static void scatters_in_a_row_leave_each_its_own_block(void **state)
     run_with_late_readers(3, ((size_t)800 << 10) / sizeof(int32_t)); /* several slots' */
 }
 
+/* Slots of all sizes follow each other, 24 MiB of them, while their memory grows; with one rank
+ * that reads late in each. */
+static void sizes_in_a_row(ct_group *group, void *arg)
+{
+    enum { CALLS = 240, MOST = (200 << 10) / sizeof(int32_t) };
+    const int p = ct_size(group), me = ct_rank(group);
+    int32_t *own = blank(MOST), *all = blank((size_t)p * MOST);
+
+    (void)arg;
+    for (int k = 0; k < CALLS; k++) {
+        const size_t n = 1 + (size_t)k * 7919 % (k % 3 == 0 ? 1500 : MOST);
+
+        for (size_t i = 0; i < n; i++)
+            own[i] = given(me + k, i);
+        EXPECT_OK(ct_all_gather(group, own, all, n, CT_I32, NULL));
+        for (int r = 0; r < p; r++)
+            if (!EXPECT(holds(all + (size_t)r * n, n, r + k + 1)))
+                return;
+    }
+    free(own);
+    free(all);
+}
+
+static void slots_of_all_sizes_in_a_row_hold_what_was_shown(void **state)
+{
+    (void)state;
+    for (int p = 2; p <= 5; p++) {
+        setenv("CT_FAULT", "rank:1,phase:1,every,delay:1ms", 1);
+        run_ranks(p, sizes_in_a_row, NULL);
+        unsetenv("CT_FAULT");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_collective_is_right_at_every_world_size),
         cmocka_unit_test(every_collective_is_right_beyond_the_internal_buffers),
         cmocka_unit_test(scatters_in_a_row_leave_each_its_own_block),
+        cmocka_unit_test(slots_of_all_sizes_in_a_row_hold_what_was_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,11 +139,33 @@ static void small_messages_in_a_row_arrive_whole(void **state)
     run_ranks(2, stream_of_small_ones, NULL);
 }
 
+/* More than goes through a ring before it grows (18 MiB and more), each to the next, in sizes that
+ * are no part of anything. */
+static void stream_of_large_ones(ct_group *group, void *arg)
+{
+    unsigned char *out = take(group, 0), *in = take(group, 0);
+
+    (void)arg;
+    for (size_t i = 0; i < 60; i++)
+        round_of(group, out, in, 1 + i * 104729 % 600000);
+    EXPECT_OK(ct_barrier(group, NULL));
+    give(group, in, 0);
+    give(group, out, 0);
+}
+
+static void messages_arrive_whole_while_their_rings_grow(void **state)
+{
+    (void)state;
+    run_ranks(2, stream_of_large_ones, NULL);
+    run_ranks(3, stream_of_large_ones, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_arrives_whatever_the_size_and_the_memory),
         cmocka_unit_test(small_messages_in_a_row_arrive_whole),
+        cmocka_unit_test(messages_arrive_whole_while_their_rings_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
