@@ -58,9 +58,7 @@ static void note_trial(struct copy_shared *s, double cost, size_t bytes, int64_t
 {
     double *best = &s->cost[!s->streams];
 
-    if (s->trying > s->lap / THAT_COUNTS)
-        *best = cost;
-    else if (cost < *best)
+    if (s->trying > s->counts || cost < *best)
         *best = cost;
     s->trying -= bytes < s->trying ? bytes : s->trying;
     if (s->trying == 0)
@@ -80,7 +78,8 @@ static void note(struct copy_shared *s, double cost, int64_t now)
         *mean *= 1 + 1.0 / MEMORY; /* or it became so slow for good */
     if (is_first_lap || now < s->try_soonest || (now < s->try_at && *mean < SLOWER * s->found))
         return;
-    s->trying = s->lap + s->lap / THAT_COUNTS;
+    s->counts = s->lap / THAT_COUNTS;
+    s->trying = s->lap + s->counts;
     s->took = 0;
 }
 

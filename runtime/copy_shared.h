@@ -12,6 +12,7 @@ struct copy_shared {
     size_t lap;                  /* the owner's: so many bytes later the same memory is written */
     int streams;                 /* stores past the caches are the faster ones just now */
     size_t trying;               /* bytes that are still to be copied the other way; 0: no trial */
+    size_t counts;               /* of those the last ones that count */
     unsigned copies;             /* made so far */
     uint64_t bytes;              /* of these */
     double cost[2];              /* ns a byte: by ordinary stores, past the caches; 0: not known */

@@ -68,6 +68,24 @@ static void the_way_past_the_caches_is_taken_where_it_costs_the_writer_half(void
     assert_int_equal(chosen, 3);
 }
 
+/* The memory grows while a trial runs, and one copy ends it: then that one counts. */
+static void a_way_is_never_chosen_unmeasured(void **context)
+{
+    enum { SMALL = 8 << 10, LARGE = 256 << 10 };
+    static unsigned char to[LARGE], from[LARGE];
+    struct copy_shared state = { .lap = 3 * SMALL };
+
+    (void)context;
+    for (int i = 0; i < 1000 && !state.trying; i++)
+        copy_shared(&state, to, from, SMALL);
+    assert_int_not_equal(state.trying, 0);
+    assert_true(state.cost[1] == 0);
+    state.lap = 3 * LARGE;
+    copy_shared(&state, to, from, LARGE);
+    assert_int_equal(state.trying, 0);
+    assert_true(state.cost[1] > 0);
+}
+
 static void nothing_is_copied_from_nowhere(void **context)
 {
     struct copy_shared state = { .lap = 4096 };
@@ -82,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_copy_is_whole_at_any_size_and_place),
         cmocka_unit_test(the_way_past_the_caches_is_taken_where_it_costs_the_writer_half),
+        cmocka_unit_test(a_way_is_never_chosen_unmeasured),
         cmocka_unit_test(nothing_is_copied_from_nowhere),
     };
 
