@@ -93,7 +93,7 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
     struct channel *channel = channel_find(m, frame->channel);
-    struct request *const lists[] = { m->posted, m->active };
+    struct request **const lists[] = { &m->posted, &m->active };
     const int member = channel ? index_of(channel, from) : -1;
 
     if (member < 0)
@@ -103,10 +103,13 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
     if (channel->left)
         channel->left[member] = 1;
     for (int i = 0; i < 2; i++)
-        for (struct request *r = lists[i], *next; r; r = next) {
-            next = r->next;
-            if (is_in_vain(r, channel->id, from))
-                give_up(mesh, r);
+        for (struct request *r = *lists[i]; r;) {
+            if (!is_in_vain(r, channel->id, from)) {
+                r = r->next;
+                continue;
+            }
+            give_up(mesh, r);
+            r = *lists[i]; /* with it others may have ended, and be their owners' again */
         }
 }
 
