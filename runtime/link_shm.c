@@ -39,8 +39,9 @@ struct shm_link {
 
 /* Memory that is new costs more than the copies, so at first both go round a part of the ring,
  * until eight times all of it have gone through.  What is behind begins where the part ends:
- * nothing that is unread lies there. */
+ * nothing that is unread lies there, since the part divides the ring. */
 #define PART ((size_t)256 << 10)
+_Static_assert(PART % PIECE == 0, "and there is room for a piece");
 #define GROWS_AFTER 8
 
 static size_t size_at(const struct shm_link *shm, uint64_t at)

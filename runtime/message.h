@@ -18,7 +18,7 @@
 #define EAGER_BYTES (32u << 10)
 /* Where there is a link already, more do: to ask and be answered takes longer than to copy so much
  * once more, if it comes before its receive.  In memory the answer is a change of ranks, and so
- * much fits into a ring of RING_BYTES; over sockets it is a round trip. */
+ * much fits into a ring of up to 16 ranks; over sockets it is a round trip. */
 #define EAGER_IN_MEMORY (128u << 10)
 #define EAGER_OVER_SOCKETS (256u << 10)
 /* Bytes in messages above EAGER_BYTES that one peer is sent unasked before it has to accept an
@@ -113,8 +113,8 @@ void request_cancel(struct mesh *mesh, struct request *request);
 /* Is a receive from ourselves posted that a send to ourselves would match? */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Takes up what has arrived, without waiting. */
-void messages_look(struct mesh *mesh);
+/* Takes up what has arrived, without waiting.  0: another thread was at it. */
+int messages_look(struct mesh *mesh);
 /* The same, as often as the coarse clock moves: who only sends would not hear that its group
  * broke.  Always while other threads wait: they find the lock taken by who sends all the time, and
  * leave it to him to move what there is. */

@@ -32,14 +32,15 @@ int request_test(struct mesh *mesh, struct request *request)
     return test(mesh, request, 1);
 }
 
-void messages_look(struct mesh *mesh)
+int messages_look(struct mesh *mesh)
 {
-    if (pthread_mutex_trylock(&mesh->messages->lock) == 0) { /* who holds it looks */
-        progress(mesh);
-        if (atomic_load(&mesh->messages->questions))
-            questions_look(mesh);
-        pthread_mutex_unlock(&mesh->messages->lock);
-    }
+    if (pthread_mutex_trylock(&mesh->messages->lock) != 0)
+        return 0; /* who holds it looks, mostly */
+    progress(mesh);
+    if (atomic_load(&mesh->messages->questions))
+        questions_look(mesh);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return 1;
 }
 
 void messages_glance(struct mesh *mesh)
@@ -49,8 +50,8 @@ void messages_glance(struct mesh *mesh)
     if (atomic_load_explicit(&mesh->messages->glanced, memory_order_relaxed) == now
         && atomic_load(&mesh->messages->waiting) == 0)
         return;
-    atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
-    messages_look(mesh);
+    if (messages_look(mesh))
+        atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
 /* A sleep passed without a sign of life from the one we wait for. */
@@ -112,25 +113,22 @@ static int neighbour(struct mesh *mesh, const struct request *request)
 }
 
 /* What a neighbour has written to us, ever. */
-static uint64_t sent_so_far(const struct mesh *mesh, int local)
+static uint64_t sent_so_far(const struct ring *ring)
 {
-    return local < 0
-               ? 0
-               : atomic_load_explicit(&node_ring(&mesh->node, local, mesh->node.rank)->written,
-                                      memory_order_relaxed);
+    return ring ? atomic_load_explicit(&ring->written, memory_order_relaxed) : 0;
 }
 
 /* For as long as a hand-over between two processors takes only that is looked at, and no lock is
  * taken.  1: there is more.  A few bytes begin in the line before (link_shm.c): let both come at
  * the same time. */
-static int comes_soon(const struct mesh *mesh, int local, uint64_t sent)
+static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
-    if (local < 0 || mesh->waiter.spins == 0 || atomic_load(&mesh->waiter.sockets))
+    if (!ring || mesh->waiter.spins == 0 || atomic_load(&mesh->waiter.sockets))
         return 0;
     for (int i = 0; i < SPINS_AT_ONCE; i++) {
-        if (sent_so_far(mesh, local) != sent)
+        if (sent_so_far(ring) != sent)
             return 1;
-        __builtin_prefetch((const void *)&node_ring(&mesh->node, local, mesh->node.rank)->noted);
+        __builtin_prefetch((const void *)&ring->noted);
     }
     return 0;
 }
@@ -144,7 +142,9 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     unsigned ends = 0, moves = atomic_load_explicit(&m->moves, memory_order_relaxed), moved;
     int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
     const int local = neighbour(mesh, request);
-    uint64_t sent = sent_so_far(mesh, local);
+    const struct ring *ring = local >= 0 ? node_ring(&mesh->node, local, mesh->node.rank) : NULL;
+    uint64_t sent = sent_so_far(ring);
+    int spun = 0; /* once, and again when bytes have moved */
     struct wait wait;
 
     atomic_fetch_add(&m->waiting, 1);
@@ -158,22 +158,24 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         moved = atomic_load_explicit(&m->moves, memory_order_relaxed);
         if (local >= 0 && moved != moves) {
             wait_anew(&wait);
+            spun = 0;
             if (atomic_load(&mesh->waiter.sockets))
                 wait_for_processor(&wait);
         }
         moves = moved;
         if (local >= 0)
             wait_for_rank(&wait, local);
-        turn = clock_coarse_ms() >= deadline   ? WAIT_OVER /* bytes may flow */
-               : comes_soon(mesh, local, sent) ? WAIT_AGAIN
-                                               : wait_turn(&wait);
+        turn = clock_coarse_ms() >= deadline           ? WAIT_OVER /* bytes may flow */
+               : !spun && comes_soon(mesh, ring, sent) ? WAIT_AGAIN
+                                                       : wait_turn(&wait);
+        spun = 1;
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
             look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
             may_ask &= turn != WAIT_LOOK;
         }
-        sent = sent_so_far(mesh, local);
+        sent = sent_so_far(ring);
     }
     wait_end(&wait);
     return turn;
