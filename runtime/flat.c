@@ -154,11 +154,6 @@ static ct_status wait_all_for(struct flat *f, uint64_t round)
     return status;
 }
 
-/* Small slots take turns in front of the area: it is faster to get a few lines back from another
- * processor's cache than from further away.  Large ones go round the rest, or at first a part of
- * it: memory that is new costs more than the copy, so it grows with what has gone through it. There
- * is always room for three of the largest so far, so that the one at the start never meets the
- * last. */
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -169,6 +164,11 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Small slots take turns in front of the area: it is faster to get a few lines back from another
+ * processor's cache than from further away.  Large ones go round the rest, or at first a part of
+ * it: memory that is new costs more than the copy, so it grows with what has gone through it. There
+ * is always room for three of the largest so far, so that the one at the start never meets the
+ * last. */
 static size_t next_slot(struct flat *f, size_t bytes)
 {
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
