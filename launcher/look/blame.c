@@ -69,7 +69,8 @@ struct blame blame_rank(const struct look_job *job, int at, const struct look_gr
     struct blame blame = { .at = at, .rank = rank->rank, .last = line ? line->begun : 0 };
 
     blame.line = call_elsewhere(rank, line, seq);
-    if (look_death_of(job, rank->rank) && !job->own_memory)
+    blame.death = job->own_memory ? NULL : look_death_of(job, rank->rank);
+    if (blame.death)
         blame.what = ENDED;
     else if (is_gone(&rank->process))
         blame.what = has_left(rank, line, left) ? LEFT : DIED;
@@ -145,10 +146,9 @@ void say_call(struct sentence *sentence, const struct look_group *line, const ch
     say_where(sentence, &line, 1);
 }
 
-static void say_end(struct sentence *sentence, const struct look_job *job,
-                    const struct blame *blame)
+static void say_end(struct sentence *sentence, const struct blame *blame)
 {
-    const struct look_death *death = look_death_of(job, blame->rank);
+    const struct look_death *death = blame->death;
     char how[64], when[64];
 
     since(blame, when, sizeof when);
@@ -187,7 +187,7 @@ static void say_what(struct sentence *sentence, const struct look_job *job,
         say(sentence, "%s in it", is);
         break;
     case ENDED:
-        say_end(sentence, job, blame);
+        say_end(sentence, blame);
         break;
     case DIED:
         say_died(sentence, job, blame);

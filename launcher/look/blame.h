@@ -31,7 +31,8 @@ struct blame {
     uint64_t last; /* its last call in the group; 0: none */
     int in_it;     /* it is in the call too */
     int said;
-    const struct look_group *line; /* ELSEWHERE, BEHIND: of the call it is in; FAILED: was in */
+    const struct look_death *death; /* ENDED: how; what a line calls the rank need not be true */
+    const struct look_group *line;  /* ELSEWHERE, BEHIND: of the call it is in; FAILED: was in */
 };
 
 /* All living ranks are stopped: then that explains nothing. */

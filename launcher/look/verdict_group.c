@@ -173,7 +173,7 @@ static struct blame blame_tomb(const struct look_death *death, const struct grou
     const struct control_tomb *tomb = tomb_of(death, view);
 
     return (struct blame){
-        .at = -1, .rank = death->rank, .what = ENDED, .last = tomb ? tomb->begun : 0
+        .at = -1, .rank = death->rank, .what = ENDED, .death = death, .last = tomb ? tomb->begun : 0
     };
 }
 

@@ -133,7 +133,9 @@ static void say_alone(struct verdict_in_work *work, const struct waiting *wait)
         work->blames[blamed++].rank = member_name(&work->groups, view, member);
     }
     if (blamed == 0 && peer >= 0 && view->is_world && look_death_of(job, peer))
-        work->blames[blamed++] = (struct blame){ .at = -1, .rank = peer, .what = ENDED };
+        work->blames[blamed++] = (struct blame){
+            .at = -1, .rank = peer, .what = ENDED, .death = look_death_of(job, peer)
+        };
     else if (blamed == 0 && peer >= 0 && view->is_world && at >= 0 && at < job->ranks)
         work->blames[blamed++] = blame_rank(job, at, NULL, 0, 0);
     if (blamed == 0)
