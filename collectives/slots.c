@@ -74,6 +74,7 @@ ct_status slots_run(struct call *c, const struct slots *s)
         const size_t n = piece_of(s->bytes, at, share);
         enum reach reach = REACH_NONE;
 
+        /* A root that lends its buffer may find that nothing has to be copied by it. */
         if (leaves && (s->who == ROOT_WAITS || !offering))
             flat_leave_processor(f, c->signature.root);
         status = flat_turn(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);

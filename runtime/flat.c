@@ -27,7 +27,6 @@
 #include "runtime/news.h"
 #include "runtime/trace.h"
 
-#define SPINS_AT_ONCE 100
 #define GROWS_AFTER 8 /* laps of what it is */
 
 void flat_call(struct flat *f, const struct signature *signature, int64_t deadline,
@@ -118,7 +117,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
 /* Nothing else is looked at for as long as a hand-over between two processors takes. */
 static int comes_soon(const struct flat *f, const struct line *line, uint64_t round)
 {
-    for (int i = f->mesh->waiter.spins ? SPINS_AT_ONCE : 1; i > 0; i--)
+    for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
         if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
             return 1;
     return 0;

@@ -15,8 +15,6 @@
 #include "runtime/question.h"
 #include "runtime/trace.h"
 
-#define SPINS_AT_ONCE 100
-
 /* at_all: not only at its peer. */
 static int test(struct mesh *mesh, struct request *request, int at_all)
 {
@@ -125,7 +123,7 @@ static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t
 {
     if (!ring || mesh->waiter.spins == 0 || atomic_load(&mesh->waiter.sockets))
         return 0;
-    for (int i = 0; i < SPINS_AT_ONCE; i++) {
+    for (int i = 0; i < LOOKS_BEFORE_WAIT; i++) {
         if (sent_so_far(ring) != sent)
             return 1;
         __builtin_prefetch((const void *)&ring->noted);

@@ -46,6 +46,10 @@ struct waiter {
     _Atomic unsigned ends;
 };
 
+/* Looks at what is waited for, before a wait begins: as long as a hand-over between two processors
+ * takes. */
+#define LOOKS_BEFORE_WAIT 100
+
 enum wait_turn {
     WAIT_AGAIN,
     WAIT_LOOK, /* a whole sleep passed without a ring: look whether the peer still lives */
