@@ -10,18 +10,6 @@
 
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
 
-/* Whom we have nothing to say to yet shall know all the same, if this process ends, that no other
- * connection of ours is under way. */
-static void say_where(struct mesh *mesh, int peer)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out)
-        return; /* it waits a little for another one then */
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_HERE };
-    send_out_alone(mesh, peer, out);
-}
-
 /* A connection said who it is.  A wrong token is somebody else's, not an error of the job's. */
 static void greet(struct mesh *mesh, struct stream *stream)
 {

@@ -142,6 +142,9 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 int reach(struct mesh *mesh, int peer);
 /* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
+/* Whom we have nothing to say to yet has a connection from us then: it sees its end if this process
+ * ends, and that no other one is under way; and we see its end. */
+void say_where(struct mesh *mesh, int peer);
 void flush_to(struct mesh *mesh, int peer);
 void flush_gathered(struct mesh *mesh, int peer); /* if anything was */
 void outgoing_free(struct messages *m, struct outgoing *out);

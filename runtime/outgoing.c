@@ -162,3 +162,13 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
     if (m->background > 0 && atomic_load(&m->waiting) == 0)
         background_needed(mesh);
 }
+
+void say_where(struct mesh *mesh, int peer)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out)
+        return; /* who hears nothing waits a little longer */
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_HERE };
+    send_out_alone(mesh, peer, out);
+}

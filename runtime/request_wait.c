@@ -7,7 +7,8 @@
  * is.
  *
  * Between turns it hears of deaths (news.h).  When a sleep passed without a sign of life it looks
- * whether the peer's process still is there, and asks it once whether it makes the same call.
+ * whether the peer's process still is there (of one elsewhere a connection tells), and asks it once
+ * whether it makes the same call.
  * Who gave up waiting leaves what moves in the background to the thread (background.c). */
 #include "runtime/clock.h"
 #include "runtime/messages.h"
@@ -52,10 +53,19 @@ void messages_glance(struct mesh *mesh)
         atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
+/* Of a rank elsewhere to which there is no connection nobody would see the end. */
+static void have_connection(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+
+    if (!wire->out && wire->streams == 0 && wire->ended_ms == 0 && !wire->broken && !wire->gone)
+        say_where(mesh, peer);
+}
+
 /* A sleep passed without a sign of life from the one we wait for. */
 static void look_at_peer(struct mesh *mesh, const struct request *request, int may_ask)
 {
-    int peer, local;
+    int peer, other, local;
 
     pthread_mutex_lock(&mesh->messages->lock);
     if (may_ask && !atomic_load(&request->done))
@@ -63,7 +73,10 @@ static void look_at_peer(struct mesh *mesh, const struct request *request, int m
     if (atomic_load(&mesh->messages->questions))
         questions_look(mesh);
     peer = request->peer; /* a receive from anybody learns it when it is matched */
-    local = peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
+    other = peer >= 0 && peer != mesh->rank;
+    local = other && mesh->node.base ? mesh->peers[peer].local : -1;
+    if (other && local < 0)
+        have_connection(mesh, peer);
     if (local >= 0 && node_peer_gone(&mesh->node, local)) {
         progress(mesh); /* what it wrote before it ended is still there */
         if (!atomic_load(&request->done)) {

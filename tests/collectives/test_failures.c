@@ -165,6 +165,37 @@ static void a_rank_that_ends_is_found_long_before_the_timeout(void **state)
     use_link(NULL);
 }
 
+/* On another host, and nobody has said a word to anybody: there is no connection whose end could be
+ * seen. */
+static void leaves_unheard(ct_group *group, void *arg)
+{
+    const int blocked = *(const int *)arg;
+    const double start = now_ms();
+    int32_t value = 0;
+
+    if (ct_rank(group) == 1) {
+        if (blocked)
+            nap(300);
+        mark("unheard", blocked);
+        rank_leaves();
+    }
+    if (!blocked)
+        await("unheard", blocked);
+    EXPECT_ERROR(ct_recv(group, &value, 1, CT_I32, 1, 7, NULL), CT_ERR_PEER, "recv|rank 1|gone");
+    EXPECT(now_ms() - start < QUICKLY_MS);
+}
+
+static void a_rank_of_another_host_that_ends_before_it_said_a_word_is_found(void **state)
+{
+    int blocked = 0;
+
+    (void)state;
+    setenv("CT_FAULT", "hosts:0.1", 1);
+    for (blocked = 0; blocked < 2; blocked++)
+        run_processes(2, leaves_unheard, &blocked);
+    unsetenv("CT_FAULT");
+}
+
 /* A receive from it fails as well; a message it sent before is still received. */
 static void left_a_message(ct_group *group, void *arg)
 {
@@ -430,6 +461,7 @@ int main(void)
         cmocka_unit_test(different_calls_are_a_mismatch_and_break_the_group),
         cmocka_unit_test(the_timeout_names_the_operation_and_who_is_missing),
         cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
+        cmocka_unit_test(a_rank_of_another_host_that_ends_before_it_said_a_word_is_found),
         cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
         cmocka_unit_test(what_a_rank_sent_before_it_left_arrives_though_others_still_talk_to_it),
         cmocka_unit_test(who_destroys_a_group_is_not_waited_for_in_it),
