@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_parts.h - what a struct cuda_gpu is made of, for the files of this folder. */
+#ifndef CUDA_GPU_PARTS_H
+#define CUDA_GPU_PARTS_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include "cuda/cuda.h"
+#include "cuda/driver.h"
+
+struct import; /* share.c: one mapping of another process's memory */
+
+/* An allocation of this process that was exported: asking the driver for it takes far longer than
+ * asking which allocation a pointer is of. */
+struct exported {
+    uint64_t id; /* of the allocation; 0: none */
+    CUipcMemHandle ipc;
+};
+
+enum { EXPORTS_KEPT = 32 };
+
+struct cuda_gpu {
+    /* Never change after cuda_gpu_of() has given it out. */
+    const struct driver *driver;
+    CUcontext context;
+    CUdevice device;
+    CUuuid uuid;
+    int processors;  /* multiprocessors */
+    CUstream stream; /* libct's own: no default stream waits for it, nor it for one */
+    struct cuda_gpu *next;
+
+    pthread_mutex_t lock; /* of all that follows */
+    CUmodule module;      /* combine.c: the kernels; NULL until the first is needed */
+    CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
+    struct import *imports;
+    struct exported exports[EXPORTS_KEPT];
+    unsigned exports_made; /* the next one takes the place of the oldest */
+};
+
+#endif
