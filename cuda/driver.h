@@ -18,12 +18,10 @@
     X(cuDeviceGetAttribute)        \
     X(cuDeviceGetUuid)             \
     X(cuDevicePrimaryCtxRetain)    \
-    X(cuCtxGetCurrent)             \
     X(cuCtxSetCurrent)             \
     X(cuCtxGetDevice)              \
     X(cuCtxGetStreamPriorityRange) \
     X(cuStreamCreateWithPriority)  \
-    X(cuStreamDestroy)             \
     X(cuStreamQuery)               \
     X(cuStreamSynchronize)         \
     X(cuMemGetAddressRange)        \

@@ -15,7 +15,7 @@ struct import; /* share.c: one mapping of another process's memory */
 /* An allocation of this process that was exported: asking the driver for it takes far longer than
  * asking which allocation a pointer is of. */
 struct exported {
-    uint64_t id; /* of the allocation; 0: none */
+    uint64_t id; /* of the allocation */
     CUipcMemHandle ipc;
 };
 
@@ -36,7 +36,7 @@ struct cuda_gpu {
     CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
     struct import *imports;
     struct exported exports[EXPORTS_KEPT];
-    unsigned exports_made; /* the next one takes the place of the oldest */
+    unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
 
 #endif

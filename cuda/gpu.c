@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu.c - the GPUs that this process uses, and waiting for what runs on them.
+ *
+ * A pointer belongs to a context.  The first pointer of a context makes its
+ * struct cuda_gpu: the context becomes current, the device says who it is, and
+ * libct's own stream is made, now and not later: making one may wait for all that
+ * runs.  It joins a list that only grows, so later pointers find it without a
+ * lock.  Nothing is ever freed: at exit the driver may be gone before us. */
+#include "cuda/gpu_parts.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/error.h"
+
+/* A wait looks without pause for so long; then it sleeps between two looks, which costs it 2 % at
+ * most and leaves the processor to others. */
+enum { LOOKS_US = 5000, NAP_US = 50 };
+
+static _Atomic(struct cuda_gpu *) gpus;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding one */
+
+/* The context current on this thread becomes one. */
+static ct_status gpu_fill(struct cuda_gpu *gpu)
+{
+    const struct driver *driver = gpu->driver;
+    int least = 0, greatest = 0;
+    CUresult result;
+
+    result = driver->cuCtxGetDevice(&gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetUuid(&gpu->uuid, gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(
+            &gpu->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (result != CUDA_SUCCESS)
+        return driver_says(driver, result, "asking which GPU it is");
+    return driver_says(
+        driver, driver->cuStreamCreateWithPriority(&gpu->stream, CU_STREAM_NON_BLOCKING, greatest),
+        "making a stream");
+}
+
+static ct_status gpu_create(const struct driver *driver, CUcontext context, struct cuda_gpu **made)
+{
+    struct cuda_gpu *gpu = calloc(1, sizeof *gpu);
+    ct_status status;
+
+    if (!gpu)
+        return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
+    gpu->driver = driver;
+    gpu->context = context;
+    status = cuda_gpu_use(gpu);
+    if (status == CT_OK)
+        status = gpu_fill(gpu);
+    if (status != CT_OK) {
+        free(gpu);
+        return status;
+    }
+    pthread_mutex_init(&gpu->lock, NULL);
+    *made = gpu;
+    return CT_OK;
+}
+
+static struct cuda_gpu *gpu_of_context(CUcontext context)
+{
+    struct cuda_gpu *gpu = atomic_load_explicit(&gpus, memory_order_acquire);
+
+    while (gpu && gpu->context != context)
+        gpu = gpu->next;
+    return gpu;
+}
+
+static ct_status gpu_add(const struct driver *driver, CUcontext context, struct cuda_gpu **gpu)
+{
+    ct_status status = CT_OK;
+
+    pthread_mutex_lock(&lock);
+    *gpu = gpu_of_context(context); /* another thread may have been faster */
+    if (!*gpu) {
+        status = gpu_create(driver, context, gpu);
+        if (status == CT_OK) {
+            (*gpu)->next = atomic_load_explicit(&gpus, memory_order_relaxed);
+            atomic_store_explicit(&gpus, *gpu, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* Memory from pools and of cuMemCreate() is a device's and no context's: then its primary one. */
+static ct_status context_of(const struct driver *driver, const void *pointer, CUcontext *context)
+{
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
+    CUdevice device;
+    CUresult result;
+
+    *context = NULL;
+    if (driver->cuPointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at) == CUDA_SUCCESS
+        && *context)
+        return CT_OK;
+    result = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
+    if (result != CUDA_SUCCESS)
+        return driver_says(driver, result, "asking whose memory %p is", pointer);
+    return driver_says(driver, driver->cuDevicePrimaryCtxRetain(context, device),
+                       "using the primary context of GPU %d", device);
+}
+
+ct_status cuda_gpu_of(const void *pointer, struct cuda_gpu **gpu)
+{
+    const struct driver *driver;
+    struct cuda_gpu *known;
+    CUcontext context;
+    ct_status status = driver_find(&driver);
+
+    if (status == CT_OK)
+        status = context_of(driver, pointer, &context);
+    if (status != CT_OK)
+        return status;
+    known = gpu_of_context(context);
+    status = known ? cuda_gpu_use(known) : gpu_add(driver, context, &known);
+    if (status == CT_OK)
+        *gpu = known;
+    return status;
+}
+
+void cuda_gpu_id(const struct cuda_gpu *gpu, unsigned char id[16])
+{
+    memcpy(id, gpu->uuid.bytes, 16);
+}
+
+ct_status cuda_gpu_use(struct cuda_gpu *gpu)
+{
+    return driver_says(gpu->driver, gpu->driver->cuCtxSetCurrent(gpu->context),
+                       "making a GPU's context current");
+}
+
+ct_status cuda_stream_wait(struct cuda_gpu *gpu, void *stream, int64_t deadline,
+                           const _Atomic int *given_up)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    const int64_t begun = clock_us();
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    CUresult result;
+
+    if (status != CT_OK)
+        return status;
+    while ((result = gpu->driver->cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY) {
+        if (given_up && atomic_load(given_up))
+            return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+        if (clock_ms() >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "the GPU has not done what was enqueued in the stream in time");
+        if (clock_us() - begun < LOOKS_US)
+            sched_yield();
+        else
+            nanosleep(&nap, NULL);
+    }
+    return driver_says(gpu->driver, result, "waiting for the GPU");
+}
+
+ct_status cuda_finish(struct cuda_gpu *gpu, int64_t deadline, const _Atomic int *given_up)
+{
+    return cuda_stream_wait(gpu, gpu->stream, deadline, given_up);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share.c - GPU memory that several processes use.
+ *
+ * The owner exports the allocation that a buffer lies in: cuIpcGetMemHandle()
+ * gives 64 bytes, which travel as they are.  Another process opens them and has
+ * the same memory at another address.  Opening costs some 100 us and ends with the
+ * process, so mappings are kept, and found again by (process, base, bytes, id of
+ * the allocation).
+ *
+ * The owner may free an allocation and get another one at the same place; nobody
+ * tells us.  But the id is another one then, so what was mapped of that place is
+ * seen to be stale, and closed, before the new one is opened.
+ *
+ * The driver refuses to open a handle in the process that made it: there the
+ * buffer is simply where it is. */
+#include "cuda/gpu_parts.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/error.h"
+
+struct import {
+    struct cuda_handle of;
+    CUdeviceptr mapped;
+    struct import *next;
+};
+
+_Static_assert(sizeof(CUipcMemHandle) == sizeof((struct cuda_handle *)NULL)->ipc,
+               "a handle of the driver's travels whole");
+
+/* A number that no other process has, of whatever container; never 0. */
+static uint64_t this_process(void)
+{
+    static _Atomic uint64_t mark;
+    uint64_t known = atomic_load(&mark), drawn;
+
+    if (known)
+        return known;
+    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+        drawn = (uint64_t)clock_ns(CLOCK_REALTIME);
+    drawn |= 1;
+    return atomic_compare_exchange_strong(&mark, &known, drawn) ? drawn : known;
+}
+
+/* ---- Export --------------------------------------------------------------- */
+
+static ct_status refuse(const void *pointer, const char *why)
+{
+    return ct_fail(CT_ERR_UNSUPPORTED,
+                   "the GPU memory at %p can't be mapped by other processes: %s; memory of "
+                   "cudaMalloc() or cuMemAlloc() can",
+                   pointer, why);
+}
+
+/* Which allocation, and whether it can be exported. */
+static ct_status look_up(const struct driver *driver, const void *pointer, size_t bytes,
+                         struct cuda_handle *handle)
+{
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
+    unsigned managed = 0, capable = 0;
+    unsigned long long id = 0;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    CUresult result;
+
+    result = driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuPointerGetAttribute(&capable,
+                                               CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuMemGetAddressRange(&base, &size, at);
+    if (result != CUDA_SUCCESS)
+        return driver_says(driver, result, "asking about the GPU memory at %p", pointer);
+    if (managed)
+        return refuse(pointer, "it is managed memory");
+    if (!capable)
+        return refuse(pointer, "it is of a memory pool or of cuMemCreate()");
+    if (at - base > size || bytes > size - (at - base))
+        return ct_fail(CT_ERR_INVALID,
+                       "%zu bytes at %p are more than the GPU memory that was allocated there: %zu",
+                       bytes, pointer, size - (size_t)(at - base));
+    handle->base = base;
+    handle->bytes = size;
+    handle->id = id;
+    handle->offset = at - base;
+    return CT_OK;
+}
+
+/* Asks the driver, unless the allocation was exported lately.  The GPU is locked. */
+static ct_status make_handle(struct cuda_gpu *gpu, struct cuda_handle *handle)
+{
+    struct exported *made = NULL;
+    CUresult result;
+
+    for (unsigned i = 0; i < EXPORTS_KEPT && i < gpu->exports_made && !made; i++)
+        if (gpu->exports[i].id == handle->id)
+            made = &gpu->exports[i];
+    if (!made) {
+        CUipcMemHandle ipc;
+
+        result = gpu->driver->cuIpcGetMemHandle(&ipc, (CUdeviceptr)handle->base);
+        if (result != CUDA_SUCCESS) {
+            const ct_status status =
+                driver_says(gpu->driver, result, "letting other processes map GPU memory");
+
+            return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE
+                       ? CT_ERR_UNSUPPORTED
+                       : status;
+        }
+        made = &gpu->exports[gpu->exports_made++ % EXPORTS_KEPT];
+        made->id = handle->id;
+        made->ipc = ipc;
+    }
+    memcpy(handle->ipc, &made->ipc, sizeof handle->ipc);
+    return CT_OK;
+}
+
+ct_status cuda_export(struct cuda_gpu *gpu, const void *pointer, size_t bytes,
+                      struct cuda_handle *handle)
+{
+    struct cuda_handle made = { .pid = (int32_t)getpid(), .process = this_process() };
+    ct_status status = cuda_gpu_use(gpu);
+
+    if (status == CT_OK)
+        status = look_up(gpu->driver, pointer, bytes, &made);
+    if (status != CT_OK)
+        return status;
+    pthread_mutex_lock(&gpu->lock);
+    status = make_handle(gpu, &made);
+    pthread_mutex_unlock(&gpu->lock);
+    if (status == CT_OK)
+        *handle = made;
+    return status;
+}
+
+/* ---- Import --------------------------------------------------------------- */
+
+static int of_one_process(const struct cuda_handle *a, const struct cuda_handle *b)
+{
+    return a->pid == b->pid && a->process == b->process;
+}
+
+static int same_allocation(const struct cuda_handle *a, const struct cuda_handle *b)
+{
+    return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
+}
+
+/* Two allocations that overlap in one process have not both lived at one time. */
+static int overlap(const struct cuda_handle *a, const struct cuda_handle *b)
+{
+    return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
+}
+
+/* Unlinks and frees it.  That the driver may refuse says nothing new: the memory is gone. */
+static void close_import(struct cuda_gpu *gpu, struct import **place)
+{
+    struct import *import = *place;
+
+    *place = import->next;
+    gpu->driver->cuIpcCloseMemHandle(import->mapped);
+    free(import);
+}
+
+/* Closes what is stale on the way.  NULL: not mapped yet. */
+static struct import *find_import(struct cuda_gpu *gpu, const struct cuda_handle *handle)
+{
+    struct import **place = &gpu->imports, *found = NULL;
+
+    while (*place) {
+        const struct cuda_handle *of = &(*place)->of;
+
+        if (!of_one_process(of, handle) || !overlap(of, handle)) {
+            place = &(*place)->next;
+        } else if (same_allocation(of, handle)) {
+            found = *place;
+            place = &(*place)->next;
+        } else {
+            close_import(gpu, place);
+        }
+    }
+    return found;
+}
+
+static ct_status open_import(struct cuda_gpu *gpu, const struct cuda_handle *handle,
+                             struct import **opened)
+{
+    struct import *import = malloc(sizeof *import);
+    CUipcMemHandle ipc;
+    CUresult result;
+    ct_status status;
+
+    if (!import)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note a mapping");
+    memcpy(&ipc, handle->ipc, sizeof ipc);
+    result =
+        gpu->driver->cuIpcOpenMemHandle(&import->mapped, ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (result != CUDA_SUCCESS) {
+        free(import);
+        status =
+            driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
+        return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
+    }
+    import->of = *handle;
+    import->next = gpu->imports;
+    gpu->imports = import;
+    *opened = import;
+    return CT_OK;
+}
+
+ct_status cuda_import(struct cuda_gpu *gpu, const struct cuda_handle *handle, void **pointer)
+{
+    ct_status status = CT_OK;
+    struct import *import;
+
+    if (handle->process == this_process() && handle->pid == (int32_t)getpid()) {
+        *pointer = (void *)(uintptr_t)(handle->base + handle->offset);
+        return CT_OK;
+    }
+    pthread_mutex_lock(&gpu->lock);
+    import = find_import(gpu, handle);
+    if (!import) {
+        status = cuda_gpu_use(gpu);
+        if (status == CT_OK)
+            status = open_import(gpu, handle, &import);
+    }
+    if (status == CT_OK)
+        *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+void cuda_release_imports(struct cuda_gpu *gpu, int pid)
+{
+    struct import **place = &gpu->imports;
+
+    if (cuda_gpu_use(gpu) != CT_OK)
+        return;
+    pthread_mutex_lock(&gpu->lock);
+    while (*place) {
+        if ((*place)->of.pid == pid)
+            close_import(gpu, place);
+        else
+            place = &(*place)->next;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels.h - the bodies of libct's kernels, compiled for the host: what the fake driver runs.
+ *
+ * kernels.cc has them; without it the driver knows no kernel. */
+#ifndef TESTS_FAKE_KERNELS_H
+#define TESTS_FAKE_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A whole launch.  args: the kernel's one parameter, its device pointers turned into host ones. */
+typedef void host_kernel_fn(const void *args, unsigned blocks, unsigned threads);
+
+/* NULL: no kernel of that name. */
+host_kernel_fn *host_kernel(const char *name);
+/* The size of its parameter: a launch copies it, as the driver does. */
+size_t host_kernel_bytes(const char *name);
+/* Visits every device pointer in the parameter that is in use. */
+void host_kernel_pointers(const char *name, void *args, void (*each)(uint64_t *pointer));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
