@@ -22,8 +22,13 @@
     X(cuCtxGetDevice)              \
     X(cuCtxGetStreamPriorityRange) \
     X(cuStreamCreateWithPriority)  \
+    X(cuStreamGetFlags)            \
     X(cuStreamQuery)               \
     X(cuStreamSynchronize)         \
+    X(cuEventCreate)               \
+    X(cuEventDestroy)              \
+    X(cuEventRecord)               \
+    X(cuEventQuery)                \
     X(cuMemGetAddressRange)        \
     X(cuMemcpyDtoHAsync)           \
     X(cuMemcpyHtoDAsync)           \

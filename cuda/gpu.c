@@ -139,17 +139,27 @@ ct_status cuda_gpu_use(struct cuda_gpu *gpu)
                        "making a GPU's context current");
 }
 
-ct_status cuda_stream_wait(struct cuda_gpu *gpu, void *stream, int64_t deadline,
-                           const _Atomic int *given_up)
+/* ---- Waiting --------------------------------------------------------------- */
+
+/* What is waited for: the event, or (NULL) all of the stream. */
+struct end {
+    CUevent event;
+    CUstream stream;
+};
+
+static CUresult ask(const struct driver *driver, const struct end *end)
+{
+    return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
+}
+
+static ct_status wait_for(struct cuda_gpu *gpu, const struct end *end, int64_t deadline,
+                          const _Atomic int *given_up)
 {
     const struct timespec nap = { 0, NAP_US * 1000L };
     const int64_t begun = clock_us();
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
     CUresult result;
 
-    if (status != CT_OK)
-        return status;
-    while ((result = gpu->driver->cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY) {
+    while ((result = ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
         if (given_up && atomic_load(given_up))
             return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
         if (clock_ms() >= deadline)
@@ -163,7 +173,68 @@ ct_status cuda_stream_wait(struct cuda_gpu *gpu, void *stream, int64_t deadline,
     return driver_says(gpu->driver, result, "waiting for the GPU");
 }
 
+static CUresult take_event(struct cuda_gpu *gpu, CUevent *event)
+{
+    *event = NULL;
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle > 0)
+        *event = gpu->events[--gpu->events_idle];
+    pthread_mutex_unlock(&gpu->lock);
+    return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+}
+
+/* It may still be pending: the next one to use it records it anew. */
+static void give_event(struct cuda_gpu *gpu, CUevent event)
+{
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle < EVENTS_KEPT) {
+        gpu->events[gpu->events_idle++] = event;
+        event = NULL;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    if (event)
+        gpu->driver->cuEventDestroy(event);
+}
+
+/* What is enqueued in the default stream comes after all of the blocking streams, and the other way
+ * round, but a stream without anything of its own may be called ready meanwhile.  So something
+ * is enqueued, and that is waited for. */
+static ct_status wait_in_order(struct cuda_gpu *gpu, CUstream stream, int64_t deadline,
+                               const _Atomic int *given_up)
+{
+    struct end end = { NULL, stream };
+    ct_status status;
+    CUresult result = take_event(gpu, &end.event);
+
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "making an event");
+    result = gpu->driver->cuEventRecord(end.event, stream);
+    status = result == CUDA_SUCCESS ? wait_for(gpu, &end, deadline, given_up)
+                                    : driver_says(gpu->driver, result, "waiting for a stream");
+    give_event(gpu, end.event);
+    return status;
+}
+
+ct_status cuda_stream_wait(struct cuda_gpu *gpu, void *stream, int64_t deadline,
+                           const _Atomic int *given_up)
+{
+    const struct end all = { NULL, stream };
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    unsigned flags = CU_STREAM_DEFAULT;
+
+    if (status == CT_OK && stream)
+        status = driver_says(gpu->driver, gpu->driver->cuStreamGetFlags(stream, &flags),
+                             "asking about the stream %p", stream);
+    if (status != CT_OK)
+        return status;
+    return flags & CU_STREAM_NON_BLOCKING ? wait_for(gpu, &all, deadline, given_up)
+                                          : wait_in_order(gpu, stream, deadline, given_up);
+}
+
 ct_status cuda_finish(struct cuda_gpu *gpu, int64_t deadline, const _Atomic int *given_up)
 {
-    return cuda_stream_wait(gpu, gpu->stream, deadline, given_up);
+    const struct end all = { NULL, gpu->stream };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    return status == CT_OK ? wait_for(gpu, &all, deadline, given_up) : status;
 }

@@ -19,7 +19,7 @@ struct exported {
     CUipcMemHandle ipc;
 };
 
-enum { EXPORTS_KEPT = 32 };
+enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8 };
 
 struct cuda_gpu {
     /* Never change after cuda_gpu_of() has given it out. */
@@ -34,6 +34,8 @@ struct cuda_gpu {
     pthread_mutex_t lock; /* of all that follows */
     CUmodule module;      /* combine.c: the kernels; NULL until the first is needed */
     CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
+    CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
+    int events_idle;
     struct import *imports;
     struct exported exports[EXPORTS_KEPT];
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */

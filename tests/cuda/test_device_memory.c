@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_device_memory.c - a device buffer without a GPU backend is a sentence, not a crash.
  *
- * Runs against tests/fake/libcuda.c: what it proves is proved of the fake driver. */
+ * Runs against tests/fake/: what it proves is proved of the fake driver. */
 #include "tests/harness.h"
 
-#include <dlfcn.h>
+#ifdef CT_WITH_CUDA
+
 #include <string.h>
 
-#ifdef CT_WITH_CUDA
+#include "tests/cuda/device.h"
 
 static void host_memory_is_nobodys_before_a_driver_is_loaded(void **state)
 {
@@ -22,14 +23,13 @@ static void host_memory_is_nobodys_before_a_driver_is_loaded(void **state)
 
 static void a_device_buffer_is_refused_with_a_sentence(void **state)
 {
-    void *driver = dlopen(FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL), *memory;
-    void *(*allocate)(size_t);
+    void *memory;
     int x = 3;
 
     (void)state;
-    assert_non_null(driver);
-    *(void **)&allocate = dlsym(driver, "fake_device_memory");
-    memory = allocate(64);
+    assert_true(device_open(0));
+    memory = device_alloc(64, 0);
+    assert_non_null(memory);
     assert_int_equal(ct_init_process_group(NULL), CT_OK);
     assert_int_equal(ct_all_reduce(CT_WORLD, memory, &x, 1, CT_I32, CT_SUM, NULL),
                      CT_ERR_UNSUPPORTED);
@@ -37,6 +37,7 @@ static void a_device_buffer_is_refused_with_a_sentence(void **state)
     assert_int_equal(ct_broadcast(CT_WORLD, memory, 1, CT_I32, 0, NULL), CT_ERR_UNSUPPORTED);
     assert_int_equal(ct_all_reduce(CT_WORLD, &x, &x, 1, CT_I32, CT_SUM, NULL), CT_OK);
     assert_int_equal(ct_destroy_process_group(CT_WORLD), CT_OK);
+    device_free(memory);
 }
 
 int main(void)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cuda/device.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct device_functions device;
+
+#define STRING(name) #name
+#define NAME_OF(name) STRING(name)
+
+static const struct {
+    const char *name;
+    void **function;
+} places[] = {
+#define PLACE(name) { NAME_OF(name), (void **)&device.name },
+    DEVICE_FUNCTIONS(PLACE)
+#undef PLACE
+};
+
+static const char *driver_name(void)
+{
+    const char *name = getenv("CT_TEST_DRIVER");
+
+    return name && *name ? name : FAKE_DRIVER;
+}
+
+int device_is_fake(void)
+{
+    return !strcmp(driver_name(), FAKE_DRIVER);
+}
+
+int device_load(void)
+{
+    void *library = dlopen(driver_name(), RTLD_NOW | RTLD_GLOBAL);
+
+    if (!library)
+        return 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        *places[i].function = dlsym(library, places[i].name);
+        if (!*places[i].function)
+            return 0;
+    }
+    return 1; /* never closed: a program has its driver to the end */
+}
+
+int device_open(int ordinal)
+{
+    CUcontext context;
+
+    return device_load() && device.cuInit(0) == CUDA_SUCCESS
+           && device.cuDevicePrimaryCtxRetain(&context, ordinal) == CUDA_SUCCESS
+           && device.cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
+void *device_alloc(size_t bytes, unsigned char byte)
+{
+    CUdeviceptr at;
+
+    if (device.cuMemAlloc(&at, bytes) != CUDA_SUCCESS
+        || device.cuMemsetD8Async(at, byte, bytes, NULL) != CUDA_SUCCESS
+        || device.cuStreamSynchronize(NULL) != CUDA_SUCCESS)
+        return NULL;
+    return (void *)(uintptr_t)at;
+}
+
+void device_free(void *memory)
+{
+    device.cuMemFree((CUdeviceptr)(uintptr_t)memory);
+}
+
+static void CUDA_CB stand_still(void *arg)
+{
+    struct gate *gate = arg;
+
+    while (sem_wait(&gate->open) != 0 && errno == EINTR)
+        ;
+}
+
+int gate_close(struct gate *gate, void *stream)
+{
+    return sem_init(&gate->open, 0, 0) == 0
+           && device.cuLaunchHostFunc(stream, stand_still, gate) == CUDA_SUCCESS;
+}
+
+void gate_open(struct gate *gate)
+{
+    sem_post(&gate->open);
+}

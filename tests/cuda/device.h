@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.h - a GPU for a test, by the driver's functions that a program would call.
+ *
+ * It is tests/fake/'s; with CT_TEST_DRIVER=libcuda.so.1 the machine's own, where
+ * tests of what only the fake one can show are skipped.  A driver does not survive
+ * fork(): the process that uses the GPU opens it, after the last fork(). */
+#ifndef TESTS_CUDA_DEVICE_H
+#define TESTS_CUDA_DEVICE_H
+
+#include <cuda.h>
+#include <semaphore.h>
+#include <stddef.h>
+
+#define DEVICE_FUNCTIONS(X)     \
+    X(cuInit)                   \
+    X(cuDeviceGetCount)         \
+    X(cuDevicePrimaryCtxRetain) \
+    X(cuCtxSetCurrent)          \
+    X(cuMemAlloc)               \
+    X(cuMemAllocAsync)          \
+    X(cuMemAllocManaged)        \
+    X(cuMemAllocHost)           \
+    X(cuMemFree)                \
+    X(cuMemFreeHost)            \
+    X(cuMemcpyHtoD)             \
+    X(cuMemcpyDtoH)             \
+    X(cuMemcpyHtoDAsync)        \
+    X(cuMemcpyDtoHAsync)        \
+    X(cuMemsetD8Async)          \
+    X(cuLaunchHostFunc)         \
+    X(cuStreamCreate)           \
+    X(cuStreamDestroy)          \
+    X(cuStreamQuery)            \
+    X(cuStreamSynchronize)      \
+    X(cuStreamWaitEvent)        \
+    X(cuEventCreate)            \
+    X(cuEventDestroy)           \
+    X(cuEventRecord)            \
+    X(cuIpcGetMemHandle)        \
+    X(cuIpcOpenMemHandle)       \
+    X(cuModuleLoadData)         \
+    X(cuModuleUnload)           \
+    X(cuModuleGetFunction)      \
+    X(cuCtxSynchronize)
+
+struct device_functions {
+#define DEVICE_FIELD(name) __typeof__(name) *name;
+    DEVICE_FUNCTIONS(DEVICE_FIELD)
+#undef DEVICE_FIELD
+};
+
+/* Of the driver, once device_load() found it. */
+extern struct device_functions device;
+
+/* The driver is loaded; 0: there is none. */
+int device_load(void);
+/* And this GPU's primary context current on this thread. */
+int device_open(int ordinal);
+int device_is_fake(void);
+
+/* cuMemAlloc(), and filled with one byte; NULL: no memory. */
+void *device_alloc(size_t bytes, unsigned char byte);
+void device_free(void *memory);
+
+/* Something in a stream that stands still until it is told to go on. */
+struct gate {
+    sem_t open;
+};
+int gate_close(struct gate *gate, void *stream);
+void gate_open(struct gate *gate);
+
+#endif

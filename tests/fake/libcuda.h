@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda.h - a CUDA driver without a GPU, for tests: what its files share.
+ *
+ * Built as libcuda.so.1 from the real <cuda.h>, so a wrong prototype is a compile
+ * error.  It is stricter than the real one wherever that leaves a choice:
+ *  - Device memory is an address range that nothing can touch: who dereferences
+ *    a device pointer dies.  The driver itself works on an alias of it.
+ *  - What is enqueued runs on the stream's own thread, and always a little later
+ *    than it could; the settings below make it far later.
+ *  - To free memory that something enqueued still uses, here or in a process that
+ *    imported it, ends the program with a sentence.
+ *
+ * Settings are read from the environment by each cuInit():
+ *   FAKE_CUDA_DEVICES=n        so many GPUs (1); CUDA_VISIBLE_DEVICES renumbers them
+ *   FAKE_CUDA_LAG_RANK=r       in the process whose RANK is r ("all": in each) everything
+ *   FAKE_CUDA_LAG_US=us        enqueued starts so late (3000)
+ *   FAKE_CUDA_IPC=0            no memory can be exported or imported
+ *   FAKE_CUDA_FAIL_ALLOC=n     the n-th allocation from now on finds no memory
+ *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails */
+#ifndef TESTS_FAKE_LIBCUDA_H
+#define TESTS_FAKE_LIBCUDA_H
+
+#pragma GCC visibility push(default) /* the driver's functions; all else is hidden */
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tests/fake/kernels.h"
+
+enum { MAX_DEVICES = 16, FAKE_PAGE = 4096 };
+
+struct CUctx_st {
+    int device;         /* its number in this process */
+    CUstream legacy;    /* the default stream */
+    _Atomic int failed; /* a CUresult: an error of the device ends its context */
+};
+
+/* ---- libcuda.c ---- */
+
+/* First in every function: is there a driver, and shall this call fail? */
+CUresult fake_begin(const char *function);
+/* And the current context, which must be there and sound. */
+CUresult fake_begin_in(const char *function, CUcontext *context);
+int fake_lag_us(void);
+int fake_allows_ipc(void);
+/* Which GPU of the machine has this number here, and the other way round (-1: none). */
+int fake_machine_device(int device);
+int fake_device_of_machine(int machine_device);
+/* Prints the sentence and ends the program. */
+_Noreturn void fake_dies(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- libcuda_memory.c ---- */
+
+enum block_kind {
+    PLAIN,    /* cuMemAlloc */
+    POOLED,   /* cuMemAllocAsync: of no context, not exportable */
+    MANAGED,  /* cuMemAllocManaged: the host may touch it */
+    PINNED,   /* cuMemAllocHost: the host's */
+    IMPORTED, /* of another process */
+};
+
+/* One allocation. */
+struct block {
+    struct block *next;
+    enum block_kind kind;
+    CUdeviceptr base;
+    size_t bytes;
+    unsigned char *alias;  /* where the driver reads and writes it */
+    struct in_use *in_use; /* before alias, shared with those that import it */
+    int file;              /* its memory; -1: not exportable, or not ours */
+    CUcontext context;     /* that allocated or imported it */
+    int device;            /* that has it */
+    unsigned long long id;
+    int opened;  /* IMPORTED: how often */
+    ino_t inode; /* IMPORTED: of the owner's file */
+};
+
+/* A new one in the list, or the error.  file: IMPORTED, what is mapped. */
+CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int file,
+                      CUdeviceptr not_at, struct block **block);
+/* The block of an allocation's first byte, out of the list, with nothing left of it but this. */
+void block_destroy(struct block *block);
+/* The block with all these bytes, marked as in use until block_done(); NULL: there is none. */
+struct block *block_use(CUdeviceptr at, size_t bytes);
+void block_done(struct block *block);
+/* The one with this byte; NULL: none.  Stays only if nobody frees it. */
+struct block *block_of(CUdeviceptr at);
+struct block *block_import_of(ino_t inode);
+static inline unsigned char *block_alias(const struct block *block, CUdeviceptr at)
+{
+    return block->alias + (at - block->base);
+}
+static inline int block_is_host(const struct block *block)
+{
+    return block->kind == MANAGED || block->kind == PINNED;
+}
+
+/* ---- libcuda_op.c ---- */
+
+/* A place in a stream: all before it is done when so many are. */
+struct point {
+    CUstream stream;
+    uint64_t number;
+};
+
+/* Something enqueued; the stream frees it. */
+struct op {
+    struct op *next;
+    void (*run)(struct op *op); /* NULL: only a place in the stream */
+    int64_t start_us;           /* not earlier */
+    struct point *after;        /* other streams' work that comes first */
+    int afters;
+    struct block **used;
+    int uses;
+    unsigned char *to;
+    const unsigned char *from; /* NULL: fills */
+    size_t bytes;
+    unsigned char fill;
+    host_kernel_fn *kernel;
+    void *args;
+    unsigned blocks, threads;
+    CUhostFn call;
+    void *argument;   /* of call; the caller's */
+    CUresult failure; /* with which it ends its context */
+};
+
+struct op *op_create(void (*run)(struct op *op));
+/* The bytes there for the op to use; NULL: they are no device memory. */
+unsigned char *op_uses(struct op *op, CUdeviceptr at, size_t bytes);
+void op_waits_for(struct op *op, const struct point *point);
+void op_destroy(struct op *op);
+
+/* ---- libcuda_stream.c ---- */
+
+/* As fake_begin_in(); the handle becomes the stream that it means. */
+CUresult fake_begin_stream(const char *function, CUstream *stream);
+/* The stream of the context that the handle means; NULL: it is none of it. */
+CUstream fake_stream(CUcontext context, CUstream handle);
+/* Gives the place behind it. */
+struct point fake_enqueue(CUstream stream, struct op *op);
+CUresult fake_query(const struct point *point);
+void fake_wait(const struct point *point);
+/* For all that was enqueued until now; the context's error, if it has one. */
+CUresult fake_wait_for_stream(CUstream stream);
+CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda_alloc.c - to get, to free and to ask about the fake driver's memory. */
+#include "tests/fake/libcuda.h"
+
+static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr *at, size_t bytes)
+{
+    struct block *block;
+    CUcontext context;
+    CUresult result = fake_begin_in(function, &context);
+
+    if (result == CUDA_SUCCESS && bytes == 0)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = block_create(context, kind, bytes, -1, 0, &block);
+    if (result == CUDA_SUCCESS)
+        *at = block->base;
+    return result;
+}
+
+CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
+{
+    return allocate(__func__, PLAIN, at, bytes);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+    (void)stream; /* it is there even before its turn in the stream comes */
+    return allocate(__func__, POOLED, at, bytes);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return allocate(__func__, MANAGED, at, bytes);
+}
+
+CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+    CUdeviceptr address;
+    const CUresult result = allocate(__func__, PINNED, &address, bytes);
+
+    if (result == CUDA_SUCCESS)
+        *at = (void *)(uintptr_t)address;
+    return result;
+}
+
+/* The real one waits for the whole device first; who relies on that waits too long, so here what is
+ * still used must not be freed. */
+static CUresult release(const char *function, CUdeviceptr at, int pinned)
+{
+    const CUresult result = fake_begin(function);
+    struct block *block = block_of(at);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!block || block->base != at || block->kind == IMPORTED || (block->kind == PINNED) != pinned)
+        return CUDA_ERROR_INVALID_VALUE;
+    block_destroy(block);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree(CUdeviceptr at)
+{
+    return release(__func__, at, 0);
+}
+
+CUresult cuMemFreeHost(void *at)
+{
+    return release(__func__, (CUdeviceptr)(uintptr_t)at, 1);
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+    CUcontext context;
+    const CUresult result = fake_begin_in(__func__, &context);
+    const struct block *block = block_of(at);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!block)
+        return CUDA_ERROR_NOT_FOUND;
+    *base = block->base;
+    *bytes = block->bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr at)
+{
+    const CUresult result = fake_begin(__func__);
+    const struct block *block = block_of(at);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE; /* never heard of it */
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = block->kind == POOLED ? NULL : block->context;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)value = block->kind == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)value = block->id;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)value = block->kind == MANAGED;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = block->device;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(unsigned *)value = block->kind == PLAIN;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)value = block->base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)value = block->bytes;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda_copy.c - the fake driver's copies, all of them in streams.
+ *
+ * A copy from the host's memory reads it when its turn comes, as the real driver
+ * does if that memory is pinned: who changes it too early sends what it is then. */
+#include "tests/fake/libcuda.h"
+
+#include <string.h>
+
+static void run_copy(struct op *op)
+{
+    memmove(op->to, op->from, op->bytes);
+}
+
+static void run_fill(struct op *op)
+{
+    memset(op->to, op->fill, op->bytes);
+}
+
+enum side { HOST, DEVICE };
+
+/* NULL: there are not so many bytes on that side. */
+static unsigned char *reach(struct op *op, enum side side, uint64_t at, size_t bytes)
+{
+    const struct block *block = block_of(at);
+
+    if (side == DEVICE)
+        return op_uses(op, at, bytes);
+    if (block && !block_is_host(block))
+        return NULL;
+    return (unsigned char *)(uintptr_t)at;
+}
+
+/* Takes the op.  `only one of the kinds`: from is 0 for what is filled. */
+static CUresult start(const char *function, CUstream stream, struct op *op, enum side to_side,
+                      uint64_t to, enum side from_side, uint64_t from, size_t bytes, int wait)
+{
+    CUcontext context;
+    CUresult result = fake_begin_in(function, &context);
+
+    if (result == CUDA_SUCCESS) {
+        stream = fake_stream(context, stream);
+        op->bytes = bytes;
+        op->to = reach(op, to_side, to, bytes);
+        op->from = from ? reach(op, from_side, from, bytes) : NULL;
+        if (!stream)
+            result = CUDA_ERROR_INVALID_HANDLE;
+        else if (!op->to || (op->run == run_copy && !op->from))
+            result = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result != CUDA_SUCCESS || bytes == 0) {
+        op_destroy(op);
+        return result;
+    }
+    fake_enqueue(stream, op);
+    return wait ? fake_wait_for_stream(stream) : CUDA_SUCCESS;
+}
+
+static uint64_t address(const void *host)
+{
+    return (uint64_t)(uintptr_t)host;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    return start(__func__, stream, op_create(run_copy), DEVICE, to, HOST, address(from), bytes, 0);
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return start(__func__, stream, op_create(run_copy), HOST, address(to), DEVICE, from, bytes, 0);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return start(__func__, stream, op_create(run_copy), DEVICE, to, DEVICE, from, bytes, 0);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
+{
+    return start(__func__, NULL, op_create(run_copy), DEVICE, to, HOST, address(from), bytes, 1);
+}
+
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
+{
+    return start(__func__, NULL, op_create(run_copy), HOST, address(to), DEVICE, from, bytes, 1);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    return start(__func__, NULL, op_create(run_copy), DEVICE, to, DEVICE, from, bytes, 1);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
+{
+    struct op *op = op_create(run_fill);
+
+    op->fill = value;
+    return start(__func__, stream, op, DEVICE, to, DEVICE, 0, bytes, 0);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda_error.c - the fake driver's words for its errors. */
+#include "tests/fake/libcuda.h"
+
+#define WORDS(X)                                                              \
+    X(CUDA_SUCCESS, "no error")                                               \
+    X(CUDA_ERROR_INVALID_VALUE, "invalid argument")                           \
+    X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                              \
+    X(CUDA_ERROR_NOT_INITIALIZED, "initialization error")                     \
+    X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")             \
+    X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                    \
+    X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")             \
+    X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                   \
+    X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                   \
+    X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                         \
+    X(CUDA_ERROR_NOT_READY, "device not ready")                               \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered") \
+    X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                    \
+    X(CUDA_ERROR_UNKNOWN, "unknown error")
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    switch (error) {
+#define NAME(code, words) \
+    case code:            \
+        *name = #code;    \
+        return CUDA_SUCCESS;
+        WORDS(NAME)
+#undef NAME
+    default:
+        *name = NULL;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    switch (error) {
+#define TEXT(code, words) \
+    case code:            \
+        *text = words;    \
+        return CUDA_SUCCESS;
+        WORDS(TEXT)
+#undef TEXT
+    default:
+        *text = NULL;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda_stream.c - the fake driver's streams: a queue and a thread each.
+ *
+ * A stream counts what was enqueued and what is done, so "all until now" is a
+ * number.  What has to wait for another stream carries such numbers: whatever is
+ * enqueued in the default stream comes after all of the blocking streams, and the
+ * other way round; an event is such a number (libcuda_event.c).  Numbers
+ * are of what was enqueued earlier, so the waits form no circle. */
+#include "tests/fake/libcuda.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct CUstream_st {
+    CUcontext context;
+    int blocking; /* the default stream, and those that wait for it */
+    int closed;
+    uint64_t enqueued, done;
+    struct op *first, **last;
+    CUstream next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all streams */
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;  /* something was enqueued or done */
+static CUstream streams;                                 /* never freed: events point to them */
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int is_done(const struct point *point)
+{
+    return point->stream->done >= point->number;
+}
+
+static void sleep_until(int64_t when_us)
+{
+    const struct timespec until = { when_us / 1000000, when_us % 1000000 * 1000 };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
+        ;
+}
+
+static void *stream_main(void *arg)
+{
+    CUstream stream = arg;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        struct op *op = stream->first;
+
+        if (!op) {
+            if (stream->closed)
+                break;
+            pthread_cond_wait(&moved, &lock);
+            continue;
+        }
+        for (int i = 0; i < op->afters; i++)
+            while (!is_done(&op->after[i]))
+                pthread_cond_wait(&moved, &lock);
+        pthread_mutex_unlock(&lock);
+        sleep_until(op->start_us);
+        if (op->run && !atomic_load(&stream->context->failed))
+            op->run(op);
+        if (op->failure != CUDA_SUCCESS)
+            atomic_store(&stream->context->failed, (int)op->failure);
+        pthread_mutex_lock(&lock);
+        stream->first = op->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        op_destroy(op);
+        stream->done++;
+        pthread_cond_broadcast(&moved);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+CUresult fake_add_stream(CUcontext context, int blocking, CUstream *made)
+{
+    CUstream stream = calloc(1, sizeof *stream);
+    pthread_attr_t detached;
+    pthread_t thread;
+    int refused;
+
+    if (!stream)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stream->context = context;
+    stream->blocking = blocking;
+    stream->last = &stream->first;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    refused = pthread_create(&thread, &detached, stream_main, stream);
+    pthread_attr_destroy(&detached);
+    if (refused) {
+        free(stream);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_lock(&lock);
+    stream->next = streams;
+    streams = stream;
+    pthread_mutex_unlock(&lock);
+    *made = stream;
+    return CUDA_SUCCESS;
+}
+
+CUstream fake_stream(CUcontext context, CUstream handle)
+{
+    CUstream stream;
+
+    if (!handle || handle == CU_STREAM_LEGACY)
+        return context->legacy;
+    pthread_mutex_lock(&lock);
+    stream = streams;
+    while (stream && (stream != handle || stream->closed || stream->context != context))
+        stream = stream->next;
+    pthread_mutex_unlock(&lock);
+    return stream;
+}
+
+/* The lock is held. */
+static void add_order(CUstream stream, struct op *op)
+{
+    const CUstream legacy = stream->context->legacy;
+
+    for (CUstream other = streams; other && stream->blocking; other = other->next) {
+        const struct point all = { other, other->enqueued };
+
+        if (other->context == stream->context && other->blocking && other != stream
+            && (other == legacy || stream == legacy) && !is_done(&all))
+            op_waits_for(op, &all);
+    }
+}
+
+struct point fake_enqueue(CUstream stream, struct op *op)
+{
+    struct point behind = { stream, 0 };
+
+    op->start_us = now_us() + fake_lag_us();
+    pthread_mutex_lock(&lock);
+    add_order(stream, op);
+    *stream->last = op;
+    stream->last = &op->next;
+    behind.number = ++stream->enqueued;
+    pthread_cond_broadcast(&moved);
+    pthread_mutex_unlock(&lock);
+    return behind;
+}
+
+CUresult fake_query(const struct point *point)
+{
+    int done;
+
+    pthread_mutex_lock(&lock);
+    done = is_done(point);
+    pthread_mutex_unlock(&lock);
+    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+void fake_wait(const struct point *point)
+{
+    pthread_mutex_lock(&lock);
+    while (!is_done(point))
+        pthread_cond_wait(&moved, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static struct point end_of(CUstream stream)
+{
+    struct point end = { stream, 0 };
+
+    pthread_mutex_lock(&lock);
+    end.number = stream->enqueued;
+    pthread_mutex_unlock(&lock);
+    return end;
+}
+
+CUresult fake_wait_for_stream(CUstream stream)
+{
+    const struct point end = end_of(stream);
+
+    fake_wait(&end);
+    return (CUresult)atomic_load(&stream->context->failed);
+}
+
+/* ---- The driver's functions -------------------------------------------------- */
+
+CUresult fake_begin_stream(const char *function, CUstream *stream)
+{
+    CUcontext context;
+    const CUresult result = fake_begin_in(function, &context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    *stream = fake_stream(context, *stream);
+    return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    CUcontext context;
+    const CUresult result = fake_begin_in(__func__, &context);
+
+    return result == CUDA_SUCCESS
+               ? fake_add_stream(context, !(flags & CU_STREAM_NON_BLOCKING), stream)
+               : result;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    (void)priority;
+    return cuStreamCreate(stream, flags);
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+    const CUresult result = fake_begin_stream(__func__, &stream);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream == stream->context->legacy)
+        return CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&lock);
+    stream->closed = 1; /* what it holds is still done */
+    pthread_cond_broadcast(&moved);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+{
+    const CUresult result = fake_begin_stream(__func__, &stream);
+
+    if (result == CUDA_SUCCESS)
+        *flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+    return result;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    const CUresult result = fake_begin_stream(__func__, &stream);
+    struct point end;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    end = end_of(stream);
+    return fake_query(&end);
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    const CUresult result = fake_begin_stream(__func__, &stream);
+
+    return result == CUDA_SUCCESS ? fake_wait_for_stream(stream) : result;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    CUcontext context;
+    const CUresult result = fake_begin_in(__func__, &context);
+    CUstream stream;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    stream = streams;
+    pthread_mutex_unlock(&lock);
+    for (; stream; stream = stream->next) /* new ones come before the first */
+        if (stream->context == context)
+            fake_wait_for_stream(stream);
+    return (CUresult)atomic_load(&context->failed);
+}
