@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine.c - folds and copies on a GPU, enqueued on libct's own stream.
+ *
+ * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU's first
+ * fold needs one, all at once: to load one later could wait for what runs. */
+#include <stdlib.h>
+
+#include "cuda/fold_plan.h"
+#include "cuda/gpu_parts.h"
+#include "runtime/error.h"
+
+extern const unsigned char cuda_kernels[], cuda_kernels_end[]; /* one place: built without nvcc */
+
+/* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
+static ct_status load_module(struct cuda_gpu *gpu)
+{
+    CUmodule module;
+    CUresult result;
+
+    if (&cuda_kernels[0] == &cuda_kernels_end[0])
+        return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
+    result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
+    if (result == CUDA_SUCCESS)
+        gpu->module = module;
+    return driver_says(gpu->driver, result, "loading libct's kernels");
+}
+
+static ct_status load_kernels(struct cuda_gpu *gpu)
+{
+    CUfunction *const kernels = calloc(KERNEL_COUNT, sizeof *kernels);
+    CUresult result = CUDA_SUCCESS;
+
+    if (!kernels)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the list of kernels");
+    for (int k = 0; k < KERNEL_COUNT; k++) {
+        result =
+            gpu->driver->cuModuleGetFunction(&kernels[k], gpu->module, kernel_name((enum kernel)k));
+        if (result != CUDA_SUCCESS) {
+            free(kernels);
+            return driver_says(gpu->driver, result, "finding kernel %s",
+                               kernel_name((enum kernel)k));
+        }
+    }
+    gpu->kernels = kernels;
+    return CT_OK;
+}
+
+/* gpu->kernels never changes once this was CT_OK. */
+static ct_status load(struct cuda_gpu *gpu)
+{
+    ct_status status = CT_OK;
+
+    pthread_mutex_lock(&gpu->lock);
+    if (!gpu->module)
+        status = load_module(gpu);
+    if (status == CT_OK && !gpu->kernels)
+        status = load_kernels(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+static ct_status enqueue(const struct launch *launch, void *to)
+{
+    struct cuda_gpu *const gpu = to;
+    void *parameter[] = { (void *)&launch->args };
+
+    return driver_says(gpu->driver,
+                       gpu->driver->cuLaunchKernel(gpu->kernels[launch->kernel], launch->blocks, 1,
+                                                   1, launch->threads, 1, 1, 0, gpu->stream,
+                                                   parameter, NULL),
+                       "launching kernel %s", kernel_name(launch->kernel));
+}
+
+ct_status cuda_fold(struct cuda_gpu *gpu, const struct fold *fold, void *const *dst, int dsts,
+                    const void *const *src, size_t count)
+{
+    ct_status status = cuda_gpu_use(gpu);
+
+    if (status == CT_OK)
+        status = load(gpu);
+    return status == CT_OK ? fold_plan(fold, dst, dsts, src, count, gpu->processors, enqueue, gpu)
+                           : status;
+}
+
+ct_status cuda_copy(struct cuda_gpu *gpu, void *to, const void *from, size_t bytes)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK || bytes == 0)
+        return status;
+    return driver_says(gpu->driver,
+                       gpu->driver->cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to,
+                                                      (CUdeviceptr)(uintptr_t)from, bytes,
+                                                      gpu->stream),
+                       "copying %zu bytes on the GPU", bytes);
+}

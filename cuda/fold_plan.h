@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold_plan.h - which kernels do a fold, and with what arguments.
+ *
+ * Asks nothing of the driver, so that tests run the launches on the host. */
+#ifndef CUDA_FOLD_PLAN_H
+#define CUDA_FOLD_PLAN_H
+
+#include <stddef.h>
+
+#include "cuda/kernels/args.h"
+#include "include/ct.h"
+#include "runtime/combine.h"
+
+#define NUMBER_FEW(name, ...) KERNEL_##name,
+#define NUMBER_FOLD(NAME, ...) KERNEL_FOLD_##NAME,
+enum kernel { FEW_KERNELS(NUMBER_FEW) DTYPES(NUMBER_FOLD) KERNEL_COUNT };
+#undef NUMBER_FEW
+#undef NUMBER_FOLD
+
+struct launch {
+    enum kernel kernel;
+    unsigned blocks, threads;
+    union {
+        struct fold_few few;
+        struct fold_many many;
+    } args;
+};
+
+/* What kernels.cu calls it. */
+const char *kernel_name(enum kernel kernel);
+
+/* Gives the launches that do combine_fold_to()'s work to `enqueue`, in their order, on a GPU with
+ * so many multiprocessors; ends with the first failure of it.  CT_ERR_UNSUPPORTED: more than
+ * FOLD_MANY sources. */
+ct_status fold_plan(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
+                    size_t count, int processors,
+                    ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);
+
+#endif

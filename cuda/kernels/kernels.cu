@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels.cu - the kernels: args.h's rows, each around its body. */
+#include "cuda/kernels/bodies.h"
+
+/* blocks: of a multiprocessor, so that its registers hold what a thread has in flight.  Without a
+ * number ptxas makes its own guess, and for some kernels spills to keep it. */
+#define KERNEL(name, ARGS, blocks)                                      \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, blocks) \
+        name(const __grid_constant__ struct ARGS args)
+
+static __device__ struct place here(void)
+{
+    const struct place place = { blockIdx.x, gridDim.x, threadIdx.x, blockDim.x };
+
+    return place;
+}
+
+#define FEW_KERNEL(name, NAME, sources, unrolled)                   \
+    KERNEL(name, fold_few, 2)                                       \
+    {                                                               \
+        fold_few_body<NAME##_sum, sources, unrolled>(args, here()); \
+    }
+FEW_KERNELS(FEW_KERNEL)
+
+#define FOLD_KERNEL(NAME, name, T)                        \
+    KERNEL(fold_##name, fold_many, 1)                     \
+    {                                                     \
+        if (args.span.divisor > 0)                        \
+            fold_many_body<NAME##_average>(args, here()); \
+        else                                              \
+            fold_many_body<NAME##_form>(args, here());    \
+    }
+DTYPES(FOLD_KERNEL)
