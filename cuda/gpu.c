@@ -22,6 +22,8 @@ enum { LOOKS_US = 5000, NAP_US = 50 };
 
 static _Atomic(struct cuda_gpu *) gpus;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding one */
+/* Of the first devices, once retained: each time more is one that the program can't release. */
+static _Atomic(CUcontext) primaries[64];
 
 /* The context current on this thread becomes one. */
 static ct_status gpu_fill(struct cuda_gpu *gpu)
@@ -92,6 +94,20 @@ static ct_status gpu_add(const struct driver *driver, CUcontext context, struct 
     return status;
 }
 
+static ct_status primary_context(const struct driver *driver, CUdevice device, CUcontext *context)
+{
+    const int kept = device >= 0 && device < (int)(sizeof primaries / sizeof primaries[0]);
+    CUresult result;
+
+    *context = kept ? atomic_load(&primaries[device]) : NULL;
+    if (*context)
+        return CT_OK;
+    result = driver->cuDevicePrimaryCtxRetain(context, device);
+    if (result == CUDA_SUCCESS && kept)
+        atomic_store(&primaries[device], *context);
+    return driver_says(driver, result, "using the primary context of GPU %d", device);
+}
+
 /* Memory from pools and of cuMemCreate() is a device's and no context's: then its primary one. */
 static ct_status context_of(const struct driver *driver, const void *pointer, CUcontext *context)
 {
@@ -106,8 +122,7 @@ static ct_status context_of(const struct driver *driver, const void *pointer, CU
     result = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
     if (result != CUDA_SUCCESS)
         return driver_says(driver, result, "asking whose memory %p is", pointer);
-    return driver_says(driver, driver->cuDevicePrimaryCtxRetain(context, device),
-                       "using the primary context of GPU %d", device);
+    return primary_context(driver, device, context);
 }
 
 ct_status cuda_gpu_of(const void *pointer, struct cuda_gpu **gpu)

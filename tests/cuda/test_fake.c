@@ -275,6 +275,32 @@ static void faults_come_when_they_were_asked_for(void **state)
     in_a_process(faults);
 }
 
+static void lag(ct_group *group, void *arg)
+{
+    unsigned char byte = 1;
+    double begun;
+    void *memory;
+
+    (void)group;
+    (void)arg;
+    setenv("RANK", "3", 1);
+    setenv("FAKE_CUDA_LAG_RANK", "3", 1);
+    setenv("FAKE_CUDA_LAG_US", "50000", 1);
+    if (!EXPECT(device_open(0)))
+        return;
+    memory = device_alloc(1, 1);
+    begun = now_ms();
+    EXPECT_CUDA(device.cuMemcpyDtoH(&byte, at(memory), 1));
+    EXPECT(now_ms() - begun >= 50);
+    device_free(memory);
+}
+
+static void one_rank_is_late_if_that_was_asked_for(void **state)
+{
+    (void)state;
+    in_a_process(lag);
+}
+
 static void modules(ct_group *group, void *arg)
 {
     static const unsigned char fatbin[4] = { 0x50, 0xed, 0x55, 0xba }, other[4] = "\177ELF";
@@ -307,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_stream_waits_for_the_event_of_another),
         cmocka_unit_test(the_default_stream_and_the_blocking_ones_take_turns),
         cmocka_unit_test(faults_come_when_they_were_asked_for),
+        cmocka_unit_test(one_rank_is_late_if_that_was_asked_for),
         cmocka_unit_test(an_image_that_is_none_and_a_kernel_that_nobody_has_are_refused),
     };
 

@@ -26,12 +26,12 @@ static unsigned char *reach(struct op *op, enum side side, uint64_t at, size_t b
 
     if (side == DEVICE)
         return op_uses(op, at, bytes);
-    if (block && !block_is_host(block))
-        return NULL;
-    return (unsigned char *)(uintptr_t)at;
+    if (!block)
+        return (unsigned char *)(uintptr_t)at;
+    return block_is_host(block) ? op_uses(op, at, bytes) : NULL;
 }
 
-/* Takes the op.  `only one of the kinds`: from is 0 for what is filled. */
+/* Takes the op.  from: 0 where nothing is read. */
 static CUresult start(const char *function, CUstream stream, struct op *op, enum side to_side,
                       uint64_t to, enum side from_side, uint64_t from, size_t bytes, int wait)
 {

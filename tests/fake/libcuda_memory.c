@@ -11,7 +11,6 @@
 #include "tests/fake/libcuda.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +79,8 @@ static void check_unused(const struct block *block)
         const int count = atomic_load(&block->in_use->by[i].count);
         const int pid = atomic_load(&block->in_use->by[i].pid);
 
-        /* A process that only maps it has no say in when its owner frees it, and the other
-         * way round: ours counts for both. */
+        /* Who unmaps it answers for its own use alone, an owner that frees it for everybody's;
+         * what a dead process has enqueued is gone. */
         if (count > 0 && (block->kind != IMPORTED || pid == getpid()) && is_alive(pid))
             fake_dies("%zu bytes at 0x%llx are %s while %d things enqueued by process %d use them",
                       block->bytes, block->base, block->kind == IMPORTED ? "unmapped" : "freed",

@@ -159,7 +159,7 @@ CUresult fake_query(const struct point *point)
     pthread_mutex_lock(&lock);
     done = is_done(point);
     pthread_mutex_unlock(&lock);
-    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return done ? (CUresult)atomic_load(&point->stream->context->failed) : CUDA_ERROR_NOT_READY;
 }
 
 void fake_wait(const struct point *point)
