@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elements.h - folds that are drawn, and whether two of them gave the same. */
+#ifndef TESTS_CUDA_ELEMENTS_H
+#define TESTS_CUDA_ELEMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/combine.h"
+#include "runtime/combine_kernels.h"
+
+/* 0 ... below-1, the same in every run. */
+unsigned any(unsigned below);
+
+/* Any bits in most elements, NaNs among them; small numbers in the others, lest all be huge. */
+void fill(ct_dtype dtype, char *at, size_t count);
+/* Cuts the sources into nodes, some without a source; half of the time there is one.  node_end:
+ * room for twice the sources. */
+void cut(struct fold *fold, int *node_end);
+/* Bit for bit; but which NaN an addition or a product of NaNs gives is the machine's affair. */
+int same(ct_dtype dtype, ct_op op, const char *got, const char *wanted, size_t count);
+
+#define EVERY_ROW(dtype, op)                          \
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) \
+        for (int op = 0; op < OP_COUNT; op++)         \
+            if (combine_defined((ct_dtype)(dtype), (op)))
+
+#endif
