@@ -9,7 +9,8 @@
 #include "cuda/gpu_parts.h"
 #include "runtime/error.h"
 
-extern const unsigned char cuda_kernels[], cuda_kernels_end[]; /* one place: built without nvcc */
+extern const unsigned char cuda_kernels[];
+extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
 
 /* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
 static ct_status load_module(struct cuda_gpu *gpu)
@@ -17,7 +18,7 @@ static ct_status load_module(struct cuda_gpu *gpu)
     CUmodule module;
     CUresult result;
 
-    if (&cuda_kernels[0] == &cuda_kernels_end[0])
+    if (cuda_kernels_bytes == 0)
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
     result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
     if (result == CUDA_SUCCESS)

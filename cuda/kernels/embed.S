@@ -4,14 +4,16 @@
     .section .rodata
     .global cuda_kernels
     .hidden cuda_kernels
-    .global cuda_kernels_end
-    .hidden cuda_kernels_end
     .balign 16
 cuda_kernels:
 #ifdef KERNELS
     .incbin KERNELS
 #endif
 cuda_kernels_end:
-    .byte 0
+    .global cuda_kernels_bytes
+    .hidden cuda_kernels_bytes
+    .balign 8
+cuda_kernels_bytes:
+    .quad cuda_kernels_end - cuda_kernels
 
     .section .note.GNU-stack, "", %progbits
