@@ -58,8 +58,8 @@ static ct_status check_blocks(const struct request_of_call *r, const struct bloc
 static ct_status check_memory(const struct request_of_call *r, const struct blocks *b)
 {
     for (int i = 0; i < (b->list ? b->blocks : 1); i++)
-        if (b->blocks > 0 && is_device_memory(b->list ? b->list[i] : b->base))
-            return ct_fail(CT_ERR_UNSUPPORTED, "%s: " NO_GPU_BACKEND, verb(r));
+        if (b->blocks > 0 && space_of(b->list ? b->list[i] : b->base))
+            return ct_fail(CT_ERR_UNSUPPORTED, "%s: the buffer is device memory", verb(r));
     return CT_OK;
 }
 

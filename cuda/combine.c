@@ -13,7 +13,7 @@ extern const unsigned char cuda_kernels[];
 extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
 
 /* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
-static ct_status load_module(struct cuda_gpu *gpu)
+static ct_status load_module(struct device *gpu)
 {
     CUmodule module;
     CUresult result;
@@ -26,7 +26,7 @@ static ct_status load_module(struct cuda_gpu *gpu)
     return driver_says(gpu->driver, result, "loading libct's kernels");
 }
 
-static ct_status load_kernels(struct cuda_gpu *gpu)
+static ct_status load_kernels(struct device *gpu)
 {
     CUfunction *const kernels = calloc(KERNEL_COUNT, sizeof *kernels);
     CUresult result = CUDA_SUCCESS;
@@ -47,7 +47,7 @@ static ct_status load_kernels(struct cuda_gpu *gpu)
 }
 
 /* gpu->kernels never changes once this was CT_OK. */
-static ct_status load(struct cuda_gpu *gpu)
+static ct_status load(struct device *gpu)
 {
     ct_status status = CT_OK;
 
@@ -62,7 +62,7 @@ static ct_status load(struct cuda_gpu *gpu)
 
 static ct_status enqueue(const struct launch *launch, void *to)
 {
-    struct cuda_gpu *const gpu = to;
+    struct device *const gpu = to;
     void *parameter[] = { (void *)&launch->args };
 
     return driver_says(gpu->driver,
@@ -72,7 +72,7 @@ static ct_status enqueue(const struct launch *launch, void *to)
                        "launching kernel %s", kernel_name(launch->kernel));
 }
 
-ct_status cuda_fold(struct cuda_gpu *gpu, const struct fold *fold, void *const *dst, int dsts,
+ct_status cuda_fold(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
                     const void *const *src, size_t count)
 {
     ct_status status = cuda_gpu_use(gpu);
@@ -83,7 +83,7 @@ ct_status cuda_fold(struct cuda_gpu *gpu, const struct fold *fold, void *const *
                            : status;
 }
 
-ct_status cuda_copy(struct cuda_gpu *gpu, void *to, const void *from, size_t bytes)
+ct_status cuda_copy(struct device *gpu, void *to, const void *from, size_t bytes)
 {
     const ct_status status = cuda_gpu_use(gpu);
 

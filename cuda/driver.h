@@ -22,8 +22,8 @@
     X(cuCtxGetDevice)              \
     X(cuCtxGetStreamPriorityRange) \
     X(cuStreamCreateWithPriority)  \
-    X(cuStreamGetFlags)            \
     X(cuStreamQuery)               \
+    X(cuStreamIsCapturing)         \
     X(cuStreamSynchronize)         \
     X(cuEventCreate)               \
     X(cuEventDestroy)              \

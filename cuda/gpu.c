@@ -2,7 +2,7 @@
 /* gpu.c - the GPUs that this process uses, and waiting for what runs on them.
  *
  * A pointer belongs to a context.  The first pointer of a context makes its
- * struct cuda_gpu: the context becomes current, the device says who it is, and
+ * struct device: the context becomes current, the device says who it is, and
  * libct's own stream is made, now and not later: making one may wait for all that
  * runs.  It joins a list that only grows, so later pointers find it without a
  * lock.  Nothing is ever freed: at exit the driver may be gone before us. */
@@ -20,13 +20,13 @@
  * most and leaves the processor to others. */
 enum { LOOKS_US = 5000, NAP_US = 50 };
 
-static _Atomic(struct cuda_gpu *) gpus;
+static _Atomic(struct device *) gpus;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding one */
 /* Of the first devices, once retained: each time more is one that the program can't release. */
 static _Atomic(CUcontext) primaries[64];
 
 /* The context current on this thread becomes one. */
-static ct_status gpu_fill(struct cuda_gpu *gpu)
+static ct_status gpu_fill(struct device *gpu)
 {
     const struct driver *driver = gpu->driver;
     int least = 0, greatest = 0;
@@ -47,9 +47,9 @@ static ct_status gpu_fill(struct cuda_gpu *gpu)
         "making a stream");
 }
 
-static ct_status gpu_create(const struct driver *driver, CUcontext context, struct cuda_gpu **made)
+static ct_status gpu_create(const struct driver *driver, CUcontext context, struct device **made)
 {
-    struct cuda_gpu *gpu = calloc(1, sizeof *gpu);
+    struct device *gpu = calloc(1, sizeof *gpu);
     ct_status status;
 
     if (!gpu)
@@ -68,16 +68,16 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
     return CT_OK;
 }
 
-static struct cuda_gpu *gpu_of_context(CUcontext context)
+static struct device *gpu_of_context(CUcontext context)
 {
-    struct cuda_gpu *gpu = atomic_load_explicit(&gpus, memory_order_acquire);
+    struct device *gpu = atomic_load_explicit(&gpus, memory_order_acquire);
 
     while (gpu && gpu->context != context)
         gpu = gpu->next;
     return gpu;
 }
 
-static ct_status gpu_add(const struct driver *driver, CUcontext context, struct cuda_gpu **gpu)
+static ct_status gpu_add(const struct driver *driver, CUcontext context, struct device **gpu)
 {
     ct_status status = CT_OK;
 
@@ -125,10 +125,10 @@ static ct_status context_of(const struct driver *driver, const void *pointer, CU
     return primary_context(driver, device, context);
 }
 
-ct_status cuda_gpu_of(const void *pointer, struct cuda_gpu **gpu)
+ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
 {
     const struct driver *driver;
-    struct cuda_gpu *known;
+    struct device *known;
     CUcontext context;
     ct_status status = driver_find(&driver);
 
@@ -143,12 +143,12 @@ ct_status cuda_gpu_of(const void *pointer, struct cuda_gpu **gpu)
     return status;
 }
 
-void cuda_gpu_id(const struct cuda_gpu *gpu, unsigned char id[16])
+void cuda_gpu_id(const struct device *gpu, unsigned char id[16])
 {
     memcpy(id, gpu->uuid.bytes, 16);
 }
 
-ct_status cuda_gpu_use(struct cuda_gpu *gpu)
+ct_status cuda_gpu_use(struct device *gpu)
 {
     return driver_says(gpu->driver, gpu->driver->cuCtxSetCurrent(gpu->context),
                        "making a GPU's context current");
@@ -167,7 +167,7 @@ static CUresult ask(const struct driver *driver, const struct end *end)
     return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
 }
 
-static ct_status wait_for(struct cuda_gpu *gpu, const struct end *end, int64_t deadline,
+static ct_status wait_for(struct device *gpu, const struct end *end, int64_t deadline,
                           const _Atomic int *given_up)
 {
     const struct timespec nap = { 0, NAP_US * 1000L };
@@ -188,7 +188,7 @@ static ct_status wait_for(struct cuda_gpu *gpu, const struct end *end, int64_t d
     return driver_says(gpu->driver, result, "waiting for the GPU");
 }
 
-static CUresult take_event(struct cuda_gpu *gpu, CUevent *event)
+static CUresult take_event(struct device *gpu, CUevent *event)
 {
     *event = NULL;
     pthread_mutex_lock(&gpu->lock);
@@ -199,7 +199,7 @@ static CUresult take_event(struct cuda_gpu *gpu, CUevent *event)
 }
 
 /* It may still be pending: the next one to use it records it anew. */
-static void give_event(struct cuda_gpu *gpu, CUevent event)
+static void give_event(struct device *gpu, CUevent event)
 {
     pthread_mutex_lock(&gpu->lock);
     if (gpu->events_idle < EVENTS_KEPT) {
@@ -211,42 +211,59 @@ static void give_event(struct cuda_gpu *gpu, CUevent event)
         gpu->driver->cuEventDestroy(event);
 }
 
-/* What is enqueued in the default stream comes after all of the blocking streams, and the other way
- * round, but a stream without anything of its own may be called ready meanwhile.  So something
- * is enqueued, and that is waited for. */
-static ct_status wait_in_order(struct cuda_gpu *gpu, CUstream stream, int64_t deadline,
-                               const _Atomic int *given_up)
+/* What is captured does not run: the event would never come, and the capture would be void. */
+static ct_status refuse_capture(const struct device *gpu, CUstream stream)
 {
-    struct end end = { NULL, stream };
-    ct_status status;
-    CUresult result = take_event(gpu, &end.event);
+    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = gpu->driver->cuStreamIsCapturing(stream, &capturing);
 
+    if (result == CUDA_SUCCESS && capturing == CU_STREAM_CAPTURE_STATUS_NONE)
+        return CT_OK;
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return ct_fail(CT_ERR_UNSUPPORTED,
+                       "the group's stream is being captured into a CUDA graph, and libct's calls "
+                       "can't be: make the call outside of the capture");
+    return driver_says(gpu->driver, result, "asking about the group's stream");
+}
+
+/* An event, also where the stream could be asked itself: what is enqueued in the default stream
+ * comes after all of the blocking streams, and the other way round, but a stream without anything
+ * of its own may be called ready meanwhile. */
+ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    CUevent event;
+    CUresult result;
+
+    *mark = NULL;
+    if (status == CT_OK)
+        status = refuse_capture(gpu, stream);
+    if (status != CT_OK)
+        return status;
+    result = take_event(gpu, &event);
     if (result != CUDA_SUCCESS)
         return driver_says(gpu->driver, result, "making an event");
-    result = gpu->driver->cuEventRecord(end.event, stream);
-    status = result == CUDA_SUCCESS ? wait_for(gpu, &end, deadline, given_up)
-                                    : driver_says(gpu->driver, result, "waiting for a stream");
-    give_event(gpu, end.event);
+    result = gpu->driver->cuEventRecord(event, stream);
+    if (result == CUDA_SUCCESS)
+        *mark = event;
+    else
+        give_event(gpu, event);
+    return driver_says(gpu->driver, result, "noting what the group's stream has to do");
+}
+
+ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
+                        const _Atomic int *given_up)
+{
+    const struct end end = { mark, NULL };
+    ct_status status = cuda_gpu_use(gpu);
+
+    if (status == CT_OK)
+        status = wait_for(gpu, &end, deadline, given_up);
+    give_event(gpu, mark);
     return status;
 }
 
-ct_status cuda_stream_wait(struct cuda_gpu *gpu, void *stream, int64_t deadline,
-                           const _Atomic int *given_up)
-{
-    const struct end all = { NULL, stream };
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
-    unsigned flags = CU_STREAM_DEFAULT;
-
-    if (status == CT_OK && stream)
-        status = driver_says(gpu->driver, gpu->driver->cuStreamGetFlags(stream, &flags),
-                             "asking about the stream %p", stream);
-    if (status != CT_OK)
-        return status;
-    return flags & CU_STREAM_NON_BLOCKING ? wait_for(gpu, &all, deadline, given_up)
-                                          : wait_in_order(gpu, stream, deadline, given_up);
-}
-
-ct_status cuda_finish(struct cuda_gpu *gpu, int64_t deadline, const _Atomic int *given_up)
+ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up)
 {
     const struct end all = { NULL, gpu->stream };
     const ct_status status = cuda_gpu_use(gpu);

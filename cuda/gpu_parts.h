@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_parts.h - what a struct cuda_gpu is made of, for the files of this folder. */
+/* gpu_parts.h - what a struct device is made of, for the files of this folder. */
 #ifndef CUDA_GPU_PARTS_H
 #define CUDA_GPU_PARTS_H
 
@@ -21,7 +21,7 @@ struct exported {
 
 enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8 };
 
-struct cuda_gpu {
+struct device {
     /* Never change after cuda_gpu_of() has given it out. */
     const struct driver *driver;
     CUcontext context;
@@ -29,7 +29,7 @@ struct cuda_gpu {
     CUuuid uuid;
     int processors;  /* multiprocessors */
     CUstream stream; /* libct's own: no default stream waits for it, nor it for one */
-    struct cuda_gpu *next;
+    struct device *next;
 
     pthread_mutex_t lock; /* of all that follows */
     CUmodule module;      /* combine.c: the kernels; NULL until the first is needed */

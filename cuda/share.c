@@ -25,12 +25,12 @@
 #include "runtime/error.h"
 
 struct import {
-    struct cuda_handle of;
+    struct device_handle of;
     CUdeviceptr mapped;
     struct import *next;
 };
 
-_Static_assert(sizeof(CUipcMemHandle) == sizeof((struct cuda_handle *)NULL)->ipc,
+_Static_assert(sizeof(CUipcMemHandle) == sizeof((struct device_handle *)NULL)->ipc,
                "a handle of the driver's travels whole");
 
 /* A number that no other process has, of whatever container; never 0. */
@@ -59,7 +59,7 @@ static ct_status refuse(const void *pointer, const char *why)
 
 /* Which allocation, and whether it can be exported. */
 static ct_status look_up(const struct driver *driver, const void *pointer, size_t bytes,
-                         struct cuda_handle *handle)
+                         struct device_handle *handle)
 {
     const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
     unsigned managed = 0, capable = 0;
@@ -94,7 +94,7 @@ static ct_status look_up(const struct driver *driver, const void *pointer, size_
 }
 
 /* Asks the driver, unless the allocation was exported lately.  The GPU is locked. */
-static ct_status make_handle(struct cuda_gpu *gpu, struct cuda_handle *handle)
+static ct_status make_handle(struct device *gpu, struct device_handle *handle)
 {
     struct exported *made = NULL;
     CUresult result;
@@ -122,10 +122,10 @@ static ct_status make_handle(struct cuda_gpu *gpu, struct cuda_handle *handle)
     return CT_OK;
 }
 
-ct_status cuda_export(struct cuda_gpu *gpu, const void *pointer, size_t bytes,
-                      struct cuda_handle *handle)
+ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
+                      struct device_handle *handle)
 {
-    struct cuda_handle made = { .pid = (int32_t)getpid(), .process = this_process() };
+    struct device_handle made = { .pid = (int32_t)getpid(), .process = this_process() };
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
@@ -142,24 +142,24 @@ ct_status cuda_export(struct cuda_gpu *gpu, const void *pointer, size_t bytes,
 
 /* ---- Import --------------------------------------------------------------- */
 
-static int of_one_process(const struct cuda_handle *a, const struct cuda_handle *b)
+static int of_one_process(const struct device_handle *a, const struct device_handle *b)
 {
     return a->pid == b->pid && a->process == b->process;
 }
 
-static int same_allocation(const struct cuda_handle *a, const struct cuda_handle *b)
+static int same_allocation(const struct device_handle *a, const struct device_handle *b)
 {
     return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
 }
 
 /* Two allocations that overlap in one process have not both lived at one time. */
-static int overlap(const struct cuda_handle *a, const struct cuda_handle *b)
+static int overlap(const struct device_handle *a, const struct device_handle *b)
 {
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
 
 /* Unlinks and frees it.  That the driver may refuse says nothing new: the memory is gone. */
-static void close_import(struct cuda_gpu *gpu, struct import **place)
+static void close_import(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
 
@@ -169,12 +169,12 @@ static void close_import(struct cuda_gpu *gpu, struct import **place)
 }
 
 /* Closes what is stale on the way.  NULL: not mapped yet. */
-static struct import *find_import(struct cuda_gpu *gpu, const struct cuda_handle *handle)
+static struct import *find_import(struct device *gpu, const struct device_handle *handle)
 {
     struct import **place = &gpu->imports, *found = NULL;
 
     while (*place) {
-        const struct cuda_handle *of = &(*place)->of;
+        const struct device_handle *of = &(*place)->of;
 
         if (!of_one_process(of, handle) || !overlap(of, handle)) {
             place = &(*place)->next;
@@ -188,7 +188,7 @@ static struct import *find_import(struct cuda_gpu *gpu, const struct cuda_handle
     return found;
 }
 
-static ct_status open_import(struct cuda_gpu *gpu, const struct cuda_handle *handle,
+static ct_status open_import(struct device *gpu, const struct device_handle *handle,
                              struct import **opened)
 {
     struct import *import = malloc(sizeof *import);
@@ -214,7 +214,7 @@ static ct_status open_import(struct cuda_gpu *gpu, const struct cuda_handle *han
     return CT_OK;
 }
 
-ct_status cuda_import(struct cuda_gpu *gpu, const struct cuda_handle *handle, void **pointer)
+ct_status cuda_import(struct device *gpu, const struct device_handle *handle, void **pointer)
 {
     ct_status status = CT_OK;
     struct import *import;
@@ -236,7 +236,7 @@ ct_status cuda_import(struct cuda_gpu *gpu, const struct cuda_handle *handle, vo
     return status;
 }
 
-void cuda_release_imports(struct cuda_gpu *gpu, int pid)
+void cuda_release_imports(struct device *gpu, int pid)
 {
     struct import **place = &gpu->imports;
 

@@ -5,7 +5,7 @@
 #include "cuda/gpu_parts.h"
 
 /* Also where the copy was refused: the buffers are the caller's again. */
-static ct_status done(struct cuda_gpu *gpu, CUresult result, size_t bytes, const char *way)
+static ct_status done(struct device *gpu, CUresult result, size_t bytes, const char *way)
 {
     const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);
 
@@ -13,7 +13,7 @@ static ct_status done(struct cuda_gpu *gpu, CUresult result, size_t bytes, const
                        "copying %zu bytes %s", bytes, way);
 }
 
-ct_status cuda_to_host(struct cuda_gpu *gpu, void *to, const void *from, size_t bytes)
+ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes)
 {
     const ct_status status = cuda_gpu_use(gpu);
 
@@ -24,7 +24,7 @@ ct_status cuda_to_host(struct cuda_gpu *gpu, void *to, const void *from, size_t 
         bytes, "from the GPU");
 }
 
-ct_status cuda_from_host(struct cuda_gpu *gpu, void *to, const void *from, size_t bytes)
+ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t bytes)
 {
     const ct_status status = cuda_gpu_use(gpu);
 

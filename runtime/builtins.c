@@ -9,16 +9,26 @@ extern const struct link_ops link_shm, link_tcp;
 const struct link_ops *const link_kinds[] = { &link_shm, &link_tcp, NULL };
 
 #ifdef CT_WITH_CUDA
-extern int cuda_owns(const void *pointer);
-
-int is_device_memory(const void *pointer)
-{
-    return cuda_owns(pointer);
-}
-#else
-int is_device_memory(const void *pointer)
-{
-    (void)pointer;
-    return 0;
-}
+extern const struct space space_cuda;
 #endif
+
+static const struct space *const spaces[] = {
+#ifdef CT_WITH_CUDA
+    &space_cuda,
+#endif
+    NULL
+};
+
+const struct space *space_of(const void *pointer)
+{
+    for (int i = 0; spaces[i]; i++)
+        if (spaces[i]->owns(pointer))
+            return spaces[i];
+    return NULL;
+}
+
+ct_status place_of(const void *pointer, struct place *place)
+{
+    *place = (struct place){ space_of(pointer), NULL };
+    return place->space ? place->space->device_of(pointer, &place->device) : CT_OK;
+}

@@ -19,6 +19,7 @@
 struct queue;     /* queue.c */
 struct choices;   /* collectives/choices.h */
 struct coalesced; /* collectives/coalesce.c */
+struct staging;   /* collectives/device.h */
 
 /* How many groups were made of one list with local_sync; new_group.c */
 struct list_births {
@@ -63,10 +64,12 @@ struct ct_group {
     int *fold_rank;          /* [size] group ranks host by host, as they are folded */
     struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
-    char *wishes;                /* its own, as they were given; NULL: none.  For its survivors */
-    const char *last_algorithm;  /* of the call that was begun last; NULL: none was */
-    struct queue *queue;         /* of asynchronous calls; NULL: none yet */
+    char *wishes; /* its own, as they were given; NULL: none.  For its survivors */
+    const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
+    struct queue *queue;                /* of asynchronous calls; NULL: none yet */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
+    void *stream;                /* ct_set_stream(): of device memory */
+    struct staging *staging;     /* of calls on device memory; NULL: there was none */
     struct record record;        /* its line in the control page */
     _Atomic uint64_t running;    /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;      /* the last number that ever ran */
@@ -133,6 +136,7 @@ void group_look_for_lost(ct_group *group); /* of whom was told before it was mad
 
 /* Calls that were collected are not made; collectives/coalesce.c. */
 void coalesce_drop(ct_group *group);
+void staging_drop(ct_group *group); /* collectives/device.c */
 
 /* Which algorithms the user wishes: the environment's, and for this group alone what `wishes` (may
  * be NULL) says; collectives/choose.c. */

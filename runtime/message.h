@@ -52,6 +52,7 @@ struct frame {
 };
 
 struct request;
+struct crossing; /* crossing.h */
 
 /* What waits to be written to a peer. */
 struct outgoing {
@@ -76,6 +77,7 @@ struct request {
     size_t bytes;
     struct signature signature;
     int is_send;
+    struct crossing *crossing; /* its data is on a device; NULL: in host memory */
     int background; /* counted in messages->background: the thread moves it if nobody waits */
     ct_status status;
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */

@@ -4,13 +4,15 @@
 
 #include <stdlib.h>
 
-#include "runtime/space.h"
+#include "runtime/clock.h"
+#include "runtime/crossing.h"
 #include "runtime/trace.h"
 
 ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                          int peer, int tag, int is_send)
 {
     const size_t element = ct_dtype_size(dtype);
+    ct_status status;
 
     if (element == 0)
         return ct_fail(CT_ERR_INVALID, "%s: %d is no dtype", t->verb, (int)dtype);
@@ -20,13 +22,13 @@ ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_d
     if (!buf && count > 0)
         return ct_fail(CT_ERR_INVALID, "%s: the buffer is NULL but the count is %zu", t->verb,
                        count);
-    if (is_device_memory(buf))
-        return ct_fail(CT_ERR_UNSUPPORTED, "%s: " NO_GPU_BACKEND, t->verb);
     if (tag < 0)
         return ct_fail(CT_ERR_INVALID, "%s: tag %d; tags are 0 or more", t->verb, tag);
     if (!(peer == CT_ANY_SOURCE && !is_send) && (peer < 0 || peer >= t->group->size))
         return ct_fail(CT_ERR_INVALID, "%s: rank %d is not in 0..%d, the ranks of group %s",
                        t->verb, peer, t->group->size - 1, t->group->name);
+    if (count > 0 && (status = place_of(buf, &t->place)) != CT_OK)
+        return ct_fail_in(status, "%s: ", t->verb);
     t->signature = (struct signature){
         .count = count, .operation = OPERATION_SEND, .dtype = (uint8_t)dtype, .op = -1, .root = -1
     };
@@ -52,7 +54,22 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     return group_begin(t->group, 0);
 }
 
-static void start(const struct transfer *t, struct request *request, void *buf, int is_send)
+ct_status transfer_cross(const struct transfer *t, void **buf, int is_send,
+                         struct crossing **crossing)
+{
+    ct_status status;
+
+    *crossing = NULL;
+    if (!t->place.space)
+        return CT_OK;
+    status = crossing_begin(t->place, buf, t->bytes, is_send, t->group->stream,
+                            deadline_after(t->group->timeout_ms), &t->group->halted, crossing);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "%s: ", t->verb);
+}
+
+/* message_finish() ends the crossing. */
+static void start(const struct transfer *t, struct request *request, struct crossing *crossing,
+                  void *buf, int is_send)
 {
     const uint64_t channel = group_channel(t->group, 1);
 
@@ -62,18 +79,22 @@ static void start(const struct transfer *t, struct request *request, void *buf, 
     else
         request_recv(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
                      &t->signature);
+    request->crossing = crossing;
 }
 
 static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from,
                           const void *caller)
 {
     struct request request;
+    struct crossing *crossing;
     uint64_t traced;
-    ct_status status;
+    ct_status status = transfer_cross(t, &buf, is_send, &crossing);
 
+    if (status != CT_OK)
+        return status;
     traced = trace_message(t->group->mesh->trace, &t->signature, t->group->traced, t->peer, t->tag,
                            t->bytes, !is_send);
-    start(t, &request, buf, is_send);
+    start(t, &request, crossing, buf, is_send);
     status = message_finish(t->group, &request, t->verb, from, caller);
     trace_end(t->group->mesh->trace, traced, status);
     if (status == CT_OK)
@@ -85,16 +106,20 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
 {
     struct request *request = malloc(sizeof *request);
     ct_work *w = malloc(sizeof *w);
+    struct crossing *crossing;
+    const ct_status status = request && w
+                                 ? transfer_cross(t, &buf, is_send, &crossing)
+                                 : ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
 
-    if (!request || !w) {
+    if (status != CT_OK) {
         free(request);
         free(w);
-        return ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
+        return status;
     }
     *w = (ct_work){
         .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
     };
-    start(t, request, buf, is_send);
+    start(t, request, crossing, buf, is_send);
     fault_end(t->group->mesh->faults);
     requests_in_background(t->group->mesh, request, 1);
     *work = w;

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_P2P_H
 #define RUNTIME_P2P_H
 
+#include "runtime/space.h"
 #include "runtime/work.h"
 
 struct transfer {
@@ -12,10 +13,15 @@ struct transfer {
     size_t bytes;
     int peer; /* in the mesh */
     int tag;
+    struct place place; /* of the buffer */
 };
 
 /* Its arguments, before anything happens; fills all but group and verb, which are there. */
 ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                          int peer, int tag, int is_send);
+/* Its buffer is on a device: *buf becomes host memory that travels instead, of *crossing; else that
+ * is NULL. */
+ct_status transfer_cross(const struct transfer *t, void **buf, int is_send,
+                         struct crossing **crossing);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "runtime/clock.h"
+#include "runtime/crossing.h"
 #include "runtime/p2p.h"
 
 /* The works of a batch share its memory: the last to be waited for frees it. */
@@ -50,6 +51,13 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
                                   t->group->rank, tag);
 }
 
+/* Those that never start. */
+static void forget(struct request *requests, int count)
+{
+    for (int i = 0; i < count; i++)
+        crossing_end(requests[i].crossing);
+}
+
 /* All of them, before any is started.  Those that are right become requests. */
 static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int blocks,
                          struct request *requests)
@@ -58,6 +66,8 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         const ct_p2p *op = &ops[i];
         const int is_send = op->kind == CT_P2P_SEND;
         struct transfer t = { .group = group, .verb = is_send ? "send" : "recv" };
+        struct crossing *crossing = NULL;
+        void *buf = op->buf;
         ct_status status =
             is_send || op->kind == CT_P2P_RECV
                 ? transfer_check(&t, op->buf, op->count, op->dtype, op->peer, op->tag, is_send)
@@ -66,10 +76,15 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
 
         if (status == CT_OK && blocks)
             status = check_own(&t, ops, count, i);
-        if (status != CT_OK)
+        if (status == CT_OK)
+            status = transfer_cross(&t, &buf, is_send, &crossing);
+        if (status != CT_OK) {
+            forget(requests, i);
             return ct_fail_in(status, BATCH ", op %d of %d: ", i, count);
-        request_prepare(&requests[i], is_send, group_channel(group, 1), t.peer, t.tag, op->buf,
-                        t.bytes, &t.signature);
+        }
+        request_prepare(&requests[i], is_send, group_channel(group, 1), t.peer, t.tag, buf, t.bytes,
+                        &t.signature);
+        requests[i].crossing = crossing;
     }
     return CT_OK;
 }
@@ -140,10 +155,14 @@ static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_wor
 {
     ct_status status = prepare(group, ops, count, works == NULL, batch->requests);
 
-    if (status == CT_OK && works)
-        status = make_works(group, batch, count, works);
     if (status != CT_OK)
         return status;
+    if (works)
+        status = make_works(group, batch, count, works);
+    if (status != CT_OK) {
+        forget(batch->requests, count);
+        return status;
+    }
     status = start_batch(group, batch->requests, count);
     if (status == CT_OK && !works)
         return finish_batch(group, batch->requests, count, caller);
@@ -152,6 +171,7 @@ static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_wor
         requests_in_background(group->mesh, batch->requests, count);
         return CT_OK;
     }
+    forget(batch->requests, count);
     for (int i = 0; works && i < count; i++) {
         free(works[i]);
         works[i] = NULL;

@@ -1,11 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* space.h - kinds of memory that the host can't touch, and what can be done with them.
+ *
+ * The core asks whose a pointer is and goes by this table; cuda/ is one row of it (builtins.c).  No
+ * row: host memory, which the processor reads and writes itself.
+ *
+ * What fails has said why (ct_last_error()).  Waiting ends at the deadline (ms of clock_ms()) with
+ * CT_ERR_TIMEOUT, and soon after *given_up (may be NULL) is set with CT_ERR_ABORTED. */
 #ifndef RUNTIME_SPACE_H
 #define RUNTIME_SPACE_H
 
-/* 1: memory of a device, which the host can't touch; builtins.c asks those who know. */
-int is_device_memory(const void *pointer);
+#include <stddef.h>
+#include <stdint.h>
 
-#define NO_GPU_BACKEND \
-    "the buffer is device memory, and this libct has no GPU backend; copy it to the host"
+#include "include/ct.h"
+
+struct fold;   /* combine.h */
+struct device; /* one GPU, as this process uses it; kept until the process ends */
+
+/* Where a buffer is. */
+struct place {
+    const struct space *space; /* NULL: host memory */
+    struct device *device;
+};
+
+/* Memory of one process that another maps: plain data that travels.  A driver exports whole
+ * allocations: the pointer lies at base + offset. */
+struct device_handle {
+    unsigned char ipc[64];
+    uint64_t base, bytes; /* the allocation, where its owner sees it */
+    uint64_t id;          /* of the allocation: no other one of that process ever gets it */
+    uint64_t offset;
+    uint64_t process; /* drawn by each, for pids come again */
+    int32_t pid;
+    int32_t unused; /* 0: no byte is left undefined */
+};
+
+struct space {
+    const char *name;
+    int (*owns)(const void *pointer);
+    /* Whose memory it is; its context becomes current on this thread. */
+    ct_status (*device_of)(const void *pointer, struct device **device);
+    /* The same in every process that uses it, whatever number it has there. */
+    void (*id)(const struct device *device, unsigned char id[16]);
+    /* What a stream of the caller's has to do (NULL: the legacy default one) until now: noted when
+     * a call is made, waited for when it runs.  wait_for() ends the mark in any case. */
+    ct_status (*mark)(struct device *device, void *stream, void **mark);
+    ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
+                          const _Atomic int *given_up);
+    /* Blocking copies between it and host memory. */
+    ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
+    ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);
+    /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
+     * mapped elsewhere. */
+    ct_status (*give)(struct device *device, const void *pointer, size_t bytes,
+                      struct device_handle *handle);
+    /* Where that memory is in this process.  Its owner must live, and must not free it meanwhile.
+     */
+    ct_status (*take)(struct device *device, const struct device_handle *handle, void **pointer);
+    void (*drop)(struct device *device, int pid); /* what was taken from that process */
+    /* Enqueued, one behind the other; the bits of combine_fold_to().  finish() waits for all. */
+    ct_status (*fold)(struct device *device, const struct fold *fold, void *const *dst, int dsts,
+                      const void *const *src, size_t count);
+    ct_status (*copy)(struct device *device, void *to, const void *from, size_t bytes);
+    ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
+};
+
+/* NULL: host memory.  Asks nobody who could not know: some ns. */
+const struct space *space_of(const void *pointer);
+/* The same, and whose; then its context is current on this thread. */
+ct_status place_of(const void *pointer, struct place *place);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/combine.h"
+#include "runtime/crossing.h"
 #include "runtime/where.h"
 
 static void work_free(ct_work *work)
@@ -46,6 +47,10 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
     status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
+    if (status == CT_OK && request->crossing && !request->is_send)
+        status = crossing_land(request->crossing, started + limit->ms, &g->halted);
+    crossing_end(request->crossing);
+    request->crossing = NULL;
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (from && status == CT_OK)
         *from = ct_group_rank(g, request->peer);

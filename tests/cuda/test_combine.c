@@ -29,7 +29,7 @@ static int64_t in_ms(int ms)
 
 /* The same memory on both sides; what the GPU did comes back beside what was sent. */
 struct mirror {
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     char host[SOURCES + COPIES][ROOM], back[SOURCES + COPIES][ROOM];
     char (*there)[ROOM];
 };
@@ -117,7 +117,7 @@ static void large_sum(ct_group *group, void *arg)
     float *const host = malloc(bytes);
     const void *src[SUMMED];
     void *there;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     size_t wrong = 0;
 
     (void)group;
@@ -153,7 +153,7 @@ static void copy_there(ct_group *group, void *arg)
 {
     unsigned char sent[256], back[256];
     char *there;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
 
     (void)group;
     (void)arg;
@@ -179,7 +179,7 @@ static void a_copy_on_the_gpu_is_a_copy(void **state)
 
 /* ---- Loading ------------------------------------------------------------------------------ */
 
-static ct_status fold_two(struct cuda_gpu *gpu, void *there)
+static ct_status fold_two(struct device *gpu, void *there)
 {
     const int end = 2;
     const struct fold fold = { CT_U8, CT_SUM, 2, 1, &end };
@@ -197,7 +197,7 @@ static void failing_loads(ct_group *group, void *arg)
     };
     unsigned char back;
     void *there;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
 
     (void)group;
     (void)arg;
@@ -234,7 +234,7 @@ static void *fold_first(void *arg)
 {
     struct thread *const thread = arg;
     unsigned char back = 0;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
 
     thread->right = cuda_gpu_of(thread->there, &gpu) == CT_OK;
     pthread_barrier_wait(thread->start);

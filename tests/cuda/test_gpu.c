@@ -23,9 +23,9 @@ static int64_t in_ms(int ms)
 }
 
 /* NULL, and the rank has failed: no GPU. */
-static struct cuda_gpu *open_gpu(size_t bytes, unsigned char byte, void **memory)
+static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
 {
-    struct cuda_gpu *gpu = NULL;
+    struct device *gpu = NULL;
 
     if (EXPECT(device_open(0)) && EXPECT((*memory = device_alloc(bytes, byte)) != NULL))
         EXPECT_OK(cuda_gpu_of(*memory, &gpu));
@@ -40,7 +40,7 @@ static void copies(ct_group *group, void *arg)
     const size_t most = sizes[4];
     unsigned char *sent = malloc(most), *back = malloc(most);
     void *memory;
-    struct cuda_gpu *gpu = open_gpu(most + 8, 9, &memory);
+    struct device *gpu = open_gpu(most + 8, 9, &memory);
 
     (void)group;
     (void)arg;
@@ -71,7 +71,7 @@ static void pinned_copies(ct_group *group, void *arg)
     struct gate gate;
     unsigned char *pinned;
     void *memory, *host;
-    struct cuda_gpu *gpu = open_gpu(64, 5, &memory);
+    struct device *gpu = open_gpu(64, 5, &memory);
 
     (void)group;
     (void)arg;
@@ -97,6 +97,15 @@ static void copies_do_not_wait_for_the_default_stream(void **state)
 
 /* ---- Waiting --------------------------------------------------------------------- */
 
+static ct_status stream_wait(struct device *gpu, void *stream, int64_t deadline,
+                             const _Atomic int *given_up)
+{
+    void *mark;
+    const ct_status status = cuda_mark(gpu, stream, &mark);
+
+    return status == CT_OK ? cuda_wait_for(gpu, mark, deadline, given_up) : status;
+}
+
 struct wait_of {
     unsigned flags; /* of the stream that is waited for */
     int of_default; /* or of the default one */
@@ -112,22 +121,22 @@ static void wait_ends(ct_group *group, void *arg)
     CUstream stream = NULL;
     struct gate gate;
     void *memory;
-    struct cuda_gpu *gpu = open_gpu(1, 1, &memory);
+    struct device *gpu = open_gpu(1, 1, &memory);
 
     (void)group;
     if (!gpu
         || (!of->of_default && !EXPECT(device.cuStreamCreate(&stream, of->flags) == CUDA_SUCCESS)))
         return;
-    EXPECT_OK(cuda_stream_wait(gpu, stream, in_ms(LATE_MS), NULL));
+    EXPECT_OK(stream_wait(gpu, stream, in_ms(LATE_MS), NULL));
     EXPECT(gate_close(&gate, stream));
     EXPECT_CUDA(device.cuMemsetD8Async((CUdeviceptr)(uintptr_t)memory, 2, 1, stream));
-    EXPECT_ERROR(cuda_stream_wait(gpu, stream, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT, "in time");
-    EXPECT_STATUS(cuda_stream_wait(gpu, stream, in_ms(SOON_MS), &given_up), CT_ERR_TIMEOUT);
+    EXPECT_ERROR(stream_wait(gpu, stream, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT, "in time");
+    EXPECT_STATUS(stream_wait(gpu, stream, in_ms(SOON_MS), &given_up), CT_ERR_TIMEOUT);
     atomic_store(&given_up, 1);
-    EXPECT_ERROR(cuda_stream_wait(gpu, stream, NO_DEADLINE, &given_up), CT_ERR_ABORTED, "given up");
+    EXPECT_ERROR(stream_wait(gpu, stream, NO_DEADLINE, &given_up), CT_ERR_ABORTED, "given up");
     atomic_store(&given_up, 0);
     gate_open(&gate);
-    EXPECT_OK(cuda_stream_wait(gpu, stream, in_ms(LATE_MS), &given_up));
+    EXPECT_OK(stream_wait(gpu, stream, in_ms(LATE_MS), &given_up));
     EXPECT_OK(cuda_to_host(gpu, &byte, memory, 1));
     EXPECT(byte == 2);
     if (stream)
@@ -151,7 +160,7 @@ static void wait_in_order(ct_group *group, void *arg)
     CUstream blocking, free_one;
     struct gate gate, other;
     void *memory;
-    struct cuda_gpu *gpu = open_gpu(1, 1, &memory);
+    struct device *gpu = open_gpu(1, 1, &memory);
 
     (void)group;
     (void)arg;
@@ -160,15 +169,15 @@ static void wait_in_order(ct_group *group, void *arg)
     EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     EXPECT_CUDA(device.cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
     EXPECT(gate_close(&gate, blocking));
-    EXPECT_STATUS(cuda_stream_wait(gpu, NULL, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
-    EXPECT_OK(cuda_stream_wait(gpu, free_one, in_ms(LATE_MS), NULL));
+    EXPECT_STATUS(stream_wait(gpu, NULL, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
+    EXPECT_OK(stream_wait(gpu, free_one, in_ms(LATE_MS), NULL));
     EXPECT_OK(cuda_finish(gpu, in_ms(LATE_MS), NULL));
     gate_open(&gate);
-    EXPECT_OK(cuda_stream_wait(gpu, NULL, in_ms(LATE_MS), NULL));
+    EXPECT_OK(stream_wait(gpu, NULL, in_ms(LATE_MS), NULL));
     EXPECT(gate_close(&other, NULL));
-    EXPECT_STATUS(cuda_stream_wait(gpu, blocking, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
+    EXPECT_STATUS(stream_wait(gpu, blocking, in_ms(SOON_MS), NULL), CT_ERR_TIMEOUT);
     gate_open(&other);
-    EXPECT_OK(cuda_stream_wait(gpu, blocking, in_ms(LATE_MS), NULL));
+    EXPECT_OK(stream_wait(gpu, blocking, in_ms(LATE_MS), NULL));
     EXPECT_CUDA(device.cuStreamDestroy(blocking));
     EXPECT_CUDA(device.cuStreamDestroy(free_one));
     device_free(memory);
@@ -184,7 +193,7 @@ static void failing_device(ct_group *group, void *arg)
 {
     unsigned char byte;
     void *memory;
-    struct cuda_gpu *gpu = open_gpu(1, 1, &memory);
+    struct device *gpu = open_gpu(1, 1, &memory);
 
     (void)group;
     (void)arg;
@@ -192,7 +201,7 @@ static void failing_device(ct_group *group, void *arg)
         return;
     setenv("FAKE_CUDA_FAIL", "cuEventQuery:1", 1);
     EXPECT_CUDA(device.cuInit(0));
-    EXPECT_ERROR(cuda_stream_wait(gpu, NULL, in_ms(LATE_MS), NULL), CT_ERR_CUDA,
+    EXPECT_ERROR(stream_wait(gpu, NULL, in_ms(LATE_MS), NULL), CT_ERR_CUDA,
                  "waiting for the GPU|unknown error|CUDA_ERROR_UNKNOWN");
     setenv("FAKE_CUDA_FAIL", "cuMemcpyDtoHAsync:1", 1);
     EXPECT_CUDA(device.cuInit(0));
@@ -213,7 +222,7 @@ static void an_error_of_the_driver_is_told_in_its_words(void **state)
 
 static void nobodys(ct_group *group, void *arg)
 {
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     int here = 0;
 
     (void)group;
@@ -235,7 +244,7 @@ static void two_numberings(ct_group *group, void *arg)
 {
     const int rank = ct_rank(group);
     unsigned char mine[2][16], all[2][2][16];
-    struct cuda_gpu *gpus[2], *again;
+    struct device *gpus[2], *again;
     void *memory[2];
 
     (void)arg;
@@ -269,7 +278,7 @@ static void a_gpu_has_one_id_whatever_its_number(void **state)
 /* Memory of pools and managed memory are a GPU's too. */
 static void other_kinds(ct_group *group, void *arg)
 {
-    struct cuda_gpu *gpu, *other;
+    struct device *gpu, *other;
     CUdeviceptr pooled, managed;
     void *memory;
     int byte = 0;
@@ -300,7 +309,7 @@ static void memory_of_a_pool_is_its_gpus(void **state)
 struct thread {
     pthread_t id;
     void *memory;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     unsigned char sent;
     int right;
 };
@@ -313,7 +322,7 @@ static void *use_gpu(void *arg)
     thread->right = cuda_gpu_of(thread->memory, &thread->gpu) == CT_OK;
     for (int i = 0; i < 20 && thread->right; i++) {
         thread->right = cuda_from_host(thread->gpu, thread->memory, &thread->sent, 1) == CT_OK
-                        && cuda_stream_wait(thread->gpu, NULL, in_ms(LATE_MS), NULL) == CT_OK
+                        && stream_wait(thread->gpu, NULL, in_ms(LATE_MS), NULL) == CT_OK
                         && cuda_to_host(thread->gpu, &back, thread->memory, 1) == CT_OK
                         && back == thread->sent;
     }

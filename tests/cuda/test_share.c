@@ -15,16 +15,16 @@
 
 #define EXPECT_CUDA(call) EXPECT((call) == CUDA_SUCCESS)
 
-static struct cuda_gpu *open_gpu(size_t bytes, unsigned char byte, void **memory)
+static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
 {
-    struct cuda_gpu *gpu = NULL;
+    struct device *gpu = NULL;
 
     if (EXPECT(device_open(0)) && EXPECT((*memory = device_alloc(bytes, byte)) != NULL))
         EXPECT_OK(cuda_gpu_of(*memory, &gpu));
     return gpu;
 }
 
-static int holds(struct cuda_gpu *gpu, const void *memory, unsigned char byte, size_t bytes)
+static int holds(struct device *gpu, const void *memory, unsigned char byte, size_t bytes)
 {
     unsigned char *back = malloc(bytes);
     size_t right = 0;
@@ -42,10 +42,10 @@ static int holds(struct cuda_gpu *gpu, const void *memory, unsigned char byte, s
 static void one_memory(ct_group *group, void *arg)
 {
     const int rank = ct_rank(group);
-    struct cuda_handle handle;
+    struct device_handle handle;
     unsigned char mark = 77;
     void *memory, *there, *again;
-    struct cuda_gpu *gpu = open_gpu(10000, (unsigned char)(rank + 1), &memory);
+    struct device *gpu = open_gpu(10000, (unsigned char)(rank + 1), &memory);
 
     (void)arg;
     if (!gpu)
@@ -84,9 +84,9 @@ static void many_memories(ct_group *group, void *arg)
 {
     static const size_t sizes[] = { 5000, 5000, 100, 20000, 4096 };
     const int rank = ct_rank(group);
-    struct cuda_handle handle;
+    struct device_handle handle;
     void *first, *memory, *there;
-    struct cuda_gpu *gpu = open_gpu(1, 0, &first);
+    struct device *gpu = open_gpu(1, 0, &first);
 
     (void)arg;
     for (int i = 0; gpu && i < 40; i++) {
@@ -121,9 +121,9 @@ static void memory_that_was_freed_and_got_again_is_never_a_stale_mapping(void **
 static void refusals(ct_group *group, void *arg)
 {
     CUdeviceptr pooled, managed;
-    struct cuda_handle handle;
+    struct device_handle handle;
     void *memory;
-    struct cuda_gpu *gpu = open_gpu(100, 1, &memory);
+    struct device *gpu = open_gpu(100, 1, &memory);
 
     (void)group;
     (void)arg;
@@ -152,9 +152,9 @@ static void memory_that_can_not_be_mapped_elsewhere_is_refused_with_a_sentence(v
 
 static void no_ipc(ct_group *group, void *arg)
 {
-    struct cuda_handle handle;
+    struct device_handle handle;
     void *memory, *there;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
 
     (void)arg;
     if (ct_rank(group) == 1)
@@ -196,8 +196,8 @@ static pid_t start_owner(int *to_read, int *to_write)
         return -1;
     child = fork();
     if (child == 0) {
-        struct cuda_handle made[2];
-        struct cuda_gpu *gpu;
+        struct device_handle made[2];
+        struct device *gpu;
         void *memory[2];
         char word;
 
@@ -226,9 +226,9 @@ static pid_t start_owner(int *to_read, int *to_write)
 
 static void owner_killed(ct_group *group, void *arg)
 {
-    struct cuda_handle handles[2];
+    struct device_handle handles[2];
     void *memory, *there, *never;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     int from_owner, to_owner, status;
     const pid_t owner = start_owner(&from_owner, &to_owner);
 
@@ -260,9 +260,9 @@ static void an_owner_that_was_killed_is_an_error_and_no_hang(void **state)
 
 static void owner_frees(ct_group *group, void *arg)
 {
-    struct cuda_handle handles[2];
+    struct device_handle handles[2];
     void *memory, *there;
-    struct cuda_gpu *gpu;
+    struct device *gpu;
     struct gate gate;
     CUstream stream;
     int from_owner, to_owner, status = 0;

@@ -92,3 +92,12 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *argument)
     fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }
+
+/* There are no graphs here. */
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    const CUresult result = fake_begin_stream(__func__, &stream);
+
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return result;
+}

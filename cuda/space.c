@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* space.c - CUDA's row in the table of kinds of memory (runtime/space.h). */
+#include "cuda/cuda.h"
+
+extern const struct space space_cuda;
+
+const struct space space_cuda = { .name = "cuda",
+                                  .owns = cuda_owns,
+                                  .device_of = cuda_gpu_of,
+                                  .id = cuda_gpu_id,
+                                  .mark = cuda_mark,
+                                  .wait_for = cuda_wait_for,
+                                  .to_host = cuda_to_host,
+                                  .from_host = cuda_from_host,
+                                  .give = cuda_export,
+                                  .take = cuda_import,
+                                  .drop = cuda_release_imports,
+                                  .fold = cuda_fold,
+                                  .copy = cuda_copy,
+                                  .finish = cuda_finish };

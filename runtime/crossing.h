@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crossing.h - a message from or to device memory: it travels in host memory of its own.
+ *
+ * A request has one, or NULL for a buffer that the host reaches itself. */
+#ifndef RUNTIME_CROSSING_H
+#define RUNTIME_CROSSING_H
+
+#include <stdatomic.h>
+
+#include "runtime/space.h"
+
+struct crossing;
+
+/* *buf becomes host memory; what is sent lies there when this returns.  What is in the stream now
+ * comes first. */
+ct_status crossing_begin(struct place place, void **buf, size_t bytes, int is_send, void *stream,
+                         int64_t deadline, const _Atomic int *given_up, struct crossing **crossing);
+/* What was received goes into the caller's buffer. */
+ct_status crossing_land(struct crossing *crossing, int64_t deadline, const _Atomic int *given_up);
+void crossing_end(struct crossing *crossing); /* however it went; NULL is fine */
+
+#endif
