@@ -23,7 +23,7 @@ static void release_call(void *owner)
 {
     struct asynchronous_call *a = owner;
 
-    free(a->call.copied);
+    call_forget(&a->call);
     free(a);
 }
 
@@ -64,7 +64,8 @@ static size_t arrays_bytes(const struct blocks *b)
            + (b->displs ? align(n * sizeof *b->displs) : 0);
 }
 
-/* premul_sum: every rank scales its own input and the ranks sum. */
+/* premul_sum: every rank scales its own input and the ranks sum.  What lies on a device is scaled
+ * where it is staged. */
 static void scale_input(struct call *c, const void *scalar, char *to)
 {
     const ct_dtype dtype = call_dtype(c);
@@ -86,8 +87,7 @@ static void scale_input(struct call *c, const void *scalar, char *to)
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
 {
     const size_t arrays = asynchronous ? arrays_bytes(&c->send) + arrays_bytes(&c->recv) : 0;
-    const size_t scaled = op >= 256 ? blocks_bytes(c, &c->send) : 0;
-    unsigned char scalar[16];
+    const size_t scaled = op >= 256 && !c->place.space ? blocks_bytes(c, &c->send) : 0;
     ct_status status;
     char *to;
 
@@ -103,10 +103,12 @@ ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
         to = copy_arrays(&c->recv, to);
     }
     if (op >= 256) {
-        status = premul_find(op, call_dtype(c), scalar);
+        status = premul_find(op, call_dtype(c), c->scalar);
         if (status != CT_OK)
             return ct_fail_in(status, "%s: ", operation_name(c->signature.operation));
-        scale_input(c, scalar, to);
+        c->scales = c->place.space != NULL;
+        if (!c->scales)
+            scale_input(c, c->scalar, to);
     }
     return CT_OK;
 }

@@ -100,7 +100,7 @@ ct_status call_run_now(struct call *c)
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
-    status = c->algorithm->run(c);
+    status = c->place.space ? device_run(c) : c->algorithm->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
@@ -124,7 +124,7 @@ static uint32_t hash_counts(const struct blocks *b)
     return (uint32_t)(hash ^ hash >> 32) | 1;
 }
 
-void call_make(struct call *c, const struct request_of_call *r, ct_group *group)
+void call_make(struct call *c, const struct request_of_call *r, ct_group *group, struct place place)
 {
     *c = (struct call){ .group = group,
                         .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
@@ -132,6 +132,7 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group)
                         .recv = r->recv,
                         .wait_all = r->wait_all,
                         .caller = r->caller,
+                        .place = place,
                         .signature = { .count = r->count,
                                        .operation = (uint8_t)r->operation,
                                        .dtype = (uint8_t)r->dtype,
@@ -144,6 +145,12 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group)
             hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);
 }
 
+void call_forget(struct call *c)
+{
+    device_forget(c);
+    free(c->copied);
+}
+
 void call_number(struct call *c)
 {
     c->signature.seq = ++c->group->seq;
@@ -154,14 +161,15 @@ void call_number(struct call *c)
 ct_status call_run(const struct request_of_call *r, ct_work **work)
 {
     ct_group *group = NULL;
+    struct place place;
     struct call c;
     ct_status status;
 
     if (work)
         *work = NULL;
-    status = check_call(r, &group);
+    status = check_call(r, &group, &place);
     if (status == CT_OK && group->coalesced)
-        return coalesce_add(r, group, work != NULL);
+        return coalesce_add(r, group, place, work != NULL);
     if (status == CT_OK) {
         if (r->root != NONE && !group->flat)
             messages_look(group->mesh); /* of all calls, these may end without having received */
@@ -169,8 +177,10 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     }
     if (status != CT_OK)
         return status;
-    call_make(&c, r, group);
+    call_make(&c, r, group, place);
     status = call_choose(&c);
+    if (status == CT_OK && place.space)
+        status = device_note(&c);
     if (status == CT_OK && (work || r->op >= 256))
         status = call_copy_inputs(&c, r->op, work != NULL);
     if (status == CT_OK) {
@@ -185,7 +195,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
             status = call_run_now(&c);
         }
     }
-    free(c.copied);
+    call_forget(&c);
     /* The others are in this call already, or will be: they must not wait for us. */
     return status == CT_OK || status == CT_ERR_INVALID ? status : group_break(group, status);
 }

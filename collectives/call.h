@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "runtime/group.h"
+#include "runtime/space.h"
 
 /* Consecutive bytes of somebody's. */
 struct span {
@@ -50,6 +51,10 @@ struct call {
     const struct algorithm *algorithm;
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
+    struct place place;
+    void *mark; /* in device memory: what is to be waited for first; NULL: nothing */
+    int scales; /* in device memory: the input is still to be multiplied by */
+    unsigned char scalar[16];
 };
 
 /* rows of an operation's algorithms, best first, NULL at the end; operations.c */
@@ -141,7 +146,9 @@ enum in_place {
 ct_status call_run(const struct request_of_call *request, ct_work **work);
 
 /* Parts of it, for coalesce.c: a call of a checked request; the next of its group's numbers. */
-void call_make(struct call *c, const struct request_of_call *request, ct_group *group);
+void call_make(struct call *c, const struct request_of_call *request, ct_group *group,
+               struct place place);
+void call_forget(struct call *c); /* what belongs to it, whether it ran or not */
 void call_number(struct call *c);
 
 /* Parts of it that have files of their own. */
@@ -151,6 +158,15 @@ ct_status call_choose(struct call *c); /* choose.c */
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
 ct_status call_start(const struct call *c, ct_work **work);
 ct_status call_run_now(struct call *c); /* what the task does; call.c */
+
+/* A call on device memory (device.c).  All ranks must have their buffers there; but where a rank
+ * may have nothing at all, each has them where it likes. */
+int device_is_agreed(int operation);
+/* What is in the group's stream now shall be done before it
+ * begins. */
+ct_status device_note(struct call *c);
+void device_forget(struct call *c); /* that, if it never began */
+ct_status device_run(struct call *c);
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
  * will find the result in a cache. */

@@ -54,13 +54,55 @@ static ct_status check_blocks(const struct request_of_call *r, const struct bloc
     return CT_OK;
 }
 
-/* Without a GPU backend the host would touch the buffer and die. */
-static ct_status check_memory(const struct request_of_call *r, const struct blocks *b)
+/* ---- Whose memory -------------------------------------------------------- */
+
+/* All of them, or block i of a list. */
+static int is_empty(const struct blocks *b, int i)
 {
-    for (int i = 0; i < (b->list ? b->blocks : 1); i++)
-        if (b->blocks > 0 && space_of(b->list ? b->list[i] : b->base))
-            return ct_fail(CT_ERR_UNSUPPORTED, "%s: the buffer is device memory", verb(r));
+    if (b->list || !b->counts)
+        return (b->counts ? b->counts[i] : b->count) == 0;
+    for (int j = 0; j < b->blocks; j++)
+        if (b->counts[j] > 0)
+            return 0;
+    return 1;
+}
+
+/* Where nothing is there is no memory either: ranks may give NULL there, or not. */
+static ct_status check_side(const struct request_of_call *r, const struct blocks *b,
+                            struct place *place, const void **first)
+{
+    for (int i = 0; i < (b->list ? b->blocks : b->blocks > 0); i++) {
+        const void *const pointer = b->list ? b->list[i] : b->base;
+        struct place here;
+        ct_status status;
+
+        if (!pointer || is_empty(b, i))
+            continue;
+        status = place_of(pointer, &here);
+        if (status != CT_OK)
+            return ct_fail_in(status, "%s: ", verb(r));
+        if (!*first)
+            *place = here;
+        else if (place->space != here.space || place->device != here.device)
+            return ct_fail(CT_ERR_INVALID,
+                           "%s: one buffer is %s and another %s; all of a call must be in the same "
+                           "memory",
+                           verb(r), place->space ? "device memory" : "host memory",
+                           !here.space     ? "host memory"
+                           : !place->space ? "device memory"
+                                           : "that of another device");
+        *first = pointer;
+    }
     return CT_OK;
+}
+
+static ct_status check_place(const struct request_of_call *r, struct place *place)
+{
+    const void *first = NULL;
+    ct_status status;
+
+    status = check_side(r, &r->send, place, &first);
+    return status == CT_OK ? check_side(r, &r->recv, place, &first) : status;
 }
 
 /* ---- Overlap ------------------------------------------------------------- */
@@ -129,13 +171,14 @@ static ct_status check_overlap(const struct request_of_call *r, size_t element, 
     return CT_OK;
 }
 
-ct_status check_call(const struct request_of_call *r, ct_group **group)
+ct_status check_call(const struct request_of_call *r, ct_group **group, struct place *place)
 {
     ct_status status = group_resolve_member(r->group, group);
     size_t element;
 
     if (status != CT_OK)
         return ct_fail_in(status, "%s: ", verb(r));
+    *place = (struct place){ NULL, NULL };
     if (operation_is_barrier(r->operation))
         return CT_OK;
     element = ct_dtype_size(r->dtype);
@@ -150,9 +193,7 @@ ct_status check_call(const struct request_of_call *r, ct_group **group)
     if (status == CT_OK)
         status = check_blocks(r, &r->recv, element, "recv");
     if (status == CT_OK)
-        status = check_memory(r, &r->send);
-    if (status == CT_OK)
-        status = check_memory(r, &r->recv);
+        status = check_place(r, place);
     if (status == CT_OK)
         status = check_overlap(r, element, (*group)->rank);
     return status;

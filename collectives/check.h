@@ -5,7 +5,7 @@
 #include "collectives/call.h"
 
 /* Resolves request->group and refuses whatever ct.h says is refused, with a
- * sentence; nothing was changed then. */
-ct_status check_call(const struct request_of_call *request, ct_group **group);
+ * sentence; nothing was changed then.  *place: where the buffers are. */
+ct_status check_call(const struct request_of_call *request, ct_group **group, struct place *place);
 
 #endif

@@ -101,6 +101,8 @@ ct_status call_choose(struct call *c)
         for (row = 0; !can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most);)
             row++;
     c->signature.algorithm = (uint32_t)row;
+    if (c->place.space && device_is_agreed(c->signature.operation))
+        c->signature.algorithm |= SIGNATURE_DEVICE;
     c->algorithm = rows[row];
     c->group->last_algorithm = c->algorithm->name;
     if (choices->explain)

@@ -43,7 +43,9 @@ struct coalesced {
 static void list_free(struct coalesced *list)
 {
     for (int i = 0; i < list->used; i++)
-        free(list->calls[i].copied);
+        call_forget(&list->calls[i]);
+    for (int i = 0; i < list->trip_count; i++)
+        device_forget(&list->trips[i].call);
     free(list->calls);
     free(list->trips);
     free(list->buffer);
@@ -101,7 +103,8 @@ static ct_status append(struct coalesced *list, const struct call *c)
     return CT_OK;
 }
 
-ct_status coalesce_add(const struct request_of_call *r, ct_group *group, int has_work)
+ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct place place,
+                       int has_work)
 {
     ct_status status = group_check(group);
     struct call c;
@@ -118,14 +121,16 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, int has
                        "%s: group %s collects calls, which have no work of their own: give NULL, "
                        "and a place to ct_coalesce_end()",
                        operation_name(r->operation), group->name);
-    call_make(&c, r, group);
+    call_make(&c, r, group, place);
     c.limit = r->limit;
     status = call_copy_inputs(&c, r->op, 1);
+    if (status == CT_OK && place.space)
+        status = device_note(&c);
     if (status == CT_OK)
         status = append(group->coalesced, &c);
     if (status == CT_OK)
         return CT_OK;
-    free(c.copied);
+    call_forget(&c);
     return status == CT_ERR_INVALID ? status : group_break(group, status);
 }
 
@@ -136,6 +141,8 @@ static size_t trip_bytes(const struct call *c)
 {
     const size_t p = (size_t)c->group->size;
 
+    if (c->place.space)
+        return MOST_OF_TRIP; /* the host can't gather it */
     switch (c->signature.operation) {
     case OPERATION_ALL_REDUCE:
     case OPERATION_BROADCAST:
@@ -204,6 +211,7 @@ static ct_status make_trips(struct coalesced *list)
         const int count = neighbours(&list->calls[i], list->used - i, &bytes);
 
         *trip = (struct trip){ .call = list->calls[i], .first = i, .count = count };
+        list->calls[i].mark = NULL; /* the trip's now */
         if (count > 1)
             lay_out(trip, &list->calls[i], list->buffer);
         status = call_choose(&trip->call);

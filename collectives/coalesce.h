@@ -5,7 +5,8 @@
 #include "collectives/call.h"
 
 /* call_run() in a group that collects calls: checked, and kept for ct_coalesce_end(). */
-ct_status coalesce_add(const struct request_of_call *request, ct_group *group, int has_work);
+ct_status coalesce_add(const struct request_of_call *request, ct_group *group, struct place place,
+                       int has_work);
 
 /* CT_ERR_INVALID: one of calls[first] and the count - 1 behind it writes what another of them reads
  * or writes. */

@@ -291,6 +291,7 @@ void group_destroy(ct_group *group)
     }
     coalesce_drop(group);
     queue_destroy(group->queue);
+    staging_drop(group);
     record_close(&group->record);
     if (group->member) {
         channel_leave(mesh, &group->channel);

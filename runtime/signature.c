@@ -40,6 +40,8 @@ void signature_describe(const struct signature *s, char *text, size_t size)
         append(text, size, ", root %d", s->root);
     if (signature_calls(s) > 0)
         append(text, size, ", %u calls in one", signature_calls(s));
+    if (s->algorithm & SIGNATURE_DEVICE)
+        append(text, size, ", device memory");
     append(text, size, ")");
 }
 

@@ -70,11 +70,11 @@ static ct_status start_list(struct flight *f, char *send, char *recv, int root, 
     ct_status status;
 
     for (int i = 0; i < f->send_side.blocks; i++)
-        out[i] = f->send + f->send_side.at[i];
+        out[i] = f->given_send + f->send_side.at[i];
     for (int i = 0; i < f->recv_side.blocks; i++)
-        in[i] = f->recv + f->recv_side.at[i];
-    send = f->send_side.blocks == 1 ? f->send + f->send_side.at[0] : send;
-    recv = f->recv_side.blocks == 1 ? f->recv + f->recv_side.at[0] : recv;
+        in[i] = f->given_recv + f->recv_side.at[i];
+    send = f->send_side.blocks == 1 ? f->given_send + f->send_side.at[0] : send;
+    recv = f->recv_side.blocks == 1 ? f->given_recv + f->recv_side.at[0] : recv;
     switch (c->kind) {
     case REDUCE_SCATTER:
         status = ct_reduce_scatter_list(g, out, recv, c->count, c->dtype,
@@ -219,8 +219,8 @@ ct_status flight_start(struct flight *f)
 {
     const struct pick *c = &f->pick;
     const int root = case_root(c, ct_size(f->group));
-    char *const send = base(f, &f->send_side, f->send), *const recv =
-                                                            base(f, &f->recv_side, f->recv);
+    char *const send = base(f, &f->send_side, f->given_send);
+    char *const recv = base(f, &f->recv_side, f->given_recv);
     ct_work **const work = c->asynchronous ? &f->works[0] : NULL;
     ct_status status = CT_OK;
 
@@ -259,5 +259,7 @@ ct_status flight_wait(struct flight *f)
             status = one;
     }
     f->count = 0;
+    if (status == CT_OK)
+        flight_fetch(f);
     return status;
 }

@@ -10,6 +10,9 @@
  * calls have inputs whose result is the same in any order; of the others, and of these, all
  * ranks must have the same bits, which the parent sees by the digests they leave it.
  *
+ * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
+ * that of the fake driver, or of the machine's).
+ *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
@@ -61,6 +64,49 @@ static struct batch draw_batch(uint64_t seed, int cases)
     b.order = orders[next_of(&s) % 4];
     return b;
 }
+
+/* ---- Device memory --------------------------------------------------------------------- */
+
+#ifdef CT_WITH_CUDA
+#include "tests/cuda/device.h"
+
+static void *take(size_t bytes)
+{
+    void *const there = device_alloc(bytes, 0);
+
+    if (!there)
+        abort();
+    return there;
+}
+
+static void put(void *there, const void *here, size_t bytes)
+{
+    if (device.cuMemcpyHtoD((CUdeviceptr)(uintptr_t)there, here, bytes) != CUDA_SUCCESS)
+        abort();
+}
+
+static void get(void *here, const void *there, size_t bytes)
+{
+    if (device.cuMemcpyDtoH(here, (CUdeviceptr)(uintptr_t)there, bytes) != CUDA_SUCCESS)
+        abort();
+}
+
+/* In the process that has the ranks, or is one. */
+static void use_device(void)
+{
+    static const struct elsewhere elsewhere = { take, put, get, device_free };
+
+    if (!getenv("CT_PROPERTY_DEVICE"))
+        return;
+    if (!device_open(0))
+        abort();
+    flight_use(&elsewhere);
+}
+#else
+static void use_device(void)
+{
+}
+#endif
 
 /* ---- One rank ------------------------------------------------------------------------ */
 
@@ -186,6 +232,7 @@ static void calls(ct_group *group, void *unused)
     (void)unused;
     if (!rank)
         abort();
+    use_device();
     rank->groups[0] = group;
     rank->seed = mix(batch.seed, 300 + (uint64_t)ct_rank(group));
     fine = make_groups(rank)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - a collective on device memory.
+ *
+ *   what is in the group's stream when the call is made is waited for when it begins
+ *   -> fused: the ranks' buffers are on one device; one rank works for all (device_fused.c)
+ *   -> staged: else; copied to the host, an algorithm of the host, copied back (device_staged.c)
+ *
+ * When it returns, or its work is done, the results are there for any stream.  Which way is taken
+ * the ranks find out together in the call, so that none waits in one way for who goes another. */
+#include "collectives/device.h"
+
+#include <stdlib.h>
+
+#include "include/ct_cuda.h"
+
+ct_status device_note(struct call *c)
+{
+    return c->place.space->mark(c->place.device, c->group->stream, &c->mark);
+}
+
+static ct_status wait_for_mark(struct call *c, int64_t deadline)
+{
+    void *const mark = c->mark;
+
+    c->mark = NULL;
+    return mark ? c->place.space->wait_for(c->place.device, mark, deadline, &c->group->broken)
+                : CT_OK;
+}
+
+/* It need not have come to pass. */
+void device_forget(struct call *c)
+{
+    if (c->mark)
+        wait_for_mark(c, 0);
+}
+
+ct_status device_run(struct call *c)
+{
+    ct_group *g = c->group;
+    ct_status status;
+    int done = 0;
+
+    if (!g->staging) {
+        if (!(g->staging = calloc(1, sizeof *g->staging)))
+            return ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    }
+    status = wait_for_mark(c, c->deadline);
+    if (status != CT_OK)
+        return status;
+    status = device_fused(c, &done);
+    return status != CT_OK || done ? status : device_staged(c);
+}
+
+void staging_drop(ct_group *group)
+{
+    if (group->staging)
+        free(group->staging->host);
+    free(group->staging);
+    group->staging = NULL;
+}
+
+ct_status ct_set_stream(ct_group *group, void *stream)
+{
+    ct_group *g;
+    const ct_status status = group_resolve_member(group, &g);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "ct_set_stream: ");
+    g->stream = stream;
+    return CT_OK;
+}

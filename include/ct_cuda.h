@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct_cuda.h - the calls that have to do with CUDA's streams; all else on device memory is ct.h's.
+ *
+ * Every collective, and every send and receive, takes device memory where it takes host memory: all
+ * buffers of one call in the memory of one GPU, on all ranks (CT_ERR_INVALID, CT_ERR_MISMATCH).  No
+ * CUDA header is needed: a stream is a cudaStream_t or a CUstream, given as void *. */
+#ifndef CT_CUDA_H
+#define CT_CUDA_H
+
+#include "ct.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The stream that the group's calls on device memory wait for: what was enqueued there when a call
+ * is made is done before it reads or writes its buffers.  NULL, and without this call: the legacy
+ * default stream.  A blocking call returns when its results are there, for any stream.  The stream
+ * stays the caller's and must live as long as calls are made.  [torch.cuda.current_stream(), which
+ * torch.distributed waits for] */
+CT_API ct_status ct_set_stream(ct_group *group, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
