@@ -13,6 +13,8 @@
  *  - Buffers stay the caller's.  With work == NULL a call blocks and the
  *    buffers are free again when it returns; else it returns at once, the
  *    buffers stay busy, and *work is owed exactly one ct_wait().
+ *  - Buffers are host memory, or all of a call in that of one GPU, on all
+ *    ranks (ct_cuda.h says what holds there).
  *  - In place is send == recv where both have one size; otherwise the rank's
  *    own block of the larger buffer (each function says which).  Any other
  *    overlap is CT_ERR_INVALID.
