@@ -70,6 +70,7 @@ CT_ELEMENT void fold_many_at(const struct fold_many &args, uint64_t offset)
     }
     const typename ACCESS::raw result = ACCESS::pack(total);
 
+    ROLLED
     for (uint32_t d = 0; d < span.dsts; d++)
         ACCESS::store(args.dst[d] + offset, result, span.by_bytes);
 }
@@ -122,6 +123,7 @@ CT_ELEMENT void fold_few_pieces(const struct fold_few &args, uint64_t at, uint64
         if (k < end) {
             const struct piece result = sum_of<F, SOURCES, access>(raw[u], args.span.divisor);
 
+            ROLLED
             for (uint32_t d = 0; d < args.span.dsts; d++)
                 access::store(args.dst[d] + at + k * PIECE, result, 0);
         }
@@ -140,6 +142,7 @@ CT_ELEMENT void fold_few_element(const struct fold_few &args, uint64_t offset)
 
     const typename access::raw result = sum_of<F, SOURCES, access>(raw, args.span.divisor);
 
+    ROLLED
     for (uint32_t d = 0; d < args.span.dsts; d++)
         access::store(args.dst[d] + offset, result, args.span.by_bytes);
 }

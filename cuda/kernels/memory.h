@@ -11,8 +11,10 @@
 
 #ifdef __CUDACC__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #else
 #define UNROLL
+#define ROLLED
 #endif
 
 enum { PIECE = 16 };
