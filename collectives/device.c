@@ -15,7 +15,15 @@
 
 ct_status device_note(struct call *c)
 {
-    return c->place.space->mark(c->place.device, c->group->stream, &c->mark);
+    const struct space *space = c->place.space;
+    void *before;
+    ct_status status = space->enter(&before);
+
+    if (status != CT_OK)
+        return status;
+    status = space->mark(c->place.device, c->group->stream, &c->mark);
+    space->leave(before);
+    return status;
 }
 
 static ct_status wait_for_mark(struct call *c, int64_t deadline)
@@ -30,25 +38,38 @@ static ct_status wait_for_mark(struct call *c, int64_t deadline)
 /* It need not have come to pass. */
 void device_forget(struct call *c)
 {
-    if (c->mark)
+    void *before;
+
+    if (c->mark && c->place.space->enter(&before) == CT_OK) {
         wait_for_mark(c, 0);
+        c->place.space->leave(before);
+    }
+}
+
+static ct_status run(struct call *c)
+{
+    ct_status status = wait_for_mark(c, c->deadline);
+    int done = 0;
+
+    if (status == CT_OK)
+        status = device_fused(c, &done);
+    return status != CT_OK || done ? status : device_staged(c);
 }
 
 ct_status device_run(struct call *c)
 {
     ct_group *g = c->group;
     ct_status status;
-    int done = 0;
+    void *before;
 
-    if (!g->staging) {
-        if (!(g->staging = calloc(1, sizeof *g->staging)))
-            return ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
-    }
-    status = wait_for_mark(c, c->deadline);
+    if (!g->staging && !(g->staging = calloc(1, sizeof *g->staging)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    status = c->place.space->enter(&before);
     if (status != CT_OK)
         return status;
-    status = device_fused(c, &done);
-    return status != CT_OK || done ? status : device_staged(c);
+    status = run(c);
+    c->place.space->leave(before);
+    return status;
 }
 
 void staging_drop(ct_group *group)

@@ -20,9 +20,12 @@ int cuda_owns(const void *pointer);
 /* A struct device is one GPU as this process uses it: the context that its pointers belong to, and
  * a stream of libct's own.  Kept until the process ends; any thread may use it. */
 
-/* Whose memory it is (cuda_owns() says that it is a GPU's).  Its context becomes current on this
- * thread, and stays so. */
+/* Whose memory it is (cuda_owns() says that it is a GPU's). */
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu);
+/* Which GPU's context is current on a thread is the program's business: it is asked for before all
+ * that follows, and made so again behind it. */
+ct_status cuda_enter(void **before);
+void cuda_leave(void *before);
 /* Its UUID: the same in every process that uses it, whatever number it has there. */
 void cuda_gpu_id(const struct device *gpu, unsigned char id[16]);
 /* Its context becomes current on this thread. */

@@ -18,6 +18,7 @@
     X(cuDeviceGetAttribute)        \
     X(cuDeviceGetUuid)             \
     X(cuDevicePrimaryCtxRetain)    \
+    X(cuCtxGetCurrent)             \
     X(cuCtxSetCurrent)             \
     X(cuCtxGetDevice)              \
     X(cuCtxGetStreamPriorityRange) \

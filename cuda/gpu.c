@@ -51,14 +51,19 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
 {
     struct device *gpu = calloc(1, sizeof *gpu);
     ct_status status;
+    void *before;
 
     if (!gpu)
         return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
     gpu->driver = driver;
     gpu->context = context;
-    status = cuda_gpu_use(gpu);
-    if (status == CT_OK)
-        status = gpu_fill(gpu);
+    status = cuda_enter(&before);
+    if (status == CT_OK) {
+        status = cuda_gpu_use(gpu);
+        if (status == CT_OK)
+            status = gpu_fill(gpu);
+        cuda_leave(before);
+    }
     if (status != CT_OK) {
         free(gpu);
         return status;
@@ -137,7 +142,8 @@ ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
     if (status != CT_OK)
         return status;
     known = gpu_of_context(context);
-    status = known ? cuda_gpu_use(known) : gpu_add(driver, context, &known);
+    if (!known)
+        status = gpu_add(driver, context, &known);
     if (status == CT_OK)
         *gpu = known;
     return status;
@@ -146,6 +152,27 @@ ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
 void cuda_gpu_id(const struct device *gpu, unsigned char id[16])
 {
     memcpy(id, gpu->uuid.bytes, 16);
+}
+
+ct_status cuda_enter(void **before)
+{
+    const struct driver *driver;
+    CUcontext current = NULL;
+    ct_status status = driver_find(&driver);
+
+    if (status == CT_OK)
+        status = driver_says(driver, driver->cuCtxGetCurrent(&current),
+                             "asking for the current context");
+    *before = current;
+    return status;
+}
+
+void cuda_leave(void *before)
+{
+    const struct driver *driver;
+
+    if (driver_find(&driver) == CT_OK)
+        driver->cuCtxSetCurrent(before);
 }
 
 ct_status cuda_gpu_use(struct device *gpu)

@@ -7,6 +7,8 @@ extern const struct space space_cuda;
 const struct space space_cuda = { .name = "cuda",
                                   .owns = cuda_owns,
                                   .device_of = cuda_gpu_of,
+                                  .enter = cuda_enter,
+                                  .leave = cuda_leave,
                                   .id = cuda_gpu_id,
                                   .mark = cuda_mark,
                                   .wait_for = cuda_wait_for,

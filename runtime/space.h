@@ -38,8 +38,11 @@ struct device_handle {
 struct space {
     const char *name;
     int (*owns)(const void *pointer);
-    /* Whose memory it is; its context becomes current on this thread. */
-    ct_status (*device_of)(const void *pointer, struct device **device);
+    ct_status (*device_of)(const void *pointer, struct device **device); /* whose memory it is */
+    /* Around all that follows but id(): which device is current on this thread is the program's
+     * business, and becomes again what it was. */
+    ct_status (*enter)(void **before);
+    void (*leave)(void *before);
     /* The same in every process that uses it, whatever number it has there. */
     void (*id)(const struct device *device, unsigned char id[16]);
     /* What a stream of the caller's has to do (NULL: the legacy default one) until now: noted when
@@ -67,7 +70,7 @@ struct space {
 
 /* NULL: host memory.  Asks nobody who could not know: some ns. */
 const struct space *space_of(const void *pointer);
-/* The same, and whose; then its context is current on this thread. */
+/* The same, and whose. */
 ct_status place_of(const void *pointer, struct place *place);
 
 #endif

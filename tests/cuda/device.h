@@ -15,6 +15,7 @@
     X(cuInit)                   \
     X(cuDeviceGetCount)         \
     X(cuDevicePrimaryCtxRetain) \
+    X(cuCtxGetCurrent)          \
     X(cuCtxSetCurrent)          \
     X(cuMemAlloc)               \
     X(cuMemAllocAsync)          \

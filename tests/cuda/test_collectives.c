@@ -284,6 +284,45 @@ static void who_gave_up_has_its_buffer_for_itself(void **state)
     run_processes(3, gives_up, NULL);
 }
 
+/* The program works on another GPU than the one of these buffers. */
+static void looks_elsewhere(ct_group *group, void *arg)
+{
+    const int other = (ct_rank(group) + 1) % ct_size(group);
+    CUcontext here = NULL, after = NULL;
+    int32_t *buffer;
+    ct_work *work;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    buffer = numbers(1);
+    if (!EXPECT(device_open(1)))
+        return;
+    CU(device.cuCtxGetCurrent(&here));
+    EXPECT_OK(ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_MAX, &work));
+    EXPECT_OK(ct_wait(work));
+    EXPECT_OK(ct_irecv(group, buffer, COUNT, CT_I32, CT_ANY_SOURCE, 0, &work));
+    EXPECT_OK(ct_send(group, buffer, COUNT, CT_I32, other, 0));
+    EXPECT_OK(ct_wait(work));
+    CU(device.cuCtxGetCurrent(&after));
+    EXPECT(here && here == after);
+    EXPECT(all_are(buffer, ct_size(group)));
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(buffer);
+}
+
+static void the_programs_current_gpu_stays_so(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    run_processes(2, looks_elsewhere, NULL);
+    setenv("CT_DEVICE", "staged", 1);
+    run_processes(2, looks_elsewhere, NULL);
+    unsetenv("CT_DEVICE");
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
 /* ---- What is refused --------------------------------------------------------------- */
 
 static void mixes(ct_group *group, void *arg)
@@ -423,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),
+        cmocka_unit_test(the_programs_current_gpu_stays_so),
         cmocka_unit_test(who_gave_up_has_its_buffer_for_itself),
         cmocka_unit_test(a_call_in_two_kinds_of_memory_is_refused),
         cmocka_unit_test(a_batch_may_have_messages_of_device_memory),
