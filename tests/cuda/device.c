@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +34,26 @@ int device_is_fake(void)
     return !strcmp(driver_name(), FAKE_DRIVER);
 }
 
-int device_load(void)
+static int loaded;
+
+/* Never closed: a program has its driver to the end. */
+static void load(void)
 {
     void *library = dlopen(driver_name(), RTLD_NOW | RTLD_GLOBAL);
 
-    if (!library)
-        return 0;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; library && i < sizeof places / sizeof places[0]; i++) {
         *places[i].function = dlsym(library, places[i].name);
         if (!*places[i].function)
-            return 0;
+            return;
     }
-    return 1; /* never closed: a program has its driver to the end */
+    loaded = library != NULL;
+}
+
+int device_load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* ranks may be threads */
+
+    return pthread_once(&once, load) == 0 && loaded;
 }
 
 int device_open(int ordinal)
