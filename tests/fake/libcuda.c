@@ -173,7 +173,7 @@ int fake_device_of_machine(int machine_device)
     return -1;
 }
 
-static CUresult begin_device(const char *function, int device)
+CUresult fake_begin_device(const char *function, int device)
 {
     const CUresult result = fake_begin(function);
 
@@ -193,7 +193,7 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-    const CUresult result = begin_device(__func__, ordinal);
+    const CUresult result = fake_begin_device(__func__, ordinal);
 
     if (result == CUDA_SUCCESS)
         *device = ordinal;
@@ -202,7 +202,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-    const CUresult result = begin_device(__func__, device);
+    const CUresult result = fake_begin_device(__func__, device);
 
     if (result == CUDA_SUCCESS) {
         memcpy(uuid->bytes, "a fake CUDA GPU", 16);
@@ -213,7 +213,7 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    const CUresult result = begin_device(__func__, device);
+    const CUresult result = fake_begin_device(__func__, device);
 
     if (result == CUDA_SUCCESS)
         *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT       ? 4
@@ -227,7 +227,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    CUresult result = begin_device(__func__, device);
+    CUresult result = fake_begin_device(__func__, device);
 
     if (result != CUDA_SUCCESS)
         return result;
@@ -243,7 +243,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    return begin_device(__func__, device); /* it stays: others may have retained it */
+    return fake_begin_device(__func__, device); /* it stays: others may have retained it */
 }
 
 CUresult cuCtxSetCurrent(CUcontext context)

@@ -16,7 +16,10 @@
  *   FAKE_CUDA_LAG_US=us        enqueued starts so late (3000)
  *   FAKE_CUDA_IPC=0            no memory can be exported or imported
  *   FAKE_CUDA_FAIL_ALLOC=n     the n-th allocation from now on finds no memory
- *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails */
+ *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails
+ * and, as often as they are asked for:
+ *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s
+ *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy ends with a wrong bit */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
 
@@ -43,6 +46,8 @@ struct CUctx_st {
 
 /* First in every function: is there a driver, and shall this call fail? */
 CUresult fake_begin(const char *function);
+/* And is there such a device? */
+CUresult fake_begin_device(const char *function, int device);
 /* And the current context, which must be there and sound. */
 CUresult fake_begin_in(const char *function, CUcontext *context);
 int fake_lag_us(void);
@@ -144,6 +149,7 @@ CUstream fake_stream(CUcontext context, CUstream handle);
 struct point fake_enqueue(CUstream stream, struct op *op);
 CUresult fake_query(const struct point *point);
 void fake_wait(const struct point *point);
+int fake_same_context(const struct point *one, const struct point *other);
 /* For all that was enqueued until now; the context's error, if it has one. */
 CUresult fake_wait_for_stream(CUstream stream);
 CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);

@@ -170,6 +170,11 @@ void fake_wait(const struct point *point)
     pthread_mutex_unlock(&lock);
 }
 
+int fake_same_context(const struct point *one, const struct point *other)
+{
+    return one->stream->context == other->stream->context;
+}
+
 static struct point end_of(CUstream stream)
 {
     struct point end = { stream, 0 };
