@@ -34,6 +34,7 @@ enum {
     X(p2p_attribute, "cuDeviceGetP2PAttribute", (int *value, int which, int device, int peer)) \
     X(retain, "cuDevicePrimaryCtxRetain", (device_context * context, int device))              \
     X(use, "cuCtxSetCurrent", (device_context context))                                        \
+    X(synchronize, "cuCtxSynchronize", (void))                                                 \
     X(enable_peer, "cuCtxEnablePeerAccess", (device_context peer, unsigned flags))             \
     X(disable_peer, "cuCtxDisablePeerAccess", (device_context peer))                           \
     X(alloc, "cuMemAlloc_v2", (device_pointer * at, size_t bytes))                             \
