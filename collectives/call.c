@@ -4,7 +4,8 @@
  *   check.c checks the arguments, once for all operations
  *   -> premul_sum scales the input and becomes sum
  *   -> choose.c: the algorithm, from what all ranks agree on; number, signature
- *   -> here after the queue has drained, or on the queue's thread (asynchronous.c)
+ *   -> here after the queue has drained, or on the queue's thread (asynchronous.c); on device
+ * memory by device.c
  *   -> a failure breaks the group and gets its first words: which call it was */
 #include "collectives/call.h"
 
@@ -61,6 +62,12 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     return group_break(c->group, status);
 }
 
+/* On device memory it is found out in the call. */
+static const char *way_of(const struct call *c)
+{
+    return c->place.space ? "device" : c->algorithm->name;
+}
+
 /* Bytes of a rank's block; where ranks give different ones, of all that this one gives. */
 static uint64_t begin_traced_call(const struct call *c)
 {
@@ -75,7 +82,7 @@ static uint64_t begin_traced_call(const struct call *c)
                                      .bytes = s->count ? call_bytes(c) : blocks_bytes(c, &c->send),
                                      .peer = s->root,
                                      .signature = s,
-                                     .algorithm = c->algorithm->name,
+                                     .algorithm = way_of(c),
                                      .group = c->group->traced });
 }
 
@@ -95,7 +102,7 @@ ct_status call_run_now(struct call *c)
     record_begin(&c->group->record, &c->signature, 0, c->caller, now);
     if (log_wants(LOG_DEBUG))
         log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
-                 (unsigned long long)c->signature.seq, c->group->name, c->algorithm->name);
+                 (unsigned long long)c->signature.seq, c->group->name, way_of(c));
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
@@ -168,13 +175,15 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(r, &group, &place);
-    if (status == CT_OK && group->coalesced)
+    if (status != CT_OK) /* the others make this call if nothing is wrong with its arguments */
+        return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
+                   ? status
+                   : group_break(group, status);
+    if (group->coalesced)
         return coalesce_add(r, group, place, work != NULL);
-    if (status == CT_OK) {
-        if (r->root != NONE && !group->flat)
-            messages_look(group->mesh); /* of all calls, these may end without having received */
-        status = group_check(group);
-    }
+    if (r->root != NONE && !group->flat)
+        messages_look(group->mesh); /* of all calls, these may end without having received */
+    status = group_check(group);
     if (status != CT_OK)
         return status;
     call_make(&c, r, group, place);

@@ -165,7 +165,7 @@ int device_is_agreed(int operation);
 /* What is in the group's stream now shall be done before it
  * begins. */
 ct_status device_note(struct call *c);
-void device_forget(struct call *c); /* that, if it never began */
+void device_forget(struct call *c); /* that, waited for or not */
 ct_status device_run(struct call *c);
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody

@@ -158,6 +158,19 @@ static ct_status read_file(struct choices *choices, const char *path)
     return choices_add_all(choices, text, source);
 }
 
+static ct_status read_device_way(struct choices *choices)
+{
+    const char *way = getenv("CT_DEVICE");
+
+    if (!way || !*way || !strcmp(way, "auto"))
+        choices->device = DEVICE_ANY;
+    else if (!strcmp(way, "staged"))
+        choices->device = DEVICE_STAGED;
+    else
+        return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto or staged", way);
+    return CT_OK;
+}
+
 /* A variable counts for more than the file. */
 static ct_status read_environment(struct choices *choices)
 {
@@ -165,6 +178,8 @@ static ct_status read_environment(struct choices *choices)
     ct_status status = path && *path ? read_file(choices, path) : CT_OK;
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
+    if (status == CT_OK)
+        status = read_device_way(choices);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;

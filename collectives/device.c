@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
+#include "runtime/device_wait.h"
 
 ct_status device_note(struct call *c)
 {
@@ -26,34 +27,24 @@ ct_status device_note(struct call *c)
     return status;
 }
 
-static ct_status wait_for_mark(struct call *c, int64_t deadline)
-{
-    void *const mark = c->mark;
-
-    c->mark = NULL;
-    return mark ? c->place.space->wait_for(c->place.device, mark, deadline, &c->group->broken)
-                : CT_OK;
-}
-
-/* It need not have come to pass. */
-void device_forget(struct call *c)
-{
-    void *before;
-
-    if (c->mark && c->place.space->enter(&before) == CT_OK) {
-        wait_for_mark(c, 0);
-        c->place.space->leave(before);
-    }
-}
-
 static ct_status run(struct call *c)
 {
-    ct_status status = wait_for_mark(c, c->deadline);
+    ct_status status = CT_OK;
     int done = 0;
 
+    if (c->mark)
+        status = device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken);
+    device_forget(c);
     if (status == CT_OK)
         status = device_fused(c, &done);
     return status != CT_OK || done ? status : device_staged(c);
+}
+
+void device_forget(struct call *c)
+{
+    if (c->mark)
+        c->place.space->forget(c->place.device, c->mark);
+    c->mark = NULL;
 }
 
 ct_status device_run(struct call *c)

@@ -9,6 +9,7 @@
 
 /* What a group keeps for such calls. */
 struct staging {
+    int said;  /* why something is staged */
     int apart; /* its buffers can't be reached by one device: not tried again */
     char *host;
     size_t host_bytes;

@@ -10,20 +10,21 @@
  * launch, and each byte read and written once (device_plan.c).
  *
  * Buffers that can't be mapped elsewhere, list forms and premul_sum go another way, for that call;
- * ranks on several devices or hosts, or a machine where nothing can be mapped, for good. */
+ * ranks on several devices or hosts, or where rank 0 could not map what was given, for good. */
 #include "collectives/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/choices.h"
 #include "runtime/clock.h"
+#include "runtime/device_wait.h"
 #include "runtime/flat.h"
 #include "runtime/log.h"
 
 enum {
-    WORKS_FOR_ALL = 0, /* this rank */
-    FINISH_MS = 1000   /* of what is enqueued when a call fails */
+    WORKS_FOR_ALL = 0 /* this rank */
 };
 
 enum word { DONE = 1, NOT_THIS_CALL, NEVER };
@@ -32,7 +33,7 @@ struct offer {
     unsigned char device[16];
     int32_t usable;                  /* 0: not this call */
     int32_t same;                    /* it receives where it sends */
-    char why[64];                    /* if it is not */
+    char why[160];                   /* if it is not */
     struct device_handle send, recv; /* bytes 0: it has none */
 };
 
@@ -47,33 +48,37 @@ static void refuse(struct offer *offer, const char *why)
     snprintf(offer->why, sizeof offer->why, "%s", why);
 }
 
-static void give(const struct call *c, const struct blocks *b, struct device_handle *handle,
-                 struct offer *offer)
+/* CT_ERR_INVALID: the allocation ends before the buffer does. */
+static ct_status give(const struct call *c, const struct blocks *b, struct device_handle *handle,
+                      struct offer *offer)
 {
     const size_t bytes = blocks_bytes(c, b);
+    ct_status status;
 
     if (b->blocks == 0 || bytes == 0 || !offer->usable)
-        return;
-    if (c->place.space->give(c->place.device, b->base, bytes, handle) != CT_OK)
+        return CT_OK;
+    status = c->place.space->give(c->place.device, b->base, bytes, handle);
+    if (status != CT_OK && status != CT_ERR_INVALID)
         refuse(offer, ct_last_error());
+    return status == CT_ERR_INVALID ? status : CT_OK;
 }
 
-static void make_offer(const struct call *c, struct offer *offer)
+static ct_status make_offer(const struct call *c, struct offer *offer)
 {
-    const char *wish = getenv("CT_DEVICE");
+    ct_status status;
 
     memset(offer, 0, sizeof *offer);
     c->place.space->id(c->place.device, offer->device);
     offer->usable = 1;
     offer->same = c->send.base == c->recv.base;
-    if (wish && !strcmp(wish, "staged"))
+    if (c->group->choices->device == DEVICE_STAGED)
         refuse(offer, "CT_DEVICE=staged");
     else if (!is_plain(&c->send) || !is_plain(&c->recv))
         refuse(offer, "a buffer for each rank");
     else if (c->scales)
         refuse(offer, "premul_sum");
-    give(c, &c->send, &offer->send, offer);
-    give(c, &c->recv, &offer->recv, offer);
+    status = give(c, &c->send, &offer->send, offer);
+    return status == CT_OK ? give(c, &c->recv, &offer->recv, offer) : status;
 }
 
 /* ---- The rank that works for all ------------------------------------------------ */
@@ -133,37 +138,49 @@ static enum word reach(const struct call *c, const struct offer *const *offers, 
     return DONE;
 }
 
+/* The first time aloud: else nobody would know why it is slow. */
 static void say_why(const struct call *c, enum word word, const char *why)
 {
-    log_line(word == NEVER ? LOG_INFO : LOG_DEBUG,
+    struct staging *staging = c->group->staging;
+
+    log_line(word == NEVER || !staging->said ? LOG_INFO : LOG_DEBUG,
              "group %s: device memory is staged through the host%s: %s", c->group->name,
              word == NEVER ? " from now on" : " in this call", why);
+    staging->said = 1;
 }
 
 /* Who gives up returns to its caller, whose buffers then are the caller's again: it first waits for
- * who says that it is at them (flat_settle()), for a while.  So what was enqueued is waited for
- * even if this rank has given up too. */
-static ct_status fold_and_copy(struct call *c, const struct everybody *all)
+ * who says that it is at them (flat_settle()).  So what was enqueued is waited for even if this
+ * rank has given up too. */
+static ct_status end_failed(struct call *c, ct_status status)
 {
     const struct space *space = c->place.space;
+    char why[240];
+
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    if (space->finish(c->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+        == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s; the device is still at the buffers of this call", why);
+    if (c->group->flat)
+        flat_untouch(c->group->flat);
+    return ct_fail(status, "%s", why);
+}
+
+static ct_status fold_and_copy(struct call *c, const struct everybody *all)
+{
     struct flat *f = c->group->flat;
-    ct_status status = f ? flat_touch(f) : CT_OK, last = CT_OK;
+    ct_status status = f ? flat_touch_by_device(f) : CT_OK;
 
     if (status != CT_OK)
         return status;
     status = device_plan(c, all, do_step);
     if (status == CT_OK)
-        last = space->finish(c->place.device, c->deadline, &c->group->broken);
-    if (status != CT_OK || last != CT_OK) {
-        char why[240];
-
-        snprintf(why, sizeof why, "%s", ct_last_error());
-        space->finish(c->place.device, deadline_after(FINISH_MS), NULL);
-        status = ct_fail(status != CT_OK ? status : last, "%s", why);
-    }
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+    if (status != CT_OK)
+        return end_failed(c, status);
     if (f)
         flat_untouch(f);
-    return status;
+    return CT_OK;
 }
 
 static ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word)
@@ -181,7 +198,7 @@ static ct_status work_for_all(struct call *c, const struct offer *const *offers,
     status = fold_and_copy(c, &all);
     if (status != CT_ERR_UNSUPPORTED)
         return status;
-    *word = NEVER; /* by its first step: there are no kernels for this device */
+    *word = NOT_THIS_CALL; /* by its first step: no kernels for this device, or for so many ranks */
     say_why(c, *word, ct_last_error());
     return CT_OK;
 }
@@ -193,9 +210,10 @@ static ct_status show(struct call *c)
     ct_status status = flat_turn(c->group->flat, sizeof(struct offer));
     struct offer offer;
 
+    if (status == CT_OK)
+        status = make_offer(c, &offer);
     if (status != CT_OK)
         return status;
-    make_offer(c, &offer);
     flat_show(c->group->flat, 0, &offer, sizeof offer);
     return flat_arrive(c->group->flat);
 }
@@ -246,8 +264,9 @@ ct_status device_fused(struct call *c, int *done)
     if (c->group->staging->apart || !device_is_agreed(c->signature.operation))
         return CT_OK;
     if (c->group->size == 1) {
-        make_offer(c, &own);
-        status = work_for_all(c, offers, &word);
+        status = make_offer(c, &own);
+        if (status == CT_OK)
+            status = work_for_all(c, offers, &word);
     } else if (c->group->flat) {
         status = by_rounds(c, &word);
     }

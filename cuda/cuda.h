@@ -32,14 +32,14 @@ void cuda_gpu_id(const struct device *gpu, unsigned char id[16]);
 ct_status cuda_gpu_use(struct device *gpu);
 
 /* What the stream of the caller's (a CUstream, which is a cudaStream_t; NULL: the legacy default
- * one) has to do until now.  CT_ERR_UNSUPPORTED: it is being captured into a graph. */
+ * one) has to do until now.  CT_ERR_INVALID: it is being captured into a graph. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark);
-/* Waits until that is done; the mark is used up in any case.  Ends at the deadline (ms of
- * clock_ms()) with CT_ERR_TIMEOUT and soon after *given_up (may be NULL) is set with
- * CT_ERR_ABORTED: then what was enqueued goes on, and its buffers are not free.  CT_ERR_CUDA:
- * something in it failed. */
+/* Waits until that is done.  Ends at the deadline (ms of clock_ms()) with CT_ERR_TIMEOUT and soon
+ * after *given_up (may be NULL) is set with CT_ERR_ABORTED: then what was enqueued goes on, and its
+ * buffers are not free.  CT_ERR_CUDA: something in it failed. */
 ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
                         const _Atomic int *given_up);
+void cuda_forget(struct device *gpu, void *mark); /* waited for or not */
 
 /* Blocking copies between this GPU and any host memory, on libct's own stream: behind all that is
  * enqueued there. */

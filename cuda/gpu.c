@@ -247,7 +247,7 @@ static ct_status refuse_capture(const struct device *gpu, CUstream stream)
     if (result == CUDA_SUCCESS && capturing == CU_STREAM_CAPTURE_STATUS_NONE)
         return CT_OK;
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return ct_fail(CT_ERR_UNSUPPORTED,
+        return ct_fail(CT_ERR_INVALID,
                        "the group's stream is being captured into a CUDA graph, and libct's calls "
                        "can't be: make the call outside of the capture");
     return driver_says(gpu->driver, result, "asking about the group's stream");
@@ -282,12 +282,14 @@ ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
                         const _Atomic int *given_up)
 {
     const struct end end = { mark, NULL };
-    ct_status status = cuda_gpu_use(gpu);
+    const ct_status status = cuda_gpu_use(gpu);
 
-    if (status == CT_OK)
-        status = wait_for(gpu, &end, deadline, given_up);
+    return status == CT_OK ? wait_for(gpu, &end, deadline, given_up) : status;
+}
+
+void cuda_forget(struct device *gpu, void *mark)
+{
     give_event(gpu, mark);
-    return status;
 }
 
 ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up)

@@ -15,9 +15,13 @@ extern "C" {
 
 /* The stream that the group's calls on device memory wait for: what was enqueued there when a call
  * is made is done before it reads or writes its buffers.  NULL, and without this call: the legacy
- * default stream.  A blocking call returns when its results are there, for any stream.  The stream
- * stays the caller's and must live as long as calls are made.  [torch.cuda.current_stream(), which
- * torch.distributed waits for] */
+ * default stream; a group that is made from another begins with that one's.  A blocking call
+ * returns when its results are there, for any stream.  The stream stays the caller's and must live
+ * as long as calls are made; one that is being captured into a graph is CT_ERR_INVALID in a call.
+ * [torch.cuda.current_stream(), which torch.distributed waits for]
+ *
+ * A call that failed returns when no rank's device is at this one's buffers any more, or after 10
+ * s: then the device may still write to them, and the sentence says so. */
 CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 
 #ifdef __cplusplus

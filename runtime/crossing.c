@@ -4,41 +4,52 @@
 
 #include <stdlib.h>
 
+#include "runtime/device_wait.h"
 #include "runtime/error.h"
 
 struct crossing {
+    ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    void
-        *mark; /* what is to be waited for before that is read or written; NULL: nothing any more */
+    void *mark;   /* what comes before that is read or written; NULL: nothing any more */
     size_t bytes;
     unsigned char host[];
 };
 
-/* The mark is used up. */
-static ct_status wait_for_mark(struct crossing *c, int64_t deadline, const _Atomic int *given_up)
+static void forget_mark(struct crossing *c)
 {
-    void *const mark = c->mark;
-
+    if (c->mark)
+        c->place.space->forget(c->place.device, c->mark);
     c->mark = NULL;
-    return mark ? c->place.space->wait_for(c->place.device, mark, deadline, given_up) : CT_OK;
 }
 
-/* What is sent lies in host memory when this returns. */
-static ct_status take_over(struct crossing *c, int is_send, void *stream, int64_t deadline,
-                           const _Atomic int *given_up)
+static ct_status wait_for_mark(struct crossing *c, int64_t deadline)
 {
-    ct_status status = c->place.space->mark(c->place.device, stream, &c->mark);
+    ct_status status;
 
-    if (status == CT_OK && is_send)
-        status = wait_for_mark(c, deadline, given_up);
-    if (status == CT_OK && is_send)
-        status = c->place.space->to_host(c->place.device, c->host, c->device, c->bytes);
+    if (!c->mark)
+        return CT_OK;
+    status = device_wait(c->group, c->place, c->mark, deadline, &c->group->halted);
+    if (status == CT_OK)
+        forget_mark(c);
     return status;
 }
 
-ct_status crossing_begin(struct place place, void **buf, size_t bytes, int is_send, void *stream,
-                         int64_t deadline, const _Atomic int *given_up, struct crossing **crossing)
+/* What is sent lies in host memory when this returns. */
+static ct_status take_over(struct crossing *c, int is_send, int64_t deadline)
+{
+    const struct space *space = c->place.space;
+    ct_status status = space->mark(c->place.device, c->group->stream, &c->mark);
+
+    if (status == CT_OK && is_send)
+        status = wait_for_mark(c, deadline);
+    if (status == CT_OK && is_send)
+        status = space->to_host(c->place.device, c->host, c->device, c->bytes);
+    return status;
+}
+
+ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t bytes, int is_send,
+                         int64_t deadline, struct crossing **crossing)
 {
     struct crossing *c = malloc(sizeof *c + bytes);
     ct_status status;
@@ -46,10 +57,10 @@ ct_status crossing_begin(struct place place, void **buf, size_t bytes, int is_se
 
     if (!c)
         return ct_fail(CT_ERR_NOMEM, "no host memory for %zu bytes of device memory", bytes);
-    *c = (struct crossing){ .place = place, .device = *buf, .bytes = bytes };
+    *c = (struct crossing){ .group = group, .place = place, .device = *buf, .bytes = bytes };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = take_over(c, is_send, stream, deadline, given_up);
+        status = take_over(c, is_send, deadline);
         place.space->leave(before);
     }
     if (status != CT_OK) {
@@ -61,7 +72,19 @@ ct_status crossing_begin(struct place place, void **buf, size_t bytes, int is_se
     return CT_OK;
 }
 
-ct_status crossing_land(struct crossing *c, int64_t deadline, const _Atomic int *given_up)
+int crossing_is_clear(struct crossing *c, int64_t deadline)
+{
+    ct_status status;
+    void *before;
+
+    if (!c->mark || c->place.space->enter(&before) != CT_OK)
+        return 1; /* who lands says why it can't */
+    status = wait_for_mark(c, deadline);
+    c->place.space->leave(before);
+    return status != CT_ERR_TIMEOUT;
+}
+
+ct_status crossing_land(struct crossing *c, int64_t deadline)
 {
     const struct space *space = c->place.space;
     void *before;
@@ -69,7 +92,7 @@ ct_status crossing_land(struct crossing *c, int64_t deadline, const _Atomic int 
 
     if (status != CT_OK)
         return status;
-    status = wait_for_mark(c, deadline, given_up);
+    status = wait_for_mark(c, deadline);
     if (status == CT_OK)
         status = space->from_host(c->place.device, c->device, c->host, c->bytes);
     space->leave(before);
@@ -78,11 +101,7 @@ ct_status crossing_land(struct crossing *c, int64_t deadline, const _Atomic int 
 
 void crossing_end(struct crossing *c)
 {
-    void *before;
-
-    if (c && c->mark && c->place.space->enter(&before) == CT_OK) {
-        wait_for_mark(c, 0, NULL); /* it need not have come to pass */
-        c->place.space->leave(before);
-    }
+    if (c)
+        forget_mark(c);
     free(c);
 }

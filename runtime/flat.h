@@ -86,6 +86,10 @@ char *flat_recv_of(const struct flat *flat, int rank);
 
 /* Around reading and writing there.  CT_ERR_ABORTED: the group is broken. */
 ct_status flat_touch(struct flat *flat);
+/* The same for a device's reads and writes there, which it ends FLAT_DEVICE_SETTLING_MS after the
+ * call failed at the latest, or says so. */
+#define FLAT_DEVICE_SETTLING_MS 10000
+ct_status flat_touch_by_device(struct flat *flat);
 void flat_untouch(struct flat *flat);
 void flat_settle(struct flat *flat);
 

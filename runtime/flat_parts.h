@@ -29,7 +29,7 @@ struct line {
 struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
-    _Atomic int touching;      /* its owner is at buffers of the others */
+    _Atomic int touching;      /* its owner is at buffers of the others; 0: it is not */
     _Atomic uint64_t breached; /* 1 + the call in which its owner knows the group broken; 0: none */
     struct breach breach;      /* written once, before that */
 };

@@ -12,6 +12,8 @@
 #include "runtime/clock.h"
 
 #define LONGEST_SETTLING_MS 200
+#define BY_HOST 1
+#define BY_DEVICE 2
 
 void flat_offer(struct flat *f, const void *send, size_t send_bytes, void *recv, size_t recv_bytes)
 {
@@ -96,9 +98,9 @@ char *flat_recv_of(const struct flat *f, int rank)
 
 /* Says that we are there, then looks whether somebody has given up; who gives up says so, then
  * looks who is there. */
-ct_status flat_touch(struct flat *f)
+static ct_status touch(struct flat *f, int by)
 {
-    atomic_store(&f->members[f->rank].touching, 1);
+    atomic_store(&f->members[f->rank].touching, by);
     if (!flat_is_broken(f)) {
         fault_pass(f->mesh->faults);
         return CT_OK;
@@ -107,20 +109,34 @@ ct_status flat_touch(struct flat *f)
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
+ct_status flat_touch(struct flat *f)
+{
+    return touch(f, BY_HOST);
+}
+
+ct_status flat_touch_by_device(struct flat *f)
+{
+    return touch(f, BY_DEVICE);
+}
+
 void flat_untouch(struct flat *f)
 {
     atomic_store_explicit(&f->members[f->rank].touching, 0, memory_order_release);
 }
 
-/* A process that was stopped there stays there: the buffers it might still write to are cut off. */
+/* A process that was stopped there stays there: the buffers it might still write to are cut off.
+ * Those of a device can't be; it is waited for, since it is at work and not stopped. */
 void flat_settle(struct flat *f)
 {
-    const int64_t deadline = deadline_after(LONGEST_SETTLING_MS);
+    const int64_t begun = clock_ms();
+    int by;
 
     for (int i = 0; i < f->size; i++)
-        while (i != f->rank && atomic_load(&f->members[i].touching)
+        while (i != f->rank && (by = atomic_load(&f->members[i].touching)) != 0
                && !node_peer_gone(&f->mesh->node, f->locals[i])) {
-            if (clock_ms() >= deadline) {
+            if (by == BY_DEVICE && clock_ms() - begun >= FLAT_DEVICE_SETTLING_MS)
+                return;
+            if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS) {
                 regions_cut_off(&f->mesh->node, f->members_here);
                 return;
             }

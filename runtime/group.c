@@ -248,6 +248,7 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->born_in = plan->born_in;
     g->timeout_ms = plan->limit.ms;
     g->timeout_by = plan->limit.by;
+    g->stream = parent->stream;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
         status = set_up_member(g, plan->algorithms, &parent->broken);

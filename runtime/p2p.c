@@ -54,7 +54,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     return group_begin(t->group, 0);
 }
 
-ct_status transfer_cross(const struct transfer *t, void **buf, int is_send,
+ct_status transfer_cross(const struct transfer *t, void **buf, int is_send, int64_t deadline,
                          struct crossing **crossing)
 {
     ct_status status;
@@ -62,12 +62,13 @@ ct_status transfer_cross(const struct transfer *t, void **buf, int is_send,
     *crossing = NULL;
     if (!t->place.space)
         return CT_OK;
-    status = crossing_begin(t->place, buf, t->bytes, is_send, t->group->stream,
-                            deadline_after(t->group->timeout_ms), &t->group->halted, crossing);
-    return status == CT_OK ? CT_OK : ct_fail_in(status, "%s: ", t->verb);
+    status = crossing_begin(t->group, t->place, buf, t->bytes, is_send, deadline, crossing);
+    if (status == CT_OK)
+        return CT_OK;
+    return ct_fail_in(group_cause(t->group, status), "%s: ", t->verb);
 }
 
-/* message_finish() ends the crossing. */
+/* message_finish_by() ends the crossing. */
 static void start(const struct transfer *t, struct request *request, struct crossing *crossing,
                   void *buf, int is_send)
 {
@@ -87,15 +88,19 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
 {
     struct request request;
     struct crossing *crossing;
+    const struct limit limit = group_limit(t->group);
+    const int64_t started = clock_of_start(limit.ms, clock_coarse_ns());
     uint64_t traced;
-    ct_status status = transfer_cross(t, &buf, is_send, &crossing);
+    ct_status status = transfer_cross(t, &buf, is_send, started + limit.ms, &crossing);
 
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
     if (status != CT_OK)
         return status;
     traced = trace_message(t->group->mesh->trace, &t->signature, t->group->traced, t->peer, t->tag,
                            t->bytes, !is_send);
     start(t, &request, crossing, buf, is_send);
-    status = message_finish(t->group, &request, t->verb, from, caller);
+    status = message_finish_by(t->group, &request, t->verb, from, caller, &limit, started);
     trace_end(t->group->mesh->trace, traced, status);
     if (status == CT_OK)
         fault_end(t->group->mesh->faults);
@@ -107,9 +112,10 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
     struct request *request = malloc(sizeof *request);
     ct_work *w = malloc(sizeof *w);
     struct crossing *crossing;
-    const ct_status status = request && w
-                                 ? transfer_cross(t, &buf, is_send, &crossing)
-                                 : ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
+    const ct_status status =
+        request && w
+            ? transfer_cross(t, &buf, is_send, deadline_after(t->group->timeout_ms), &crossing)
+            : ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
 
     if (status != CT_OK) {
         free(request);

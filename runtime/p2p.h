@@ -21,7 +21,7 @@ ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_d
                          int peer, int tag, int is_send);
 /* Its buffer is on a device: *buf becomes host memory that travels instead, of *crossing; else that
  * is NULL. */
-ct_status transfer_cross(const struct transfer *t, void **buf, int is_send,
+ct_status transfer_cross(const struct transfer *t, void **buf, int is_send, int64_t deadline,
                          struct crossing **crossing);
 
 #endif

@@ -77,7 +77,8 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         if (status == CT_OK && blocks)
             status = check_own(&t, ops, count, i);
         if (status == CT_OK)
-            status = transfer_cross(&t, &buf, is_send, &crossing);
+            status =
+                transfer_cross(&t, &buf, is_send, deadline_after(group->timeout_ms), &crossing);
         if (status != CT_OK) {
             forget(requests, i);
             return ct_fail_in(status, BATCH ", op %d of %d: ", i, count);

@@ -205,6 +205,8 @@ static ct_status make(struct shrink *s, ct_group **group)
                                    s->old->wishes, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
+        else
+            (*group)->stream = s->old->stream;
     }
     ct_store_close(store);
     return status;

@@ -46,10 +46,12 @@ struct space {
     /* The same in every process that uses it, whatever number it has there. */
     void (*id)(const struct device *device, unsigned char id[16]);
     /* What a stream of the caller's has to do (NULL: the legacy default one) until now: noted when
-     * a call is made, waited for when it runs.  wait_for() ends the mark in any case. */
+     * a call is made, waited for when it runs, and forgotten in any case (it need not have come).
+     * CT_ERR_INVALID: the stream is one that can't be waited for now. */
     ct_status (*mark)(struct device *device, void *stream, void **mark);
     ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
                           const _Atomic int *given_up);
+    void (*forget)(struct device *device, void *mark);
     /* Blocking copies between it and host memory. */
     ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);
@@ -60,7 +62,6 @@ struct space {
     /* Where that memory is in this process.  Its owner must live, and must not free it meanwhile.
      */
     ct_status (*take)(struct device *device, const struct device_handle *handle, void **pointer);
-    void (*drop)(struct device *device, int pid); /* what was taken from that process */
     /* Enqueued, one behind the other; the bits of combine_fold_to().  finish() waits for all. */
     ct_status (*fold)(struct device *device, const struct fold *fold, void *const *dst, int dsts,
                       const void *const *src, size_t count);

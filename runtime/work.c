@@ -16,11 +16,20 @@ static void work_free(ct_work *work)
     free(work);
 }
 
+/* A message that was received into device memory must be able to go there, too. */
+static int is_clear(const ct_work *work, int64_t deadline)
+{
+    struct crossing *const crossing = work->request->crossing;
+
+    return !crossing || work->request->is_send || crossing_is_clear(crossing, deadline);
+}
+
 static int is_done(ct_work *work)
 {
-    return work->task ? queue_test(work->group->queue, work->task)
-                      : atomic_load(&work->group->halted)
-                            || request_poll(work->group->mesh, work->request);
+    if (work->task)
+        return queue_test(work->group->queue, work->task);
+    return atomic_load(&work->group->halted)
+           || (request_poll(work->group->mesh, work->request) && is_clear(work, 0));
 }
 
 /* "recv of 4 f32 from rank 1 (tag 0) on group world, rank 0" */
@@ -48,7 +57,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
                    request->tag, request->is_send, caller);
     status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
     if (status == CT_OK && request->crossing && !request->is_send)
-        status = crossing_land(request->crossing, started + limit->ms, &g->halted);
+        status = crossing_land(request->crossing, started + limit->ms);
     crossing_end(request->crossing);
     request->crossing = NULL;
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
@@ -67,8 +76,8 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
 }
 
 /* A message's time runs while somebody waits for it: it may lie for hours before. */
-ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
-                         const void *caller)
+static ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
+                                const void *caller)
 {
     const struct limit limit = group_limit(g);
 
@@ -118,7 +127,8 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
                            "ct_wait_for: not done after %d ms; the work is still "
                            "owed a ct_wait()",
                            timeout_ms);
-    } else if (!request_done_by(work->group->mesh, work->request, deadline, &work->group->halted)
+    } else if (!(request_done_by(work->group->mesh, work->request, deadline, &work->group->halted)
+                 && is_clear(work, deadline))
                && !atomic_load(&work->group->halted)) {
         return ct_fail(CT_ERR_TIMEOUT,
                        "ct_wait_for: %s not done after %d ms; the work is still "

@@ -16,11 +16,8 @@ struct ct_work {
     void (*release)(void *owner);
 };
 
-/* Waits for a message of the group that was started: its record, its limit, its sentence.
- * *from (may be NULL): its sender, rank in the group. */
-ct_status message_finish(ct_group *group, struct request *request, const char *verb, int *from,
-                         const void *caller);
-/* The same, of a limit that runs since `started` (clock_ms()). */
+/* Waits for a message of the group that was started, within a limit that runs since `started`
+ * (clock_ms()): its record, its sentence.  *from (may be NULL): its sender, rank in the group. */
 ct_status message_finish_by(ct_group *group, struct request *request, const char *verb, int *from,
                             const void *caller, const struct limit *limit, int64_t started);
 

@@ -101,9 +101,13 @@ static ct_status stream_wait(struct device *gpu, void *stream, int64_t deadline,
                              const _Atomic int *given_up)
 {
     void *mark;
-    const ct_status status = cuda_mark(gpu, stream, &mark);
+    ct_status status = cuda_mark(gpu, stream, &mark);
 
-    return status == CT_OK ? cuda_wait_for(gpu, mark, deadline, given_up) : status;
+    if (status != CT_OK)
+        return status;
+    status = cuda_wait_for(gpu, mark, deadline, given_up);
+    cuda_forget(gpu, mark);
+    return status;
 }
 
 struct wait_of {
