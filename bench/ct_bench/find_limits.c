@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_limits.c - whose limits they are: the CPUs of all ranks, if these are on one host. */
+/* find_limits.c - whose limits they are: the CPUs of all ranks, if these are on one host; or the
+ * GPU that has all ranks' buffers. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "bench/ct_bench/bench.h"
+#include "bench/ct_bench/device.h"
 
 /* The CPUs of all ranks together, and whether all ranks are on one host. */
 static ct_status meet_hosts(cpu_set_t *cpus, int *one_host)
@@ -31,18 +33,44 @@ static ct_status meet_hosts(cpu_set_t *cpus, int *one_host)
     return status;
 }
 
+static ct_status meet_devices(int *one_device)
+{
+    uint64_t id[4]; /* the largest is the least, too */
+    ct_status status;
+
+    device_id(id);
+    id[2] = ~id[0];
+    id[3] = ~id[1];
+    status = ct_all_reduce(CT_WORLD, id, id, 4, CT_U64, CT_MAX, NULL);
+    *one_device = id[0] == ~id[2] && id[1] == ~id[3];
+    return status;
+}
+
+/* The most that a row may read and write is 2 n for each of n ranks, and a copy is one of each. */
+static int measure_device(struct bench *b, char why[200])
+{
+    return limits_measure_device(&b->limits, b->ranks, b->options.sizes.largest * (size_t)b->ranks,
+                                 why);
+}
+
 /* Rank 0 measures; the others wait in the broadcast, and after a while they sleep. */
 int bench_find_limits(struct bench *b)
 {
     cpu_set_t cpus;
-    int one_host, failed = 0;
-    char why[200] = "--limits are those of one host, but the ranks are on several: leave it out";
+    const int device = b->options.memory == DEVICE_MEMORY;
+    int one, failed = 0;
+    char why[200];
 
-    if (meet_hosts(&cpus, &one_host) != CT_OK)
+    snprintf(why, sizeof why,
+             "--limits are those of one %s, but the ranks are on several: leave it out",
+             device ? "GPU" : "host");
+    if ((device ? meet_devices(&one) : meet_hosts(&cpus, &one)) != CT_OK)
         return bench_fails(b, ct_last_error());
-    if (b->rank == 0)
-        failed = !one_host
-                 || limits_measure(&b->limits, b->ranks, b->options.sizes.largest, &cpus, why) < 0;
+    if (b->rank == 0 && device)
+        failed = !one || measure_device(b, why) < 0;
+    else if (b->rank == 0)
+        failed =
+            !one || limits_measure(&b->limits, b->ranks, b->options.sizes.largest, &cpus, why) < 0;
     if (failed)
         bench_fails(b, why);
     if (ct_broadcast(CT_WORLD, &failed, 1, CT_I32, 0, NULL) != CT_OK)

@@ -55,7 +55,17 @@ static double hand_over(const struct limits *limits, int ranks)
     return ((ranks + limits->cpus - 1) / limits->cpus - 1) * fmin(h->yield_on_one, h->futex_on_one);
 }
 
-double limits_of(const struct limits *limits, const struct operation *operation, double bytes)
+/* What the smallest copy takes is the launch and the wait, which fewer bytes need as well. */
+static double of_device(const struct limits *limits, double moved)
+{
+    const size_t copy = offsetof(struct speed, copy_hot);
+
+    return moved > 0 ? fmax(field(&limits->speeds[0], copy), time_for(limits, copy, moved / 2))
+                     : NAN;
+}
+
+double limits_of(const struct limits *limits, const struct operation *operation, double bytes,
+                 int in_place)
 {
     const int ranks = operation->sends == FIRST_TWO ? 2 : limits->ranks;
     const double turns = ranks > limits->cpus ? (double)ranks / limits->cpus : 1;
@@ -63,6 +73,8 @@ double limits_of(const struct limits *limits, const struct operation *operation,
 
     if (limits->ranks == 1)
         return NAN; /* may do nothing at all */
+    if (limits->device)
+        return of_device(limits, bytes * operation->moves(limits->ranks, in_place));
     return hand_over(limits, ranks)
            + turns
                  * (time_for(limits, offsetof(struct speed, fold_hot), folded)
@@ -97,8 +109,22 @@ static double way_us(const struct limits *limits, int i)
     return *(const double *)(const void *)((const char *)&limits->hand_overs + ways[i].at);
 }
 
+static void print_device(const struct limits *limits)
+{
+    printf("# limits of this GPU: a copy within it, launched and waited for: bytes, us, GB/s read "
+           "and written\n");
+    for (int i = 0; i < limits->sizes; i++)
+        printf("#   %12zu  %10.2f  %8.1f\n", limits->speeds[i].bytes, limits->speeds[i].copy_hot,
+               2 * (double)limits->speeds[i].bytes / limits->speeds[i].copy_hot / 1e3);
+    fflush(stdout);
+}
+
 void limits_print(const struct limits *limits)
 {
+    if (limits->device) {
+        print_device(limits);
+        return;
+    }
     printf("# limits of this host: CPUs %d, processes at once %d\n", limits->cpus,
            limits->processes);
     for (int i = 0; i < WAYS; i++)

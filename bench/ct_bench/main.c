@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "bench/ct_bench/bench.h"
+#include "bench/ct_bench/device.h"
 #include "bench/ct_bench/model.h"
 
 int bench_fails(const struct bench *b, const char *sentence)
@@ -41,6 +42,19 @@ static int open_files(struct bench *b)
     if (b->rank == 0 && report_open(&b->report, o->csv, o->json, &at_fault) < 0)
         failed = say_file(b, at_fault);
     if (ct_broadcast(CT_WORLD, &failed, 1, CT_I32, 0, NULL) != CT_OK)
+        return bench_fails(b, ct_last_error());
+    return failed;
+}
+
+/* On all ranks or on none. */
+static int open_device(struct bench *b)
+{
+    char why[200];
+    int failed = device_open(why) < 0;
+
+    if (failed)
+        bench_fails(b, why);
+    if (ct_all_reduce(CT_WORLD, &failed, &failed, 1, CT_I32, CT_MAX, NULL) != CT_OK)
         return bench_fails(b, ct_last_error());
     return failed;
 }
@@ -81,12 +95,15 @@ static int find_wire(struct bench *b)
 
 static int run(struct bench *b)
 {
+    static const char *const memories[] = { "any", "ct", "cuda" }; /* by enum memory */
     struct heading heading = { b->ranks, b->options.effort.warmup,
-                               b->options.limits ? &b->limits : NULL,
-                               b->options.memory == SHARED_MEMORY ? "ct" : "any", 0 };
+                               b->options.limits ? &b->limits : NULL, memories[b->options.memory],
+                               0 };
     const char *at_fault;
     int failed;
 
+    if (b->options.memory == DEVICE_MEMORY && open_device(b))
+        return 1;
     if (b->options.limits && bench_find_limits(b))
         return 1;
     if (find_wire(b) || get_room(b) || open_files(b))

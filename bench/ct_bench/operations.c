@@ -172,53 +172,104 @@ static double twice_others(int n)
     return 2 * others(n);
 }
 
+/* ---- Bytes read and written, as collectives/device_plan.c says them ---------------- */
+
+static double nothing(int n, int in_place)
+{
+    (void)n, (void)in_place;
+    return 0;
+}
+
+/* Once read, once written. */
+static double one_copy(int n, int in_place)
+{
+    (void)n, (void)in_place;
+    return 2;
+}
+
+static double a_copy_each(int n, int in_place)
+{
+    (void)in_place;
+    return 2.0 * n;
+}
+
+/* What all give is read, one result written. */
+static double all_and_one(int n, int in_place)
+{
+    (void)in_place;
+    return n + 1.0;
+}
+
+/* One is read, and written to all that have not got it. */
+static double one_to_the_others(int n, int in_place)
+{
+    (void)in_place;
+    return n;
+}
+
+static double each_to_all(int n, int in_place)
+{
+    return in_place ? n : n + 1.0;
+}
+
+/* In place a rank's own block stays where it is. */
+static double blocks_of_one(int n, int in_place)
+{
+    return in_place ? 2 * others(n) : 2;
+}
+
+static double blocks_of_all(int n, int in_place)
+{
+    return 2.0 * (in_place ? n - 1 : n);
+}
+
 /* clang-format off */
 const struct operation operations[] = {
     { .name = "all_reduce", .call = all_reduce, .sends = EVERYONE, .receives = EVERYONE,
       .in_place = SAME, .origin = from_fold,
-      .bus = twice_others, .fold = share, .copy = others,
+      .bus = twice_others, .fold = share, .copy = others, .moves = a_copy_each,
       .reduces = 1 },
     { .name = "reduce", .call = reduce, .sends = EVERYONE, .receives = ROOT,
       .in_place = SAME, .origin = from_fold,
-      .bus = all, .fold = share, .copy = none,
+      .bus = all, .fold = share, .copy = none, .moves = all_and_one,
       .reduces = 1, .rooted = 1 },
     { .name = "broadcast", .call = broadcast, .sends = ROOT, .receives = EVERYONE,
       .in_place = ALWAYS, .origin = from_root,
-      .bus = all, .fold = none, .copy = all_to_another,
+      .bus = all, .fold = none, .copy = all_to_another, .moves = one_to_the_others,
       .rooted = 1 },
     { .name = "all_gather", .call = all_gather, .sends = EVERYONE, .receives = EVERYONE,
       .recv_per_rank = 1,
       .in_place = SEND_IN_RECV, .origin = from_each,
-      .bus = others, .fold = none, .copy = others },
+      .bus = others, .fold = none, .copy = others, .moves = each_to_all },
     { .name = "gather", .call = gather, .sends = EVERYONE, .receives = ROOT,
       .recv_per_rank = 1,
       .in_place = SEND_IN_RECV, .origin = from_each,
-      .bus = others, .fold = none, .copy = share,
+      .bus = others, .fold = none, .copy = share, .moves = blocks_of_one,
       .rooted = 1 },
     { .name = "scatter", .call = scatter, .sends = ROOT, .receives = EVERYONE,
       .send_per_rank = 1,
       .in_place = RECV_IN_SEND, .origin = from_own_block_of_root,
-      .bus = others, .fold = none, .copy = share,
+      .bus = others, .fold = none, .copy = share, .moves = blocks_of_one,
       .rooted = 1 },
     { .name = "reduce_scatter", .call = reduce_scatter, .sends = EVERYONE, .receives = EVERYONE,
       .send_per_rank = 1,
       .in_place = RECV_IN_SEND, .origin = from_own_block_of_fold,
-      .bus = others, .fold = share, .copy = none,
+      .bus = others, .fold = share, .copy = none, .moves = all_and_one,
       .reduces = 1 },
     { .name = "all_to_all", .call = all_to_all, .sends = EVERYONE, .receives = EVERYONE,
       .send_per_rank = 1, .recv_per_rank = 1,
       .in_place = SAME, .origin = from_own_block_of_each,
-      .bus = others, .fold = none, .copy = others },
+      .bus = others, .fold = none, .copy = others, .moves = blocks_of_all },
     { .name = "barrier", .call = barrier, .sends = NOBODY, .receives = NOBODY,
       .in_place = NEVER, .origin = NULL,
-      .bus = none, .fold = none, .copy = none },
+      .bus = none, .fold = none, .copy = none, .moves = nothing },
     { .name = "ping_pong", .call = ping_pong, .sends = FIRST_TWO, .receives = FIRST_TWO,
       .in_place = NEVER, .origin = from_the_other,
-      .bus = all, .fold = none, .copy = all,
+      .bus = all, .fold = none, .copy = all, .moves = one_copy,
       .least_ranks = 2, .trips = 2 },
     { .name = "send_recv", .call = send_recv, .sends = EVERYONE, .receives = EVERYONE,
       .in_place = NEVER, .origin = from_previous,
-      .bus = all, .fold = none, .copy = all },
+      .bus = all, .fold = none, .copy = all, .moves = a_copy_each },
 };
 /* clang-format on */
 const int operation_count = sizeof operations / sizeof *operations;

@@ -47,6 +47,8 @@ struct operation {
     double (*bus)(int ranks);  /* bus bandwidth: the algorithm's times this */
     double (*fold)(int ranks); /* of the bytes: what each rank must fold at least ... */
     double (*copy)(int ranks); /* ... and copy, if all share the work and reach all memory */
+    /* Of the bytes: what is read and written, by all together, where one reaches all memory. */
+    double (*moves)(int ranks, int in_place);
     int reduces, rooted;
     int least_ranks; /* 0: any number */
     int trips; /* messages one after the other, and the time is that of one; 0: it is the call's */

@@ -25,7 +25,9 @@ const char options_usage[] =
     "  -d, --dtype TYPE     f32, or another of ct.h (f32)\n"
     "  -r, --root N         (0)\n"
     "      --in-place, --out-of-place, --both    (both)\n"
-    "      --memory any|ct  buffers: the process's own (any), or ct_mem_alloc()'s\n"
+    "      --memory any|ct|cuda    buffers: the process's own (any), ct_mem_alloc()'s, or a "
+    "GPU's:\n"
+    "                       CT_BENCH_GPU, or LOCAL_RANK modulo the number of GPUs\n"
     "      --check          compare results, bit for bit, with what this program knows they must "
     "be\n"
     "  -n, --iters N        samples of a row (as many as fit into --time)\n"
@@ -154,9 +156,11 @@ static void take_op(struct options *o, const char *text)
 
 static void take_memory(struct options *o, const char *text)
 {
-    o->memory = strcmp(text, "ct") == 0 ? SHARED_MEMORY : ANY_MEMORY;
+    o->memory = strcmp(text, "ct") == 0     ? SHARED_MEMORY
+                : strcmp(text, "cuda") == 0 ? DEVICE_MEMORY
+                                            : ANY_MEMORY;
     if (o->memory == ANY_MEMORY && strcmp(text, "any") != 0)
-        wrong(o, "--memory=%s: there are any and ct", text);
+        wrong(o, "--memory=%s: there are any, ct and cuda", text);
 }
 
 static void take_limits(struct options *o, const char *text)
@@ -293,6 +297,8 @@ void options_read(struct options *o, int argc, char **argv)
         wrong(o, "\"%s\" is no option; --help lists them", argv[optind]);
     if (range.begin > range.end)
         wrong(o, "--begin=%zu is more than --end=%zu", range.begin, range.end);
+    if (o->tune && o->memory == DEVICE_MEMORY)
+        wrong(o, "--tune chooses among the algorithms of host memory: leave --memory=cuda out");
     if (o->sizes.count == 0)
         sizes_range(&o->sizes, &range);
     check_names(o);

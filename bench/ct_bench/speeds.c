@@ -12,7 +12,6 @@
 #include "bench/ct_bench/limits.h"
 #include "bench/ct_bench/measure.h"
 
-#define SMALLEST ((size_t)4 << 10)
 #define COLD_BYTES ((size_t)256 << 20) /* of all areas together */
 #define ROUND_BYTES ((size_t)1 << 20)  /* at least, so that the clock costs nothing */
 #define LEAST_ROUNDS 3
@@ -149,7 +148,7 @@ static int all_sizes(const struct member *m)
     if (!job->read || !job->write)
         return -1;
     for (int i = 0; i < LIMIT_SIZES; i++) {
-        const size_t bytes = SMALLEST << (2 * i);
+        const size_t bytes = limit_bytes(i);
 
         if (i > 0 && bytes >= 4 * job->largest)
             break;
@@ -175,8 +174,8 @@ int limits_speeds(struct limits *limits, size_t largest, const cpu_set_t *cpus, 
     double result[CREW_RESULTS];
 
     /* Of many ranks each has a source of two of the smallest size in any case. */
-    if (job.area < (size_t)limits->ranks * 2 * SMALLEST)
-        job.area = (size_t)limits->ranks * 2 * SMALLEST;
+    if (job.area < (size_t)limits->ranks * 2 * limit_bytes(0))
+        job.area = (size_t)limits->ranks * 2 * limit_bytes(0);
     if (crew_run(limits->processes, cpus, 0, all_sizes, &job, result, why) < 0)
         return -1;
     for (limits->sizes = 0; limits->sizes < LIMIT_SIZES; limits->sizes++) {
@@ -185,7 +184,7 @@ int limits_speeds(struct limits *limits, size_t largest, const cpu_set_t *cpus, 
         if (!(r[0] > 0))
             break; /* too large: not measured */
         limits->speeds[limits->sizes] =
-            (struct speed){ SMALLEST << (2 * limits->sizes), r[0], r[1], r[2], r[3] };
+            (struct speed){ limit_bytes(limits->sizes), r[0], r[1], r[2], r[3] };
     }
     return 0;
 }

@@ -13,7 +13,8 @@ static void report_trial(struct bench *b, const struct trial *trial, const struc
     const struct operation *operation = trial->operation;
     const size_t bytes = trial->shape.count * ct_dtype_size(b->options.dtype)
                          * (size_t)operation_blocks(operation, b->ranks);
-    const double limit = b->options.limits ? limits_of(&b->limits, operation, (double)bytes) : NAN;
+    const double limit =
+        b->options.limits ? limits_of(&b->limits, operation, (double)bytes, trial->in_place) : NAN;
     const double algbw = (double)bytes / times->p50 / 1e3;
     const struct row row = { .operation = operation->name,
                              .type = name_of_dtype(b->options.dtype),

@@ -6,13 +6,16 @@
 #include "bench/ct_bench/operations.h"
 #include "bench/ct_bench/pattern.h"
 
-enum memory { ANY_MEMORY, SHARED_MEMORY }; /* the process's own; ct_mem_alloc()'s */
+/* The process's own; ct_mem_alloc()'s; a GPU's. */
+enum memory { ANY_MEMORY, SHARED_MEMORY, DEVICE_MEMORY };
 
 /* Memory for all trials of a run. */
 struct room {
     enum memory memory;
     size_t bytes; /* of each buffer */
     char *send, *recv;
+    char
+        *mirror; /* of device memory: where the host writes and reads what belongs there; or NULL */
     struct pattern *pattern;
     uint32_t round;
 };
