@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# device_soak against tests/fake's driver: many calls on device memory are right and leave nothing
+# behind, and when a rank is killed in the middle of one, whichever it is, the others are told.
+. "$CT_SOURCE/tests/e2e/lib.sh"
+soak=$CT_BUILD/tests/device_soak
+[ -e "$soak" ] || exit 77 # built without CUDA
+export CT_TEST_DRIVER=$CT_BUILD/tests/libcuda.so.1
+
+run --nproc-per-node=3 "$soak" 2500
+expect "all right, and nothing grows" is "$code" 0
+expect "and it says how it went" matches "$out" 'calls 2500, us [0-9.]+, rss kB [0-9]+ to [0-9]+, descriptors [0-9]+ to [0-9]+'
+for victim in 0 1; do
+    run --nproc-per-node=3 --on-failure=continue "$soak" 100000000 $victim 100
+    expect "rank $victim is killed: the others are told" is \
+        "$(grep -c "told at .*: a peer is gone: .*; its GPU works$" <<<"$out")" 2
+done
+
+finish

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - device_soak: many calls on device memory, under ctrun; every result checked.
+ *
+ *   device_soak CALLS              a line of rank 0 at the end: how long a call took, what grew
+ *   device_soak CALLS VICTIM MS    rank VICTIM kills itself after MS, wherever it is then
+ *
+ * Of ten calls eight are an all_reduce of 8 bytes, one is an all_gather, one an all_reduce of half
+ * a MiB; each thousandth has buffers of its own, so that addresses come back with other memory
+ * behind them.  With a victim a line of each rank: its clock when it died, or was told, and whether
+ * its GPU still works.  Exits with 1 if a result is wrong, a call fails that nobody's death
+ * explains, or descriptors or resident memory grow from a tenth of the way on. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/ct.h"
+#include "tests/cuda/device.h"
+
+enum { FEW = 2, MANY = 1 << 17, MOST_RANKS = 64, GROWTH_KB = 4096 };
+
+struct buffers {
+    int32_t *send, *recv;
+};
+
+static int rank, ranks;
+static int32_t here[MANY];
+
+static int fails(const char *what)
+{
+    fprintf(stderr, "device_soak: rank %d: %s: %s\n", rank, what, ct_last_error());
+    return 1;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static CUdeviceptr at(const void *memory)
+{
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
+static int read_back(const int32_t *there, size_t count)
+{
+    return device.cuMemcpyDtoH(here, at(there), count * sizeof *here) == CUDA_SUCCESS;
+}
+
+/* The send buffer has rank + 1 everywhere, which no call changes. */
+static int get_buffers(struct buffers *b)
+{
+    b->send = device_alloc(MANY * sizeof *here, 0);
+    b->recv = device_alloc(MANY * sizeof *here, 0xa5);
+    for (int i = 0; i < MANY; i++)
+        here[i] = rank + 1;
+    return b->send && b->recv
+           && device.cuMemcpyHtoD(at(b->send), here, MANY * sizeof *here) == CUDA_SUCCESS;
+}
+
+/* Nobody may use them any more, in no process. */
+static ct_status give_back(struct buffers *b)
+{
+    const ct_status status = ct_barrier(CT_WORLD, NULL);
+
+    device_free(b->send);
+    device_free(b->recv);
+    return status;
+}
+
+/* 1, and says it. */
+static int wrong(int64_t call, int i, int wanted)
+{
+    fprintf(stderr, "device_soak: rank %d: call %" PRId64 ": element %d is %d, not %d\n", rank,
+            call, i, here[i], wanted);
+    return 1;
+}
+
+static int all_are(const struct buffers *b, int64_t call, int count, int wanted)
+{
+    if (!read_back(b->recv, (size_t)count))
+        return fails("reading a result");
+    for (int i = 0; i < count; i++)
+        if (here[i] != wanted)
+            return wrong(call, i, wanted);
+    return 0;
+}
+
+static int check_gathered(const struct buffers *b, int64_t call)
+{
+    if (!read_back(b->recv, (size_t)ranks * FEW))
+        return fails("reading a result");
+    for (int i = 0; i < ranks * FEW; i++)
+        if (here[i] != i / FEW + 1)
+            return wrong(call, i, i / FEW + 1);
+    return 0;
+}
+
+/* Small sums change with the call, so that a result of the one before is wrong. */
+static ct_status make_call(const struct buffers *b, int64_t call, int *bad)
+{
+    const int count = call % 10 == 9 ? MANY : FEW, sum = ranks * (ranks + 1) / 2;
+    const ct_op op = call % 2 ? CT_SUM : CT_MAX;
+    ct_status status;
+
+    if (call % 10 == 8) {
+        status = ct_all_gather(CT_WORLD, b->send, b->recv, FEW, CT_I32, NULL);
+        *bad = status == CT_OK && check_gathered(b, call);
+        return status;
+    }
+    status = ct_all_reduce(CT_WORLD, b->send, b->recv, (size_t)count, CT_I32, op, NULL);
+    if (status == CT_OK)
+        *bad = all_are(b, call, count, op == CT_SUM ? sum : ranks);
+    return status;
+}
+
+struct use {
+    long rss_kb;
+    int descriptors;
+};
+
+static struct use use_now(void)
+{
+    struct use use = { -1, 0 };
+    FILE *status = fopen("/proc/self/status", "re");
+    DIR *dir = opendir("/proc/self/fd");
+    char line[128];
+
+    while (status && fgets(line, sizeof line, status))
+        if (!strncmp(line, "VmRSS:", 6))
+            use.rss_kb = strtol(line + 6, NULL, 10);
+    while (dir && readdir(dir))
+        use.descriptors++;
+    if (status)
+        fclose(status);
+    if (dir)
+        closedir(dir);
+    return use;
+}
+
+/* ---- A death ----------------------------------------------------------------------- */
+
+static void *die(void *ms)
+{
+    const long long us = *(const int *)ms * 1000LL;
+    const struct timespec wait = { us / 1000000, us % 1000000 * 1000 };
+
+    nanosleep(&wait, NULL);
+    printf("rank %d died at %.3f\n", rank, now_ms());
+    fflush(stdout);
+    raise(SIGKILL); /* of the process, in whatever its other thread is */
+    return NULL;
+}
+
+static int told(ct_status status, const struct buffers *b)
+{
+    const double ms = now_ms();
+    const int works = read_back(b->send, FEW) && here[0] == rank + 1;
+
+    printf("rank %d told at %.3f: %s: %s; its GPU %s\n", rank, ms, ct_strerror(status),
+           ct_last_error(), works ? "works" : "works no more");
+    fflush(stdout);
+    return status == CT_ERR_PEER && works ? 0 : 1;
+}
+
+/* ---- All ------------------------------------------------------------------------------ */
+
+static int go_on(int64_t calls, struct buffers *b, int victims)
+{
+    struct use before = { 0 }, after;
+    const double began = now_ms();
+    int bad = 0;
+
+    for (int64_t i = 0; i < calls && !bad; i++) {
+        ct_status status = make_call(b, i, &bad);
+
+        if (status == CT_OK && i % 1000 == 999) {
+            status = give_back(b);
+            if (status == CT_OK && !get_buffers(b))
+                return fails("getting device memory again");
+        }
+        if (status != CT_OK)
+            return victims ? told(status, b) : fails("a call");
+        if (i == calls / 10)
+            before = use_now();
+    }
+    after = use_now();
+    if (rank == 0)
+        printf("calls %" PRId64 ", us %.3f, rss kB %ld to %ld, descriptors %d to %d\n", calls,
+               (now_ms() - began) * 1e3 / (double)calls, before.rss_kb, after.rss_kb,
+               before.descriptors, after.descriptors);
+    return bad || after.descriptors > before.descriptors
+           || after.rss_kb > before.rss_kb + GROWTH_KB;
+}
+
+int main(int argc, char **argv)
+{
+    const int64_t calls = argc > 1 ? strtoll(argv[1], NULL, 10) : 0;
+    const int victim = argc == 4 ? (int)strtol(argv[2], NULL, 10) : -1;
+    int ms = argc == 4 ? (int)strtol(argv[3], NULL, 10) : 0, bad;
+    struct buffers b = { NULL, NULL };
+    pthread_t killer;
+
+    if (calls < 1 || (argc != 2 && argc != 4))
+        return 2;
+    if (ct_init_process_group(NULL) != CT_OK)
+        return fails("init");
+    rank = ct_rank(CT_WORLD);
+    ranks = ct_size(CT_WORLD);
+    if (ranks > MOST_RANKS || !device_open(0) || !get_buffers(&b))
+        return fails("no GPU, or no memory there");
+    if (ct_barrier(CT_WORLD, NULL) != CT_OK
+        || (rank == victim && pthread_create(&killer, NULL, die, &ms) != 0))
+        return fails("the start");
+    bad = go_on(calls, &b, victim >= 0);
+    if (victim >= 0) {
+        printf("rank %d ends\n", rank);
+        return bad;
+    }
+    if (!bad && give_back(&b) != CT_OK)
+        bad = fails("the end");
+    ct_destroy_process_group(CT_WORLD);
+    return bad;
+}
