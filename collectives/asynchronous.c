@@ -80,14 +80,15 @@ static void scale_input(struct call *c, const void *scalar, char *to)
     c->send.base = to;
     c->send.list = NULL;
     c->send.displs = NULL;
-    c->signature.op = CT_SUM;
 }
 
 /* What must outlive the caller's arrays: all of them when asynchronous, else only scaled input. */
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
 {
     const size_t arrays = asynchronous ? arrays_bytes(&c->send) + arrays_bytes(&c->recv) : 0;
-    const size_t scaled = op >= 256 && !c->place.space ? blocks_bytes(c, &c->send) : 0;
+    const int on_host = !c->place.space;
+    unsigned char scalar[16];
+    const size_t scaled = op < 256 ? 0 : on_host ? blocks_bytes(c, &c->send) : sizeof scalar;
     ct_status status;
     char *to;
 
@@ -103,12 +104,13 @@ ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
         to = copy_arrays(&c->recv, to);
     }
     if (op >= 256) {
-        status = premul_find(op, call_dtype(c), c->scalar);
+        status = premul_find(op, call_dtype(c), scalar);
         if (status != CT_OK)
             return ct_fail_in(status, "%s: ", operation_name(c->signature.operation));
-        c->scales = c->place.space != NULL;
-        if (!c->scales)
-            scale_input(c, c->scalar, to);
+        if (on_host)
+            scale_input(c, scalar, to);
+        else
+            c->scalar = memcpy(to, scalar, sizeof scalar);
     }
     return CT_OK;
 }

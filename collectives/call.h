@@ -53,8 +53,8 @@ struct call {
     void *copied;       /* arrays and scaled input that live as long as the call */
     struct place place;
     void *mark; /* in device memory: what is to be waited for first; NULL: nothing */
-    int scales; /* in device memory: the input is still to be multiplied by */
-    unsigned char scalar[16];
+    const void
+        *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
 };
 
 /* rows of an operation's algorithms, best first, NULL at the end; operations.c */

@@ -192,7 +192,7 @@ ct_status check_call(const struct request_of_call *r, ct_group **group, struct p
         status = check_blocks(r, &r->send, element, "send");
     if (status == CT_OK)
         status = check_blocks(r, &r->recv, element, "recv");
-    if (status == CT_OK)
+    if (status == CT_OK && spaces_are_there())
         status = check_place(r, place);
     if (status == CT_OK)
         status = check_overlap(r, element, (*group)->rank);

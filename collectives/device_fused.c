@@ -75,7 +75,7 @@ static ct_status make_offer(const struct call *c, struct offer *offer)
         refuse(offer, "CT_DEVICE=staged");
     else if (!is_plain(&c->send) || !is_plain(&c->recv))
         refuse(offer, "a buffer for each rank");
-    else if (c->scales)
+    else if (c->scalar)
         refuse(offer, "premul_sum");
     status = give(c, &c->send, &offer->send, offer);
     return status == CT_OK ? give(c, &c->recv, &offer->recv, offer) : status;

@@ -73,7 +73,7 @@ static void pack(struct blocks *b, char *host)
 /* premul_sum: the input is scaled here. */
 static void scale(const struct call *c, char *host, size_t bytes)
 {
-    if (c->scales)
+    if (c->scalar)
         combine_scale(call_dtype(c), host, host, bytes / c->element, c->scalar);
 }
 

@@ -11,6 +11,8 @@
 
 #include "runtime/space.h"
 
+/* 1 if the program has loaded a driver. */
+int cuda_is_there(void);
 /* 1 if the pointer is device memory that the host can't touch.  Asks the driver
  * only when the program itself has loaded one: a few ns until then. */
 int cuda_owns(const void *pointer);

@@ -68,6 +68,11 @@ static pointer_attribute *find_driver(void)
     return (pointer_attribute *)atomic_load(&found);
 }
 
+int cuda_is_there(void)
+{
+    return find_driver() != NULL;
+}
+
 int cuda_owns(const void *pointer)
 {
     pointer_attribute *ask = pointer ? find_driver() : NULL;

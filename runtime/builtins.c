@@ -19,7 +19,16 @@ static const struct space *const spaces[] = {
     NULL
 };
 
-const struct space *space_of(const void *pointer)
+int spaces_are_there(void)
+{
+    int there = 0;
+
+    for (int i = 0; spaces[i]; i++)
+        there |= spaces[i]->is_there();
+    return there;
+}
+
+static const struct space *space_of(const void *pointer)
 {
     for (int i = 0; spaces[i]; i++)
         if (spaces[i]->owns(pointer))

@@ -76,12 +76,12 @@ struct request {
     void *data;
     size_t bytes;
     struct signature signature;
-    int is_send;
     struct crossing *crossing; /* its data is on a device; NULL: in host memory */
+    int is_send;
     int background; /* counted in messages->background: the thread moves it if nobody waits */
     ct_status status;
-    uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
     _Atomic int done;   /* set last */
+    uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
     /* To fill these with zeros takes longer than to send a message does. */
     struct outgoing out; /* of a send */
     char reason[240];    /* "" while there is none */

@@ -27,7 +27,8 @@ ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_d
     if (!(peer == CT_ANY_SOURCE && !is_send) && (peer < 0 || peer >= t->group->size))
         return ct_fail(CT_ERR_INVALID, "%s: rank %d is not in 0..%d, the ranks of group %s",
                        t->verb, peer, t->group->size - 1, t->group->name);
-    if (count > 0 && (status = place_of(buf, &t->place)) != CT_OK)
+    t->place = (struct place){ NULL, NULL };
+    if (count > 0 && spaces_are_there() && (status = place_of(buf, &t->place)) != CT_OK)
         return ct_fail_in(status, "%s: ", t->verb);
     t->signature = (struct signature){
         .count = count, .operation = OPERATION_SEND, .dtype = (uint8_t)dtype, .op = -1, .root = -1

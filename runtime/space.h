@@ -37,6 +37,7 @@ struct device_handle {
 
 struct space {
     const char *name;
+    int (*is_there)(void); /* 0: no pointer can be its own now; some ns */
     int (*owns)(const void *pointer);
     ct_status (*device_of)(const void *pointer, struct device **device); /* whose memory it is */
     /* Around all that follows but id(): which device is current on this thread is the program's
@@ -69,9 +70,8 @@ struct space {
     ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
 };
 
-/* NULL: host memory.  Asks nobody who could not know: some ns. */
-const struct space *space_of(const void *pointer);
-/* The same, and whose. */
+int spaces_are_there(void); /* any */
+/* Whose memory it is. */
 ct_status place_of(const void *pointer, struct place *place);
 
 #endif
