@@ -25,7 +25,7 @@ struct scene {
 
 static int set_up(struct scene *s, ct_group *group)
 {
-    *s = (struct scene){ NULL };
+    *s = (struct scene){ .stream = NULL };
     if (!EXPECT(device_open(0))
         || !EXPECT(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
         return 0;
