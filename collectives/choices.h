@@ -22,13 +22,14 @@ struct wish {
     size_t upto; /* bytes; SIZE_MAX: of any size */
 };
 
-enum device_way { DEVICE_ANY, DEVICE_STAGED }; /* of calls on device memory */
+/* Of the ways of a call on device memory: the one to be tried first. */
+enum device_wish { WISH_NONE, WISH_FUSED, WISH_NCCL, WISH_STAGED };
 
 struct choices {
     struct wish wishes[OPERATION_COUNT][MOST_WISHES];
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80];            /* who wished it, for messages */
-    enum device_way device;                      /* CT_DEVICE */
+    enum device_wish device;                     /* CT_DEVICE */
     int explain;                                 /* CT_EXPLAIN: each choice is said once */
     _Atomic uint64_t explained[OPERATION_COUNT]; /* a bit for each power of two of bytes */
 };

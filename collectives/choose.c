@@ -158,17 +158,20 @@ static ct_status read_file(struct choices *choices, const char *path)
     return choices_add_all(choices, text, source);
 }
 
-static ct_status read_device_way(struct choices *choices)
+static ct_status read_device_wish(struct choices *choices)
 {
-    const char *way = getenv("CT_DEVICE");
+    static const char *const words[] = { "auto", "fused", "nccl", "staged" };
+    const char *word = getenv("CT_DEVICE");
 
-    if (!way || !*way || !strcmp(way, "auto"))
-        choices->device = DEVICE_ANY;
-    else if (!strcmp(way, "staged"))
-        choices->device = DEVICE_STAGED;
-    else
-        return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto or staged", way);
-    return CT_OK;
+    choices->device = WISH_NONE;
+    if (!word || !*word)
+        return CT_OK;
+    for (int i = WISH_NONE; i <= WISH_STAGED; i++)
+        if (!strcmp(word, words[i])) {
+            choices->device = (enum device_wish)i;
+            return CT_OK;
+        }
+    return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto, fused, nccl or staged", word);
 }
 
 /* A variable counts for more than the file. */
@@ -179,7 +182,7 @@ static ct_status read_environment(struct choices *choices)
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
     if (status == CT_OK)
-        status = read_device_way(choices);
+        status = read_device_wish(choices);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;

@@ -2,17 +2,22 @@
 /* device.c - a collective on device memory.
  *
  *   what is in the group's stream when the call is made is waited for when it begins
+ *   -> the group's first: who has which device, and what the users wish (device_cards.c)
  *   -> fused: the ranks' buffers are on one device; one rank works for all (device_fused.c)
+ *   -> nccl: each rank has a device of its own (device_nccl.c)
  *   -> staged: else; copied to the host, an algorithm of the host, copied back (device_staged.c)
  *
  * When it returns, or its work is done, the results are there for any stream.  Which way is taken
- * the ranks find out together in the call, so that none waits in one way for who goes another. */
+ * the ranks find out together in the call, so that none waits in one way for who goes another.
+ *
+ * CT_DEVICE=fused, nccl or staged names the one that is tried first; the others follow. */
 #include "collectives/device.h"
 
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
 #include "runtime/device_wait.h"
+#include "runtime/log.h"
 
 ct_status device_note(struct call *c)
 {
@@ -27,17 +32,40 @@ ct_status device_note(struct call *c)
     return status;
 }
 
-static ct_status run(struct call *c)
+struct staging *staging_of(ct_group *group)
 {
-    ct_status status = CT_OK;
-    int done = 0;
+    if (!group->staging && !(group->staging = calloc(1, sizeof *group->staging)))
+        ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    return group->staging;
+}
 
-    if (c->mark)
-        status = device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken);
-    device_forget(c);
-    if (status == CT_OK)
-        status = device_fused(c, &done);
-    return status != CT_OK || done ? status : device_staged(c);
+static ct_status find_devices(struct call *c, struct staging *s)
+{
+    const ct_status status = s->devices.known ? CT_OK : device_cards(c, &s->devices);
+
+    if (status == CT_OK && !s->devices.one && !s->unfused) {
+        s->unfused = 1;
+        if (s->devices.wish == WISH_FUSED)
+            log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks have several devices",
+                     c->group->name);
+    }
+    return status;
+}
+
+/* A way at a time; *done: it was one of them. */
+static ct_status try_ways(struct call *c, struct staging *s, int *done)
+{
+    static device_way *const ways[][3] = {
+        [WISH_NONE] = { device_fused, device_nccl, NULL },
+        [WISH_FUSED] = { device_fused, device_nccl, NULL },
+        [WISH_NCCL] = { device_nccl, device_fused, NULL },
+        [WISH_STAGED] = { NULL },
+    };
+    ct_status status = find_devices(c, s);
+
+    for (device_way *const *way = ways[s->devices.wish]; *way && status == CT_OK && !*done; way++)
+        status = (*way)(c, done);
+    return status;
 }
 
 void device_forget(struct call *c)
@@ -47,27 +75,44 @@ void device_forget(struct call *c)
     c->mark = NULL;
 }
 
+static ct_status run(struct call *c, struct staging *s)
+{
+    ct_status status = CT_OK;
+    int done = 0;
+
+    if (c->mark)
+        status = device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken);
+    device_forget(c);
+    if (status == CT_OK && device_is_agreed(c->signature.operation))
+        status = try_ways(c, s, &done);
+    return status != CT_OK || done ? status : device_staged(c);
+}
+
 ct_status device_run(struct call *c)
 {
-    ct_group *g = c->group;
+    struct staging *s = staging_of(c->group);
     ct_status status;
     void *before;
 
-    if (!g->staging && !(g->staging = calloc(1, sizeof *g->staging)))
-        return ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    if (!s)
+        return CT_ERR_NOMEM;
     status = c->place.space->enter(&before);
     if (status != CT_OK)
         return status;
-    status = run(c);
+    status = run(c, s);
     c->place.space->leave(before);
     return status;
 }
 
 void staging_drop(ct_group *group)
 {
-    if (group->staging)
-        free(group->staging->host);
-    free(group->staging);
+    struct staging *s = group->staging;
+
+    if (!s)
+        return;
+    talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
+    free(s->host);
+    free(s);
     group->staging = NULL;
 }
 

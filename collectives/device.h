@@ -5,19 +5,58 @@
 #define COLLECTIVES_DEVICE_H
 
 #include "collectives/call.h"
+#include "collectives/choices.h"
 #include "runtime/space.h"
+
+/* Which devices the ranks of a group have, as all of them know it. */
+struct devices {
+    int known;
+    int one;   /* all have the same */
+    int apart; /* no two have the same */
+    int talks; /* each was built with a library for them */
+    enum device_wish wish;
+};
+
+/* What a group has of such a library (device_nccl.c). */
+struct talking {
+    enum { NOT_TRIED, TALKS, NO_TALK } state;
+    struct talk *talk;
+    const struct talks *by;
+    struct device *device; /* ours, in it */
+    int said;              /* that its order is the library's */
+    char why[300];         /* NO_TALK */
+};
 
 /* What a group keeps for such calls. */
 struct staging {
-    int said;  /* why something is staged */
-    int apart; /* its buffers can't be reached by one device: not tried again */
+    int said; /* why something is staged */
+    struct devices devices;
+    struct talking talking;
+    int unfused; /* its buffers can't be reached by one device: not tried again */
     char *host;
     size_t host_bytes;
 };
 
-/* device_fused.c: one rank's device reads and writes all ranks' buffers where they lie.  *done 0:
- * it can't, on any rank, and nothing was touched. */
-ct_status device_fused(struct call *c, int *done);
+struct staging *staging_of(ct_group *group); /* NULL: no memory */
+
+/* device_cards.c: what the ranks tell each other in a call, before any of its data moves.  All
+ * make these calls, in the same order. */
+
+/* `bytes` of each rank's to all of them: all is [size][bytes]. */
+ct_status device_tell(struct call *c, const void *mine, size_t bytes, void *all);
+/* CT_ERR_UNSUPPORTED, on all ranks: one has no device (ours: c->place). */
+ct_status device_cards(struct call *c, struct devices *devices);
+
+/* The ways of a call of which device_is_agreed().  *done 0: not this one, on any rank, and nothing
+ * was touched. */
+typedef ct_status device_way(struct call *c, int *done);
+
+/* device_fused.c: one rank's device reads and writes all ranks' buffers where they lie. */
+device_way device_fused;
+
+/* device_nccl.c: by a library of the devices' maker, each rank with a device of its own. */
+device_way device_nccl;
+void talking_end(struct talking *talking, int sound);
 
 /* device_staged.c: through host memory, by the algorithms of host memory. */
 ct_status device_staged(struct call *c);

@@ -10,14 +10,14 @@
  * launch, and each byte read and written once (device_plan.c).
  *
  * Buffers that can't be mapped elsewhere, list forms and premul_sum go another way, for that call;
- * ranks on several devices or hosts, or where rank 0 could not map what was given, for good. */
+ * ranks on several devices or hosts (device_cards.c), or where rank 0 could not map what was given,
+ * for good. */
 #include "collectives/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/choices.h"
 #include "runtime/clock.h"
 #include "runtime/device_wait.h"
 #include "runtime/flat.h"
@@ -71,9 +71,7 @@ static ct_status make_offer(const struct call *c, struct offer *offer)
     c->place.space->id(c->place.device, offer->device);
     offer->usable = 1;
     offer->same = c->send.base == c->recv.base;
-    if (c->group->choices->device == DEVICE_STAGED)
-        refuse(offer, "CT_DEVICE=staged");
-    else if (!is_plain(&c->send) || !is_plain(&c->recv))
+    if (!is_plain(&c->send) || !is_plain(&c->recv))
         refuse(offer, "a buffer for each rank");
     else if (c->scalar)
         refuse(offer, "premul_sum");
@@ -144,7 +142,7 @@ static void say_why(const struct call *c, enum word word, const char *why)
     struct staging *staging = c->group->staging;
 
     log_line(word == NEVER || !staging->said ? LOG_INFO : LOG_DEBUG,
-             "group %s: device memory is staged through the host%s: %s", c->group->name,
+             "group %s: no device works for all ranks%s: %s", c->group->name,
              word == NEVER ? " from now on" : " in this call", why);
     staging->said = 1;
 }
@@ -261,7 +259,7 @@ ct_status device_fused(struct call *c, int *done)
     ct_status status = CT_OK;
 
     *done = 0;
-    if (c->group->staging->apart || !device_is_agreed(c->signature.operation))
+    if (c->group->staging->unfused)
         return CT_OK;
     if (c->group->size == 1) {
         status = make_offer(c, &own);
@@ -270,7 +268,7 @@ ct_status device_fused(struct call *c, int *done)
     } else if (c->group->flat) {
         status = by_rounds(c, &word);
     }
-    c->group->staging->apart = word == NEVER;
+    c->group->staging->unfused = word == NEVER;
     *done = word == DONE;
     if (*done)
         atomic_store(&c->group->last_algorithm, "fused");

@@ -23,6 +23,7 @@ static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_SHOULD_STOP] = all_reduce_algorithms,
     [OPERATION_MEM_ALLOC] = all_gather_algorithms,
     [OPERATION_MEM_FREE] = all_gather_algorithms,
+    [OPERATION_NCCL_COMM] = nccl_comm_algorithms,
 };
 
 const struct algorithm *const *operation_algorithms(int operation)

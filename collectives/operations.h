@@ -15,6 +15,7 @@ extern const struct algorithm *const scatter_algorithms[];
 extern const struct algorithm *const all_to_all_algorithms[];
 extern const struct algorithm *const barrier_algorithms[];
 extern const struct algorithm *const monitored_barrier_algorithms[];
+extern const struct algorithm *const nccl_comm_algorithms[];
 
 /* Do all ranks know the sizes of all blocks?  Rounds over slots need it. */
 static inline int sizes_are_agreed(const struct call *c)

@@ -28,6 +28,8 @@ ct_status cuda_gpu_of(const void *pointer, struct device **gpu);
  * that follows, and made so again behind it. */
 ct_status cuda_enter(void **before);
 void cuda_leave(void *before);
+/* That of the context which is current on this thread; CT_ERR_UNSUPPORTED: none is. */
+ct_status cuda_gpu_current(struct device **gpu);
 /* Its UUID: the same in every process that uses it, whatever number it has there. */
 void cuda_gpu_id(const struct device *gpu, unsigned char id[16]);
 /* Its context becomes current on this thread. */
@@ -74,5 +76,10 @@ ct_status cuda_fold(struct device *gpu, const struct fold *fold, void *const *ds
 ct_status cuda_copy(struct device *gpu, void *to, const void *from, size_t bytes);
 /* Waits for all of them, as cuda_wait_for(). */
 ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up);
+
+/* ---- NCCL ------------------------------------------------------------------- */
+
+/* Where <nccl.h> was found by the build; CT_WITH_NCCL says so to space.c. */
+extern const struct talks talks_nccl;
 
 #endif

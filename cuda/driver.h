@@ -23,6 +23,7 @@
     X(cuCtxGetDevice)              \
     X(cuCtxGetStreamPriorityRange) \
     X(cuStreamCreateWithPriority)  \
+    X(cuStreamDestroy)             \
     X(cuStreamQuery)               \
     X(cuStreamIsCapturing)         \
     X(cuStreamSynchronize)         \

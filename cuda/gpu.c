@@ -99,7 +99,7 @@ static ct_status gpu_add(const struct driver *driver, CUcontext context, struct 
     return status;
 }
 
-static ct_status primary_context(const struct driver *driver, CUdevice device, CUcontext *context)
+ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context)
 {
     const int kept = device >= 0 && device < (int)(sizeof primaries / sizeof primaries[0]);
     CUresult result;
@@ -127,26 +127,42 @@ static ct_status context_of(const struct driver *driver, const void *pointer, CU
     result = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
     if (result != CUDA_SUCCESS)
         return driver_says(driver, result, "asking whose memory %p is", pointer);
-    return primary_context(driver, device, context);
+    return gpu_primary_context(driver, device, context);
+}
+
+static ct_status gpu_of(const struct driver *driver, CUcontext context, struct device **gpu)
+{
+    struct device *known = gpu_of_context(context);
+    const ct_status status = known ? CT_OK : gpu_add(driver, context, &known);
+
+    if (status == CT_OK)
+        *gpu = known;
+    return status;
 }
 
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
 {
     const struct driver *driver;
-    struct device *known;
     CUcontext context;
     ct_status status = driver_find(&driver);
 
     if (status == CT_OK)
         status = context_of(driver, pointer, &context);
-    if (status != CT_OK)
-        return status;
-    known = gpu_of_context(context);
-    if (!known)
-        status = gpu_add(driver, context, &known);
+    return status == CT_OK ? gpu_of(driver, context, gpu) : status;
+}
+
+ct_status cuda_gpu_current(struct device **gpu)
+{
+    const struct driver *driver;
+    CUcontext context = NULL;
+    ct_status status = driver_find(&driver);
+
     if (status == CT_OK)
-        *gpu = known;
-    return status;
+        status = driver_says(driver, driver->cuCtxGetCurrent(&context),
+                             "asking which CUDA context is current");
+    if (status == CT_OK && !context)
+        status = ct_fail(CT_ERR_UNSUPPORTED, "no CUDA context is current on this thread");
+    return status == CT_OK ? gpu_of(driver, context, gpu) : status;
 }
 
 void cuda_gpu_id(const struct device *gpu, unsigned char id[16])

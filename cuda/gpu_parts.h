@@ -41,4 +41,7 @@ struct device {
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
 
+/* gpu.c: the context that CUDA's own libraries use on this device. */
+ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);
+
 #endif

@@ -10,6 +10,7 @@ const struct space space_cuda = { .name = "cuda",
                                   .device_of = cuda_gpu_of,
                                   .enter = cuda_enter,
                                   .leave = cuda_leave,
+                                  .current = cuda_gpu_current,
                                   .id = cuda_gpu_id,
                                   .mark = cuda_mark,
                                   .wait_for = cuda_wait_for,
@@ -20,4 +21,7 @@ const struct space space_cuda = { .name = "cuda",
                                   .take = cuda_import,
                                   .fold = cuda_fold,
                                   .copy = cuda_copy,
+#ifdef CT_WITH_NCCL
+                                  .talks = &talks_nccl,
+#endif
                                   .finish = cuda_finish };

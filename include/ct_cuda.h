@@ -24,6 +24,17 @@ extern "C" {
  * s: then the device may still write to them, and the sentence says so. */
 CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 
+/* NCCL's communicator of the group, an ncclComm_t: for what libct has no call for.  A collective,
+ * of a group whose ranks each have a GPU of their own: that of the CUDA context that is current;
+ * where it can't be, CT_ERR_UNSUPPORTED on all ranks says why, and the group stays sound.
+ *
+ * It is the one that libct's own calls go by where they go by NCCL, so no call may be made on the
+ * group while one of the program's is under way; and it never blocks (ncclConfig_t.blocking 0):
+ * after a call that returns ncclInProgress, ncclCommGetAsyncError() comes next, until that says
+ * something else.  It stays the group's: it ends with it, by ct_destroy_process_group() or when
+ * it breaks. */
+CT_API ct_status ct_nccl_comm(ct_group *group, void **comm);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builtins.c - every kind of link, best first, and every kind of memory.  The one
  * file that names them all, so the one that looks up into cuda/. */
+#include "runtime/error.h"
 #include "runtime/link.h"
 #include "runtime/space.h"
 
@@ -40,4 +41,17 @@ ct_status place_of(const void *pointer, struct place *place)
 {
     *place = (struct place){ space_of(pointer), NULL };
     return place->space ? place->space->device_of(pointer, &place->device) : CT_OK;
+}
+
+ct_status place_current(struct place *place)
+{
+    ct_status status = ct_fail(CT_ERR_UNSUPPORTED, "libct was built without CUDA");
+
+    for (int i = 0; spaces[i]; i++) {
+        *place = (struct place){ spaces[i], NULL };
+        status = spaces[i]->current(&place->device);
+        if (status == CT_OK)
+            return CT_OK;
+    }
+    return status;
 }

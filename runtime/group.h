@@ -58,6 +58,7 @@ struct ct_group {
     uint32_t history;            /* a hash of them */
     struct flat *flat;           /* NULL: not all on this host, or no memory shared */
     enum order_rule order_rule;
+    int order_is_wished;     /* CT_ORDER is set */
     struct fold order;       /* how its reductions fold: nodes and node_end */
     int hosts;               /* on which its ranks are */
     int *node_end;           /* [hosts] where each one's ranks end in fold_rank */

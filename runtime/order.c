@@ -27,7 +27,8 @@ static ct_status read_rule(ct_group *g)
     const char *word = getenv("CT_ORDER");
 
     g->order_rule = ORDER_NODES;
-    if (!word || !*word)
+    g->order_is_wished = word && *word;
+    if (!g->order_is_wished)
         return CT_OK;
     for (int i = 0; i < RULES; i++)
         if (!strcmp(word, names[i])) {
@@ -67,8 +68,10 @@ ct_status group_order(ct_group *g)
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
     if (g->root == g)
         status = read_rule(g);
-    else
+    else {
         g->order_rule = g->root->order_rule;
+        g->order_is_wished = g->root->order_is_wished;
+    }
     by_node(g);
     g->order = (struct fold){ .sources = g->size, .nodes = g->hosts, .node_end = g->node_end };
     if (g->order_rule == ORDER_RANK) {

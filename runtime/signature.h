@@ -34,7 +34,8 @@
     X(SPLIT_GROUP, "split_group")             \
     X(SHOULD_STOP, "should_stop")             \
     X(MEM_ALLOC, "mem_alloc")                 \
-    X(MEM_FREE, "mem_free")
+    X(MEM_FREE, "mem_free")                   \
+    X(NCCL_COMM, "nccl_comm")
 
 enum operation {
 #define OPERATION_ENUM(name, text) OPERATION_##name,

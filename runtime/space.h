@@ -14,7 +14,8 @@
 
 #include "include/ct.h"
 
-struct fold;   /* combine.h */
+struct fold; /* combine.h */
+struct signature;
 struct device; /* one GPU, as this process uses it; kept until the process ends */
 
 /* Where a buffer is. */
@@ -35,11 +36,41 @@ struct device_handle {
     int32_t unused; /* 0: no byte is left undefined */
 };
 
+/* By which ranks find each other: made by one, plain data that travels to all. */
+struct talk_id {
+    unsigned char bytes[128];
+};
+
+struct talk; /* one rank's end of what ranks with a device each have together */
+
+/* A library that makes whole collectives between devices.  Nothing here waits: what was begun is
+ * over when ask() says so.  One thread at a time for a talk, and all ranks make the same calls. */
+struct talks {
+    const char *name;
+    /* Loads it, the first time.  Ranks can talk if all have the same version. */
+    ct_status (*find)(int32_t *version);
+    ct_status (*make_id)(struct talk_id *id);
+    /* Begun; it fails on all ranks, or never ends, where one of them can't. */
+    ct_status (*join)(struct device *device, const struct talk_id *id, int rank, int size,
+                      struct talk **talk);
+    /* Enqueued on a stream of the talk's own, so that two groups can't stand in each other's way.
+     * What it can make, see device_nccl.c. */
+    ct_status (*start)(struct talk *talk, const struct signature *what, const void *send,
+                       void *recv);
+    ct_status (*ask)(struct talk *talk, int *done);
+    /* What the library itself calls it. */
+    void *(*handle)(const struct talk *talk);
+    /* Ends it, and what it still had to do if it is not sound: then the buffers are free again. */
+    void (*leave)(struct talk *talk, int sound);
+};
+
 struct space {
     const char *name;
     int (*is_there)(void); /* 0: no pointer can be its own now; some ns */
     int (*owns)(const void *pointer);
     ct_status (*device_of)(const void *pointer, struct device **device); /* whose memory it is */
+    /* The one that is current on this thread; where there is none it fails. */
+    ct_status (*current)(struct device **device);
     /* Around all that follows but id(): which device is current on this thread is the program's
      * business, and becomes again what it was. */
     ct_status (*enter)(void **before);
@@ -68,10 +99,13 @@ struct space {
                       const void *const *src, size_t count);
     ct_status (*copy)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
+    const struct talks *talks; /* NULL: built without such a library */
 };
 
 int spaces_are_there(void); /* any */
 /* Whose memory it is. */
 ct_status place_of(const void *pointer, struct place *place);
+/* The device that is current on this thread. */
+ct_status place_current(struct place *place);
 
 #endif
