@@ -664,8 +664,7 @@ static void an_error_of_nccl_is_told_in_its_words(void **state)
     run_all(3, 3, one_fails, &(struct run_of){ .settings = fails });
 }
 
-/* ---- The communicator
- * ------------------------------------------------------------------------------ */
+/* ---- The communicator ---------------------------------------------------------------- */
 
 /* As a program would, which links NCCL. */
 static void uses_it(ncclComm_t comm, int p, void *there)
