@@ -45,7 +45,7 @@ static ct_status find_devices(struct call *c, struct staging *s)
 
     if (status == CT_OK && !s->devices.one && !s->unfused) {
         s->unfused = 1;
-        if (s->devices.wish == WISH_FUSED)
+        if (s->devices.wish == WISH_FUSED && c->group->rank == 0)
             log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks have several devices",
                      c->group->name);
     }

@@ -23,7 +23,8 @@ struct talking {
     struct talk *talk;
     const struct talks *by;
     struct device *device; /* ours, in it */
-    int said;              /* that its order is the library's */
+    int said;              /* that its order is the library's, */
+    int said_cant;         /* and that some calls can't go by it */
     char why[300];         /* NO_TALK */
 };
 

@@ -134,23 +134,28 @@ void talking_end(struct talking *t, int sound)
     t->state = NO_TALK;
 }
 
-/* On all ranks. */
+/* On all ranks, of which one says so. */
 static void never(const struct call *c, struct talking *t, const char *why)
 {
     talking_end(t, 0);
     snprintf(t->why, sizeof t->why, "%s", why);
-    log_line(c->group->staging->devices.wish == WISH_NCCL ? LOG_WARN : LOG_INFO,
-             "group %s, rank %d: NCCL can't be: %s", c->group->name, c->group->rank, why);
+    if (c->group->rank == 0)
+        log_line(c->group->staging->devices.wish == WISH_NCCL ? LOG_WARN : LOG_INFO,
+                 "group %s: NCCL can't be: %s", c->group->name, why);
 }
 
-/* The first word that tells why not; NULL: none does. */
+/* Why not, in the words of the first rank that knows it; NULL: all can. */
 static const char *objection(const struct word *words, int size, char *why, size_t room)
 {
+    const struct word *against = NULL;
+
     for (int i = 0; i < size; i++)
-        if (words[i].version == 0) {
-            snprintf(why, room, "rank %d: %.124s", i, words[i].why);
-            return why;
-        }
+        if (words[i].version == 0 && (!against || (!*against->why && *words[i].why)))
+            against = &words[i];
+    if (against) {
+        snprintf(why, room, "rank %d: %.124s", (int)(against - words), against->why);
+        return why;
+    }
     for (int i = 1; i < size; i++)
         if (words[i].version != words[0].version) {
             snprintf(why, room, "rank %d has version %d, rank 0 version %d", i, words[i].version,
@@ -183,8 +188,11 @@ static ct_status join(struct call *c, struct talking *t, const struct talk_id *i
 {
     ct_status status = t->by->join(t->device, id, c->group->rank, c->group->size, &t->talk);
 
-    if (status == CT_OK)
+    if (status == CT_OK) {
         status = wait_for_talk(c, t);
+        if (status == CT_ERR_UNSUPPORTED)
+            ct_fail(status, "%s", ""); /* another gave up, and says why */
+    }
     if (status == CT_ERR_NCCL || status == CT_ERR_CUDA || status == CT_ERR_NOMEM
         || status == CT_ERR_UNSUPPORTED) {
         char why[400];
@@ -280,14 +288,28 @@ static ct_status can_everywhere(struct call *c, const struct talking *t, int *ca
 
 static void say_order(const struct call *c, struct talking *t)
 {
-    if (t->said || c->signature.op < 0 || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER
-        || c->group->order_rule == ORDER_FAST)
+    if (t->said || c->group->rank != 0 || c->signature.op < 0
+        || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER || c->group->order_rule == ORDER_FAST)
         return;
     t->said = 1;
     log_line(LOG_INFO,
              "group %s: NCCL sums floats in an order of its own; CT_ORDER=nodes or rank keeps them "
              "from it",
              c->group->name);
+}
+
+/* Against the user's wish. */
+static void say_cant(const struct call *c, struct talking *t)
+{
+    char text[96];
+
+    if (t->said_cant || c->group->rank != 0)
+        return;
+    t->said_cant = 1;
+    signature_describe(&c->signature, text, sizeof text);
+    log_line(LOG_INFO, "group %s: CT_DEVICE=nccl can't be for some calls, first for %s%s",
+             c->group->name, text,
+             can_fold(call_dtype(c), call_op(c)) == OWN_ORDER ? ", whose order CT_ORDER says" : "");
 }
 
 static ct_status run(struct call *c, struct talking *t)
@@ -317,9 +339,13 @@ ct_status device_nccl(struct call *c, int *done)
     ct_status status = CT_OK;
     int can = 0;
 
-    if (t->state == NO_TALK || !can_be(c)
-        || (!wished && (c->group->size == 1 || !s->devices.apart)))
+    if (t->state == NO_TALK || (!wished && (c->group->size == 1 || !s->devices.apart)))
         return CT_OK;
+    if (!can_be(c)) {
+        if (wished)
+            say_cant(c, t);
+        return CT_OK;
+    }
     if (t->state == NOT_TRIED)
         status = begin(c, t);
     if (status == CT_OK && t->state == TALKS)

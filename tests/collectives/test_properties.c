@@ -11,7 +11,8 @@
  * ranks must have the same bits, which the parent sees by the digests they leave it.
  *
  * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
- * that of the fake driver, or of the machine's).
+ * that of the fake driver, or of the machine's); with CT_PROPERTY_DEVICE=apart each rank has a GPU
+ * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one).
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
@@ -91,20 +92,32 @@ static void get(void *here, const void *there, size_t bytes)
         abort();
 }
 
-/* In the process that has the ranks, or is one. */
-static void use_device(void)
+static int is_apart(void)
+{
+    const char *which = getenv("CT_PROPERTY_DEVICE");
+
+    return which && !strcmp(which, "apart");
+}
+
+static void use_device(int rank)
 {
     static const struct elsewhere elsewhere = { take, put, get, device_free };
 
     if (!getenv("CT_PROPERTY_DEVICE"))
         return;
-    if (!device_open(0))
+    if (!device_open(is_apart() ? rank : 0))
         abort();
     flight_use(&elsewhere);
 }
 #else
-static void use_device(void)
+static int is_apart(void)
 {
+    return 0;
+}
+
+static void use_device(int rank)
+{
+    (void)rank;
 }
 #endif
 
@@ -221,6 +234,8 @@ static struct pick draw_call(int number)
         show_order(&c);
     c.fast = has_order("fast");
     c.exact = c.fast && c.seed % 2;
+    if (c.fast && is_apart() && c.op == CT_AVG) /* NCCL multiplies by 1/n, then sums */
+        c.op = CT_SUM;
     return c;
 }
 
@@ -232,7 +247,7 @@ static void calls(ct_group *group, void *unused)
     (void)unused;
     if (!rank)
         abort();
-    use_device();
+    use_device(ct_rank(group));
     rank->groups[0] = group;
     rank->seed = mix(batch.seed, 300 + (uint64_t)ct_rank(group));
     fine = make_groups(rank)

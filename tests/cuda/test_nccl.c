@@ -290,11 +290,12 @@ static void all_operations(ct_group *group, void *arg)
     for (int kind = 0; kind < KINDS; kind++)
         for (int dtype = CT_I8; dtype <= CT_F8E5M2; dtype++)
             for (int op = CT_SUM; op <= CT_BXOR; op++) {
-                const struct pick c = {
-                    (enum kind)kind,   (ct_dtype)dtype,     op,
-                    (int)(++turn) % p, (int)(turn / 3) % 2, turn % 5 ? 1 + turn % 13 : COUNT
-                };
+                struct pick c = { .kind = (enum kind)kind, .dtype = (ct_dtype)dtype, .op = op };
 
+                turn++;
+                c.root = (int)turn % p;
+                c.in_place = (int)(turn / 3) % 2;
+                c.count = turn % 5 ? 1 + turn % 13 : COUNT;
                 if (run->one_in && turn % (unsigned)run->one_in)
                     continue;
                 if (is_defined(&c) && (averages || op != CT_AVG || is_integer(c.dtype)))
@@ -438,9 +439,21 @@ static void a_wish_of_one_rank_counts_for_all(void **state)
 
 static void one_has_none(ct_group *group, void *arg)
 {
+    void *comm = NULL;
+
     if (ct_rank(group) == 2)
         setenv("CT_LIBNCCL", "/nowhere/libnccl.so.2", 1);
     sums(group, arg);
+    EXPECT_ERROR(ct_nccl_comm(group, &comm), CT_ERR_UNSUPPORTED, "rank 2|/nowhere/libnccl.so.2");
+}
+
+/* Not rank 0, which only hears that another gave up. */
+static void one_cant_join(ct_group *group, void *arg)
+{
+    void *comm = NULL;
+
+    sums(group, arg);
+    EXPECT_ERROR(ct_nccl_comm(group, &comm), CT_ERR_UNSUPPORTED, "rank 2|as it was told to");
 }
 
 static void one_has_another(ct_group *group, void *arg)
@@ -452,6 +465,8 @@ static void one_has_another(ct_group *group, void *arg)
 
 static void a_rank_that_cant_leads_all_another_way(void **state)
 {
+    static const struct setting fails[] = { { "FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:2" },
+                                            { NULL, NULL } };
     static const struct setting hosts[] = { { "CT_FAULT", "hosts:0.1.0" }, { NULL, NULL } };
 
     (void)state;
@@ -460,12 +475,10 @@ static void a_rank_that_cant_leads_all_another_way(void **state)
             &(struct run_of){ .settings = hosts, .expected = "staged", .devices = 3 });
     run_all(3, 0, one_has_another, &(struct run_of){ .expected = "staged", .devices = 3 });
     go("FAKE_NCCL_FAIL", "ncclGetUniqueId:1", 3, "staged");
-    for (int rank = 0; rank < 3; rank++) {
-        char fails[64];
-
-        snprintf(fails, sizeof fails, "ncclCommInitRankConfig:1:%d", rank);
-        go("FAKE_NCCL_FAIL", fails, 3, "staged");
-    }
+    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:0", 3, "staged");
+    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:1", 3, "staged");
+    run_all(3, 3, one_cant_join,
+            &(struct run_of){ .settings = fails, .expected = "staged", .devices = 3 });
 }
 
 /* Rank 0's buffers are a list; the others give one, which is the same call. */
