@@ -46,7 +46,8 @@ static void free_side(const struct flight *f, char *memory)
 
 /* ---- Elsewhere ------------------------------------------------------------------- */
 
-static const struct elsewhere *device;
+/* Ranks that are threads all say the same. */
+static const struct elsewhere *_Atomic device;
 
 void flight_use(const struct elsewhere *elsewhere)
 {
