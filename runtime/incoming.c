@@ -35,7 +35,7 @@ static void greet(struct mesh *mesh, struct stream *stream)
     wire->heard = 1;
     if (!wire->out) {
         wire->out = stream->link;
-        say_where(mesh, stream->peer);
+        say_here(mesh, stream->peer);
     }
 }
 

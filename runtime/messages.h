@@ -144,7 +144,7 @@ int reach(struct mesh *mesh, int peer);
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
 /* Whom we have nothing to say to yet has a connection from us then: it sees its end if this process
  * ends, and that no other one is under way; and we see its end. */
-void say_where(struct mesh *mesh, int peer);
+void say_here(struct mesh *mesh, int peer);
 void flush_to(struct mesh *mesh, int peer);
 void flush_gathered(struct mesh *mesh, int peer); /* if anything was */
 void outgoing_free(struct messages *m, struct outgoing *out);

@@ -163,7 +163,7 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
         background_needed(mesh);
 }
 
-void say_where(struct mesh *mesh, int peer)
+void say_here(struct mesh *mesh, int peer)
 {
     struct outgoing *out = calloc(1, sizeof *out);
 

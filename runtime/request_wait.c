@@ -59,7 +59,7 @@ static void have_connection(struct mesh *mesh, int peer)
     const struct wire *wire = &mesh->messages->wires[peer];
 
     if (!wire->out && wire->streams == 0 && wire->ended_ms == 0 && !wire->broken && !wire->gone)
-        say_where(mesh, peer);
+        say_here(mesh, peer);
 }
 
 /* A sleep passed without a sign of life from the one we wait for. */
