@@ -259,6 +259,12 @@ ct_status place_of(const void *pointer, struct place *place)
     return CT_OK;
 }
 
+ct_status place_current(struct place *place)
+{
+    *place = (struct place){ NULL, NULL };
+    return ct_fail(CT_ERR_UNSUPPORTED, "there is no device here");
+}
+
 /* ---- The scene ---------------------------------------------------------------- */
 
 static int open_listener(struct scene *s)
