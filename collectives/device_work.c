@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_work.c - the rank that works for all: it maps what the others offer, folds and copies
+ * where it lies (device_plan.c), and waits for its device. */
+#include "collectives/device_offer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/device_wait.h"
+#include "runtime/flat.h"
+#include "runtime/log.h"
+
+static ct_status do_step(struct call *c, const struct step *step)
+{
+    static const int one = 1;
+    const struct space *space = c->place.space;
+    struct fold fold = c->group->order;
+
+    if (!step->folds && step->dsts == 1)
+        return space->copy(c->place.device, step->dst[0], step->src[0], step->bytes);
+    if (!step->folds) { /* one read for all copies */
+        fold = (struct fold){ CT_U8, CT_MAX, 1, 1, &one };
+        return space->fold(c->place.device, &fold, step->dst, step->dsts, step->src, step->bytes);
+    }
+    fold.dtype = call_dtype(c);
+    fold.op = call_op(c);
+    return space->fold(c->place.device, &fold, step->dst, step->dsts, step->src,
+                       step->bytes / c->element);
+}
+
+static ct_status map(const struct call *c, const struct device_handle *handle, char **pointer)
+{
+    void *mapped = NULL;
+    const ct_status status =
+        handle->bytes == 0 ? CT_OK : c->place.space->take(c->place.device, handle, &mapped);
+
+    *pointer = mapped;
+    return status;
+}
+
+/* All ranks' buffers from here: DONE, or another word and why not. */
+static enum word reach(const struct call *c, const struct offer *const *offers, char **send,
+                       char **recv, char *why, size_t size)
+{
+    for (int i = 0; i < c->group->size; i++) {
+        const struct offer *o = offers[i];
+
+        if (!o->usable) {
+            snprintf(why, size, "%s", o->why);
+            return NOT_THIS_CALL;
+        }
+        if (memcmp(o->device, offers[WORKS_FOR_ALL]->device, sizeof o->device)) {
+            snprintf(why, size, "the ranks have several devices");
+            return NEVER;
+        }
+        if (o->same && c->signature.operation == OPERATION_ALL_TO_ALL) {
+            snprintf(why, size, "an all_to_all in place");
+            return NOT_THIS_CALL;
+        }
+        if (map(c, &o->send, &send[i]) != CT_OK || map(c, &o->recv, &recv[i]) != CT_OK) {
+            snprintf(why, size, "%s", ct_last_error());
+            return NEVER;
+        }
+    }
+    return DONE;
+}
+
+/* The first time aloud: else nobody would know why it is slow. */
+static void say_why(const struct call *c, enum word word, const char *why)
+{
+    struct staging *staging = c->group->staging;
+
+    log_line(word == NEVER || !staging->said ? LOG_INFO : LOG_DEBUG,
+             "group %s: no device works for all ranks%s: %s", c->group->name,
+             word == NEVER ? " from now on" : " in this call", why);
+    staging->said = 1;
+}
+
+/* Who gives up returns to its caller, whose buffers then are the caller's again: it first waits for
+ * who says that it is at them (flat_settle()).  So what was enqueued is waited for even if this
+ * rank has given up too. */
+static ct_status end_failed(struct call *c, ct_status status)
+{
+    const struct space *space = c->place.space;
+    char why[240];
+
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    if (space->finish(c->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+        == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s; the device is still at the buffers of this call", why);
+    if (c->group->flat)
+        flat_untouch(c->group->flat);
+    return ct_fail(status, "%s", why);
+}
+
+static ct_status fold_and_copy(struct call *c, const struct everybody *all)
+{
+    struct flat *f = c->group->flat;
+    ct_status status = f ? flat_touch_by_device(f) : CT_OK;
+
+    if (status != CT_OK)
+        return status;
+    status = device_plan(c, all, do_step);
+    if (status == CT_OK)
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+    if (status != CT_OK)
+        return end_failed(c, status);
+    if (f)
+        flat_untouch(f);
+    return CT_OK;
+}
+
+ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word)
+{
+    char *send[FLAT_MOST], *recv[FLAT_MOST];
+    const struct everybody all = { send, recv };
+    char why[160];
+    ct_status status;
+
+    *word = reach(c, offers, send, recv, why, sizeof why);
+    if (*word != DONE) {
+        say_why(c, *word, why);
+        return CT_OK;
+    }
+    status = fold_and_copy(c, &all);
+    if (status != CT_ERR_UNSUPPORTED)
+        return status;
+    *word = NOT_THIS_CALL; /* by its first step: no kernels for this device, or for so many ranks */
+    say_why(c, *word, ct_last_error());
+    return CT_OK;
+}
