@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/log.h"
+#include "runtime/on_stream.h"
 #include "runtime/premul.h"
 #include "runtime/work.h"
 
@@ -138,6 +140,50 @@ ct_status call_start(const struct call *c, ct_work **work)
         free(w);
         return status;
     }
+    w->queue = c->group->queue; /* made with its first task */
     *work = w;
     return CT_OK;
+}
+
+/* ---- Without a work ------------------------------------------------------------------ */
+
+/* Nobody asks how it fared; the next call on the group does. */
+static ct_status run_unowned(struct task *task)
+{
+    const ct_group *group = ((struct asynchronous_call *)task)->call.group;
+    const ct_status status = run_task(task);
+
+    if (status != CT_OK)
+        log_line(LOG_WARN, "group %s, rank %d: a call in a stream failed: %s", group->name,
+                 group->rank, ct_last_error());
+    return status;
+}
+
+static void abandon(struct task *task)
+{
+    release_call(task);
+}
+
+ct_status call_enqueue(const struct call *c)
+{
+    struct asynchronous_call *a = malloc(sizeof *a);
+    struct held_stream *held;
+    ct_status status;
+
+    if (!a)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the call");
+    status = stream_hold(c->place, c->group->stream, &held);
+    if (status != CT_OK) {
+        free(a);
+        return status;
+    }
+    *a = (struct asynchronous_call){
+        .task = { .run = run_unowned, .abandon = abandon, .sequels = &held->sequel }, .call = *c
+    };
+    status = queue_push(&c->group->queue, &a->task);
+    if (status != CT_OK) {
+        stream_let_go(held);
+        free(a);
+    }
+    return status;
 }

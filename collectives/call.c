@@ -17,6 +17,7 @@
 #include "collectives/coalesce.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/on_stream.h"
 #include "runtime/queue.h"
 #include "runtime/trace.h"
 #include "runtime/where.h"
@@ -165,12 +166,27 @@ void call_number(struct call *c)
     c->group->history = signature_history(&c->signature);
 }
 
+/* It goes on by itself, and has taken over what belongs to it.  CT_ERR_UNSUPPORTED without a work:
+ * no stream can wait for it. */
+static ct_status start(const struct call *c, ct_work **work)
+{
+    ct_status status;
+
+    if (work)
+        return call_start(c, work);
+    status = call_enqueue(c);
+    if (status == CT_ERR_UNSUPPORTED)
+        stream_say_host_waits(operation_name(c->signature.operation));
+    return status;
+}
+
 ct_status call_run(const struct request_of_call *r, ct_work **work)
 {
     ct_group *group = NULL;
     struct place place;
     struct call c;
     ct_status status;
+    int in_stream;
 
     if (work)
         *work = NULL;
@@ -186,20 +202,22 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     status = group_check(group);
     if (status != CT_OK)
         return status;
+    in_stream = !work && place.space && group->stream;
     call_make(&c, r, group, place);
     status = call_choose(&c);
     if (status == CT_OK && place.space)
         status = device_note(&c);
-    if (status == CT_OK && (work || r->op >= 256))
-        status = call_copy_inputs(&c, r->op, work != NULL);
+    if (status == CT_OK && (work || in_stream || r->op >= 256))
+        status = call_copy_inputs(&c, r->op, work || in_stream);
     if (status == CT_OK) {
         call_number(&c);
         c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
-        if (work) {
-            status = call_start(&c, work);
+        if (work || in_stream) {
+            status = start(&c, work);
             if (status == CT_OK)
                 return CT_OK;
-        } else {
+        }
+        if (!work && (!in_stream || status == CT_ERR_UNSUPPORTED)) {
             queue_drain(group->queue);
             status = call_run_now(&c);
         }

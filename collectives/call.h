@@ -157,6 +157,9 @@ ct_status call_choose(struct call *c); /* choose.c */
  * among it; then the call as a task of the group's thread, which takes over ->copied. */
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
 ct_status call_start(const struct call *c, ct_work **work);
+/* The same without a work: what comes later in the group's stream waits for it.
+ * CT_ERR_UNSUPPORTED: no stream can, and nothing was begun. */
+ct_status call_enqueue(const struct call *c);
 ct_status call_run_now(struct call *c); /* what the task does; call.c */
 
 /* A call on device memory (device.c).  All ranks must have their buffers there; but where a rank

@@ -19,6 +19,7 @@
 
 #include "collectives/exchange.h"
 #include "runtime/log.h"
+#include "runtime/on_stream.h"
 #include "runtime/work.h"
 
 /* Beyond these a call alone costs less than to copy it twice; measured, docs/algorithms.md. */
@@ -323,6 +324,7 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
                     .owner = list,
                     .release = release_list };
     status = queue_push(&group->queue, &list->task);
+    w->queue = group->queue; /* made with its first task */
     if (status == CT_OK)
         *work = w;
     else
@@ -330,13 +332,40 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
     return status;
 }
 
-static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work)
+static void abandon_list(struct task *task)
 {
-    const struct limit limit = group_limit(group);
-    ct_status status = plan(list);
+    list_free((struct coalesced *)task);
+}
+
+static int are_all_on_devices(const struct coalesced *list)
+{
+    int all = list->used > 0;
+
+    for (int i = 0; i < list->used; i++)
+        all &= list->calls[i].place.space != NULL;
+    return all;
+}
+
+/* What comes later in the group's stream waits for them.  CT_ERR_UNSUPPORTED: no stream can. */
+static ct_status enqueue(ct_group *group, struct coalesced *list)
+{
+    struct held_stream *held;
+    ct_status status = stream_hold(list->calls[0].place, group->stream, &held);
 
     if (status != CT_OK)
-        return status == CT_ERR_INVALID ? status : group_break(group, status);
+        return status;
+    list->task.sequels = &held->sequel;
+    list->task.abandon = abandon_list;
+    status = queue_push(&group->queue, &list->task);
+    if (status != CT_OK)
+        stream_let_go(held);
+    return status;
+}
+
+static void number(ct_group *group, struct coalesced *list)
+{
+    const struct limit limit = group_limit(group);
+
     for (int i = 0; i < list->trip_count; i++) {
         struct call *c = &list->trips[i].call;
 
@@ -344,11 +373,25 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
         if (c->limit.ms == 0)
             c->limit = limit;
     }
+}
+
+/* *goes_on: by itself, and has taken over the list. */
+static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work, int *goes_on)
+{
+    ct_status status = plan(list);
+
+    if (status != CT_OK)
+        return status == CT_ERR_INVALID ? status : group_break(group, status);
+    number(group, list);
     list->task.run = make_all;
-    if (work) {
+    status = CT_ERR_UNSUPPORTED;
+    if (work)
         status = start(group, list, work);
+    else if (group->stream && are_all_on_devices(list))
+        status = enqueue(group, list);
+    *goes_on = status == CT_OK;
+    if (work || status != CT_ERR_UNSUPPORTED)
         return status == CT_OK ? CT_OK : group_break(group, status);
-    }
     queue_drain(group->queue);
     return make_all(&list->task);
 }
@@ -357,6 +400,7 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
 {
     struct coalesced *list;
     ct_status status;
+    int goes_on = 0;
 
     if (work)
         *work = NULL;
@@ -374,8 +418,8 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
         messages_look(group->mesh); /* a root may end without having received */
     status = group_check(group);
     if (status == CT_OK && list->used > 0)
-        status = make_list(group, list, work);
-    if (!work || !*work)
+        status = make_list(group, list, work, &goes_on);
+    if (!goes_on)
         list_free(list);
     return status;
 }

@@ -45,6 +45,11 @@ ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
                         const _Atomic int *given_up);
 void cuda_forget(struct device *gpu, void *mark); /* waited for or not */
 
+/* What comes later in the stream waits until it is let go, by any thread, whatever the driver is
+ * busy with.  CT_ERR_UNSUPPORTED: the driver can't, or too many streams wait already. */
+ct_status cuda_hold(struct device *gpu, void *stream, void **hold);
+void cuda_let_go(void *hold);
+
 /* Blocking copies between this GPU and any host memory, on libct's own stream: behind all that is
  * enqueued there. */
 ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes);

@@ -27,10 +27,13 @@
     X(cuStreamQuery)               \
     X(cuStreamIsCapturing)         \
     X(cuStreamSynchronize)         \
+    X(cuStreamWaitValue32)         \
+    X(cuStreamWriteValue32)        \
     X(cuEventCreate)               \
     X(cuEventDestroy)              \
     X(cuEventRecord)               \
     X(cuEventQuery)                \
+    X(cuMemAllocHost)              \
     X(cuMemGetAddressRange)        \
     X(cuMemcpyDtoHAsync)           \
     X(cuMemcpyHtoDAsync)           \

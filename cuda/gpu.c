@@ -255,7 +255,7 @@ static void give_event(struct device *gpu, CUevent event)
 }
 
 /* What is captured does not run: the event would never come, and the capture would be void. */
-static ct_status refuse_capture(const struct device *gpu, CUstream stream)
+ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream)
 {
     CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult result = gpu->driver->cuStreamIsCapturing(stream, &capturing);
@@ -280,7 +280,7 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
 
     *mark = NULL;
     if (status == CT_OK)
-        status = refuse_capture(gpu, stream);
+        status = gpu_refuse_capture(gpu, stream);
     if (status != CT_OK)
         return status;
     result = take_event(gpu, &event);

@@ -10,7 +10,8 @@
 #include "cuda/cuda.h"
 #include "cuda/driver.h"
 
-struct import; /* share.c: one mapping of another process's memory */
+struct hold_words; /* hold.c: of streams that stand still */
+struct import;     /* share.c: one mapping of another process's memory */
 
 /* An allocation of this process that was exported: asking the driver for it takes far longer than
  * asking which allocation a pointer is of. */
@@ -36,11 +37,14 @@ struct device {
     CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
     CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
     int events_idle;
+    struct hold_words *hold_words; /* NULL until a stream is held */
     struct import *imports;
     struct exported exports[EXPORTS_KEPT];
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
 
+/* gpu.c: what is captured does not run now. */
+ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
 /* gpu.c: the context that CUDA's own libraries use on this device. */
 ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);
 

@@ -13,16 +13,33 @@
 extern "C" {
 #endif
 
-/* The stream that the group's calls on device memory wait for: what was enqueued there when a call
- * is made is done before it reads or writes its buffers.  NULL, and without this call: the legacy
- * default stream; a group that is made from another begins with that one's.  A blocking call
- * returns when its results are there, for any stream.  The stream stays the caller's and must live
- * as long as calls are made; one that is being captured into a graph is CT_ERR_INVALID in a call.
- * [torch.cuda.current_stream(), which torch.distributed waits for]
+/* The stream that the group's collectives on device memory belong to: what was enqueued there when
+ * a call is made is done before it reads or writes its buffers; and a call without a work returns
+ * at once, and what is enqueued there later comes after it.  How it fared the next call on the
+ * group says: one that failed has broken the group, and let the stream go on.  ct_barrier(group,
+ * NULL) waits for all of them on the host.
+ *
+ * NULL, and without this call: the legacy default stream is waited for, and a call without a work
+ * returns when its results are there, for any stream (so it does where the driver can't let streams
+ * wait for the host).  ct_send() and ct_recv() wait for the stream and always block.  A group that
+ * is made from another begins with that one's stream.
+ *
+ * The stream stays the caller's and must live as long as calls are made; one that is being captured
+ * into a graph is CT_ERR_INVALID in a call.  What waits for the whole device (cudaFree(),
+ * cudaDeviceSynchronize()) also waits for the calls in its streams, so for the other ranks.
+ * [torch.cuda.current_stream(), which torch.distributed waits for; NCCL's stream argument]
  *
  * A call that failed returns when no rank's device is at this one's buffers any more, or after 10
  * s: then the device may still write to them, and the sentence says so. */
 CT_API ct_status ct_set_stream(ct_group *group, void *stream);
+
+/* What is enqueued in the stream later waits for the work, however that ends; the host does not.
+ * The work is still owed its ct_wait(), which says how it ended; any number of streams may wait for
+ * it before that.  NULL as work is CT_OK; as stream: the legacy default one, of the CUDA context
+ * that is current on this thread, as it must be one of.  Messages of a group that streams wait for
+ * end in the order of these calls.  [torch.distributed's Work.wait() with NCCL, which lets the
+ * current stream wait; cudaStreamWaitEvent()] */
+CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
 /* NCCL's communicator of the group, an ncclComm_t: for what libct has no call for.  A collective,
  * of a group whose ranks each have a GPU of their own: that of the CUDA context that is current;

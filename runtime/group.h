@@ -68,6 +68,7 @@ struct ct_group {
     char *wishes; /* its own, as they were given; NULL: none.  For its survivors */
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
     struct queue *queue;                /* of asynchronous calls; NULL: none yet */
+    struct queue *landings;             /* of messages that streams wait for; likewise */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     void *stream;                /* ct_set_stream(): of device memory */
     struct staging *staging;     /* of calls on device memory; NULL: there was none */

@@ -22,6 +22,32 @@ struct queue {
     int stop;
 };
 
+/* The lock is held, and given back meanwhile: one more may be added. */
+static void run_sequels(struct queue *q, struct task *task)
+{
+    while (task->sequels) {
+        struct sequel *sequel = task->sequels;
+
+        task->sequels = sequel->next;
+        pthread_mutex_unlock(&q->lock);
+        sequel->run(sequel);
+        pthread_mutex_lock(&q->lock);
+    }
+}
+
+/* The lock is held.  The task's owner may free it from here on. */
+static void end(struct queue *q, struct task *task)
+{
+    run_sequels(q, task);
+    q->first = task->next;
+    if (!q->first)
+        q->end = &q->first;
+    task->done = 1;
+    if (task->abandon)
+        task->abandon(task);
+    pthread_cond_broadcast(&q->finished);
+}
+
 static void *run(void *arg)
 {
     struct queue *q = arg;
@@ -39,11 +65,7 @@ static void *run(void *arg)
         if (task->status != CT_OK)
             snprintf(task->sentence, sizeof task->sentence, "%s", ct_last_error());
         pthread_mutex_lock(&q->lock);
-        q->first = task->next;
-        if (!q->first)
-            q->end = &q->first;
-        task->done = 1; /* its owner may free it from here on */
-        pthread_cond_broadcast(&q->finished);
+        end(q, task);
     }
     pthread_mutex_unlock(&q->lock);
     return NULL;
@@ -100,6 +122,21 @@ void queue_drain(struct queue *q)
     while (q->first)
         pthread_cond_wait(&q->finished, &q->lock);
     pthread_mutex_unlock(&q->lock);
+}
+
+void queue_when_done(struct queue *q, struct task *task, struct sequel *sequel)
+{
+    int done;
+
+    pthread_mutex_lock(&q->lock);
+    done = task->done;
+    if (!done) {
+        sequel->next = task->sequels;
+        task->sequels = sequel;
+    }
+    pthread_mutex_unlock(&q->lock);
+    if (done)
+        sequel->run(sequel);
 }
 
 int queue_test(struct queue *q, const struct task *task)

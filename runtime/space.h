@@ -84,6 +84,11 @@ struct space {
     ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
                           const _Atomic int *given_up);
     void (*forget)(struct device *device, void *mark);
+    /* What comes later in a stream of the caller's (NULL: the legacy default one) waits until it is
+     * let go; no more than that is done with the hold, by any thread, without enter().
+     * CT_ERR_UNSUPPORTED: the driver can't.  CT_ERR_INVALID: as of mark(). */
+    ct_status (*hold)(struct device *device, void *stream, void **hold);
+    void (*let_go)(void *hold);
     /* Blocking copies between it and host memory. */
     ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);

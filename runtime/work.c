@@ -13,6 +13,7 @@
 static void work_free(ct_work *work)
 {
     work->release(work->owner);
+    free(work->landing);
     free(work);
 }
 
@@ -27,7 +28,7 @@ static int is_clear(const ct_work *work, int64_t deadline)
 static int is_done(ct_work *work)
 {
     if (work->task)
-        return queue_test(work->group->queue, work->task);
+        return queue_test(work->queue, work->task);
     return atomic_load(&work->group->halted)
            || (request_poll(work->group->mesh, work->request) && is_clear(work, 0));
 }
@@ -87,8 +88,14 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
 
 static ct_status finish(ct_work *work, int *from, const void *caller)
 {
-    return work->task ? queue_wait(work->group->queue, work->task, NO_DEADLINE)
-                      : message_finish(work->group, work->request, work->verb, from, caller);
+    ct_status status;
+
+    if (!work->task)
+        return message_finish(work->group, work->request, work->verb, from, caller);
+    status = queue_wait(work->queue, work->task, NO_DEADLINE);
+    if (from && work->landing && status == CT_OK)
+        *from = work->landing->from;
+    return status;
 }
 
 static ct_status wait_from(ct_work *work, int *from, const void *caller)
@@ -120,9 +127,9 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
         return CT_OK;
     deadline = deadline_after(timeout_ms);
     if (work->task) {
-        const ct_status status = queue_wait(work->group->queue, work->task, deadline);
+        const ct_status status = queue_wait(work->queue, work->task, deadline);
 
-        if (status == CT_ERR_TIMEOUT && !queue_test(work->group->queue, work->task))
+        if (status == CT_ERR_TIMEOUT && !queue_test(work->queue, work->task))
             return ct_fail(CT_ERR_TIMEOUT,
                            "ct_wait_for: not done after %d ms; the work is still "
                            "owed a ct_wait()",

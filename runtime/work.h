@@ -7,10 +7,20 @@
 #include "runtime/message.h"
 #include "runtime/queue.h"
 
+/* A message that ends on a thread of the group's (on_stream.c). */
+struct landing {
+    struct task task; /* first: the message's end is its task */
+    const struct ct_work *work;
+    const void *caller;
+    int from; /* rank in the group */
+};
+
 struct ct_work {
     ct_group *group;
-    struct task *task;       /* of a collective, in `owner`; NULL: */
+    struct queue *queue;     /* of */
+    struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: */
     struct request *request; /* of point-to-point, in `owner` */
+    struct landing *landing; /* of that request, ours; NULL: ct_wait() ends it */
     const char *verb;        /* "isend" */
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);

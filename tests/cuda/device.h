@@ -27,6 +27,7 @@
     X(cuMemcpyDtoH)             \
     X(cuMemcpyHtoDAsync)        \
     X(cuMemcpyDtoHAsync)        \
+    X(cuMemcpyDtoDAsync)        \
     X(cuMemsetD8Async)          \
     X(cuLaunchHostFunc)         \
     X(cuStreamCreate)           \

@@ -19,6 +19,7 @@
  *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails
  * and, as often as they are asked for:
  *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s
+ *   FAKE_CUDA_WORDS=0          no stream can wait for a word in memory
  *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy ends with a wrong bit */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
@@ -125,6 +126,8 @@ struct op {
     const unsigned char *from; /* NULL: fills */
     size_t bytes;
     unsigned char fill;
+    uint32_t value; /* of a word, */
+    unsigned flags; /* and how it is compared */
     host_kernel_fn *kernel;
     void *args;
     unsigned blocks, threads;

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hold.c - a stream that stands still until the host lets it go.
+ *
+ * The stream waits for a word in host memory that the GPU sees (cuStreamWaitValue32), and behind
+ * that writes to it that it has passed.  So letting go is one store, by any thread, whatever the
+ * driver is busy with; and the word is known to be free again.
+ *
+ * Words lie in a page for each GPU, kept as long as the process. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "cuda/gpu_parts.h"
+#include "runtime/error.h"
+
+enum { WORDS = 1024 }; /* streams of one GPU that stand still at one time */
+
+/* A stream goes on when its word is GO or more: the comparison is that of whole numbers. */
+enum { FREE, HELD, GO, PASSED };
+
+struct hold_words {
+    _Atomic uint32_t word[WORDS];
+    unsigned next; /* where to look first */
+};
+
+/* The lock is held.  Made with the first, before anything waits: to get such memory may mean to
+ * wait for all that runs. */
+static ct_status make_words(struct device *gpu)
+{
+    struct hold_words *words = NULL;
+    const CUresult result = gpu->driver->cuMemAllocHost((void **)&words, sizeof *words);
+
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "getting memory that the GPU and the host see");
+    for (int i = 0; i < WORDS; i++)
+        atomic_init(&words->word[i], FREE);
+    words->next = 0;
+    gpu->hold_words = words;
+    return CT_OK;
+}
+
+/* The lock is held.  NULL: all are in use. */
+static _Atomic uint32_t *take_word(struct hold_words *words)
+{
+    for (int looks = 0; looks < WORDS; looks++) {
+        _Atomic uint32_t *word = &words->word[words->next++ % WORDS];
+        const uint32_t is = atomic_load_explicit(word, memory_order_acquire);
+
+        if (is != FREE && is != PASSED)
+            continue;
+        atomic_store_explicit(word, HELD, memory_order_relaxed);
+        return word;
+    }
+    return NULL;
+}
+
+static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
+{
+    ct_status status = CT_OK;
+
+    pthread_mutex_lock(&gpu->lock);
+    if (!gpu->hold_words)
+        status = make_words(gpu);
+    *word = status == CT_OK ? take_word(gpu->hold_words) : NULL;
+    pthread_mutex_unlock(&gpu->lock);
+    if (status == CT_OK && !*word)
+        status =
+            ct_fail(CT_ERR_UNSUPPORTED, "%d waits of streams are under way on this GPU", WORDS);
+    return status;
+}
+
+/* One that was enqueued before the other was refused is let go, and never seen to have passed: the
+ * word is lost. */
+static CUresult enqueue(const struct device *gpu, CUstream stream, _Atomic uint32_t *word)
+{
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)word;
+    CUresult result = gpu->driver->cuStreamWaitValue32(stream, at, GO, CU_STREAM_WAIT_VALUE_GEQ);
+
+    if (result != CUDA_SUCCESS) {
+        atomic_store(word, FREE);
+        return result;
+    }
+    result = gpu->driver->cuStreamWriteValue32(stream, at, PASSED, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (result != CUDA_SUCCESS)
+        cuda_let_go((void *)word);
+    return result;
+}
+
+ct_status cuda_hold(struct device *gpu, void *stream, void **hold)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+    _Atomic uint32_t *word;
+    CUresult result;
+
+    if (status == CT_OK)
+        status = gpu_refuse_capture(gpu, stream);
+    if (status == CT_OK)
+        status = get_word(gpu, &word);
+    if (status != CT_OK)
+        return status;
+    result = enqueue(gpu, stream, word);
+    *hold = (void *)word;
+    status = driver_says(gpu->driver, result, "letting a stream wait for a word of the host's");
+    return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
+}
+
+/* What the call has done is there before the stream goes on. */
+void cuda_let_go(void *hold)
+{
+    atomic_store_explicit((_Atomic uint32_t *)hold, GO, memory_order_release);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* on_stream.c - ct_wait_on_stream(): what comes later in a stream waits for a work, and the host
+ * does not.
+ *
+ *   the stream is held (space->hold())
+ *   -> a collective ends on its group's thread, which lets the stream go
+ *   -> a message ends where somebody waits for it, so from now on that is a task of another thread
+ * of the group's: it waits, lets what was received land, and lets the stream go
+ *
+ * In whatever way the work ends, the stream goes on: nothing on a device may wait for ever. */
+#include "runtime/on_stream.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "include/ct_cuda.h"
+#include "runtime/clock.h"
+#include "runtime/error.h"
+#include "runtime/log.h"
+#include "runtime/work.h"
+
+static void let_go(struct sequel *sequel)
+{
+    struct held_stream *held = (struct held_stream *)sequel; /* its first */
+
+    held->space->let_go(held->hold);
+    free(held);
+}
+
+ct_status stream_hold(struct place place, void *stream, struct held_stream **held)
+{
+    struct held_stream *h = malloc(sizeof *h);
+    ct_status status;
+    void *before;
+
+    if (!h)
+        return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
+    *h = (struct held_stream){ .sequel = { .run = let_go }, .space = place.space };
+    status = place.space->enter(&before);
+    if (status == CT_OK) {
+        status = place.space->hold(place.device, stream, &h->hold);
+        place.space->leave(before);
+    }
+    if (status == CT_OK)
+        *held = h;
+    else
+        free(h);
+    return status;
+}
+
+void stream_let_go(struct held_stream *held)
+{
+    let_go(&held->sequel);
+}
+
+void stream_say_host_waits(const char *who)
+{
+    static _Atomic int said;
+
+    if (!atomic_exchange(&said, 1))
+        log_line(LOG_INFO, "%s: the host waits, and not the stream: %s", who, ct_last_error());
+}
+
+/* ---- Messages that end on a thread of the group's --------------------------------- */
+
+static ct_status land(struct task *task)
+{
+    struct landing *landing = (struct landing *)task; /* its first */
+    const ct_work *work = landing->work;
+    const struct limit limit = group_limit(work->group);
+
+    return message_finish_by(work->group, work->request, work->verb, &landing->from,
+                             landing->caller, &limit, clock_of_start(limit.ms, clock_coarse_ns()));
+}
+
+static ct_status begin_landing(ct_work *work, const void *caller)
+{
+    struct landing *landing = malloc(sizeof *landing);
+    ct_status status;
+
+    if (!landing)
+        return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->verb);
+    *landing = (struct landing){ .task = { .run = land }, .work = work, .caller = caller };
+    status = queue_push(&work->group->landings, &landing->task);
+    if (status != CT_OK) {
+        free(landing);
+        return status;
+    }
+    work->landing = landing;
+    work->task = &landing->task;
+    work->queue = work->group->landings;
+    return CT_OK;
+}
+
+/* ---- The call ------------------------------------------------------------------------ */
+
+/* Where the driver can't, the host waits, and the work stays owed. */
+static ct_status wait_for(const ct_work *work, struct place place, void *stream)
+{
+    struct held_stream *held;
+    const ct_status status = stream_hold(place, stream, &held);
+
+    if (status == CT_ERR_UNSUPPORTED) {
+        stream_say_host_waits("ct_wait_on_stream");
+        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() says how it ended */
+        return CT_OK;
+    }
+    if (status == CT_OK)
+        queue_when_done(work->queue, work->task, &held->sequel);
+    return status;
+}
+
+ct_status ct_wait_on_stream(ct_work *work, void *stream)
+{
+    const void *const caller = __builtin_return_address(0);
+    struct place place;
+    ct_status status;
+
+    if (!work)
+        return CT_OK;
+    status = place_current(&place);
+    if (status == CT_OK && !work->task)
+        status = begin_landing(work, caller);
+    if (status == CT_OK)
+        status = wait_for(work, place, stream);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_wait_on_stream: ");
+}
