@@ -64,20 +64,27 @@ ct_status device_staged(struct call *c);
 
 /* device_plan.c: what is to be folded or copied where, with everybody's buffers at hand.  For the
  * operations of which device_is_agreed(). */
+
+/* All ranks' blocks, [rank][block]; bytes 0 where a rank has none. */
 struct everybody {
-    char *const *send; /* [size]; NULL: that rank has none */
-    char *const *recv;
+    struct span *send, *recv;
+    int sends, recvs; /* of each rank's */
 };
 
-struct step {
-    void *const *dst;
-    const void *const *src;
-    int dsts, srcs;
-    int folds;    /* 0: a copy, of one */
-    size_t bytes; /* of each */
+/* How many an operation has of them. */
+ct_status everybody_make(const struct call *c, struct everybody *all);
+void everybody_free(struct everybody *all);
+
+struct plan {
+    int folds; /* 0: copies, of bytes */
+    struct fold_part *parts;
+    int count;
+    void **pointers; /* of the parts */
+    size_t used;
 };
 
-typedef ct_status step_fn(struct call *c, const struct step *step);
-ct_status device_plan(struct call *c, const struct everybody *all, step_fn *each);
+/* The parts may be done in any order.  To be freed where it failed, too. */
+ct_status plan_make(const struct call *c, const struct everybody *all, struct plan *plan);
+void plan_free(struct plan *plan);
 
 #endif

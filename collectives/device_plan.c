@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_plan.c - a collective as folds and copies, for who can reach the buffers of all ranks.
+/* device_plan.c - a collective as folds or copies, for who can reach the buffers of all ranks.
  *
- * Steps may be done in any order, also at once: none reads what another writes, since in place
- * means that a rank's own block is where it belongs already.  Bytes read and written, of n for each
- * of p ranks: broadcast n and p n, reduce p n and n, all_reduce p n and p n, reduce_scatter p p n
- * and p n, all_gather p n and p p n, gather and scatter p n and p n, all_to_all p p n and p p n. */
+ * The parts of a plan may be done in any order, also at once: none reads what another writes, since
+ * in place means that a rank's own block is where it belongs already.  Bytes read and written, of n
+ * for each of p ranks: broadcast n and p n, reduce p n and n, all_reduce p n and p n,
+ * reduce_scatter p p n and p n, all_gather p n and p p n, gather and scatter p n and p n,
+ * all_to_all p p n and p p n. */
 #include "collectives/device.h"
-#include "runtime/flat.h"
+
+#include <stdlib.h>
 
 int device_is_agreed(int operation)
 {
@@ -16,67 +18,167 @@ int device_is_agreed(int operation)
            || operation == OPERATION_SCATTER || operation == OPERATION_ALL_TO_ALL;
 }
 
-/* From one place to many; it need not go to where it is. */
-static ct_status copy(struct call *c, const void *from, char *const *to, int count, size_t at,
-                      step_fn *each)
-{
-    void *dst[FLAT_MOST];
-    int dsts = 0;
+/* ---- Everybody's blocks ------------------------------------------------------------ */
 
-    for (int i = 0; i < count; i++)
-        if (to[i] + at != from)
-            dst[dsts++] = to[i] + at;
-    return dsts == 0 ? CT_OK : each(c, &(struct step){ dst, &from, dsts, 1, 0, call_bytes(c) });
+static int sends_of(const struct call *c)
+{
+    switch (c->signature.operation) {
+    case OPERATION_BROADCAST:
+        return 0;
+    case OPERATION_REDUCE_SCATTER:
+    case OPERATION_SCATTER:
+    case OPERATION_ALL_TO_ALL:
+        return c->group->size;
+    default:
+        return 1;
+    }
 }
 
-/* Block `block` of all that is sent, into `dsts` places. */
-static ct_status fold(struct call *c, const struct everybody *all, int block, char *const *to,
-                      int dsts, step_fn *each)
+static int recvs_of(const struct call *c)
 {
-    const void *src[FLAT_MOST];
-    void *dst[FLAT_MOST];
+    switch (c->signature.operation) {
+    case OPERATION_GATHER:
+    case OPERATION_ALL_GATHER:
+    case OPERATION_ALL_TO_ALL:
+        return c->group->size;
+    default:
+        return 1;
+    }
+}
 
+ct_status everybody_make(const struct call *c, struct everybody *all)
+{
+    const size_t p = (size_t)c->group->size;
+
+    all->sends = sends_of(c);
+    all->recvs = recvs_of(c);
+    all->send = calloc(p * (size_t)(all->sends + all->recvs), sizeof *all->send);
+    if (!all->send)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
+    all->recv = all->send + p * (size_t)all->sends;
+    return CT_OK;
+}
+
+void everybody_free(struct everybody *all)
+{
+    free(all->send);
+    *all = (struct everybody){ NULL, NULL, 0, 0 };
+}
+
+static struct span sent(const struct everybody *all, int rank, int block)
+{
+    return all->send[(size_t)rank * (size_t)all->sends + (size_t)block];
+}
+
+static struct span received(const struct everybody *all, int rank, int block)
+{
+    return all->recv[(size_t)rank * (size_t)all->recvs + (size_t)block];
+}
+
+/* ---- Parts -------------------------------------------------------------------------- */
+
+/* Its sources are added next, then its destinations. */
+static struct fold_part *add_part(struct plan *plan, size_t count)
+{
+    struct fold_part *part = &plan->parts[plan->count++];
+
+    *part = (struct fold_part){ .src = (const void *const *)(plan->pointers + plan->used),
+                                .count = count };
+    return part;
+}
+
+static void add_source(struct plan *plan, struct span from)
+{
+    plan->pointers[plan->used++] = from.data;
+}
+
+static void add_destination(struct plan *plan, struct fold_part *part, struct span to)
+{
+    if (part->dsts++ == 0)
+        part->dst = plan->pointers + plan->used;
+    plan->pointers[plan->used++] = to.data;
+}
+
+/* Into block `block` of the ranks first ... first+ranks-1; it need not go to where it is. */
+static void copy(const struct everybody *all, struct plan *plan, struct span from, int first,
+                 int ranks, int block)
+{
+    struct fold_part *part = add_part(plan, from.bytes);
+
+    add_source(plan, from);
+    for (int i = first; i < first + ranks; i++)
+        if (received(all, i, block).data != from.data)
+            add_destination(plan, part, received(all, i, block));
+}
+
+/* Block `block` of what all send, for each of those ranks. */
+static void fold(const struct call *c, const struct everybody *all, struct plan *plan, int block,
+                 int first, int ranks)
+{
+    struct fold_part *part = add_part(plan, sent(all, 0, block).bytes / c->element);
+
+    plan->folds = 1;
     for (int i = 0; i < c->group->size; i++)
-        src[i] = all->send[i] + (size_t)block * call_bytes(c);
-    for (int i = 0; i < dsts; i++)
-        dst[i] = to[i];
-    return each(c, &(struct step){ dst, src, dsts, c->group->size, 1, call_bytes(c) });
+        add_source(plan, sent(all, i, block));
+    for (int i = first; i < first + ranks; i++)
+        add_destination(plan, part, received(all, i, 0));
 }
 
-ct_status device_plan(struct call *c, const struct everybody *all, step_fn *each)
+/* ---- Plans -------------------------------------------------------------------------- */
+
+static void fill(const struct call *c, const struct everybody *all, struct plan *plan)
 {
     const int p = c->group->size, root = c->signature.root;
-    const size_t n = call_bytes(c);
-    ct_status status = CT_OK;
 
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
-        return copy(c, all->recv[root], all->recv, p, 0, each);
+        copy(all, plan, received(all, root, 0), 0, p, 0);
+        return;
     case OPERATION_REDUCE:
-        return fold(c, all, 0, &all->recv[root], 1, each);
+        fold(c, all, plan, 0, root, 1);
+        return;
     case OPERATION_ALL_REDUCE:
-        return fold(c, all, 0, all->recv, p, each);
+        fold(c, all, plan, 0, 0, p);
+        return;
     default:
         break;
     }
-    for (int i = 0; i < p && status == CT_OK; i++)
+    for (int i = 0; i < p; i++)
         switch (c->signature.operation) {
         case OPERATION_REDUCE_SCATTER:
-            status = fold(c, all, i, &all->recv[i], 1, each);
+            fold(c, all, plan, i, i, 1);
             break;
         case OPERATION_GATHER:
-            status = copy(c, all->send[i], &all->recv[root], 1, (size_t)i * n, each);
+            copy(all, plan, sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
-            status = copy(c, all->send[i], all->recv, p, (size_t)i * n, each);
+            copy(all, plan, sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:
-            status = copy(c, all->send[root] + (size_t)i * n, &all->recv[i], 1, 0, each);
+            copy(all, plan, sent(all, root, i), i, 1, 0);
             break;
         default: /* all_to_all */
-            for (int j = 0; j < p && status == CT_OK; j++)
-                status =
-                    copy(c, all->send[i] + (size_t)j * n, &all->recv[j], 1, (size_t)i * n, each);
+            for (int j = 0; j < p; j++)
+                copy(all, plan, sent(all, i, j), j, 1, i);
         }
-    return status;
+}
+
+ct_status plan_make(const struct call *c, const struct everybody *all, struct plan *plan)
+{
+    const size_t p = (size_t)c->group->size;
+    const size_t parts = all->sends * all->recvs > 1 ? p * p : p;
+
+    *plan = (struct plan){ .parts = malloc(parts * sizeof *plan->parts),
+                           .pointers = malloc((parts + p * (p + 1)) * sizeof *plan->pointers) };
+    if (!plan->parts || !plan->pointers)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a plan of %d ranks", c->group->size);
+    fill(c, all, plan);
+    return CT_OK;
+}
+
+void plan_free(struct plan *plan)
+{
+    free(plan->parts);
+    free(plan->pointers);
+    *plan = (struct plan){ 0 };
 }

@@ -11,37 +11,35 @@
 #include "runtime/flat.h"
 #include "runtime/log.h"
 
-static ct_status do_step(struct call *c, const struct step *step)
+static ct_status enqueue(const struct call *c, const struct plan *plan)
 {
     static const int one = 1;
-    const struct space *space = c->place.space;
-    struct fold fold = c->group->order;
+    struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
 
-    if (!step->folds && step->dsts == 1)
-        return space->copy(c->place.device, step->dst[0], step->src[0], step->bytes);
-    if (!step->folds) { /* one read for all copies */
-        fold = (struct fold){ CT_U8, CT_MAX, 1, 1, &one };
-        return space->fold(c->place.device, &fold, step->dst, step->dsts, step->src, step->bytes);
+    if (plan->folds) {
+        fold = c->group->order;
+        fold.dtype = call_dtype(c);
+        fold.op = call_op(c);
     }
-    fold.dtype = call_dtype(c);
-    fold.op = call_op(c);
-    return space->fold(c->place.device, &fold, step->dst, step->dsts, step->src,
-                       step->bytes / c->element);
+    return c->place.space->fold(c->place.device, &fold, plan->parts, plan->count);
 }
 
-static ct_status map(const struct call *c, const struct device_handle *handle, char **pointer)
+/* A buffer as `count` blocks; none where nothing was offered. */
+static ct_status map(const struct call *c, const struct device_handle *handle, struct span *blocks,
+                     int count)
 {
     void *mapped = NULL;
     const ct_status status =
         handle->bytes == 0 ? CT_OK : c->place.space->take(c->place.device, handle, &mapped);
 
-    *pointer = mapped;
+    for (int i = 0; mapped && i < count; i++)
+        blocks[i] = (struct span){ (char *)mapped + (size_t)i * call_bytes(c), call_bytes(c) };
     return status;
 }
 
-/* All ranks' buffers from here: DONE, or another word and why not. */
-static enum word reach(const struct call *c, const struct offer *const *offers, char **send,
-                       char **recv, char *why, size_t size)
+/* All ranks' blocks from here: DONE, or another word and why not. */
+static enum word reach(const struct call *c, const struct offer *const *offers,
+                       struct everybody *all, char *why, size_t size)
 {
     for (int i = 0; i < c->group->size; i++) {
         const struct offer *o = offers[i];
@@ -58,7 +56,8 @@ static enum word reach(const struct call *c, const struct offer *const *offers, 
             snprintf(why, size, "an all_to_all in place");
             return NOT_THIS_CALL;
         }
-        if (map(c, &o->send, &send[i]) != CT_OK || map(c, &o->recv, &recv[i]) != CT_OK) {
+        if (map(c, &o->send, all->send + i * all->sends, all->sends) != CT_OK
+            || map(c, &o->recv, all->recv + i * all->recvs, all->recvs) != CT_OK) {
             snprintf(why, size, "%s", ct_last_error());
             return NEVER;
         }
@@ -94,14 +93,14 @@ static ct_status end_failed(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-static ct_status fold_and_copy(struct call *c, const struct everybody *all)
+static ct_status fold_and_copy(struct call *c, const struct plan *plan)
 {
     struct flat *f = c->group->flat;
     ct_status status = f ? flat_touch_by_device(f) : CT_OK;
 
     if (status != CT_OK)
         return status;
-    status = device_plan(c, all, do_step);
+    status = enqueue(c, plan);
     if (status == CT_OK)
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
     if (status != CT_OK)
@@ -111,22 +110,36 @@ static ct_status fold_and_copy(struct call *c, const struct everybody *all)
     return CT_OK;
 }
 
-ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word)
+static ct_status work_with(struct call *c, const struct offer *const *offers, struct everybody *all,
+                           enum word *word)
 {
-    char *send[FLAT_MOST], *recv[FLAT_MOST];
-    const struct everybody all = { send, recv };
     char why[160];
+    struct plan plan;
     ct_status status;
 
-    *word = reach(c, offers, send, recv, why, sizeof why);
+    *word = reach(c, offers, all, why, sizeof why);
     if (*word != DONE) {
         say_why(c, *word, why);
         return CT_OK;
     }
-    status = fold_and_copy(c, &all);
+    status = plan_make(c, all, &plan);
+    if (status == CT_OK)
+        status = fold_and_copy(c, &plan);
+    plan_free(&plan);
     if (status != CT_ERR_UNSUPPORTED)
         return status;
-    *word = NOT_THIS_CALL; /* by its first step: no kernels for this device, or for so many ranks */
+    *word = NOT_THIS_CALL; /* nothing was enqueued: no kernels for this device, or so many ranks */
     say_why(c, *word, ct_last_error());
     return CT_OK;
+}
+
+ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word)
+{
+    struct everybody all;
+    ct_status status = everybody_make(c, &all);
+
+    if (status == CT_OK)
+        status = work_with(c, offers, &all, word);
+    everybody_free(&all);
+    return status;
 }

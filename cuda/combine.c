@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine.c - folds and copies on a GPU, enqueued on libct's own stream.
+/* combine.c - folds on a GPU, copies among them, enqueued on libct's own stream.
  *
  * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU's first
  * fold needs one, all at once: to load one later could wait for what runs. */
@@ -72,26 +72,12 @@ static ct_status enqueue(const struct launch *launch, void *to)
                        "launching kernel %s", kernel_name(launch->kernel));
 }
 
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
-                    const void *const *src, size_t count)
+ct_status cuda_fold(struct device *gpu, const struct fold *fold, const struct fold_part *parts,
+                    int count)
 {
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
         status = load(gpu);
-    return status == CT_OK ? fold_plan(fold, dst, dsts, src, count, gpu->processors, enqueue, gpu)
-                           : status;
-}
-
-ct_status cuda_copy(struct device *gpu, void *to, const void *from, size_t bytes)
-{
-    const ct_status status = cuda_gpu_use(gpu);
-
-    if (status != CT_OK || bytes == 0)
-        return status;
-    return driver_says(gpu->driver,
-                       gpu->driver->cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to,
-                                                      (CUdeviceptr)(uintptr_t)from, bytes,
-                                                      gpu->stream),
-                       "copying %zu bytes on the GPU", bytes);
+    return status == CT_OK ? fold_plan(fold, parts, count, gpu->processors, enqueue, gpu) : status;
 }

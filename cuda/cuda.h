@@ -75,10 +75,10 @@ void cuda_release_imports(struct device *gpu, int pid);
 
 /* All pointers are this GPU's or imported. */
 
-/* The same bits as combine_fold_to() (runtime/combine.h), where those are defined. */
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
-                    const void *const *src, size_t count);
-ct_status cuda_copy(struct device *gpu, void *to, const void *from, size_t bytes);
+/* The same bits as combine_fold_to() (runtime/combine.h), where those are defined, for each of the
+ * parts; none may read what another one writes. */
+ct_status cuda_fold(struct device *gpu, const struct fold *fold, const struct fold_part *parts,
+                    int count);
 /* Waits for all of them, as cuda_wait_for(). */
 ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up);
 

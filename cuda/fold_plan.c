@@ -1,137 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold_plan.c - which kernels do a fold, and with what arguments.
+/* fold_plan.c - which kernels do folds, and with what arguments.
  *
- * A fold of one source is a copy, of bytes where all pointers reach a multiple of
- * 16 together.  The common sums have kernels of their own; everything else has its
- * dtype's.  One launch does it, unless there are more destinations than fit its
- * arguments: the others then are copies of the first one. */
-#include "cuda/fold_plan.h"
+ * Each part of a call (fold_task.c) becomes a span of a launch.  A launch holds all spans of one
+ * kernel that fit its arguments, and each of them has some of its blocks, by how much there is to
+ * do.  More destinations than fit are copies of the first one, in launches behind the others. */
+#include "cuda/fold_task.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #include "runtime/error.h"
 
 enum {
-    PIECE_BYTES = 16,
     BLOCKS_EACH = 4,    /* of a multiprocessor, at most: all its threads, if registers allow */
     SMALL_THREADS = 128 /* of a block, when there is too little for every multiprocessor */
 };
 
-#define NAME_FEW(name, ...) [KERNEL_##name] = #name,
-#define NAME_FOLD(NAME, name, T) [KERNEL_FOLD_##NAME] = "fold_" #name,
-static const char *const names[KERNEL_COUNT] = { FEW_KERNELS(NAME_FEW) DTYPES(NAME_FOLD) };
-
-#define FEW(name, NAME, sources, unrolled) { KERNEL_##name, CT_##NAME, sources, unrolled },
-static const struct few {
-    enum kernel kernel;
-    ct_dtype dtype;
-    int sources;
-    unsigned unrolled;
-} few_kernels[] = { FEW_KERNELS(FEW) };
-
-/* alignment: of what is one number in memory. */
-#define DTYPE(NAME, name, T) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
-static const struct {
-    enum kernel fold;
-    size_t alignment;
-} dtypes[] = { DTYPES(DTYPE) };
-
-#define IS_FLOAT(NAME, ...) [CT_##NAME] = 1,
-static const char is_float[sizeof dtypes / sizeof *dtypes] = { REALS(IS_FLOAT) NARROWS(IS_FLOAT)
-                                                                   COMPLEXES(IS_FLOAT) };
-
-/* One fold as a launch sees it: `dtype` and `count` are of a copy's own choosing. */
-struct task {
-    const struct fold *fold;
-    ct_dtype dtype;
-    size_t count;
-    void *const *dst;
-    const void *const *src;
-    int sources, dsts;
-};
-
-const char *kernel_name(enum kernel kernel)
+static void mark_nodes(const struct fold *fold, uint32_t *starts)
 {
-    return names[kernel];
-}
-
-/* ---- The span --------------------------------------------------------------------- */
-
-/* The bits in which any of the pointers differs from the first, or has set itself. */
-static void look_at_pointers(const struct task *task, uintptr_t *differ, uintptr_t *set)
-{
-    const uintptr_t first = (uintptr_t)task->src[0];
-
-    *differ = 0, *set = first;
-    for (int s = 1; s < task->sources; s++) {
-        *differ |= (uintptr_t)task->src[s] ^ first;
-        *set |= (uintptr_t)task->src[s];
-    }
-    for (int d = 0; d < task->dsts; d++) {
-        *differ |= (uintptr_t)task->dst[d] ^ first;
-        *set |= (uintptr_t)task->dst[d];
-    }
-}
-
-static struct span span_of(const struct task *task, int in_pieces)
-{
-    const size_t element = ct_dtype_size(task->dtype), bytes = task->count * element;
-    const size_t to_piece = -(uintptr_t)task->src[0] % PIECE_BYTES;
-    const ct_op op = task->fold->op == CT_AVG ? CT_SUM : task->fold->op;
-    const int is_average = task->fold->op == CT_AVG && task->sources > 1;
-    struct span span = { .count = task->count,
-                         .sources = (uint32_t)task->sources,
-                         .dsts = (uint32_t)task->dsts,
-                         .op = (uint32_t)op,
-                         .divisor = is_average ? (uint32_t)task->sources : 0 };
-    uintptr_t differ, set;
-
-    look_at_pointers(task, &differ, &set);
-    span.by_bytes = set % dtypes[task->dtype].alignment != 0;
-    if (in_pieces && differ % PIECE_BYTES == 0 && to_piece % element == 0 && bytes > to_piece) {
-        span.head = (uint32_t)(to_piece / element);
-        span.pieces = (bytes - to_piece) / PIECE_BYTES;
-    }
-    if (span.pieces == 0)
-        span.head = 0;
-    return span;
-}
-
-/* ---- The nodes -------------------------------------------------------------------- */
-
-/* Sets the bits; 0 if the fold is the same from left to right: then none is set. */
-static int mark_nodes(const struct task *task, uint32_t *starts)
-{
-    const struct fold *const fold = task->fold;
-    int partial = 0; /* a node of several sources behind another one */
-
-    if (task->sources == 1 || !is_float[task->dtype])
-        return 0;
     for (int node = 1; node < fold->nodes; node++) {
-        const int start = fold->node_end[node - 1], end = fold->node_end[node];
-
-        partial |= start > 0 && end - start > 1;
-    }
-    for (int node = 1; node < fold->nodes && partial; node++) {
         const int start = fold->node_end[node - 1];
 
-        if (start > 0 && start < task->sources)
+        if (start > 0 && start < fold->sources)
             starts[start / 32] |= UINT32_C(1) << start % 32;
     }
-    return partial;
 }
 
-/* ---- The launch ------------------------------------------------------------------- */
+/* ---- The launches ----------------------------------------------------------------- */
 
-static const struct few *few_of(const struct task *task)
+/* One that is being filled: spans from the front of words[], pointers from behind. */
+struct batch {
+    const struct fold *fold;
+    struct launch launch;
+    int sources;
+    unsigned top;                 /* the lowest pointer */
+    uint64_t threads[MOST_SPANS]; /* that each span could use */
+    int processors;
+    ct_status (*enqueue)(const struct launch *launch, void *arg);
+    void *arg;
+};
+
+static void batch_begin(struct batch *b, enum kernel kernel)
 {
-    const int is_sum = task->sources == 1 || task->fold->op == CT_SUM || task->fold->op == CT_AVG;
+    const struct fold *const fold = b->fold;
+    const int is_average = fold->op == CT_AVG && b->sources > 1;
+    struct fold_args *const args = &b->launch.args;
 
-    for (size_t k = 0; is_sum && k < sizeof few_kernels / sizeof *few_kernels; k++)
-        if (few_kernels[k].dtype == task->dtype && few_kernels[k].sources == task->sources
-            && task->dsts <= FOLD_FEW)
-            return &few_kernels[k];
-    return NULL;
+    b->launch.kernel = kernel;
+    b->top = FOLD_WORDS;
+    args->spans = 0;
+    args->sources = (uint32_t)b->sources;
+    args->op = (uint32_t)(fold->op == CT_AVG ? CT_SUM : fold->op);
+    args->divisor = is_average ? (uint32_t)b->sources : 0;
+    memset(args->node_starts, 0, sizeof args->node_starts);
 }
 
 static uint64_t divided_up(uint64_t n, uint64_t by)
@@ -139,93 +60,121 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-static void set_grid(struct launch *launch, const struct span *span, size_t element,
-                     unsigned unrolled, int processors)
+/* Each span gets blocks by how much there is to do in it; one at least. */
+static void deal_out_blocks(struct batch *b)
 {
-    const uint64_t most = (uint64_t)processors * BLOCKS_EACH;
-    const uint64_t pieces = divided_up(span->pieces, unrolled);
-    const uint64_t singles = span->count - span->pieces * (PIECE_BYTES / element);
-    const uint64_t threads = pieces > singles ? pieces : singles;
-    const int small = threads < (uint64_t)processors * BLOCK_THREADS;
-    uint64_t blocks;
+    struct launch *const launch = &b->launch;
+    const uint64_t most = (uint64_t)b->processors * BLOCKS_EACH;
+    uint64_t threads = 0, blocks = 0;
 
-    launch->threads = small ? SMALL_THREADS : BLOCK_THREADS;
-    blocks = divided_up(threads, launch->threads);
-    launch->blocks = (unsigned)(blocks < most ? blocks : most);
+    for (uint32_t i = 0; i < launch->args.spans; i++)
+        threads += b->threads[i];
+    launch->threads =
+        threads < (uint64_t)b->processors * BLOCK_THREADS ? SMALL_THREADS : BLOCK_THREADS;
+    for (uint32_t i = 0; i < launch->args.spans; i++)
+        blocks += divided_up(b->threads[i], launch->threads);
+    launch->blocks = 0;
+    for (uint32_t i = 0; i < launch->args.spans; i++) {
+        const uint64_t wanted = divided_up(b->threads[i], launch->threads);
+        const uint64_t share = blocks > most ? wanted * most / blocks : wanted;
+        struct span span;
+
+        memcpy(&span, &launch->args.words[i * SPAN_WORDS], sizeof span);
+        span.first_block = launch->blocks;
+        memcpy(&launch->args.words[i * SPAN_WORDS], &span, sizeof span);
+        launch->blocks += share > 0 ? (unsigned)share : 1;
+    }
 }
 
-static void copy_pointers(const struct task *task, uint64_t *src, uint64_t *dst)
+static ct_status batch_end(struct batch *b)
 {
+    if (b->launch.args.spans == 0)
+        return CT_OK;
+    deal_out_blocks(b);
+    return b->enqueue(&b->launch, b->arg);
+}
+
+static void add_span(struct batch *b, const struct task *task)
+{
+    struct fold_args *const args = &b->launch.args;
+    const size_t lanes = PIECE_BYTES / ct_dtype_size(task->dtype);
+    struct span span = { .count = task->count,
+                         .dsts = (uint8_t)task->dsts,
+                         .head = (uint8_t)task_head(task) };
+    const uint64_t pieces = span.head < BY_ELEMENTS ? (span.count - span.head) / lanes : 0;
+    const uint64_t singles = span.count - pieces * lanes;
+    const uint64_t groups = divided_up(pieces, kernel_unrolled(b->launch.kernel));
+
+    if (task_has_partials(task))
+        mark_nodes(task->fold, args->node_starts);
+    b->top -= (unsigned)(task->sources + task->dsts);
+    span.pointers = (uint16_t)b->top;
     for (int s = 0; s < task->sources; s++)
-        src[s] = (uintptr_t)task->src[s];
+        args->words[b->top + (unsigned)s] = (uintptr_t)task->src[s];
     for (int d = 0; d < task->dsts; d++)
-        dst[d] = (uintptr_t)task->dst[d];
+        args->words[b->top + (unsigned)(task->sources + d)] = (uintptr_t)task->dst[d];
+    b->threads[args->spans] = groups > singles ? groups : singles;
+    memcpy(&args->words[args->spans++ * SPAN_WORDS], &span, sizeof span);
 }
 
-static struct launch launch_of(const struct task *task, int processors)
+static ct_status batch_add(struct batch *b, const struct task *task)
 {
-    struct launch launch = { .kernel = dtypes[task->dtype].fold };
-    struct fold_many *const many = &launch.args.many;
-    const int has_nodes = mark_nodes(task, many->node_starts);
-    const struct few *const few = has_nodes ? NULL : few_of(task);
-    const struct span span = span_of(task, !has_nodes);
-
-    if (few) {
-        launch.kernel = few->kernel;
-        launch.args.few.span = span;
-        copy_pointers(task, launch.args.few.src, launch.args.few.dst);
-    } else {
-        many->span = span;
-        copy_pointers(task, many->src, many->dst);
-    }
-    set_grid(&launch, &span, ct_dtype_size(task->dtype), few ? few->unrolled : 1, processors);
-    return launch;
-}
-
-/* As what a fold of one source is copied: its dtype does not matter. */
-static void copy_as(struct task *task)
-{
-    const size_t element = ct_dtype_size(task->dtype);
-    uintptr_t differ, set;
-
-    look_at_pointers(task, &differ, &set);
-    if (differ % PIECE_BYTES == 0 && task->dsts <= FOLD_FEW) {
-        task->dtype = CT_U8;
-        task->count *= element;
-    } else if (element <= 4) {
-        task->dtype = element == 1 ? CT_U8 : element == 2 ? CT_U16 : CT_U32;
-    } else {
-        task->dtype = CT_U64;
-        task->count *= element / 8;
-    }
-}
-
-ct_status fold_plan(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
-                    size_t count, int processors,
-                    ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
-{
-    const void *const first = dst[0];
+    const unsigned spans = (b->launch.args.spans + 1) * SPAN_WORDS;
     ct_status status = CT_OK;
+
+    if (spans + (unsigned)(task->sources + task->dsts) > b->top) {
+        status = batch_end(b);
+        batch_begin(b, b->launch.kernel);
+    }
+    if (status == CT_OK)
+        add_span(b, task);
+    return status;
+}
+
+/* ---- All -------------------------------------------------------------------------- */
+
+_Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
+
+/* A kernel after the other. */
+static ct_status launch_all(struct batch *b, const struct fold_part *parts, int count, int first)
+{
+    uint64_t kernels = 0;
+    ct_status status = CT_OK;
+    struct task task;
+
+    for (int i = 0; i < count; i++)
+        if (task_of(b->fold, &parts[i], first, &task))
+            kernels |= UINT64_C(1) << task_kernel(&task);
+    for (int k = 0; k < KERNEL_COUNT && status == CT_OK; k++) {
+        if (!(kernels >> k & 1))
+            continue;
+        batch_begin(b, (enum kernel)k);
+        for (int i = 0; i < count && status == CT_OK; i++)
+            if (task_of(b->fold, &parts[i], first, &task) && task_kernel(&task) == (enum kernel)k)
+                status = batch_add(b, &task);
+        if (status == CT_OK)
+            status = batch_end(b);
+    }
+    return status;
+}
+
+ct_status fold_plan(const struct fold *fold, const struct fold_part *parts, int count,
+                    int processors, ct_status (*enqueue)(const struct launch *launch, void *arg),
+                    void *arg)
+{
+    struct batch batch = { .fold = fold, .processors = processors, .enqueue = enqueue, .arg = arg };
+    ct_status status = CT_OK;
+    int most = 0;
 
     if (fold->sources > FOLD_MANY)
         return ct_fail(CT_ERR_UNSUPPORTED,
                        "%d buffers can't be reduced on one GPU: %d are the most", fold->sources,
                        FOLD_MANY);
-    for (int done = 0; done < dsts && count > 0 && status == CT_OK;) {
-        struct task task = { .fold = fold,
-                             .dtype = fold->dtype,
-                             .count = count,
-                             .dst = dst + done,
-                             .src = done == 0 ? src : &first,
-                             .sources = done == 0 ? fold->sources : 1,
-                             .dsts = dsts - done < FOLD_MANY ? dsts - done : FOLD_MANY };
-        struct launch launch;
-
-        if (task.sources == 1 && (task.dtype != CT_BOOL || done > 0))
-            copy_as(&task);
-        launch = launch_of(&task, processors);
-        status = enqueue(&launch, arg);
-        done += task.dsts;
+    for (int i = 0; i < count; i++)
+        most = parts[i].dsts > most ? parts[i].dsts : most;
+    for (int first = 0; first < most && status == CT_OK; first += FOLD_MANY) {
+        batch.sources = first == 0 ? fold->sources : 1;
+        status = launch_all(&batch, parts, count, first);
     }
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold_plan.h - which kernels do a fold, and with what arguments.
+/* fold_plan.h - which kernels do folds, and with what arguments.
  *
  * Asks nothing of the driver, so that tests run the launches on the host. */
 #ifndef CUDA_FOLD_PLAN_H
@@ -10,6 +10,7 @@
 #include "cuda/kernels/args.h"
 #include "include/ct.h"
 #include "runtime/combine.h"
+#include "runtime/space.h"
 
 #define NUMBER_FEW(name, ...) KERNEL_##name,
 #define NUMBER_FOLD(NAME, ...) KERNEL_FOLD_##NAME,
@@ -20,20 +21,17 @@ enum kernel { FEW_KERNELS(NUMBER_FEW) DTYPES(NUMBER_FOLD) KERNEL_COUNT };
 struct launch {
     enum kernel kernel;
     unsigned blocks, threads;
-    union {
-        struct fold_few few;
-        struct fold_many many;
-    } args;
+    struct fold_args args;
 };
 
 /* What kernels.cu calls it. */
 const char *kernel_name(enum kernel kernel);
 
-/* Gives the launches that do combine_fold_to()'s work to `enqueue`, in their order, on a GPU with
- * so many multiprocessors; ends with the first failure of it.  CT_ERR_UNSUPPORTED: more than
- * FOLD_MANY sources. */
-ct_status fold_plan(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
-                    size_t count, int processors,
-                    ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);
+/* Gives the launches that do combine_fold_to()'s work on each part to `enqueue`, in their order, on
+ * a GPU with so many multiprocessors; ends with the first failure of it.  CT_ERR_UNSUPPORTED: more
+ * than FOLD_MANY sources. */
+ct_status fold_plan(const struct fold *fold, const struct fold_part *parts, int count,
+                    int processors, ct_status (*enqueue)(const struct launch *launch, void *arg),
+                    void *arg);
 
 #endif

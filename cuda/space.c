@@ -22,7 +22,6 @@ const struct space space_cuda = { .name = "cuda",
                                   .give = cuda_export,
                                   .take = cuda_import,
                                   .fold = cuda_fold,
-                                  .copy = cuda_copy,
 #ifdef CT_WITH_NCCL
                                   .talks = &talks_nccl,
 #endif

@@ -36,6 +36,14 @@ struct device_handle {
     int32_t unused; /* 0: no byte is left undefined */
 };
 
+/* What is folded, or copied where the fold has one source: each destination gets the same. */
+struct fold_part {
+    void *const *dst;
+    const void *const *src; /* [sources of the fold] */
+    int dsts;
+    size_t count; /* elements of each; 0: there is nothing to do */
+};
+
 /* By which ranks find each other: made by one, plain data that travels to all. */
 struct talk_id {
     unsigned char bytes[128];
@@ -99,10 +107,11 @@ struct space {
     /* Where that memory is in this process.  Its owner must live, and must not free it meanwhile.
      */
     ct_status (*take)(struct device *device, const struct device_handle *handle, void **pointer);
-    /* Enqueued, one behind the other; the bits of combine_fold_to().  finish() waits for all. */
-    ct_status (*fold)(struct device *device, const struct fold *fold, void *const *dst, int dsts,
-                      const void *const *src, size_t count);
-    ct_status (*copy)(struct device *device, void *to, const void *from, size_t bytes);
+    /* Enqueued, the parts in any order, behind what was enqueued before; the bits of
+     * combine_fold_to() for each.  No part may read what another one writes.  finish() waits for
+     * all. */
+    ct_status (*fold)(struct device *device, const struct fold *fold, const struct fold_part *parts,
+                      int count);
     ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
     const struct talks *talks; /* NULL: built without such a library */
 };

@@ -4,9 +4,9 @@
 
 /* blocks: of a multiprocessor, so that its registers hold what a thread has in flight.  Without a
  * number ptxas makes its own guess, and for some kernels spills to keep it. */
-#define KERNEL(name, ARGS, blocks)                                      \
+#define KERNEL(name, blocks)                                            \
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, blocks) \
-        name(const __grid_constant__ struct ARGS args)
+        name(const __grid_constant__ struct fold_args args)
 
 static __device__ struct place here(void)
 {
@@ -16,16 +16,16 @@ static __device__ struct place here(void)
 }
 
 #define FEW_KERNEL(name, NAME, sources, unrolled)                   \
-    KERNEL(name, fold_few, 2)                                       \
+    KERNEL(name, 2)                                                 \
     {                                                               \
         fold_few_body<NAME##_sum, sources, unrolled>(args, here()); \
     }
 FEW_KERNELS(FEW_KERNEL)
 
 #define FOLD_KERNEL(NAME, name, T)                        \
-    KERNEL(fold_##name, fold_many, 1)                     \
+    KERNEL(fold_##name, 1)                                \
     {                                                     \
-        if (args.span.divisor > 0)                        \
+        if (args.divisor > 0)                             \
             fold_many_body<NAME##_average>(args, here()); \
         else                                              \
             fold_many_body<NAME##_form>(args, here());    \

@@ -151,6 +151,43 @@ static void a_gpu_that_is_late_for_one_rank_spoils_nothing(void **state)
     }
 }
 
+/* Of each operation in turn: rank 0's second launch from now on fails, so one call goes well and
+ * the next one does not. */
+static void launches(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), which = *(const int *)arg;
+    ct_status status[2];
+    int32_t *send, *recv;
+
+    if (!EXPECT(device_open(0)))
+        return;
+    send = device_alloc((size_t)p * COUNT * sizeof *send, 1);
+    recv = device_alloc((size_t)p * COUNT * sizeof *recv, 0);
+    EXPECT_OK(
+        ct_all_reduce(group, send, recv, COUNT, CT_I32, CT_SUM, NULL)); /* loads the kernels */
+    setenv("FAKE_CUDA_FAIL", "cuLaunchKernel:2", 1);
+    EXPECT(ct_rank(group) != 0 || device.cuInit(0) == CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++)
+        status[i] = which == 0   ? ct_reduce_scatter(group, send, recv, COUNT, CT_I32, CT_SUM, NULL)
+                    : which == 1 ? ct_all_gather(group, send, recv, COUNT, CT_I32, NULL)
+                    : which == 2 ? ct_gather(group, send, recv, COUNT, CT_I32, 1, NULL)
+                    : which == 3 ? ct_scatter(group, send, recv, COUNT, CT_I32, 1, NULL)
+                                 : ct_all_to_all(group, send, recv, COUNT, CT_I32, NULL);
+    EXPECT(status[0] == CT_OK && status[1] != CT_OK);
+    device_free(send);
+    device_free(recv);
+}
+
+static void a_call_is_one_launch(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    for (int which = 0; which < 5; which++)
+        run_processes(4, launches, &which);
+    unsetenv("FAKE_CUDA_FAIL");
+}
+
 static void alternates(ct_group *group, void *arg)
 {
     const int p = ct_size(group), me = ct_rank(group);
@@ -470,6 +507,7 @@ int main(void)
         cmocka_unit_test(memory_that_cant_be_mapped_goes_through_the_host),
         cmocka_unit_test(the_user_may_choose_the_way),
         cmocka_unit_test(a_gpu_that_is_late_for_one_rank_spoils_nothing),
+        cmocka_unit_test(a_call_is_one_launch),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_combine.c - cuda_fold() on a GPU gives the bits of combine_fold_to(), and cuda_copy()
- * copies.
+/* test_combine.c - cuda_fold() on a GPU gives the bits of combine_fold_to().
  *
  * On the fake driver this shows what is loaded and launched, and how failures are
  * told; with CT_TEST_DRIVER=libcuda.so.1 what nvcc made of the kernels. */
@@ -23,6 +22,12 @@ enum { MOST = 300, SOURCES = 9, COPIES = 9, ROOM = MOST * 16 + 128 };
 static int64_t in_ms(int ms)
 {
     return clock_ms() + ms;
+}
+
+static ct_status fold_to(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
+                         const void *const *src, size_t count)
+{
+    return cuda_fold(gpu, fold, &(struct fold_part){ dst, src, dsts, count }, 1);
 }
 
 /* ---- Folds that are drawn ----------------------------------------------------------- */
@@ -67,7 +72,7 @@ static void fold_one(struct mirror *m, ct_dtype dtype, ct_op op)
     }
     combine_fold_to(&fold, &to, 1, host, count, 0);
     if (!EXPECT_OK(cuda_from_host(m->gpu, m->there, m->host, sizeof m->host))
-        || !EXPECT_OK(cuda_fold(m->gpu, &fold, dst, dsts, src, count))
+        || !EXPECT_OK(fold_to(m->gpu, &fold, dst, dsts, src, count))
         || !EXPECT_OK(cuda_finish(m->gpu, in_ms(LATE_MS), NULL))
         || !EXPECT_OK(cuda_to_host(m->gpu, m->back, m->there, sizeof m->back)))
         return;
@@ -129,7 +134,7 @@ static void large_sum(ct_group *group, void *arg)
             src[s] = (char *)there + (size_t)s * bytes;
             EXPECT_OK(cuda_from_host(gpu, (char *)there + (size_t)s * bytes, host, bytes));
         }
-        EXPECT_OK(cuda_fold(gpu, &fold, &there, 1, src, count));
+        EXPECT_OK(fold_to(gpu, &fold, &there, 1, src, count));
         EXPECT_OK(cuda_to_host(gpu, host, there, bytes));
         for (size_t i = 0; i < count; i++)
             wrong += host[i] != SUMMED * (float)(i % 4099);
@@ -147,11 +152,19 @@ static void a_large_sum_is_whole(void **state)
     run_processes(1, large_sum, &count);
 }
 
-/* ---- Copies --------------------------------------------------------------------------- */
+/* ---- Many at once --------------------------------------------------------------------- */
 
+/* Byte i of the upper half is copied from byte 200-i of the lower one: more copies than fit a
+ * launch, with gaps. */
 static void copy_there(ct_group *group, void *arg)
 {
+    enum { PARTS = 201 };
+    static const int one = 1;
+    const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
     unsigned char sent[256], back[256];
+    struct fold_part parts[PARTS];
+    const void *src[PARTS];
+    void *dst[PARTS];
     char *there;
     struct device *gpu;
 
@@ -159,19 +172,24 @@ static void copy_there(ct_group *group, void *arg)
     (void)arg;
     for (int i = 0; i < 256; i++)
         sent[i] = (unsigned char)i;
-    if (!EXPECT(device_open(0)) || !EXPECT((there = device_alloc(1024, 3)) != NULL)
+    if (!EXPECT(device_open(0)) || !EXPECT((there = device_alloc(512, 3)) != NULL)
         || !EXPECT_OK(cuda_gpu_of(there, &gpu)))
         return;
+    for (int i = 0; i < PARTS; i++) {
+        src[i] = there + 200 - i;
+        dst[i] = there + 256 + i;
+        parts[i] = (struct fold_part){ &dst[i], &src[i], 1, i % 10 > 0 };
+    }
     EXPECT_OK(cuda_from_host(gpu, there, sent, 256));
-    EXPECT_OK(cuda_copy(gpu, there + 513, there + 7, 200));
-    EXPECT_OK(cuda_copy(gpu, there, there, 0));
+    EXPECT_OK(cuda_fold(gpu, &copy, parts, PARTS));
     EXPECT_OK(cuda_finish(gpu, in_ms(LATE_MS), NULL));
-    EXPECT_OK(cuda_to_host(gpu, back, there + 512, 256));
-    EXPECT(back[0] == 3 && !memcmp(back + 1, sent + 7, 200) && back[201] == 3);
+    EXPECT_OK(cuda_to_host(gpu, back, there + 256, 256));
+    for (int i = 0; i < 256; i++)
+        EXPECT(back[i] == (i < PARTS && i % 10 > 0 ? 200 - i : 3));
     device_free(there);
 }
 
-static void a_copy_on_the_gpu_is_a_copy(void **state)
+static void many_copies_are_one_fold(void **state)
 {
     (void)state;
     run_processes(1, copy_there, NULL);
@@ -185,7 +203,7 @@ static ct_status fold_two(struct device *gpu, void *there)
     const struct fold fold = { CT_U8, CT_SUM, 2, 1, &end };
     const void *const src[] = { there, (char *)there + 64 };
 
-    return cuda_fold(gpu, &fold, &there, 1, src, 64);
+    return fold_to(gpu, &fold, &there, 1, src, 64);
 }
 
 static void failing_loads(ct_group *group, void *arg)
@@ -278,7 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_and_op_gives_the_hosts_bits),
         cmocka_unit_test(a_large_sum_is_whole),
-        cmocka_unit_test(a_copy_on_the_gpu_is_a_copy),
+        cmocka_unit_test(many_copies_are_one_fold),
         cmocka_unit_test(a_load_that_failed_is_told_and_goes_on_next_time),
         cmocka_unit_test(threads_may_fold_first_together),
     };

@@ -41,13 +41,19 @@ static ct_status run_launch(const struct launch *launch, void *arg)
     return CT_OK;
 }
 
-static struct seen run(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
-                       size_t count, int processors)
+static struct seen run_parts(const struct fold *fold, const struct fold_part *parts, int count,
+                             int processors)
 {
     struct seen seen = { 0, KERNEL_COUNT };
 
-    EXPECT_OK(fold_plan(fold, dst, dsts, src, count, processors, run_launch, &seen));
+    EXPECT_OK(fold_plan(fold, parts, count, processors, run_launch, &seen));
     return seen;
+}
+
+static struct seen run(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
+                       size_t count, int processors)
+{
+    return run_parts(fold, &(struct fold_part){ dst, src, dsts, count }, 1, processors);
 }
 
 /* ---- One fold in all its forms ---------------------------------------------------- */
@@ -249,9 +255,129 @@ static void more_sources_than_fit_a_launch_are_refused_with_a_sentence(void **st
     (void)state;
     for (int s = 0; s < sources; s++)
         src[s] = crowd[s];
-    EXPECT_ERROR(fold_plan(&fold, &dst, 1, src, COUNT, 1, run_launch, &seen), CT_ERR_UNSUPPORTED,
-                 "241 buffers|240 are the most");
+    EXPECT_ERROR(
+        fold_plan(&fold, &(struct fold_part){ &dst, src, 1, COUNT }, 1, 1, run_launch, &seen),
+        CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
     EXPECT(seen.launches == 0);
+}
+
+/* ---- Many parts
+ * ------------------------------------------------------------------------------------ */
+
+enum { PARTS = 150, EACH = 200 };
+
+/* Parts of one fold with counts, places and destinations of their own, some with nothing to do. */
+struct parts {
+    char memory[PARTS][SOURCES + 3][EACH * 8 + 2 * 16];
+    const void *src[PARTS][SOURCES];
+    void *dst[PARTS][3];
+    struct fold_part part[PARTS];
+    char before[PARTS][SOURCES + 3][EACH * 8 + 2 * 16];
+};
+
+static void draw_parts(struct parts *p, ct_dtype dtype, int sources, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const size_t shift = any(16), n = any(4) ? any(EACH) : 0;
+        const int alike = (int)any(2), dsts = (int)any(4);
+
+        for (int s = 0; s < SOURCES + 3; s++) {
+            char *const at = p->memory[i][s] + (alike ? shift : any(16));
+
+            memset(p->memory[i][s], 0x55, sizeof p->memory[i][s]);
+            if (s < sources)
+                fill(dtype, at, n);
+            if (s < SOURCES)
+                p->src[i][s] = at;
+            else
+                p->dst[i][s - SOURCES] = at;
+        }
+        if (any(2)) /* in place */
+            p->dst[i][0] = (void *)(uintptr_t)p->src[i][any((unsigned)sources)];
+        p->part[i] = (struct fold_part){ p->dst[i], p->src[i], dsts, n };
+    }
+    memcpy(p->before, p->memory, sizeof p->memory);
+}
+
+/* The same by the host in `before`, whose addresses are as far from it as those of memory. */
+static void fold_before(struct parts *p, const struct fold *fold, int count)
+{
+    const ptrdiff_t apart = (char *)p->before - (char *)p->memory;
+
+    for (int i = 0; i < count; i++) {
+        const void *src[SOURCES];
+        void *dst[3];
+
+        for (int s = 0; s < SOURCES; s++)
+            src[s] = (const char *)p->src[i][s] + apart;
+        for (int d = 0; d < 3; d++)
+            dst[d] = (char *)p->dst[i][d] + apart;
+        if (p->part[i].dsts > 0)
+            combine_fold_to(fold, dst, p->part[i].dsts, src, p->part[i].count, 0);
+    }
+}
+
+/* By ranges of elements where the bits of NaN may differ, and all other bytes. */
+static void check_parts(struct parts *p, ct_dtype dtype, ct_op op, int sources, int count)
+{
+    static const int processors[] = { 1, 2, 132 };
+    const ptrdiff_t apart = (char *)p->before - (char *)p->memory;
+    struct fold fold = { dtype, op, sources, 0, NULL };
+    int node_end[2 * SOURCES];
+
+    cut(&fold, node_end);
+    draw_parts(p, dtype, sources, count);
+    fold_before(p, &fold, count);
+    run_parts(&fold, p->part, count, processors[any(3)]);
+    for (int i = 0; i < count; i++)
+        for (int d = 0; d < p->part[i].dsts; d++) {
+            char *const got = p->dst[i][d], *const host = got + apart;
+
+            if (!same(dtype, op, got, host, p->part[i].count))
+                expect_fails(__FILE__, __LINE__, "%s of %d %s, part %d of %d, to %d of %d",
+                             op_name(op), sources, dtype_name(dtype), i, count, d, p->part[i].dsts);
+            memcpy(host, got, p->part[i].count * ct_dtype_size(dtype));
+        }
+    EXPECT(!memcmp(p->memory, p->before, sizeof p->memory)); /* nothing else has changed */
+}
+
+static void many_parts_are_folded_as_if_each_were_alone(void **state)
+{
+    struct parts *const p = calloc(1, sizeof *p);
+
+    (void)state;
+    EVERY_ROW(dtype, op)
+    if (ct_dtype_size((ct_dtype)dtype) <= 8)
+        for (int sources = 1; sources <= SOURCES; sources++)
+            check_parts(p, (ct_dtype)dtype, op, sources, 1 + (int)any(any(3) ? 20 : PARTS));
+    free(p);
+}
+
+/* Eight ranks' reduce_scatter, eleven ranks' all_to_all: as much as the parameters hold. */
+static void parts_share_a_launch_as_long_as_they_fit(void **state)
+{
+    static _Alignas(16) char memory[32];
+    const int eight = 8, one = 1;
+    const struct fold sum = { CT_F32, CT_SUM, 8, 1, &eight }, copy = { CT_U8, CT_MAX, 1, 1, &one };
+    const void *src[8];
+    void *dst = memory + 16;
+    struct fold_part parts[PARTS];
+
+    (void)state;
+    for (int s = 0; s < 8; s++)
+        src[s] = memory;
+    for (int i = 0; i < PARTS; i++)
+        parts[i] = (struct fold_part){ &dst, src, 1, 4 };
+    EXPECT(run_parts(&sum, parts, 46, 1).launches == 1);
+    EXPECT(run_parts(&sum, parts, 47, 1).launches == 2);
+    EXPECT(run_parts(&copy, parts, MOST_SPANS, 1).launches == 1);
+    EXPECT(run_parts(&copy, parts, MOST_SPANS + 1, 1).launches == 2);
+    EXPECT(MOST_SPANS >= 11 * 11);
+    for (int i = 0; i < PARTS; i++)
+        parts[i].count = i % 2 ? 0 : 4; /* what has nothing to do takes no place */
+    EXPECT(run_parts(&copy, parts, PARTS, 1).launches == 1);
+    parts[0].count = 0;
+    EXPECT(run_parts(&copy, parts, 1, 1).launches == 0);
 }
 
 /* ---- All values
@@ -350,9 +476,13 @@ static void the_kernels_of_the_common_sums_are_used(void **state)
         { CT_BF16, CT_AVG, 2, 1, 4, KERNEL_sum_bf16_2 },
         { CT_F32, CT_SUM, 5, 1, 0, KERNEL_FOLD_F32 },
         { CT_F32, CT_MAX, 4, 1, 0, KERNEL_FOLD_F32 },
-        { CT_F32, CT_SUM, 2, 9, 0, KERNEL_FOLD_F32 },
+        { CT_F32, CT_SUM, 2, 9, 0, KERNEL_sum_f32_2 },
         { CT_C128, CT_SUM, 1, 8, 0, KERNEL_copy },
-        { CT_C128, CT_SUM, 1, 9, 0, KERNEL_FOLD_U64 },
+        { CT_C128, CT_SUM, 1, 9, 0, KERNEL_copy },
+        { CT_C128, CT_SUM, 1, 1, 8, KERNEL_FOLD_U64 },
+        { CT_U8, CT_SUM, 1, 1, 4, KERNEL_FOLD_U32 },
+        { CT_F32, CT_SUM, 1, 1, 2, KERNEL_FOLD_U16 },
+        { CT_F64, CT_SUM, 1, 1, 3, KERNEL_copy },
         { CT_F32, CT_SUM, 1, 1, 4, KERNEL_FOLD_U32 },
         { CT_BOOL, CT_SUM, 1, 1, 0, KERNEL_FOLD_BOOL },
     };
@@ -380,6 +510,22 @@ static ct_status note_launch(const struct launch *launch, void *arg)
     return CT_OK;
 }
 
+static void plan_one(const struct fold *fold, void *const *dst, const void *const *src,
+                     size_t count, struct launch *launch)
+{
+    const struct fold_part part = { dst, src, 1, count };
+
+    EXPECT_OK(fold_plan(fold, &part, 1, 132, note_launch, launch));
+}
+
+static struct span span_in(const struct launch *launch, int i)
+{
+    struct span span;
+
+    memcpy(&span, &launch->args.words[i * SPAN_WORDS], sizeof span);
+    return span;
+}
+
 static void a_grid_fills_the_processors_and_is_no_larger(void **state)
 {
     const int both = 2;
@@ -389,15 +535,38 @@ static void a_grid_fills_the_processors_and_is_no_larger(void **state)
     struct launch launch;
 
     (void)state;
-    EXPECT_OK(fold_plan(&fold, &dst, 1, src, 0, 132, note_launch, NULL)); /* nothing to launch */
-    EXPECT_OK(fold_plan(&fold, &dst, 1, src, 1, 132, note_launch, &launch));
+    plan_one(&fold, &dst, src, 0, NULL); /* nothing to launch */
+    plan_one(&fold, &dst, src, 1, &launch);
     EXPECT(launch.blocks == 1 && launch.threads == 128);
-    EXPECT_OK(fold_plan(&fold, &dst, 1, src, 1 << 16, 132, note_launch, &launch));
+    plan_one(&fold, &dst, src, 1 << 16, &launch);
     EXPECT(launch.blocks == 64 && launch.threads == 128); /* 16384 pieces, two each */
-    EXPECT_OK(fold_plan(&fold, &dst, 1, src, 1 << 26, 132, note_launch, &launch));
+    plan_one(&fold, &dst, src, 1 << 26, &launch);
     EXPECT(launch.blocks == 4 * 132 && launch.threads == BLOCK_THREADS);
-    EXPECT_OK(fold_plan(&fold, &dst, 1, src, (size_t)1 << 40, 132, note_launch, &launch));
-    EXPECT(launch.blocks == 4 * 132 && launch.args.few.span.pieces == (uint64_t)1 << 38);
+    plan_one(&fold, &dst, src, (size_t)1 << 40, &launch);
+    EXPECT(launch.blocks == 4 * 132);
+    EXPECT(span_in(&launch, 0).count == (uint64_t)1 << 40 && span_in(&launch, 0).head == 0);
+}
+
+/* One part with 3/4 of the bytes has 3/4 of a full grid, and the smallest has a block. */
+static void blocks_are_dealt_out_by_bytes(void **state)
+{
+    const int both = 2;
+    const struct fold fold = { CT_F32, CT_SUM, 2, 1, &both };
+    const void *const src[] = { (void *)0x10000, (void *)0x20000 };
+    void *const dst = (void *)0x30000;
+    const struct fold_part parts[] = { { &dst, src, 1, 3 << 26 },
+                                       { &dst, src, 1, 0 },
+                                       { &dst, src, 1, 1 << 26 },
+                                       { &dst, src, 1, 4 } };
+    struct launch launch;
+
+    (void)state;
+    EXPECT_OK(fold_plan(&fold, parts, 4, 132, note_launch, &launch));
+    EXPECT(launch.args.spans == 3 && launch.threads == BLOCK_THREADS);
+    EXPECT(span_in(&launch, 0).first_block == 0);
+    EXPECT(span_in(&launch, 1).first_block == 3 * 132 - 1); /* its share, rounded down */
+    EXPECT(span_in(&launch, 2).first_block == 4 * 132 - 2);
+    EXPECT(launch.blocks == 4 * 132 - 1);
 }
 
 static int visited;
@@ -409,20 +578,21 @@ static void count_pointer(uint64_t *pointer)
 
 static void the_host_kernels_know_their_arguments(void **state)
 {
-    struct fold_few few = { .span = { .sources = 3, .dsts = 2 }, .src = { 77, 77, 77, 1 } };
-    struct fold_many many = { .span = { .sources = 1, .dsts = FOLD_MANY }, .src = { 77 } };
+    const struct span spans[] = { { .pointers = 100, .dsts = 2 },
+                                  { .pointers = 200, .dsts = 240 } };
+    struct fold_args args = { .spans = 2, .sources = 3, .words = { [99] = 77, [105] = 77 } };
 
     (void)state;
     EXPECT(!host_kernel("no such kernel") && host_kernel_bytes("no such kernel") == 0);
     for (int k = 0; k < KERNEL_COUNT; k++)
-        EXPECT(host_kernel(kernel_name((enum kernel)k)));
-    EXPECT(host_kernel_bytes("copy") == sizeof few && host_kernel_bytes("fold_i8") == sizeof many);
-    few.dst[1] = 77;
-    host_kernel_pointers("sum_f32_3", &few, count_pointer);
+        EXPECT(host_kernel(kernel_name((enum kernel)k))
+               && host_kernel_bytes(kernel_name((enum kernel)k)) == sizeof args);
+    memcpy(args.words, spans, sizeof spans);
+    host_kernel_pointers("sum_f32_3", &args, count_pointer);
+    EXPECT(visited == 0);
+    args.words[100] = args.words[104] = args.words[200] = args.words[442] = 77;
+    host_kernel_pointers("fold_bool", &args, count_pointer);
     EXPECT(visited == 4);
-    many.dst[FOLD_MANY - 1] = 77;
-    host_kernel_pointers("fold_bool", &many, count_pointer);
-    EXPECT(visited == 6);
 }
 
 int main(void)
@@ -435,11 +605,14 @@ int main(void)
         cmocka_unit_test(many_sources_are_folded_node_by_node),
         cmocka_unit_test(more_destinations_than_fit_a_launch_are_copies_of_the_first),
         cmocka_unit_test(more_sources_than_fit_a_launch_are_refused_with_a_sentence),
+        cmocka_unit_test(many_parts_are_folded_as_if_each_were_alone),
+        cmocka_unit_test(parts_share_a_launch_as_long_as_they_fit),
         cmocka_unit_test(all_pairs_of_bytes_give_the_hosts_bits),
         cmocka_unit_test(all_halves_with_some_give_the_hosts_bits),
         cmocka_unit_test(all_pairs_of_special_numbers_give_the_hosts_bits),
         cmocka_unit_test(the_kernels_of_the_common_sums_are_used),
         cmocka_unit_test(a_grid_fills_the_processors_and_is_no_larger),
+        cmocka_unit_test(blocks_are_dealt_out_by_bytes),
         cmocka_unit_test(the_host_kernels_know_their_arguments),
     };
 
