@@ -112,6 +112,7 @@ void staging_drop(ct_group *group)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
     free(s->host);
+    free(s->offer);
     free(s);
     group->staging = NULL;
 }

@@ -36,6 +36,8 @@ struct staging {
     int unfused; /* its buffers can't be reached by one device: not tried again */
     char *host;
     size_t host_bytes;
+    void *offer; /* device_fused.c: room for what this rank shows */
+    size_t offer_bytes;
 };
 
 struct staging *staging_of(ct_group *group); /* NULL: no memory */
@@ -71,7 +73,10 @@ struct everybody {
     int sends, recvs; /* of each rank's */
 };
 
-/* How many an operation has of them. */
+/* How many a rank has, where it has any. */
+int device_sends(const struct call *c);
+int device_recvs(const struct call *c);
+
 ct_status everybody_make(const struct call *c, struct everybody *all);
 void everybody_free(struct everybody *all);
 

@@ -9,25 +9,42 @@
  * millisecond, so kernels that waited for each other's flags would crawl.  Cost: two rounds, one
  * launch, and each byte read and written once (device_plan.c).
  *
- * Buffers that can't be mapped elsewhere, list forms and premul_sum go another way, for that call;
+ * Buffers that can't be mapped elsewhere and premul_sum go another way, for that call;
  * ranks on several devices or hosts (device_cards.c), or where rank 0 could not map what was given,
  * for good. */
 #include "collectives/device_offer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/flat.h"
 
-static ct_status show(struct call *c)
+/* Kept for the next call; NULL: no memory. */
+static struct offer *room_for_offer(const struct call *c)
 {
-    ct_status status = flat_turn(c->group->flat, sizeof(struct offer));
-    struct offer offer;
+    struct staging *s = c->group->staging;
+    const size_t bytes = offer_most(c);
+
+    if (s->offer_bytes < bytes) {
+        free(s->offer);
+        s->offer = malloc(bytes);
+        s->offer_bytes = s->offer ? bytes : 0;
+    }
+    if (!s->offer)
+        ct_fail(CT_ERR_NOMEM, "no memory to offer the buffers of %d ranks", c->group->size);
+    return s->offer;
+}
+
+static ct_status show(struct call *c, struct offer *offer)
+{
+    ct_status status = flat_turn(c->group->flat, offer_most(c));
+    size_t bytes;
 
     if (status == CT_OK)
-        status = offer_make(c, &offer);
+        status = offer_make(c, offer, &bytes);
     if (status != CT_OK)
         return status;
-    flat_show(c->group->flat, 0, &offer, sizeof offer);
+    flat_show(c->group->flat, 0, offer, bytes);
     return flat_arrive(c->group->flat);
 }
 
@@ -41,11 +58,11 @@ static ct_status say(struct call *c, enum word word)
     return flat_arrive(c->group->flat);
 }
 
-static ct_status by_rounds(struct call *c, enum word *word)
+static ct_status by_rounds(struct call *c, struct offer *own, enum word *word)
 {
     struct flat *f = c->group->flat;
     const struct offer *offers[FLAT_MOST];
-    ct_status status = show(c);
+    ct_status status = show(c, own);
 
     *word = NOT_THIS_CALL;
     if (c->group->rank != WORKS_FOR_ALL) {
@@ -66,23 +83,28 @@ static ct_status by_rounds(struct call *c, enum word *word)
     return status == CT_OK ? say(c, *word) : status;
 }
 
+static ct_status alone(struct call *c, struct offer *own, enum word *word)
+{
+    const struct offer *const offers[] = { own };
+    size_t bytes;
+    const ct_status status = offer_make(c, own, &bytes);
+
+    return status == CT_OK ? work_for_all(c, offers, word) : status;
+}
+
 ct_status device_fused(struct call *c, int *done)
 {
-    struct offer own;
-    const struct offer *const offers[] = { &own };
     enum word word = NOT_THIS_CALL;
     ct_status status = CT_OK;
+    struct offer *own;
 
     *done = 0;
-    if (c->group->staging->unfused)
+    if (c->group->staging->unfused || (c->group->size > 1 && !c->group->flat))
         return CT_OK;
-    if (c->group->size == 1) {
-        status = offer_make(c, &own);
-        if (status == CT_OK)
-            status = work_for_all(c, offers, &word);
-    } else if (c->group->flat) {
-        status = by_rounds(c, &word);
-    }
+    own = room_for_offer(c);
+    if (!own)
+        return CT_ERR_NOMEM;
+    status = c->group->size == 1 ? alone(c, own, &word) : by_rounds(c, own, &word);
     c->group->staging->unfused = word == NEVER;
     *done = word == DONE;
     if (*done)

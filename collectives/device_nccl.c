@@ -61,6 +61,8 @@ static int can_be(const struct call *c)
     const ct_group *g = c->group;
     const enum can can = c->signature.op < 0 ? SAME_BITS : can_fold(call_dtype(c), call_op(c));
 
+    if (operation_has_counts(c->signature.operation))
+        return 0;
     return can == SAME_BITS
            || (can == OWN_ORDER && (g->order_rule == ORDER_FAST || !g->order_is_wished));
 }

@@ -1,14 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_offer.c - a rank's buffers as handles that the rank which works for all can map. */
+/* device_offer.c - a rank's buffers as handles that the rank which works for all can map.
+ *
+ * A buffer of equal blocks is one handle, and so is one of blocks that differ, whose places and
+ * sizes lie behind the handles; a list has a handle for each block. */
 #include "collectives/device_offer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int is_plain(const struct blocks *b)
+/* Do the ranks not know each other's blocks? */
+static int blocks_differ(const struct call *c)
 {
-    return !b->list && !b->counts && !b->displs;
+    return operation_has_counts(c->signature.operation);
 }
+
+static struct device_handle *handles_of(const struct offer *offer, enum side side)
+{
+    return (struct device_handle *)(uintptr_t)(offer + 1)
+           + (side == RECVS ? offer->handles[SENDS] : 0);
+}
+
+/* sends: blocks that each rank has of the first side, if any. */
+static struct offered_block *table_of(const struct offer *offer, enum side side, int sends)
+{
+    return (struct offered_block *)(void *)(handles_of(offer, RECVS) + offer->handles[RECVS])
+           + (side == RECVS && offer->handles[SENDS] > 0 ? sends : 0);
+}
+
+size_t offer_most(const struct call *c)
+{
+    const size_t blocks = (size_t)(device_sends(c) + device_recvs(c));
+
+    return sizeof(struct offer)
+           + (blocks_differ(c)
+                  ? 2 * sizeof(struct device_handle) + blocks * sizeof(struct offered_block)
+                  : blocks * sizeof(struct device_handle));
+}
+
+/* ---- Offering ------------------------------------------------------------------------- */
 
 static void refuse(struct offer *offer, const char *why)
 {
@@ -17,32 +46,143 @@ static void refuse(struct offer *offer, const char *why)
 }
 
 /* CT_ERR_INVALID: the allocation ends before the buffer does. */
-static ct_status give(const struct call *c, const struct blocks *b, struct device_handle *handle,
+static ct_status give(const struct call *c, struct span buffer, struct device_handle *handle,
                       struct offer *offer)
 {
-    const size_t bytes = blocks_bytes(c, b);
     ct_status status;
 
-    if (b->blocks == 0 || bytes == 0 || !offer->usable)
+    memset(handle, 0, sizeof *handle);
+    if (!offer->usable)
         return CT_OK;
-    status = c->place.space->give(c->place.device, b->base, bytes, handle);
+    status = c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
     if (status != CT_OK && status != CT_ERR_INVALID)
         refuse(offer, ct_last_error());
     return status == CT_ERR_INVALID ? status : CT_OK;
 }
 
-ct_status offer_make(const struct call *c, struct offer *offer)
+/* From the first byte of all blocks to the last; some have bytes. */
+static struct span extent(const struct call *c, const struct blocks *b)
+{
+    char *from = NULL, *to = NULL;
+
+    for (int i = 0; i < b->blocks; i++) {
+        const struct span one = block_at(c, b, i);
+
+        if (one.bytes == 0)
+            continue;
+        if (!from || one.data < from)
+            from = one.data;
+        if (!to || one.data + one.bytes > to)
+            to = one.data + one.bytes;
+    }
+    return (struct span){ from, (size_t)(to - from) };
+}
+
+static ct_status give_side(const struct call *c, const struct blocks *b, enum side side,
+                           struct offer *offer)
+{
+    struct device_handle *const handles = handles_of(offer, side);
+    ct_status status = CT_OK;
+
+    if (!b->list && offer->handles[side] > 0)
+        return give(c, extent(c, b), handles, offer);
+    for (int i = 0; i < offer->handles[side] && status == CT_OK; i++)
+        status = give(c, block_at(c, b, i), &handles[i], offer);
+    return status;
+}
+
+static void show_blocks(const struct call *c, const struct blocks *b, enum side side,
+                        struct offer *offer)
+{
+    struct offered_block *const table = table_of(offer, side, device_sends(c));
+    const char *const start = offer->handles[side] > 0 ? extent(c, b).data : NULL;
+
+    for (int i = 0; start && i < b->blocks; i++) {
+        const struct span one = block_at(c, b, i);
+
+        table[i] =
+            (struct offered_block){ one.bytes > 0 ? (uint64_t)(one.data - start) : 0, one.bytes };
+    }
+}
+
+static int handles_for(const struct call *c, const struct blocks *b)
+{
+    return blocks_bytes(c, b) == 0 ? 0 : b->list ? b->blocks : 1;
+}
+
+static int is_in_place(const struct call *c)
+{
+    for (int i = 0; i < c->send.blocks && i < c->recv.blocks; i++)
+        if (i != c->group->rank && block_at(c, &c->send, i).bytes > 0
+            && block_at(c, &c->send, i).data == block_at(c, &c->recv, i).data)
+            return 1;
+    return 0;
+}
+
+static size_t bytes_of(const struct call *c, const struct offer *offer)
+{
+    const struct offered_block *end = table_of(offer, SENDS, 0);
+
+    if (blocks_differ(c))
+        end = table_of(offer, RECVS, device_sends(c))
+              + (offer->handles[RECVS] > 0 ? device_recvs(c) : 0);
+    return (size_t)((const char *)end - (const char *)offer);
+}
+
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes)
 {
     ct_status status;
 
     memset(offer, 0, sizeof *offer);
     c->place.space->id(c->place.device, offer->device);
     offer->usable = 1;
-    offer->same = c->send.base == c->recv.base;
-    if (!is_plain(&c->send) || !is_plain(&c->recv))
-        refuse(offer, "a buffer for each rank");
-    else if (c->scalar)
+    offer->handles[SENDS] = handles_for(c, &c->send);
+    offer->handles[RECVS] = handles_for(c, &c->recv);
+    if (c->scalar)
         refuse(offer, "premul_sum");
-    status = give(c, &c->send, &offer->send, offer);
-    return status == CT_OK ? give(c, &c->recv, &offer->recv, offer) : status;
+    else if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c))
+        refuse(offer, "an all_to_all in place");
+    status = give_side(c, &c->send, SENDS, offer);
+    if (status == CT_OK)
+        status = give_side(c, &c->recv, RECVS, offer);
+    if (status != CT_OK)
+        return status;
+    if (blocks_differ(c)) {
+        show_blocks(c, &c->send, SENDS, offer);
+        show_blocks(c, &c->recv, RECVS, offer);
+    }
+    *bytes = bytes_of(c, offer);
+    return CT_OK;
+}
+
+/* ---- Taking ----------------------------------------------------------------------------- */
+
+static ct_status take(const struct call *c, const struct device_handle *handle, char **pointer)
+{
+    void *mapped = NULL;
+    const ct_status status = c->place.space->take(c->place.device, handle, &mapped);
+
+    *pointer = mapped;
+    return status;
+}
+
+ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
+                     struct span *blocks, int count)
+{
+    const struct device_handle *const handles = handles_of(offer, side);
+    const struct offered_block *const table = table_of(offer, side, device_sends(c));
+    const size_t n = call_bytes(c);
+    const int each = offer->handles[side] > 1;
+    char *base = NULL;
+    ct_status status = CT_OK;
+
+    for (int i = 0; offer->handles[side] > 0 && i < count && status == CT_OK; i++) {
+        if (each || i == 0)
+            status = take(c, &handles[i], &base);
+        if (status == CT_OK && blocks_differ(c))
+            blocks[i] = (struct span){ base + table[i].at, table[i].bytes };
+        else if (status == CT_OK)
+            blocks[i] = (struct span){ each ? base : base + (size_t)i * n, n };
+    }
+    return status;
 }

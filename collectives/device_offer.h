@@ -13,17 +13,31 @@ enum {
 /* Of the rank that works for all: the call is done, or which calls go another way. */
 enum word { DONE = 1, NOT_THIS_CALL, NEVER };
 
+enum side { SENDS, RECVS };
+
+/* Behind it lie the handles of what it sends and of what it receives; then, where the ranks' blocks
+ * differ, a struct offered_block for each block of either side that has a handle. */
 struct offer {
-    unsigned char device[16];
-    int32_t usable;                  /* 0: not this call */
-    int32_t same;                    /* it receives where it sends */
-    char why[160];                   /* if it is not */
-    struct device_handle send, recv; /* bytes 0: it has none */
+    _Alignas(8) unsigned char device[16];
+    int32_t usable; /* 0: not this call */
+    char why[160];  /* if it is not */
+    /* Of each side: 0 where there is nothing, one for all blocks, or one for each. */
+    int32_t handles[2];
 };
 
-/* This rank's, for all to see (device_offer.c).  CT_ERR_INVALID: a buffer is longer than its
- * allocation. */
-ct_status offer_make(const struct call *c, struct offer *offer);
+/* From where the handle points. */
+struct offered_block {
+    uint64_t at, bytes;
+};
+
+/* No offer of such a call has more bytes, on any rank. */
+size_t offer_most(const struct call *c);
+/* This rank's, for all to see (device_offer.c), and its bytes.  CT_ERR_INVALID: a buffer is longer
+ * than its allocation. */
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes);
+/* What a rank has offered of one side, as `count` blocks that this process reaches. */
+ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
+                     struct span *blocks, int count);
 
 /* Of all ranks, offers[size]: by their group's first rank, with its device (device_work.c).  *word:
  * what it came to; not DONE, then nothing was touched. */

@@ -15,17 +15,19 @@ int device_is_agreed(int operation)
     return operation == OPERATION_BROADCAST || operation == OPERATION_REDUCE
            || operation == OPERATION_ALL_REDUCE || operation == OPERATION_REDUCE_SCATTER
            || operation == OPERATION_GATHER || operation == OPERATION_ALL_GATHER
-           || operation == OPERATION_SCATTER || operation == OPERATION_ALL_TO_ALL;
+           || operation == OPERATION_SCATTER || operation == OPERATION_ALL_TO_ALL
+           || operation_has_counts(operation);
 }
 
 /* ---- Everybody's blocks ------------------------------------------------------------ */
 
-static int sends_of(const struct call *c)
+int device_sends(const struct call *c)
 {
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
         return 0;
     case OPERATION_REDUCE_SCATTER:
+    case OPERATION_REDUCE_SCATTER_V:
     case OPERATION_SCATTER:
     case OPERATION_ALL_TO_ALL:
         return c->group->size;
@@ -34,11 +36,12 @@ static int sends_of(const struct call *c)
     }
 }
 
-static int recvs_of(const struct call *c)
+int device_recvs(const struct call *c)
 {
     switch (c->signature.operation) {
     case OPERATION_GATHER:
     case OPERATION_ALL_GATHER:
+    case OPERATION_ALL_GATHER_V:
     case OPERATION_ALL_TO_ALL:
         return c->group->size;
     default:
@@ -50,8 +53,8 @@ ct_status everybody_make(const struct call *c, struct everybody *all)
 {
     const size_t p = (size_t)c->group->size;
 
-    all->sends = sends_of(c);
-    all->recvs = recvs_of(c);
+    all->sends = device_sends(c);
+    all->recvs = device_recvs(c);
     all->send = calloc(p * (size_t)(all->sends + all->recvs), sizeof *all->send);
     if (!all->send)
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
@@ -146,12 +149,14 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
     for (int i = 0; i < p; i++)
         switch (c->signature.operation) {
         case OPERATION_REDUCE_SCATTER:
+        case OPERATION_REDUCE_SCATTER_V:
             fold(c, all, plan, i, i, 1);
             break;
         case OPERATION_GATHER:
             copy(all, plan, sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
+        case OPERATION_ALL_GATHER_V:
             copy(all, plan, sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:

@@ -24,19 +24,6 @@ static ct_status enqueue(const struct call *c, const struct plan *plan)
     return c->place.space->fold(c->place.device, &fold, plan->parts, plan->count);
 }
 
-/* A buffer as `count` blocks; none where nothing was offered. */
-static ct_status map(const struct call *c, const struct device_handle *handle, struct span *blocks,
-                     int count)
-{
-    void *mapped = NULL;
-    const ct_status status =
-        handle->bytes == 0 ? CT_OK : c->place.space->take(c->place.device, handle, &mapped);
-
-    for (int i = 0; mapped && i < count; i++)
-        blocks[i] = (struct span){ (char *)mapped + (size_t)i * call_bytes(c), call_bytes(c) };
-    return status;
-}
-
 /* All ranks' blocks from here: DONE, or another word and why not. */
 static enum word reach(const struct call *c, const struct offer *const *offers,
                        struct everybody *all, char *why, size_t size)
@@ -52,12 +39,8 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
             snprintf(why, size, "the ranks have several devices");
             return NEVER;
         }
-        if (o->same && c->signature.operation == OPERATION_ALL_TO_ALL) {
-            snprintf(why, size, "an all_to_all in place");
-            return NOT_THIS_CALL;
-        }
-        if (map(c, &o->send, all->send + i * all->sends, all->sends) != CT_OK
-            || map(c, &o->recv, all->recv + i * all->recvs, all->recvs) != CT_OK) {
+        if (offer_take(c, o, SENDS, all->send + i * all->sends, all->sends) != CT_OK
+            || offer_take(c, o, RECVS, all->recv + i * all->recvs, all->recvs) != CT_OK) {
             snprintf(why, size, "%s", ct_last_error());
             return NEVER;
         }

@@ -63,6 +63,11 @@ static int all_are(const int32_t *there, int32_t value)
     return 1;
 }
 
+static int is_fused(ct_group *group)
+{
+    return !strcmp(ct_last_algorithm(group), "fused");
+}
+
 /* ---- The ways ------------------------------------------------------------------ */
 
 struct way {
@@ -188,10 +193,69 @@ static void a_call_is_one_launch(void **state)
     unsetenv("FAKE_CUDA_FAIL");
 }
 
-static void alternates(ct_group *group, void *arg)
+/* Element i of block b of rank r is 100 r + b, in memory of its own for each block; by list forms,
+ * then by those with a count for each rank, where block b has b elements and a gap behind it. */
+static void forms(ct_group *group, void *arg)
 {
     const int p = ct_size(group), me = ct_rank(group);
-    const void *parts[MAX_RANKS];
+    void *send[MAX_RANKS], *recv[MAX_RANKS];
+    size_t counts[MAX_RANKS], displs[MAX_RANKS];
+    int32_t *all, here[3 * MAX_RANKS];
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    for (int i = 0; i < p; i++) {
+        send[i] = numbers(100 * me + i);
+        recv[i] = numbers(-1);
+        counts[i] = (size_t)i;
+        displs[i] = 3 * (size_t)i;
+    }
+    EXPECT_OK(ct_all_to_all_list(group, (const void *const *)send, recv, COUNT, CT_I32, NULL));
+    EXPECT(is_fused(group));
+    for (int i = 0; i < p; i++)
+        EXPECT(all_are(recv[i], 100 * i + me));
+    EXPECT_OK(ct_all_gather_list(group, send[0], recv, COUNT, CT_I32, NULL));
+    EXPECT(is_fused(group));
+    for (int i = 0; i < p; i++)
+        EXPECT(all_are(recv[i], 100 * i));
+    EXPECT_OK(ct_reduce_scatter_list(group, (const void *const *)send, recv[0], COUNT, CT_I32,
+                                     CT_MAX, NULL));
+    EXPECT(is_fused(group) && all_are(recv[0], 100 * (p - 1) + me));
+    EXPECT_OK(ct_gather_list(group, send[1], recv, COUNT, CT_I32, 1, NULL));
+    EXPECT(is_fused(group) && (me != 1 || all_are(recv[2], 201)));
+    EXPECT_OK(ct_scatter_list(group, (const void *const *)send, recv[0], COUNT, CT_I32, 2, NULL));
+    EXPECT(is_fused(group) && all_are(recv[0], 200 + me));
+
+    all = recv[p - 1];
+    CU(device.cuMemsetD8Async(at(all), 0xff, COUNT * sizeof *all, NULL));
+    EXPECT_OK(ct_all_gather_v(group, send[0], counts[me], all, counts, displs, CT_I32, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(all), sizeof here));
+    for (int i = 0; i < p; i++)
+        for (int j = 0; j < 3; j++)
+            EXPECT(here[3 * i + j] == (j < i ? 100 * i : -1));
+    EXPECT_OK(ct_reduce_scatter_v(group, send[1], all, counts, CT_I32, CT_SUM, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(all), sizeof here));
+    EXPECT(me == 0 || here[me - 1] == 100 * p * (p - 1) / 2 + p);
+    EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < p; i++) {
+        device_free(send[i]);
+        device_free(recv[i]);
+    }
+}
+
+static void lists_and_counts_for_each_rank_are_fused(void **state)
+{
+    (void)state;
+    run_processes(3, forms, NULL);
+    run_threads(3, forms, NULL);
+}
+
+static void alternates(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
     int32_t *send, *recv;
 
     (void)arg;
@@ -199,15 +263,12 @@ static void alternates(ct_group *group, void *arg)
         return;
     send = numbers(me);
     recv = numbers(-1);
-    for (int i = 0; i < p; i++)
-        parts[i] = send;
     for (int i = 0; i < 3; i++) {
-        EXPECT_OK(ct_reduce_scatter_list(group, parts, recv, COUNT, CT_I32, CT_MAX, NULL));
-        EXPECT(all_are(recv, p - 1));
+        EXPECT_OK(ct_all_to_all(group, recv, recv, 1, CT_I32, NULL));
         EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
         EXPECT_OK(ct_all_reduce(group, send, recv, COUNT, CT_I32, CT_MIN, NULL));
         EXPECT(all_are(recv, 0));
-        EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+        EXPECT(is_fused(group));
     }
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(send);
@@ -508,6 +569,7 @@ int main(void)
         cmocka_unit_test(the_user_may_choose_the_way),
         cmocka_unit_test(a_gpu_that_is_late_for_one_rank_spoils_nothing),
         cmocka_unit_test(a_call_is_one_launch),
+        cmocka_unit_test(lists_and_counts_for_each_rank_are_fused),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),
