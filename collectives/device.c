@@ -111,7 +111,7 @@ void staging_drop(ct_group *group)
     if (!s)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
-    free(s->host);
+    staged_end(group, s->staged);
     free(s->offer);
     free(s);
     group->staging = NULL;

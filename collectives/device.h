@@ -34,8 +34,7 @@ struct staging {
     struct devices devices;
     struct talking talking;
     int unfused; /* its buffers can't be reached by one device: not tried again */
-    char *host;
-    size_t host_bytes;
+    struct staged *staged; /* device_staged.c; NULL: nothing yet */
     void *offer; /* device_fused.c: room for what this rank shows */
     size_t offer_bytes;
 };
@@ -63,6 +62,7 @@ void talking_end(struct talking *talking, int sound);
 
 /* device_staged.c: through host memory, by the algorithms of host memory. */
 ct_status device_staged(struct call *c);
+void staged_end(ct_group *group, struct staged *staged); /* NULL is fine */
 
 /* device_plan.c: what is to be folded or copied where, with everybody's buffers at hand.  For the
  * operations of which device_is_agreed(). */

@@ -55,6 +55,11 @@ void cuda_let_go(void *hold);
 ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes);
 ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t bytes);
 
+/* Host memory that this GPU's copies reach without one more, and those of others.  It stays the
+ * caller's, who ends that before it is unmapped. */
+ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes);
+void cuda_unpin(struct device *gpu, void *memory);
+
 /* ---- Memory that other processes can map ------------------------------------ */
 
 /* `bytes` from the pointer on.  CT_ERR_UNSUPPORTED: memory that can't be mapped elsewhere (managed,

@@ -35,6 +35,8 @@
     X(cuEventQuery)                \
     X(cuMemAllocHost)              \
     X(cuMemGetAddressRange)        \
+    X(cuMemHostRegister)           \
+    X(cuMemHostUnregister)         \
     X(cuMemcpyDtoHAsync)           \
     X(cuMemcpyHtoDAsync)           \
     X(cuMemcpyDtoDAsync)           \

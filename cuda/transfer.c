@@ -34,3 +34,20 @@ ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t 
         gpu, gpu->driver->cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)to, from, bytes, gpu->stream),
         bytes, "to the GPU");
 }
+
+ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK)
+        return status;
+    return driver_says(gpu->driver,
+                       gpu->driver->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
+                       "pinning %zu bytes of host memory", bytes);
+}
+
+void cuda_unpin(struct device *gpu, void *memory)
+{
+    if (cuda_gpu_use(gpu) == CT_OK)
+        gpu->driver->cuMemHostUnregister(memory);
+}

@@ -28,6 +28,7 @@ struct region {
     size_t own_bytes;
     uint64_t offset; /* of base; 0: not shared */
     int cut_off;     /* the own part was replaced by memory that nobody shares */
+    int our_own;
     uint64_t group;
     uint64_t members[NODE_SET_WORDS];
 };
@@ -71,6 +72,7 @@ static ct_status map(struct node *node, const struct region_plan *plan, struct r
     r->own_bytes = plan->bytes;
     r->offset = plan->offset;
     r->group = plan->group;
+    r->our_own = plan->our_own;
     r->base = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, flags, plan->offset ? node->fd : -1,
                    (off_t)plan->offset);
     if (r->base == MAP_FAILED) {
@@ -214,7 +216,7 @@ void regions_cut_off(struct node *node, const uint64_t *members)
 {
     pthread_rwlock_wrlock(&node->regions_lock);
     for (struct region *r = node->regions; r; r = r->next)
-        if (r->offset && !r->cut_off && node_set_within(members, r->members))
+        if (r->offset && !r->cut_off && !r->our_own && node_set_within(members, r->members))
             cut_off(r);
     pthread_rwlock_unlock(&node->regions_lock);
 }

@@ -22,6 +22,7 @@ struct region_plan {
     const int *locals; /* [parts] whose they are: ranks in the node */
     int parts, own;    /* the one that is ours */
     uint64_t group;    /* its id */
+    int our_own;       /* libct's: nobody looks at it once a call of its group has failed */
 };
 
 /* Bytes a part takes, in whole pages; 0: more than there can be. */
@@ -49,7 +50,8 @@ uint64_t region_find(const struct node *node, const void *data, size_t bytes,
 void *region_at(const struct node *node, uint64_t offset, size_t bytes);
 
 /* Some of `members` may write to their regions when nobody expects it any more: what this rank
- * has in them is no longer what they reach. */
+ * has in them is no longer what they reach.  Not so libct's own, where that does no harm: a device
+ * may know the pages, and would go on copying to those. */
 void regions_cut_off(struct node *node, const uint64_t *members);
 
 /* Sets of ranks in a node. */

@@ -100,6 +100,10 @@ struct space {
     /* Blocking copies between it and host memory. */
     ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);
+    /* Host memory of the caller's, for copies that need no second one on their way; unpin() comes
+     * before it is unmapped.  Where this fails the memory is as good as any, only slower. */
+    ct_status (*pin)(struct device *device, void *memory, size_t bytes);
+    void (*unpin)(struct device *device, void *memory);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,

@@ -21,6 +21,7 @@
     X(cuMemAllocAsync)          \
     X(cuMemAllocManaged)        \
     X(cuMemAllocHost)           \
+    X(cuPointerGetAttribute)    \
     X(cuMemFree)                \
     X(cuMemFreeHost)            \
     X(cuMemcpyHtoD)             \

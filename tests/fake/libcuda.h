@@ -66,6 +66,7 @@ enum block_kind {
     POOLED,   /* cuMemAllocAsync: of no context, not exportable */
     MANAGED,  /* cuMemAllocManaged: the host may touch it */
     PINNED,   /* cuMemAllocHost: the host's */
+    TAKEN_IN, /* cuMemHostRegister: the host's, and none of ours */
     IMPORTED, /* of another process */
 };
 
@@ -96,13 +97,15 @@ void block_done(struct block *block);
 /* The one with this byte; NULL: none.  Stays only if nobody frees it. */
 struct block *block_of(CUdeviceptr at);
 struct block *block_import_of(ino_t inode);
+/* The host's own memory becomes one.  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: some of it is. */
+CUresult block_take_in(CUcontext context, CUdeviceptr at, size_t bytes);
 static inline unsigned char *block_alias(const struct block *block, CUdeviceptr at)
 {
     return block->alias + (at - block->base);
 }
 static inline int block_is_host(const struct block *block)
 {
-    return block->kind == MANAGED || block->kind == PINNED;
+    return block->kind == MANAGED || block->kind == PINNED || block->kind == TAKEN_IN;
 }
 
 /* ---- libcuda_op.c ---- */

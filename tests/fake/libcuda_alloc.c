@@ -44,16 +44,29 @@ CUresult cuMemAllocHost(void **at, size_t bytes)
     return result;
 }
 
+CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
+{
+    CUcontext context;
+    const CUresult result = fake_begin_in(__func__, &context);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes == 0 || flags != CU_MEMHOSTREGISTER_PORTABLE)
+        return CUDA_ERROR_INVALID_VALUE; /* the others mean what nobody here needs */
+    return block_take_in(context, (CUdeviceptr)(uintptr_t)memory, bytes);
+}
+
 /* The real one waits for the whole device first; who relies on that waits too long, so here what is
- * still used must not be freed. */
-static CUresult release(const char *function, CUdeviceptr at, int pinned)
+ * still used must not be freed.  kind: PLAIN stands for all of the device. */
+static CUresult release(const char *function, CUdeviceptr at, enum block_kind kind)
 {
     const CUresult result = fake_begin(function);
     struct block *block = block_of(at);
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (!block || block->base != at || block->kind == IMPORTED || (block->kind == PINNED) != pinned)
+    if (!block || block->base != at
+        || (kind == PLAIN ? block->kind > MANAGED : block->kind != kind))
         return CUDA_ERROR_INVALID_VALUE;
     block_destroy(block);
     return CUDA_SUCCESS;
@@ -61,12 +74,17 @@ static CUresult release(const char *function, CUdeviceptr at, int pinned)
 
 CUresult cuMemFree(CUdeviceptr at)
 {
-    return release(__func__, at, 0);
+    return release(__func__, at, PLAIN);
 }
 
 CUresult cuMemFreeHost(void *at)
 {
-    return release(__func__, (CUdeviceptr)(uintptr_t)at, 1);
+    return release(__func__, (CUdeviceptr)(uintptr_t)at, PINNED);
+}
+
+CUresult cuMemHostUnregister(void *at)
+{
+    return release(__func__, (CUdeviceptr)(uintptr_t)at, TAKEN_IN);
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
@@ -98,7 +116,9 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
         *(CUcontext *)value = block->kind == POOLED ? NULL : block->context;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)value = block->kind == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        *(unsigned *)value = block->kind == PINNED || block->kind == TAKEN_IN
+                                 ? CU_MEMORYTYPE_HOST
+                                 : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         *(unsigned long long *)value = block->id;

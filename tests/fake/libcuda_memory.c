@@ -148,7 +148,9 @@ static int new_file(size_t bytes)
 /* Frees all that was made of it so far. */
 static void discard(struct block *block)
 {
-    if (block->in_use)
+    if (block->kind == TAKEN_IN)
+        free(block->in_use);
+    else if (block->in_use)
         munmap((unsigned char *)block->in_use - FAKE_PAGE,
                whole_pages(block->bytes) + 3 * FAKE_PAGE);
     if (block->file >= 0)
@@ -156,10 +158,21 @@ static void discard(struct block *block)
     free(block);
 }
 
+/* The list's lock is held. */
+static void add(struct block *block)
+{
+    struct block **place = &blocks;
+
+    while (*place && (*place)->base < block->base)
+        place = &(*place)->next;
+    block->next = *place;
+    *place = block;
+}
+
 CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int file,
                       CUdeviceptr not_at, struct block **made)
 {
-    struct block *block = calloc(1, sizeof *block), **place = &blocks;
+    struct block *block = calloc(1, sizeof *block);
 
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -181,12 +194,8 @@ CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int
     block->id = ++last_id;
     block->base =
         block_is_host(block) ? (CUdeviceptr)(uintptr_t)block->alias : find_place(bytes, not_at);
-    if (block->base) {
-        while (*place && (*place)->base < block->base)
-            place = &(*place)->next;
-        block->next = *place;
-        *place = block;
-    }
+    if (block->base)
+        add(block);
     pthread_mutex_unlock(&lock);
     if (!block->base) {
         discard(block);
@@ -194,6 +203,33 @@ CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int
     }
     *made = block;
     return CUDA_SUCCESS;
+}
+
+CUresult block_take_in(CUcontext context, CUdeviceptr at, size_t bytes)
+{
+    struct block *block = calloc(1, sizeof *block);
+    struct block *other;
+
+    if (!block || !(block->in_use = calloc(1, sizeof *block->in_use)))
+        fake_dies("no memory");
+    block->kind = TAKEN_IN;
+    block->base = at;
+    block->bytes = bytes;
+    block->alias = (unsigned char *)(uintptr_t)at;
+    block->context = context;
+    block->device = context->device;
+    block->file = -1;
+    pthread_mutex_lock(&lock);
+    block->id = ++last_id;
+    for (other = blocks; other && (other->base >= at + bytes || at >= other->base + other->bytes);)
+        other = other->next;
+    if (!other)
+        add(block);
+    pthread_mutex_unlock(&lock);
+    if (!other)
+        return CUDA_SUCCESS;
+    discard(block);
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
 void block_destroy(struct block *block)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_host.h - host memory that calls on device memory go through (device_staged.c). */
+#ifndef COLLECTIVES_DEVICE_HOST_H
+#define COLLECTIVES_DEVICE_HOST_H
+
+#include "collectives/call.h"
+
+struct host_memory {
+    char *data; /* NULL: none */
+    size_t bytes;
+    struct place pinned; /* by which device; NULLs: by none */
+};
+
+/* One that is not enough is given back for a larger one.  Its pages are there, and the device's
+ * copies need no second one where the driver lets it; *cant is set where it does not, and said.
+ * shared: the other ranks of this host reach it too, as they do memory of ct_mem_alloc(); then all
+ * ranks make this call, with the same number of bytes. */
+ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared,
+                           int *cant);
+void host_memory_drop(ct_group *group, struct host_memory *memory); /* also one without data */
+
+#endif

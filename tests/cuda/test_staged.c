@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_staged.c - calls on device memory that go through host memory: what that memory is, and that
+ * nothing is read or written there before its copy is done.  That random calls give the right
+ * results is collectives/test_properties.c's to show (ctest cuda/properties-staged). */
+#include "tests/harness.h"
+
+#ifdef CT_WITH_CUDA
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "collectives/device_host.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/region.h"
+#include "tests/cuda/device.h"
+
+enum { COUNT = 1000, PART = 100000, LIMIT_MS = 20000 };
+
+#define CU(call) EXPECT((call) == CUDA_SUCCESS)
+
+static CUdeviceptr at(const void *memory)
+{
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* Lines of the log that have the words. */
+struct words {
+    const char *words;
+    int times;
+};
+
+static void count_line(void *arg, const char *line, size_t size)
+{
+    struct words *w = arg;
+
+    w->times += memmem(line, size, w->words, strlen(w->words)) != NULL;
+}
+
+/* ---- The memory ------------------------------------------------------------------- */
+
+/* A call of the group's in which its ranks may tell each other something. */
+static struct call call_of(ct_group *group)
+{
+    struct call c = { .group = group, .deadline = deadline_after(LIMIT_MS) };
+
+    EXPECT_OK(place_current(&c.place));
+    c.signature.seq = ++group->seq;
+    c.signature.operation = OPERATION_BARRIER;
+    if (group->flat)
+        flat_call(group->flat, &c.signature, c.deadline, &group->broken);
+    return c;
+}
+
+static int is_pinned(const void *memory)
+{
+    unsigned kind = 0;
+
+    return device.cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at(memory))
+               == CUDA_SUCCESS
+           && kind == CU_MEMORYTYPE_HOST;
+}
+
+static int is_mapped(const char *memory)
+{
+    unsigned char there;
+
+    return mincore((void *)(uintptr_t)memory, 1, &there) == 0;
+}
+
+static void all_here(const ct_group *group, uint64_t *members)
+{
+    for (int i = 0; i < group->size; i++)
+        node_set_add(members, i == group->rank ? group->mesh->node.rank
+                                               : group->mesh->peers[group->ranks[i]].local);
+}
+
+static uint64_t offset_of(const ct_group *group, const char *memory)
+{
+    struct node *const node = &group->mesh->node;
+    uint64_t members[NODE_SET_WORDS] = { 0 }, offset;
+
+    all_here(group, members);
+    regions_look(node);
+    offset = region_find(node, memory, PART, members);
+    regions_looked(node);
+    return offset;
+}
+
+/* Rank r writes r into its own part, by its device, and finds r + 1 in the next rank's. */
+static void memory_is_reached(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group), next = (me + 1) % p;
+    struct node *const node = &group->mesh->node;
+    struct host_memory memory = { 0 };
+    struct call c;
+    uint64_t offset, offsets[MAX_RANKS], members[NODE_SET_WORDS] = { 0 };
+    void *there;
+    const char *its;
+    char *was;
+    int cant = 0;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    c = call_of(group);
+    if (!EXPECT_OK(host_memory_make(&c, &memory, PART, 1, &cant)))
+        return;
+    EXPECT(!cant && memory.bytes >= PART && is_pinned(memory.data));
+    there = device_alloc(PART, (unsigned char)me);
+    CU(device.cuMemcpyDtoH(memory.data, at(there), PART));
+    device_free(there);
+    offset = offset_of(group, memory.data);
+    EXPECT(offset != 0);
+    EXPECT_OK(ct_all_gather(group, &offset, offsets, 1, CT_U64, NULL));
+    regions_look(node);
+    its = region_at(node, offsets[next], PART);
+    regions_looked(node);
+    EXPECT(its && its[0] == next && its[PART - 1] == next);
+    EXPECT_OK(ct_barrier(group, NULL));
+    all_here(group, members);
+    regions_cut_off(node, members); /* another group's call failed: these pages stay */
+    EXPECT(offset_of(group, memory.data) == offset);
+    was = memory.data;
+    host_memory_drop(group, &memory);
+    EXPECT(!memory.data && !is_pinned(was) && !is_mapped(was));
+}
+
+static void host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped(void **state)
+{
+    (void)state;
+    run_processes(2, memory_is_reached, NULL);
+    run_processes(4, memory_is_reached, NULL);
+    if (device_is_fake()) /* a real driver sees one process, whose ranks share pages */
+        run_threads(3, memory_is_reached, NULL);
+}
+
+static void memory_is_ones_own(ct_group *group, void *arg)
+{
+    struct host_memory memory = { 0 };
+    struct call c;
+    int cant = 0;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    c = call_of(group);
+    EXPECT_OK(host_memory_make(&c, &memory, PART, 1, &cant));
+    EXPECT(!cant && is_pinned(memory.data) && offset_of(group, memory.data) == 0);
+    host_memory_drop(group, &memory);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void ranks_of_several_hosts_have_pinned_memory_of_their_own(void **state)
+{
+    (void)state;
+    use_link("tcp");
+    run_processes(2, memory_is_ones_own, NULL);
+    use_link(NULL);
+}
+
+/* Of two groups, one after the other, each makes two calls; rank 1's driver does not let it pin the
+ * first one's memory. */
+static void one_cant_pin(ct_group *group, void *arg)
+{
+    struct words not_pinned = { "is not pinned: pinning ", 0 };
+    const int me = ct_rank(group);
+    int32_t here[COUNT], *there;
+
+    (void)arg;
+    if (me == 1)
+        setenv("FAKE_CUDA_FAIL", "cuMemHostRegister:1", 1);
+    if (!EXPECT(device_open(0)))
+        return;
+    there = device_alloc(sizeof here, 1);
+    log_divert(count_line, &not_pinned);
+    for (int i = 0; i < 2; i++) {
+        ct_group *made;
+
+        EXPECT_OK(ct_split_group(group, 0, me, &made));
+        for (int j = 0; j < 2; j++)
+            EXPECT_OK(ct_all_reduce(made, there, there, COUNT, CT_I32, CT_MAX, NULL));
+        EXPECT_OK(ct_destroy_process_group(made));
+    }
+    log_divert(NULL, NULL);
+    EXPECT(not_pinned.times == (me == 1));
+    CU(device.cuMemcpyDtoH(here, at(there), sizeof here));
+    EXPECT(here[0] == 0x01010101 && here[COUNT - 1] == 0x01010101);
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(there);
+}
+
+static void memory_that_cant_be_pinned_is_used_all_the_same_and_said_once(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    setenv("CT_LOG", "info", 1);
+    setenv("CT_DEVICE", "staged", 1);
+    run_processes(3, one_cant_pin, NULL);
+    unsetenv("CT_DEVICE");
+    unsetenv("CT_LOG");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped),
+        cmocka_unit_test(ranks_of_several_hosts_have_pinned_memory_of_their_own),
+        cmocka_unit_test(memory_that_cant_be_pinned_is_used_all_the_same_and_said_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: built without CUDA */
+}
+
+#endif
