@@ -43,7 +43,8 @@ struct algorithm {
 struct call {
     ct_group *group;
     struct signature signature;
-    size_t element; /* bytes of one */
+    const struct signature *whole; /* of a piece: the call's; NULL: it is no piece */
+    size_t element;                /* bytes of one */
     struct blocks send, recv;
     struct limit limit;
     int wait_all; /* monitored_barrier */
@@ -59,6 +60,12 @@ struct call {
 
 /* rows of an operation's algorithms, best first, NULL at the end; operations.c */
 const struct algorithm *const *operation_algorithms(int operation);
+
+/* What the ranks compare: a piece of one call may look like one of another. */
+static inline const struct signature *call_compared(const struct call *c)
+{
+    return c->whole ? c->whole : &c->signature;
+}
 
 static inline ct_dtype call_dtype(const struct call *c)
 {

@@ -2,17 +2,30 @@
 /* device_staged.c - a call on device memory through host memory: for any layout of ranks and
  * devices.
  *
- * What this rank gives is copied into host memory of the group's (device_host.c), packed block by
- * block; the algorithm that was chosen for such a call on host memory runs there, between hosts
- * too; what this rank gets is copied to the device.  Cost: the host's algorithm, and the bytes
- * twice over the device's bus. */
+ * A call is cut into pieces (device_pieces.c), and host memory of the group's (device_host.c) has
+ * room for three of them.  Each goes through three hands, which work at the same time:
+ *
+ *     piece k + 1 of what this rank gives is copied to the host
+ *     piece k goes by the algorithm that was chosen for such a call on host memory
+ *     piece k - 1 of what this rank gets is copied to the device
+ *
+ * Cost: the largest of the three, and two pieces to fill and drain.  A call of one piece goes
+ * through them one after the other.
+ *
+ * In place is safe: what piece k + 1 is read from no earlier piece is written to. */
 #include "collectives/device.h"
 #include "collectives/device_host.h"
+#include "collectives/device_pieces.h"
 
 #include <stdlib.h>
 
+#include "runtime/device_wait.h"
+
 #define KEPT ((size_t)64 << 20)  /* of host memory, for the next call */
 #define LEAST ((size_t)64 << 10) /* to begin with: what is asked for grows by doubling */
+#define LINE ((size_t)64)        /* where what is received begins, behind what is sent */
+
+enum { ROOM = 3 }; /* pieces that are on their way at a time */
 
 /* What a group keeps. */
 struct staged {
@@ -21,51 +34,21 @@ struct staged {
     int cant_pin;              /* it was said why */
 };
 
-static int is_packed(const struct blocks *b)
+/* One call on its way. */
+struct flow {
+    struct call *c;
+    struct pieces pieces;
+    char *host;
+    size_t place;          /* bytes there for a piece */
+    void *to_host[ROOM];   /* marks of what is being copied there; NULL: nothing */
+    void *from_host[ROOM]; /* and from there */
+};
+
+/* ---- Host memory --------------------------------------------------------------------- */
+
+static size_t in_lines(size_t bytes)
 {
-    return !b->list && !b->displs;
-}
-
-enum way { OUT, IN };
-
-/* Between the device's blocks and the host's packed ones. */
-static ct_status copy_blocks(const struct call *c, const struct blocks *b, char *host, enum way way)
-{
-    const struct space *space = c->place.space;
-    const int pieces = is_packed(b) ? 1 : b->blocks;
-    ct_status status = CT_OK;
-    size_t at = 0;
-
-    if (b->blocks == 0)
-        return CT_OK;
-    for (int i = 0; i < pieces && status == CT_OK; i++) {
-        const struct span block =
-            is_packed(b) ? (struct span){ b->base, blocks_bytes(c, b) } : block_at(c, b, i);
-
-        if (block.bytes > 0)
-            status = way == OUT
-                         ? space->to_host(c->place.device, host + at, block.data, block.bytes)
-                         : space->from_host(c->place.device, block.data, host + at, block.bytes);
-        at += block.bytes;
-    }
-    return status;
-}
-
-/* What a rank may need of it at the most, on all ranks the same. */
-static size_t agreed_bytes(const struct call *c)
-{
-    const int operation = c->signature.operation;
-    const size_t n = call_bytes(c), p = (size_t)c->group->size;
-    const size_t sends = operation == OPERATION_SCATTER || operation == OPERATION_REDUCE_SCATTER
-                                 || operation == OPERATION_ALL_TO_ALL
-                             ? p
-                             : 1;
-    const size_t recvs = operation == OPERATION_GATHER || operation == OPERATION_ALL_GATHER
-                                 || operation == OPERATION_ALL_TO_ALL
-                             ? p
-                             : 1;
-
-    return (sends + recvs) * n;
+    return (bytes + LINE - 1) / LINE * LINE;
 }
 
 static size_t doubled(size_t bytes)
@@ -78,22 +61,25 @@ static size_t doubled(size_t bytes)
 }
 
 /* Pinning costs more than it saves where the memory is not kept. */
-static ct_status memory_of(struct call *c, struct staged *s, size_t bytes, char **host)
+static ct_status find_memory(struct flow *f, struct staged *s)
 {
-    const int agreed = device_is_agreed(c->signature.operation);
+    const int agreed = device_is_agreed(f->c->signature.operation);
+    const size_t pieces = f->pieces.pieces < ROOM ? f->pieces.pieces : ROOM;
     struct host_memory *memory = agreed ? &s->agreed : &s->own;
-    const size_t most = agreed ? agreed_bytes(c) : bytes;
-    int dont = 1;
     ct_status status = CT_OK;
+    int dont = 1;
 
-    if (!memory->data || memory->bytes < most)
-        status = host_memory_make(c, memory, doubled(most), agreed,
-                                  doubled(most) > KEPT ? &dont : &s->cant_pin);
-    *host = memory->data;
+    f->place = in_lines(f->pieces.most) + LINE;
+    if (!memory->data || memory->bytes < f->place * pieces) {
+        const size_t bytes = doubled(f->place * pieces);
+
+        status = host_memory_make(f->c, memory, bytes, agreed, bytes > KEPT ? &dont : &s->cant_pin);
+    }
+    f->host = memory->data;
     return status;
 }
 
-/* Of all ranks or of none, where it is the same on all. */
+/* Of all ranks or of none, where it is as large on all. */
 static void keep_little(ct_group *group, struct staged *s)
 {
     if (s->agreed.bytes > KEPT)
@@ -120,62 +106,167 @@ void staged_end(ct_group *group, struct staged *s)
     free(s);
 }
 
-static void pack(struct blocks *b, char *host)
+/* ---- Copies -------------------------------------------------------------------------- */
+
+static size_t piece_bytes(const struct flow *f, const struct blocks *b, size_t k)
 {
-    if (b->blocks == 0)
-        return;
-    b->base = host;
-    b->list = NULL;
-    b->displs = NULL;
+    size_t bytes = 0;
+
+    for (int i = 0; i < b->blocks; i++)
+        bytes += piece_block(f->c, &f->pieces, b, i, k).bytes;
+    return bytes;
+}
+
+static char *send_place(const struct flow *f, size_t k)
+{
+    return f->host + k % ROOM * f->place;
+}
+
+static char *recv_place(const struct flow *f, size_t k)
+{
+    return send_place(f, k) + in_lines(piece_bytes(f, &f->c->send, k));
+}
+
+static int is_packed(const struct blocks *b)
+{
+    return !b->list && !b->displs;
+}
+
+static ct_status begin_copy(const struct flow *f, enum copy_way way, char *host, struct span there)
+{
+    const struct place *place = &f->c->place;
+
+    if (there.bytes == 0)
+        return CT_OK;
+    return way == COPY_TO_HOST
+               ? place->space->begin_copy(place->device, way, host, there.data, there.bytes)
+               : place->space->begin_copy(place->device, way, there.data, host, there.bytes);
+}
+
+/* Between piece k of the device's blocks and the host's packed ones. */
+static ct_status begin(struct flow *f, enum copy_way way, const struct blocks *b, char *host,
+                       size_t k, void **mark)
+{
+    const struct call *c = f->c;
+    const int one = f->pieces.pieces == 1 && is_packed(b) && b->blocks > 0;
+    ct_status status = CT_OK;
+    size_t at = 0;
+
+    for (int i = 0; i < (one ? 1 : b->blocks) && status == CT_OK; i++) {
+        const struct span there = one ? (struct span){ b->base, blocks_bytes(c, b) }
+                                      : piece_block(c, &f->pieces, b, i, k);
+
+        status = begin_copy(f, way, host + at, there);
+        at += there.bytes;
+    }
+    return status == CT_OK && at > 0 ? c->place.space->mark_copies(c->place.device, way, mark)
+                                     : status;
+}
+
+static void forget(const struct flow *f, void **mark)
+{
+    if (*mark)
+        f->c->place.space->forget(f->c->place.device, *mark);
+    *mark = NULL;
+}
+
+static ct_status wait(const struct flow *f, void **mark)
+{
+    const struct call *c = f->c;
+    ct_status status;
+
+    if (!*mark)
+        return CT_OK;
+    status = device_wait(c->group, c->place, *mark, c->deadline, &c->group->broken);
+    if (status == CT_OK)
+        forget(f, mark);
+    return status;
+}
+
+/* ---- The flow ------------------------------------------------------------------------ */
+
+/* A broadcast has one buffer, which the root gives and the others get. */
+static int gives_what_others_get(const struct call *c)
+{
+    return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
+}
+
+/* Its place was that of the piece before the last two. */
+static ct_status bring(struct flow *f, size_t k)
+{
+    const ct_status status = wait(f, &f->from_host[k % ROOM]);
+
+    if (status != CT_OK)
+        return status;
+    if (gives_what_others_get(f->c))
+        return begin(f, COPY_TO_HOST, &f->c->recv, recv_place(f, k), k, &f->to_host[k % ROOM]);
+    return begin(f, COPY_TO_HOST, &f->c->send, send_place(f, k), k, &f->to_host[k % ROOM]);
 }
 
 /* premul_sum: the input is scaled here. */
-static void scale(const struct call *c, char *host, size_t bytes)
+static ct_status run_on_host(struct flow *f, size_t k)
 {
+    const struct call *c = f->c;
+    char *const send = send_place(f, k);
+    struct call piece = piece_call(c, &f->pieces, k, send, recv_place(f, k));
+
     if (c->scalar)
-        combine_scale(call_dtype(c), host, host, bytes / c->element, c->scalar);
+        combine_scale(call_dtype(c), send, send, piece_bytes(f, &c->send, k) / c->element,
+                      c->scalar);
+    return c->algorithm->run(&piece);
 }
 
-static ct_status run_on_host(const struct call *c, char *send, char *recv)
+static ct_status take_away(struct flow *f, size_t k)
 {
-    struct call host = *c;
-
-    host.place = (struct place){ NULL, NULL };
-    pack(&host.send, send);
-    pack(&host.recv, recv);
-    return c->algorithm->run(&host);
+    if (gives_what_others_get(f->c))
+        return CT_OK;
+    return begin(f, COPY_FROM_HOST, &f->c->recv, recv_place(f, k), k, &f->from_host[k % ROOM]);
 }
 
-static ct_status stage(struct call *c, char *send, size_t sends)
+static ct_status run(struct flow *f)
 {
-    const int one_buffer = c->signature.operation == OPERATION_BROADCAST;
-    char *const recv = send + sends;
-    ct_status status = copy_blocks(c, &c->send, send, OUT);
+    ct_status status = bring(f, 0);
 
-    if (status == CT_OK && one_buffer && call_is_root(c))
-        status = copy_blocks(c, &c->recv, recv, OUT);
-    if (status == CT_OK) {
-        scale(c, send, sends);
-        status = run_on_host(c, send, recv);
+    for (size_t k = 0; k < f->pieces.pieces && status == CT_OK; k++) {
+        if (k + 1 < f->pieces.pieces)
+            status = bring(f, k + 1);
+        if (status == CT_OK)
+            status = wait(f, &f->to_host[k % ROOM]);
+        if (status == CT_OK)
+            status = run_on_host(f, k);
+        if (status == CT_OK)
+            status = take_away(f, k);
     }
-    if (status == CT_OK && !(one_buffer && call_is_root(c)))
-        status = copy_blocks(c, &c->recv, recv, IN);
+    for (int i = 0; i < ROOM && status == CT_OK; i++)
+        status = wait(f, &f->from_host[i]);
     return status;
+}
+
+/* The caller's buffers are its own again when this returns. */
+static void end_failed(struct flow *f)
+{
+    f->c->place.space->end_copies(f->c->place.device);
+    for (int i = 0; i < ROOM; i++) {
+        forget(f, &f->to_host[i]);
+        forget(f, &f->from_host[i]);
+    }
 }
 
 ct_status device_staged(struct call *c)
 {
-    const size_t sends = blocks_bytes(c, &c->send), recvs = blocks_bytes(c, &c->recv);
+    struct flow f = { .c = c, .pieces = pieces_of(c) };
     struct staged *const s = staged_of(c->group);
-    char *host = NULL;
     ct_status status;
 
     if (!s)
         return CT_ERR_NOMEM;
     atomic_store(&c->group->last_algorithm, "staged");
-    status = memory_of(c, s, sends + recvs, &host);
-    if (status == CT_OK)
-        status = stage(c, host, sends);
+    status = find_memory(&f, s);
+    if (status == CT_OK) {
+        status = run(&f);
+        if (status != CT_OK)
+            end_failed(&f);
+    }
     keep_little(c->group, s);
     return status;
 }

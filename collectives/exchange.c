@@ -10,13 +10,13 @@
 static void start_send(struct call *c, struct request *request, int to, struct span out)
 {
     request_send(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[to], 0,
-                 out.data, out.bytes, &c->signature);
+                 out.data, out.bytes, call_compared(c));
 }
 
 static void start_recv(struct call *c, struct request *request, int from, struct span in)
 {
     request_recv(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[from], 0,
-                 in.data, in.bytes, &c->signature);
+                 in.data, in.bytes, call_compared(c));
 }
 
 static ct_status wait_for(struct call *c, struct request *request)

@@ -55,6 +55,14 @@ void cuda_let_go(void *hold);
 ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes);
 ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t bytes);
 
+/* Copies that go on while the host does something else, each way on a stream of its own: done when
+ * the mark of what was begun that way until now has come.  To host memory that is pinned, or
+ * begin_copy() may itself take as long as the copy. */
+ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,
+                          size_t bytes);
+ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark);
+void cuda_end_copies(struct device *gpu); /* waits until all are done */
+
 /* Host memory that this GPU's copies reach without one more, and those of others.  It stays the
  * caller's, who ends that before it is unmapped. */
 ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes);

@@ -42,9 +42,11 @@ static ct_status gpu_fill(struct device *gpu)
         result = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_SUCCESS)
         return driver_says(driver, result, "asking which GPU it is");
-    return driver_says(
-        driver, driver->cuStreamCreateWithPriority(&gpu->stream, CU_STREAM_NON_BLOCKING, greatest),
-        "making a stream");
+    result = driver->cuStreamCreateWithPriority(&gpu->stream, CU_STREAM_NON_BLOCKING, greatest);
+    for (int way = 0; way < COPY_WAYS && result == CUDA_SUCCESS; way++)
+        result =
+            driver->cuStreamCreateWithPriority(&gpu->copies[way], CU_STREAM_NON_BLOCKING, greatest);
+    return driver_says(driver, result, "making a stream");
 }
 
 static ct_status gpu_create(const struct driver *driver, CUcontext context, struct device **made)
@@ -269,21 +271,12 @@ ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream)
     return driver_says(gpu->driver, result, "asking about the group's stream");
 }
 
-/* An event, also where the stream could be asked itself: what is enqueued in the default stream
- * comes after all of the blocking streams, and the other way round, but a stream without anything
- * of its own may be called ready meanwhile. */
-ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
+ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
 {
-    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
     CUevent event;
-    CUresult result;
+    CUresult result = take_event(gpu, &event);
 
     *mark = NULL;
-    if (status == CT_OK)
-        status = gpu_refuse_capture(gpu, stream);
-    if (status != CT_OK)
-        return status;
-    result = take_event(gpu, &event);
     if (result != CUDA_SUCCESS)
         return driver_says(gpu->driver, result, "making an event");
     result = gpu->driver->cuEventRecord(event, stream);
@@ -291,7 +284,20 @@ ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
         *mark = event;
     else
         give_event(gpu, event);
-    return driver_says(gpu->driver, result, "noting what the group's stream has to do");
+    return driver_says(gpu->driver, result, "noting what a stream has to do");
+}
+
+/* An event, also where the stream could be asked itself: what is enqueued in the default stream
+ * comes after all of the blocking streams, and the other way round, but a stream without anything
+ * of its own may be called ready meanwhile. */
+ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+
+    *mark = NULL;
+    if (status == CT_OK)
+        status = gpu_refuse_capture(gpu, stream);
+    return status == CT_OK ? gpu_record(gpu, stream, mark) : status;
 }
 
 ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,

@@ -28,8 +28,9 @@ struct device {
     CUcontext context;
     CUdevice device;
     CUuuid uuid;
-    int processors;  /* multiprocessors */
-    CUstream stream; /* libct's own: no default stream waits for it, nor it for one */
+    int processors;             /* multiprocessors */
+    CUstream stream;            /* libct's own: no default stream waits for it, nor it for one */
+    CUstream copies[COPY_WAYS]; /* transfer.c: likewise */
     struct device *next;
 
     pthread_mutex_t lock; /* of all that follows */
@@ -45,6 +46,9 @@ struct device {
 
 /* gpu.c: what is captured does not run now. */
 ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
+/* gpu.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */
+ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
+
 /* gpu.c: the context that CUDA's own libraries use on this device. */
 ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);
 

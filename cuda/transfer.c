@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfer.c - bytes between a GPU and the host, on libct's own stream.
+/* transfer.c - bytes between a GPU and the host: at once, on libct's own stream, or begun, on one
+ * for each way, since a GPU copies both ways at a time.
  *
  * The host's memory need not be pinned; the driver then copies it once more. */
 #include "cuda/gpu_parts.h"
@@ -50,4 +51,36 @@ void cuda_unpin(struct device *gpu, void *memory)
 {
     if (cuda_gpu_use(gpu) == CT_OK)
         gpu->driver->cuMemHostUnregister(memory);
+}
+
+ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,
+                          size_t bytes)
+{
+    const struct driver *const driver = gpu->driver;
+    const CUstream stream = gpu->copies[way];
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK || bytes == 0)
+        return status;
+    return driver_says(
+        driver,
+        way == COPY_TO_HOST
+            ? driver->cuMemcpyDtoHAsync(to, (CUdeviceptr)(uintptr_t)from, bytes, stream)
+            : driver->cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)to, from, bytes, stream),
+        "beginning to copy %zu bytes %s", bytes,
+        way == COPY_TO_HOST ? "from the GPU" : "to the GPU");
+}
+
+ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    *mark = NULL;
+    return status == CT_OK ? gpu_record(gpu, gpu->copies[way], mark) : status;
+}
+
+void cuda_end_copies(struct device *gpu)
+{
+    for (int way = 0; way < COPY_WAYS && cuda_gpu_use(gpu) == CT_OK; way++)
+        gpu->driver->cuStreamSynchronize(gpu->copies[way]);
 }

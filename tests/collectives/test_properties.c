@@ -12,13 +12,15 @@
  *
  * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
  * that of the fake driver, or of the machine's); with CT_PROPERTY_DEVICE=apart each rank has a GPU
- * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one).
+ * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one).  What goes through the
+ * host (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
 #include "tests/collectives/flight.h"
 #include "tests/collectives/reference.h"
+#include "collectives/device_pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,6 +315,15 @@ static int say_which(void **state)
     return 0;
 }
 
+/* From four lines of the cache on; in the end as large as nearly all calls are. */
+static void draw_pieces(uint64_t seed)
+{
+    uint64_t s = mix(seed, 2);
+
+    piece_sizes.all = (size_t)256 << next_of(&s) % 10;
+    piece_sizes.block = (size_t)16 << next_of(&s) % 8;
+}
+
 static void random_calls_give_what_the_manual_says(void **state)
 {
     uint64_t seed = number_of("CT_PROPERTY_SEED", 1);
@@ -326,6 +337,7 @@ static void random_calls_give_what_the_manual_says(void **state)
         setenv("CT_ORDER", batch.order, 1);
         use_link(batch.link);
         memset(*digests, 0, sizeof *digests);
+        draw_pieces(seed);
         (batch.threads ? run_threads : run_processes)(batch.p, calls, NULL);
         all_ranks_have_the_same_bits();
     }

@@ -11,9 +11,11 @@
 #include <sys/mman.h>
 
 #include "collectives/device_host.h"
+#include "collectives/device_pieces.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/region.h"
+#include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
 enum { COUNT = 1000, PART = 100000, LIMIT_MS = 20000 };
@@ -203,12 +205,95 @@ static void memory_that_cant_be_pinned_is_used_all_the_same_and_said_once(void *
     unsetenv("CT_LOG");
 }
 
+/* ---- Pieces -------------------------------------------------------------------------- */
+
+/* All pieces but the last are alike; what differs is the calls. */
+static void other_count(ct_group *group, void *arg)
+{
+    const size_t count = ct_rank(group) == 1 ? COUNT : COUNT - 1;
+    int32_t *there;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    there = device_alloc(COUNT * sizeof *there, 1);
+    EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_I32, CT_MAX, NULL));
+    EXPECT_ERROR(ct_all_reduce(group, there, there, count, CT_I32, CT_MAX, NULL), CT_ERR_MISMATCH,
+                 "1000 i32|999 i32");
+    mark("seen", ct_rank(group));
+    for (int i = 0; i < ct_size(group); i++)
+        await("seen", i);
+    device_free(there);
+}
+
+static void ranks_with_other_counts_are_told_in_the_first_piece(void **state)
+{
+    const struct piece_sizes sizes = piece_sizes;
+
+    (void)state;
+    setenv("CT_DEVICE", "staged", 1);
+    piece_sizes = (struct piece_sizes){ 512, 512 };
+    run_processes(2, other_count, NULL);
+    use_link("tcp");
+    run_processes(2, other_count, NULL);
+    use_link(NULL);
+    piece_sizes = sizes;
+    unsetenv("CT_DEVICE");
+}
+
+/* Rank 1's device begins all that it is told so late that whoever does not wait is seen to. */
+static void late_pieces(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    int32_t here[COUNT], *there;
+
+    (void)arg;
+    if (me == 1) {
+        setenv("FAKE_CUDA_LAG_RANK", "all", 1);
+        setenv("FAKE_CUDA_LAG_US", "1000", 1);
+    }
+    if (!EXPECT(device_open(0)))
+        return;
+    for (int i = 0; i < COUNT; i++)
+        here[i] = i * (me + 1);
+    there = device_alloc(sizeof here, 0);
+    CU(device.cuMemcpyHtoD(at(there), here, sizeof here));
+    EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_I32, CT_SUM, NULL));
+    CU(device.cuMemcpyDtoH(here, at(there), sizeof here));
+    for (int i = 0; i < COUNT; i++)
+        if (!EXPECT(here[i] == i * p * (p + 1) / 2))
+            break;
+    EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(there);
+}
+
+static void pieces_of_a_device_that_is_late_are_waited_for(void **state)
+{
+    const struct piece_sizes sizes = piece_sizes;
+
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    setenv("CT_DEVICE", "staged", 1);
+    piece_sizes = (struct piece_sizes){ 256, 256 };
+    run_processes(3, late_pieces, NULL);
+    run_threads(2, late_pieces, NULL);
+    use_link("tcp");
+    run_processes(2, late_pieces, NULL);
+    use_link(NULL);
+    piece_sizes = sizes;
+    unsetenv("CT_DEVICE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped),
         cmocka_unit_test(ranks_of_several_hosts_have_pinned_memory_of_their_own),
         cmocka_unit_test(memory_that_cant_be_pinned_is_used_all_the_same_and_said_once),
+        cmocka_unit_test(ranks_with_other_counts_are_told_in_the_first_piece),
+        cmocka_unit_test(pieces_of_a_device_that_is_late_are_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
