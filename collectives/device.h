@@ -33,9 +33,9 @@ struct staging {
     int said; /* why something is staged */
     struct devices devices;
     struct talking talking;
-    int unfused; /* its buffers can't be reached by one device: not tried again */
+    int unfused;           /* its buffers can't be reached by one device: not tried again */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
-    void *offer; /* device_fused.c: room for what this rank shows */
+    void *offer;           /* device_fused.c: room for what this rank shows */
     size_t offer_bytes;
 };
 

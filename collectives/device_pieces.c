@@ -65,7 +65,9 @@ struct pieces pieces_of(const struct call *c)
     const size_t most = elements_of_piece(c, sent > received ? sent : received);
     struct pieces p = { .pieces = 1, .count = count };
 
-    if (!device_is_agreed(c->signature.operation)) {
+    p.agreed =
+        device_is_agreed(c->signature.operation) && !operation_has_counts(c->signature.operation);
+    if (!p.agreed) {
         p.most = blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv);
         return p;
     }

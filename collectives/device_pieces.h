@@ -10,7 +10,8 @@ struct pieces {
     size_t pieces; /* 1: it is the whole, whatever its blocks */
     size_t count;  /* elements of a block in each but the last */
     size_t most;   /* bytes that the blocks of a piece may have on a rank, all that it sends and
-                    * receives; where all ranks agree on the counts it is the same on all */
+                    * receives; the same on all ranks, if */
+    int agreed;    /* they all give the same counts */
 };
 
 /* The same on all ranks. */

@@ -63,7 +63,7 @@ static size_t doubled(size_t bytes)
 /* Pinning costs more than it saves where the memory is not kept. */
 static ct_status find_memory(struct flow *f, struct staged *s)
 {
-    const int agreed = device_is_agreed(f->c->signature.operation);
+    const int agreed = f->pieces.agreed;
     const size_t pieces = f->pieces.pieces < ROOM ? f->pieces.pieces : ROOM;
     struct host_memory *memory = agreed ? &s->agreed : &s->own;
     ct_status status = CT_OK;
