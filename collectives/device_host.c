@@ -78,49 +78,54 @@ static ct_status map_own(struct call *c, size_t bytes, char **data)
     return status;
 }
 
-static void pin(struct call *c, struct host_memory *memory, int *cant)
+ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared)
 {
-    if (*cant)
+    const size_t part = region_part(bytes);
+    char *data = NULL;
+    ct_status status = CT_OK;
+
+    if (part == 0)
+        return ct_fail(CT_ERR_NOMEM, "%zu bytes are more than host memory can hold", bytes);
+    if (shared && c->group->flat)
+        status = map_shared(c, part, &data);
+    if (status == CT_OK && !data)
+        status = map_own(c, part, &data);
+    if (status != CT_OK)
+        return ct_fail_in(status, "host memory for device memory: ");
+    *memory = (struct host_memory){ .data = data, .bytes = part };
+    return CT_OK;
+}
+
+void host_memory_pin(struct call *c, struct host_memory *memory, int *cant)
+{
+    ct_status status;
+
+    if (*cant || memory->pinned.space)
         return;
-    if (c->place.space->pin(c->place.device, memory->data, memory->bytes) == CT_OK) {
+    status = c->place.space->pin(c->place.device, memory->data, memory->bytes);
+    if (status == CT_OK)
         memory->pinned = c->place;
+    if (status == CT_OK || status == CT_ERR_UNSUPPORTED)
         return;
-    }
     *cant = 1;
     log_line(LOG_INFO, "group %s, rank %d: host memory for device memory is not pinned: %s",
              c->group->name, c->group->rank, ct_last_error());
 }
 
-ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared,
-                           int *cant)
-{
-    const size_t part = region_part(bytes);
-    ct_status status = CT_OK;
-
-    host_memory_drop(c->group, memory);
-    if (part == 0)
-        return ct_fail(CT_ERR_NOMEM, "%zu bytes are more than host memory can hold", bytes);
-    if (shared && c->group->flat)
-        status = map_shared(c, part, &memory->data);
-    if (status == CT_OK && !memory->data)
-        status = map_own(c, part, &memory->data);
-    if (status != CT_OK)
-        return ct_fail_in(status, "host memory for device memory: ");
-    memory->bytes = part;
-    pin(c, memory, cant);
-    return CT_OK;
-}
-
-void host_memory_drop(ct_group *group, struct host_memory *memory)
+ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_wait)
 {
     const struct place *place = &memory->pinned;
+    ct_status status = CT_OK;
     void *before;
 
     if (place->space && place->space->enter(&before) == CT_OK) {
-        place->space->unpin(place->device, memory->data);
+        status = place->space->unpin(place->device, memory->data, may_wait);
         place->space->leave(before);
     }
+    if (status == CT_ERR_UNSUPPORTED)
+        return status;
     if (memory->data)
         region_unmap(&group->mesh->node, memory->data);
     *memory = (struct host_memory){ 0 };
+    return CT_OK;
 }

@@ -11,12 +11,13 @@ struct host_memory {
     struct place pinned; /* by which device; NULLs: by none */
 };
 
-/* One that is not enough is given back for a larger one.  Its pages are there, and the device's
- * copies need no second one where the driver lets it; *cant is set where it does not, and said.
- * shared: the other ranks of this host reach it too, as they do memory of ct_mem_alloc(); then all
- * ranks make this call, with the same number of bytes. */
-ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared,
-                           int *cant);
-void host_memory_drop(ct_group *group, struct host_memory *memory); /* also one without data */
+/* Its pages are there.  shared: the other ranks of this host reach it too, as they do memory of
+ * ct_mem_alloc(); then all ranks make this call, with the same number of bytes. */
+ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared);
+/* From here on the device's copies need no second one.  Nothing where it is so already, or can't be
+ * now; where the driver never lets it *cant is set, and said. */
+void host_memory_pin(struct call *c, struct host_memory *memory, int *cant);
+/* Also one without data.  CT_ERR_UNSUPPORTED, unless it may wait: not now, it stays. */
+ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_wait);
 
 #endif

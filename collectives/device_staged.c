@@ -27,10 +27,17 @@
 
 enum { ROOM = 3 }; /* pieces that are on their way at a time */
 
+/* Pinned memory that could not be given back. */
+struct former {
+    struct former *next;
+    struct host_memory memory;
+};
+
 /* What a group keeps. */
 struct staged {
     struct host_memory agreed; /* as large on all ranks, who reach each other's */
     struct host_memory own;    /* of calls whose ranks give different counts */
+    struct former *former;     /* were not enough */
     int cant_pin;              /* it was said why */
 };
 
@@ -60,21 +67,37 @@ static size_t doubled(size_t bytes)
     return all < bytes ? bytes : all;
 }
 
-/* Pinning costs more than it saves where the memory is not kept. */
+/* The largest that is kept is never pinned, for it is dropped at once.  What is pinned may have to
+ * stay; since it grows by doubling, what stays is no more than what took its place. */
+static ct_status drop_or_keep(ct_group *group, struct staged *s, struct host_memory *memory)
+{
+    struct former *former;
+
+    if (host_memory_drop(group, memory, 0) == CT_OK)
+        return CT_OK;
+    if (!(former = malloc(sizeof *former)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    *former = (struct former){ s->former, *memory };
+    s->former = former;
+    *memory = (struct host_memory){ 0 };
+    return CT_OK;
+}
+
 static ct_status find_memory(struct flow *f, struct staged *s)
 {
     const int agreed = f->pieces.agreed;
     const size_t pieces = f->pieces.pieces < ROOM ? f->pieces.pieces : ROOM;
     struct host_memory *memory = agreed ? &s->agreed : &s->own;
     ct_status status = CT_OK;
-    int dont = 1;
 
     f->place = in_lines(f->pieces.most) + LINE;
     if (!memory->data || memory->bytes < f->place * pieces) {
-        const size_t bytes = doubled(f->place * pieces);
-
-        status = host_memory_make(f->c, memory, bytes, agreed, bytes > KEPT ? &dont : &s->cant_pin);
+        status = drop_or_keep(f->c->group, s, memory);
+        if (status == CT_OK)
+            status = host_memory_make(f->c, memory, doubled(f->place * pieces), agreed);
     }
+    if (status == CT_OK && memory->bytes <= KEPT)
+        host_memory_pin(f->c, memory, &s->cant_pin);
     f->host = memory->data;
     return status;
 }
@@ -83,9 +106,9 @@ static ct_status find_memory(struct flow *f, struct staged *s)
 static void keep_little(ct_group *group, struct staged *s)
 {
     if (s->agreed.bytes > KEPT)
-        host_memory_drop(group, &s->agreed);
+        host_memory_drop(group, &s->agreed, 0);
     if (s->own.bytes > KEPT)
-        host_memory_drop(group, &s->own);
+        host_memory_drop(group, &s->own, 0);
 }
 
 static struct staged *staged_of(ct_group *group)
@@ -101,8 +124,13 @@ void staged_end(ct_group *group, struct staged *s)
 {
     if (!s)
         return;
-    host_memory_drop(group, &s->agreed);
-    host_memory_drop(group, &s->own);
+    host_memory_drop(group, &s->agreed, 1);
+    host_memory_drop(group, &s->own, 1);
+    for (struct former *former = s->former, *next; former; former = next) {
+        next = former->next;
+        host_memory_drop(group, &former->memory, 1);
+        free(former);
+    }
     free(s);
 }
 

@@ -64,9 +64,10 @@ ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark);
 void cuda_end_copies(struct device *gpu); /* waits until all are done */
 
 /* Host memory that this GPU's copies reach without one more, and those of others.  It stays the
- * caller's, who ends that before it is unmapped. */
+ * caller's, who ends that before it is unmapped.  CT_ERR_UNSUPPORTED: a stream is held, and to do
+ * it now might be to wait for that; who unpins may have it so. */
 ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes);
-void cuda_unpin(struct device *gpu, void *memory);
+ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 
 /* ---- Memory that other processes can map ------------------------------------ */
 

@@ -46,6 +46,8 @@ struct device {
 
 /* gpu.c: what is captured does not run now. */
 ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
+/* hold.c: streams that stand still.  The lock is held. */
+int gpu_holds(const struct device *gpu);
 /* gpu.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 

@@ -53,6 +53,15 @@ static _Atomic uint32_t *take_word(struct hold_words *words)
     return NULL;
 }
 
+int gpu_holds(const struct device *gpu)
+{
+    int held = 0;
+
+    for (int i = 0; i < WORDS && gpu->hold_words; i++)
+        held += atomic_load(&gpu->hold_words->word[i]) == HELD;
+    return held;
+}
+
 static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
 {
     ct_status status = CT_OK;

@@ -110,9 +110,11 @@ struct space {
     ct_status (*mark_copies)(struct device *device, enum copy_way way, void **mark);
     void (*end_copies)(struct device *device);
     /* Host memory of the caller's, for copies that need no second one on their way; unpin() comes
-     * before it is unmapped.  Where this fails the memory is as good as any, only slower. */
+     * before it is unmapped.  Where this fails the memory is as good as any, only slower.
+     * CT_ERR_UNSUPPORTED: not now, a stream is held, and the driver may wait for it; unpin() says
+     * that unless it may wait. */
     ct_status (*pin)(struct device *device, void *memory, size_t bytes);
-    void (*unpin)(struct device *device, void *memory);
+    ct_status (*unpin)(struct device *device, void *memory, int may_wait);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,

@@ -62,10 +62,12 @@ static ct_status late_pin(struct device *device, void *memory, size_t bytes)
     return CT_OK;
 }
 
-static void late_unpin(struct device *device, void *memory)
+static ct_status late_unpin(struct device *device, void *memory, int may_wait)
 {
     (void)device;
     (void)memory;
+    (void)may_wait;
+    return CT_OK;
 }
 
 static ct_status late_begin(struct device *device, enum copy_way way, void *to, const void *from,

@@ -12,6 +12,7 @@
 
 #include "collectives/device_host.h"
 #include "collectives/device_pieces.h"
+#include "include/ct_cuda.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/region.h"
@@ -107,8 +108,9 @@ static void memory_is_reached(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     c = call_of(group);
-    if (!EXPECT_OK(host_memory_make(&c, &memory, PART, 1, &cant)))
+    if (!EXPECT_OK(host_memory_make(&c, &memory, PART, 1)))
         return;
+    host_memory_pin(&c, &memory, &cant);
     EXPECT(!cant && memory.bytes >= PART && is_pinned(memory.data));
     there = device_alloc(PART, (unsigned char)me);
     CU(device.cuMemcpyDtoH(memory.data, at(there), PART));
@@ -125,7 +127,7 @@ static void memory_is_reached(ct_group *group, void *arg)
     regions_cut_off(node, members); /* another group's call failed: these pages stay */
     EXPECT(offset_of(group, memory.data) == offset);
     was = memory.data;
-    host_memory_drop(group, &memory);
+    EXPECT_OK(host_memory_drop(group, &memory, 0));
     EXPECT(!memory.data && !is_pinned(was) && !is_mapped(was));
 }
 
@@ -148,9 +150,10 @@ static void memory_is_ones_own(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     c = call_of(group);
-    EXPECT_OK(host_memory_make(&c, &memory, PART, 1, &cant));
+    EXPECT_OK(host_memory_make(&c, &memory, PART, 1));
+    host_memory_pin(&c, &memory, &cant);
     EXPECT(!cant && is_pinned(memory.data) && offset_of(group, memory.data) == 0);
-    host_memory_drop(group, &memory);
+    EXPECT_OK(host_memory_drop(group, &memory, 0));
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -203,6 +206,51 @@ static void memory_that_cant_be_pinned_is_used_all_the_same_and_said_once(void *
     run_processes(3, one_cant_pin, NULL);
     unsetenv("CT_DEVICE");
     unsetenv("CT_LOG");
+}
+
+/* Calls in a stream that waits for them: to pin then, or to give back what is pinned, might be to
+ * wait for that stream.  They need more each time, and another kind of memory. */
+static void grows_in_stream(ct_group *group, void *arg)
+{
+    const int p = ct_size(group);
+    const size_t most = 300 * COUNT, half = most / 2 / sizeof(int32_t);
+    const size_t counts[] = { 100, half, half };
+    unsigned char *here = malloc(most);
+    char *there, *all;
+    CUstream stream;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)) || !CU(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
+        return;
+    there = device_alloc(most, 0);
+    all = device_alloc(most, 0);
+    for (int round = 0; round < 2; round++) {
+        EXPECT_OK(ct_set_stream(group, NULL)); /* this one waits, and nothing is held */
+        EXPECT_OK(ct_all_reduce(group, there, there, 10, CT_I32, CT_MAX, NULL));
+        EXPECT_OK(ct_set_stream(group, stream));
+        for (int i = 0; i < 3; i++) {
+            CU(device.cuMemsetD8Async(at(there), (unsigned char)(round + i + 1), most, stream));
+            EXPECT_OK(ct_all_reduce(group, there, there, counts[i], CT_I32, CT_MAX, NULL));
+            EXPECT_OK(ct_all_gather(group, there, all, counts[i] / (size_t)p, CT_I32, NULL));
+        }
+        CU(device.cuStreamSynchronize(stream));
+        CU(device.cuMemcpyDtoH(here, at(all), most));
+        EXPECT(here[0] == round + 3 && here[(half / (size_t)p * (size_t)p - 1) * 4] == round + 3);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(there);
+    device_free(all);
+    CU(device.cuStreamDestroy(stream));
+    free(here);
+}
+
+static void nothing_is_pinned_while_a_stream_waits_for_the_call(void **state)
+{
+    (void)state;
+    setenv("CT_DEVICE", "staged", 1);
+    run_processes(2, grows_in_stream, NULL);
+    run_threads(2, grows_in_stream, NULL);
+    unsetenv("CT_DEVICE");
 }
 
 /* ---- Pieces -------------------------------------------------------------------------- */
@@ -292,6 +340,7 @@ int main(void)
         cmocka_unit_test(host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped),
         cmocka_unit_test(ranks_of_several_hosts_have_pinned_memory_of_their_own),
         cmocka_unit_test(memory_that_cant_be_pinned_is_used_all_the_same_and_said_once),
+        cmocka_unit_test(nothing_is_pinned_while_a_stream_waits_for_the_call),
         cmocka_unit_test(ranks_with_other_counts_are_told_in_the_first_piece),
         cmocka_unit_test(pieces_of_a_device_that_is_late_are_waited_for),
     };

@@ -47,8 +47,10 @@ CUresult cuMemAllocHost(void **at, size_t bytes)
 CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
 {
     CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    CUresult result = fake_begin_in(__func__, &context);
 
+    if (result == CUDA_SUCCESS)
+        result = cuCtxSynchronize(); /* the real one may wait for all that runs; so this one does */
     if (result != CUDA_SUCCESS)
         return result;
     if (bytes == 0 || flags != CU_MEMHOSTREGISTER_PORTABLE)
@@ -84,7 +86,10 @@ CUresult cuMemFreeHost(void *at)
 
 CUresult cuMemHostUnregister(void *at)
 {
-    return release(__func__, (CUdeviceptr)(uintptr_t)at, TAKEN_IN);
+    const CUresult result = cuCtxSynchronize(); /* likewise */
+
+    return result == CUDA_SUCCESS ? release(__func__, (CUdeviceptr)(uintptr_t)at, TAKEN_IN)
+                                  : result;
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
