@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* combine.c - folds on a GPU, copies among them, enqueued on libct's own stream.
  *
- * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU's first
- * fold needs one, all at once: to load one later could wait for what runs. */
+ * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU is first used, all at
+ * once (gpu.c says why then); where that failed, a fold tries again and says why not. */
 #include <stdlib.h>
 
 #include "cuda/fold_plan.h"
@@ -46,8 +46,7 @@ static ct_status load_kernels(struct device *gpu)
     return CT_OK;
 }
 
-/* gpu->kernels never changes once this was CT_OK. */
-static ct_status load(struct device *gpu)
+ct_status gpu_load_kernels(struct device *gpu)
 {
     ct_status status = CT_OK;
 
@@ -78,6 +77,6 @@ ct_status cuda_fold(struct device *gpu, const struct fold *fold, const struct fo
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
-        status = load(gpu);
+        status = gpu_load_kernels(gpu);
     return status == CT_OK ? fold_plan(fold, parts, count, gpu->processors, enqueue, gpu) : status;
 }

@@ -45,6 +45,9 @@ ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
                         const _Atomic int *given_up);
 void cuda_forget(struct device *gpu, void *mark); /* waited for or not */
 
+/* Enqueued in the stream, in this order.  CT_ERR_UNSUPPORTED: the driver can't. */
+ct_status cuda_words(struct device *gpu, void *stream, const struct word_op *ops, int count);
+
 /* What comes later in the stream waits until it is let go, by any thread, whatever the driver is
  * busy with.  CT_ERR_UNSUPPORTED: the driver can't, or too many streams wait already. */
 ct_status cuda_hold(struct device *gpu, void *stream, void **hold);

@@ -27,14 +27,14 @@
     X(cuStreamQuery)               \
     X(cuStreamIsCapturing)         \
     X(cuStreamSynchronize)         \
-    X(cuStreamWaitValue32)         \
-    X(cuStreamWriteValue32)        \
+    X(cuStreamBatchMemOp)          \
     X(cuEventCreate)               \
     X(cuEventDestroy)              \
     X(cuEventRecord)               \
     X(cuEventQuery)                \
     X(cuMemAllocHost)              \
     X(cuMemGetAddressRange)        \
+    X(cuMemHostGetDevicePointer)   \
     X(cuMemHostRegister)           \
     X(cuMemHostUnregister)         \
     X(cuMemcpyDtoHAsync)           \

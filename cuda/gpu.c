@@ -3,9 +3,10 @@
  *
  * A pointer belongs to a context.  The first pointer of a context makes its
  * struct device: the context becomes current, the device says who it is, and
- * libct's own stream is made, now and not later: making one may wait for all that
- * runs.  It joins a list that only grows, so later pointers find it without a
- * lock.  Nothing is ever freed: at exit the driver may be gone before us. */
+ * libct's own stream is made and its kernels are loaded, now and not later: either may
+ * wait for all that runs, and later a stream may stand still for a call.  It joins a list that only
+ * grows, so later pointers find it without a lock.  Nothing is ever freed: at exit the driver may
+ * be gone before us. */
 #include "cuda/gpu_parts.h"
 
 #include <sched.h>
@@ -59,18 +60,21 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
     gpu->driver = driver;
     gpu->context = context;
+    pthread_mutex_init(&gpu->lock, NULL);
     status = cuda_enter(&before);
     if (status == CT_OK) {
         status = cuda_gpu_use(gpu);
         if (status == CT_OK)
             status = gpu_fill(gpu);
+        if (status == CT_OK)
+            gpu_load_kernels(gpu); /* who needs one that there is not says so */
         cuda_leave(before);
     }
     if (status != CT_OK) {
+        pthread_mutex_destroy(&gpu->lock);
         free(gpu);
         return status;
     }
-    pthread_mutex_init(&gpu->lock, NULL);
     *made = gpu;
     return CT_OK;
 }

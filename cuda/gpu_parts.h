@@ -44,6 +44,8 @@ struct device {
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
 
+/* combine.c: gpu->kernels never changes once this was CT_OK. */
+ct_status gpu_load_kernels(struct device *gpu);
 /* gpu.c: what is captured does not run now. */
 ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
 /* hold.c: streams that stand still.  The lock is held. */

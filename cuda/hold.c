@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hold.c - a stream that stands still until the host lets it go.
  *
- * The stream waits for a word in host memory that the GPU sees (cuStreamWaitValue32), and behind
- * that writes to it that it has passed.  So letting go is one store, by any thread, whatever the
+ * The stream waits for a word in host memory that the GPU sees (words.c), and behind that
+ * writes to it that it has passed.  So letting go is one store, by any thread, whatever the
  * driver is busy with; and the word is known to be free again.
  *
  * Words lie in a page for each GPU, kept as long as the process. */
@@ -77,28 +77,10 @@ static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
     return status;
 }
 
-/* One that was enqueued before the other was refused is let go, and never seen to have passed: the
- * word is lost. */
-static CUresult enqueue(const struct device *gpu, CUstream stream, _Atomic uint32_t *word)
-{
-    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)word;
-    CUresult result = gpu->driver->cuStreamWaitValue32(stream, at, GO, CU_STREAM_WAIT_VALUE_GEQ);
-
-    if (result != CUDA_SUCCESS) {
-        atomic_store(word, FREE);
-        return result;
-    }
-    result = gpu->driver->cuStreamWriteValue32(stream, at, PASSED, CU_STREAM_WRITE_VALUE_DEFAULT);
-    if (result != CUDA_SUCCESS)
-        cuda_let_go((void *)word);
-    return result;
-}
-
 ct_status cuda_hold(struct device *gpu, void *stream, void **hold)
 {
     ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
     _Atomic uint32_t *word;
-    CUresult result;
 
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
@@ -106,10 +88,12 @@ ct_status cuda_hold(struct device *gpu, void *stream, void **hold)
         status = get_word(gpu, &word);
     if (status != CT_OK)
         return status;
-    result = enqueue(gpu, stream, word);
     *hold = (void *)word;
-    status = driver_says(gpu->driver, result, "letting a stream wait for a word of the host's");
-    return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
+    status = cuda_words(gpu, stream,
+                        (const struct word_op[]){ { word, GO, 1 }, { word, PASSED, 0 } }, 2);
+    if (status != CT_OK)
+        atomic_store(word, FREE);
+    return status;
 }
 
 /* What the call has done is there before the stream goes on. */

@@ -21,8 +21,9 @@ extern "C" {
  *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
  * returns when its results are there, for any stream (so it does where the driver can't let streams
- * wait for the host).  ct_send() and ct_recv() wait for the stream and always block.  A group that
- * is made from another begins with that one's stream.
+ * wait for the host; and a process's first call on a GPU may wait for all that runs there).
+ * ct_send() and ct_recv() wait for the stream and always block.  A group that is made from another
+ * begins with that one's stream.
  *
  * The stream stays the caller's and must live as long as calls are made; one that is being captured
  * into a graph is CT_ERR_INVALID in a call.  What waits for the whole device (cudaFree(),

@@ -44,6 +44,14 @@ struct fold_part {
     size_t count; /* elements of each; 0: there is nothing to do */
 };
 
+/* A word in host memory that the device knows (pin()), for a stream to wait until it is the value
+ * or more, as signed numbers; or to write. */
+struct word_op {
+    _Atomic uint32_t *word;
+    uint32_t value;
+    int waits;
+};
+
 /* By which ranks find each other: made by one, plain data that travels to all. */
 struct talk_id {
     unsigned char bytes[128];
@@ -94,6 +102,9 @@ struct space {
     ct_status (*wait_for)(struct device *device, void *mark, int64_t deadline,
                           const _Atomic int *given_up);
     void (*forget)(struct device *device, void *mark);
+    /* Enqueued in a stream of the caller's, in this order.  CT_ERR_UNSUPPORTED: the driver can't.
+     */
+    ct_status (*words)(struct device *device, void *stream, const struct word_op *ops, int count);
     /* What comes later in a stream of the caller's (NULL: the legacy default one) waits until it is
      * let go; no more than that is done with the hold, by any thread, without enter().
      * CT_ERR_UNSUPPORTED: the driver can't.  CT_ERR_INVALID: as of mark(). */

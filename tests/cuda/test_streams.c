@@ -46,6 +46,12 @@ static int set_up(struct scene *s)
     return EXPECT(s->send != NULL && s->recv != NULL);
 }
 
+/* The first call of a process on a GPU loads libct's kernels, and may wait for all that runs. */
+static int warm_up(const struct scene *s, ct_group *group)
+{
+    return EXPECT_OK(ct_all_reduce(group, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL));
+}
+
 static void tear_down(struct scene *s)
 {
     EXPECT(cu(device.cuStreamSynchronize(s->stream)));
@@ -97,7 +103,7 @@ static void returns_at_once(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s) || !warm_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT(gate_close(&gate, s.stream));
@@ -241,7 +247,8 @@ static void other_stream(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s) || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))))
+    if (!set_up(&s) || !warm_up(&s, group)
+        || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))))
         return;
     EXPECT_OK(ct_set_stream(group, calls));
     EXPECT(gate_close(&gate, calls));
@@ -418,8 +425,7 @@ static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(v
     (void)state;
     if (!device_is_fake())
         skip();
-    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamWaitValue32:1");
-    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamWriteValue32:1");
+    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamBatchMemOp:1");
 }
 
 int main(void)

@@ -160,4 +160,8 @@ int fake_same_context(const struct point *one, const struct point *other);
 CUresult fake_wait_for_stream(CUstream stream);
 CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);
 
+/* ---- libcuda_word.c ---- */
+
+int fake_waits_for_words(void); /* how many, of this process's streams */
+
 #endif

@@ -50,6 +50,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
     if (result != CUDA_SUCCESS)
         return result;
+    if (fake_waits_for_words() > 0) /* the real one may wait for all that runs */
+        fake_dies("a module is loaded while a stream waits for a word");
     memcpy(&magic, image, sizeof magic);
     if (magic != FATBIN_MAGIC)
         return CUDA_ERROR_INVALID_IMAGE;

@@ -11,6 +11,13 @@
 
 enum { PATIENCE_US = 30000000, NAP_US = 20 };
 
+static _Atomic int waiting; /* words that streams wait for, or will */
+
+int fake_waits_for_words(void)
+{
+    return atomic_load(&waiting);
+}
+
 static int is_reached(uint32_t is, const struct op *op)
 {
     switch (op->flags) {
@@ -33,6 +40,7 @@ static void run_wait(struct op *op)
             fake_dies("a stream waits for a word that never becomes %u", op->value);
         nanosleep(&nap, NULL);
     }
+    atomic_fetch_sub(&waiting, 1);
 }
 
 static void run_write(struct op *op)
@@ -56,6 +64,8 @@ static CUresult enqueue(CUstream stream, CUdeviceptr at, uint32_t value, unsigne
         op_destroy(op);
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (!write)
+        atomic_fetch_add(&waiting, 1);
     fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }
@@ -72,4 +82,39 @@ CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value,
     const CUresult result = fake_begin_stream(__func__, &stream);
 
     return result == CUDA_SUCCESS ? enqueue(stream, at, value, flags, 1) : result;
+}
+
+/* In host memory that the driver knows; it has the same address there. */
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *at, void *memory, unsigned flags)
+{
+    const CUresult result = fake_begin(__func__);
+    const struct block *block = block_of((CUdeviceptr)(uintptr_t)memory);
+
+    *at = (CUdeviceptr)(uintptr_t)memory;
+    return result != CUDA_SUCCESS                        ? result
+           : flags == 0 && block && block_is_host(block) ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops,
+                            unsigned flags)
+{
+    CUresult result = fake_begin_stream(__func__, &stream);
+
+    if (result == CUDA_SUCCESS && (count > 256 || flags != 0))
+        result = CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+        switch (ops[i].operation) {
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            result = enqueue(stream, ops[i].waitValue.address, ops[i].waitValue.value,
+                             ops[i].waitValue.flags, 0);
+            break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            result = enqueue(stream, ops[i].writeValue.address, ops[i].writeValue.value,
+                             ops[i].writeValue.flags, 1);
+            break;
+        default:
+            result = CUDA_ERROR_INVALID_VALUE;
+        }
+    return result;
 }
