@@ -202,7 +202,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     status = group_check(group);
     if (status != CT_OK)
         return status;
-    in_stream = !work && place.space && group->stream;
+    in_stream = !work && place.space && device_goes_in_stream(group);
     call_make(&c, r, group, place);
     status = call_choose(&c);
     if (status == CT_OK && place.space)

@@ -176,6 +176,9 @@ int device_is_agreed(int operation);
  * begins. */
 ct_status device_note(struct call *c);
 void device_forget(struct call *c); /* that, waited for or not */
+/* Calls without a work belong to the group's stream.  Not its first: it is then that memory is
+ * mapped and pinned, and libraries begun, and any of that may wait for what stands still. */
+int device_goes_in_stream(const ct_group *group);
 ct_status device_run(struct call *c);
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody

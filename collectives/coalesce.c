@@ -387,7 +387,7 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
     status = CT_ERR_UNSUPPORTED;
     if (work)
         status = start(group, list, work);
-    else if (group->stream && are_all_on_devices(list))
+    else if (device_goes_in_stream(group) && are_all_on_devices(list))
         status = enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)

@@ -88,6 +88,11 @@ static ct_status run(struct call *c, struct staging *s)
     return status != CT_OK || done ? status : device_staged(c);
 }
 
+int device_goes_in_stream(const ct_group *group)
+{
+    return group->stream && atomic_load(&group->in_streams);
+}
+
 ct_status device_run(struct call *c)
 {
     struct staging *s = staging_of(c->group);
@@ -101,6 +106,8 @@ ct_status device_run(struct call *c)
         return status;
     status = run(c, s);
     c->place.space->leave(before);
+    if (status == CT_OK)
+        atomic_store(&c->group->in_streams, 1);
     return status;
 }
 

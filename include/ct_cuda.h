@@ -20,8 +20,8 @@ extern "C" {
  * NULL) waits for all of them on the host.
  *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
- * returns when its results are there, for any stream (so it does where the driver can't let streams
- * wait for the host; and a process's first call on a GPU may wait for all that runs there).
+ * returns when its results are there, for any stream (so does a group's first
+ * call on device memory, and any where the driver can't let streams wait for the host).
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is made from another
  * begins with that one's stream.
  *

@@ -71,6 +71,7 @@ struct ct_group {
     struct queue *landings;             /* of messages that streams wait for; likewise */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     void *stream;                /* ct_set_stream(): of device memory */
+    _Atomic int in_streams;      /* its calls may be: one on device memory was made */
     struct staging *staging;     /* of calls on device memory; NULL: there was none */
     struct record record;        /* its line in the control page */
     _Atomic uint64_t running;    /* number of the call that is being run; 0: none */

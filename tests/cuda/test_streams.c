@@ -33,7 +33,8 @@ struct scene {
     int32_t *seen;
 };
 
-static int set_up(struct scene *s)
+/* A group's first call on device memory is in no stream. */
+static int set_up(struct scene *s, ct_group *group)
 {
     *s = (struct scene){ .stream = NULL };
     if (!EXPECT(device_open(0))
@@ -43,13 +44,8 @@ static int set_up(struct scene *s)
     memset(s->seen, 0, COUNT * sizeof *s->seen);
     s->send = device_alloc(COUNT * sizeof *s->send, 0);
     s->recv = device_alloc(COUNT * sizeof *s->recv, 0);
-    return EXPECT(s->send != NULL && s->recv != NULL);
-}
-
-/* The first call of a process on a GPU loads libct's kernels, and may wait for all that runs. */
-static int warm_up(const struct scene *s, ct_group *group)
-{
-    return EXPECT_OK(ct_all_reduce(group, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL));
+    return EXPECT(s->send != NULL && s->recv != NULL)
+           && EXPECT_OK(ct_all_reduce(group, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL));
 }
 
 static void tear_down(struct scene *s)
@@ -103,7 +99,7 @@ static void returns_at_once(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s) || !warm_up(&s, group))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT(gate_close(&gate, s.stream));
@@ -131,7 +127,7 @@ static void follow_each_other(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     fill(&s, 1);
@@ -160,7 +156,7 @@ static void collected(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     fill(&s, 1);
@@ -186,7 +182,7 @@ static void many(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     fill(&s, 1);
@@ -212,7 +208,7 @@ static void host_waits(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     fill(&s, 1);
@@ -247,8 +243,7 @@ static void other_stream(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s) || !warm_up(&s, group)
-        || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))))
+    if (!set_up(&s, group) || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))))
         return;
     EXPECT_OK(ct_set_stream(group, calls));
     EXPECT(gate_close(&gate, calls));
@@ -281,7 +276,7 @@ static void on_host_memory(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_wait_on_stream(work, s.stream));
@@ -310,7 +305,7 @@ static void receives(ct_group *group, void *arg)
     (void)arg;
     for (int i = 0; i < COUNT; i++)
         value[i] = 5;
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     if (ct_rank(group) == 0) {
         EXPECT_OK(ct_barrier(group, NULL));
@@ -367,11 +362,11 @@ static void somebody_leaves(ct_group *group, void *arg)
     struct scene s;
     ct_work *work = NULL;
 
+    if (!set_up(&s, group))
+        return;
     EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
     if (ct_rank(group) == 1)
         rank_leaves();
-    if (!set_up(&s))
-        return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     if (calls) {
         EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
@@ -407,7 +402,7 @@ static void driver_fails(ct_group *group, void *arg)
 
     if (me == 1)
         setenv("FAKE_CUDA_FAIL", arg, 1);
-    if (!set_up(&s))
+    if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT_STATUS(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL),
