@@ -169,11 +169,11 @@ void run_concurrent(const struct machine *machine, size_t floats, struct concurr
 /* The way that the bytes take; it is known before anything is measured. */
 static void explain_way(const struct machine *machine, int to)
 {
-    const struct between *between = &machine->between[0][to];
+    const struct between *between = &machine->links.between[0][to];
     char words[96];
 
     way_words(between, words);
-    if (!between->access)
+    if (!machine->peer[0][to].access)
         printf("  GPU %d: behind %s; no peer access,\n"
                "    so each byte goes to the host's memory and from there to the GPU: over PCIe "
                "twice.\n",
@@ -186,14 +186,15 @@ static void explain_way(const struct machine *machine, int to)
 
 static int ways_are_alike(const struct machine *machine, const struct concurrent *c)
 {
-    const struct between *first = &machine->between[0][c->lane[0].to];
+    const struct between *first = &machine->links.between[0][c->lane[0].to];
+    const int access = machine->peer[0][c->lane[0].to].access;
     int alike = 1;
 
     for (int s = 1; s < STREAMS; s++) {
-        const struct between *other = &machine->between[0][c->lane[s].to];
+        const struct between *other = &machine->links.between[0][c->lane[s].to];
 
         alike &= other->way == first->way && other->links == first->links
-                 && other->access == first->access;
+                 && machine->peer[0][c->lane[s].to].access == access;
     }
     return alike;
 }
@@ -258,7 +259,7 @@ static void put_names(FILE *file, const struct machine *machine, const struct co
     for (int s = 0; s < STREAMS; s++) {
         char words[96];
 
-        way_words(&machine->between[0][c->lane[s].to], words);
+        way_words(&machine->links.between[0][c->lane[s].to], words);
         fprintf(file,
                 ",\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 0, \"tid\": %d, \"args\": "
                 "{\"name\": \"stream %d to GPU %d (%s)\"}}",

@@ -3,6 +3,7 @@
 #include "examples/topology/copies.h"
 
 #include <sched.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -111,7 +112,7 @@ void peer_access(const struct machine *machine, int one, int other, int on)
     for (int i = 0; i < 2 && one != other; i++) {
         const device_context peer = machine->gpu[pair[1 - i]].context;
 
-        if (!machine->between[pair[i]][pair[1 - i]].access)
+        if (!machine->peer[pair[i]][pair[1 - i]].access)
             continue;
         use_gpu(machine, pair[i]);
         must(machine,

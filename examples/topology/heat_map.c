@@ -130,7 +130,7 @@ static void draw_panel(FILE *file, const struct machine *machine, const struct m
     }
     for (int from = 0; from < machine->count; from++)
         for (int to = 0; to < machine->count; to++)
-            draw_cell(file, &machine->between[from][to], &scale, left + to * CELL,
+            draw_cell(file, &machine->links.between[from][to], &scale, left + to * CELL,
                       top + from * CELL, measured->value[kind][from][to]);
 }
 

@@ -187,7 +187,7 @@ void measure_pairs(const struct machine *machine, size_t bytes, struct measured 
         for (int to = 0; to < machine->count; to++) {
             if (from != to)
                 measure_pair(&b, from, to, 0, measured);
-            if (from != to && !machine->between[from][to].access)
+            if (from != to && !machine->peer[from][to].access)
                 continue;
             peer_access(machine, from, to, 1);
             measure_pair(&b, from, to, 1, measured);

@@ -44,31 +44,16 @@ static void show_ways(const struct machine *machine)
         for (int to = 0; to < machine->count; to++) {
             char word[16];
 
-            way_word(&machine->between[from][to], word);
+            way_word(&machine->links.between[from][to], word);
             printf("%8s", word);
         }
         printf("\n");
     }
 }
 
-/* The words that occur, each once. */
-static void show_legend(const struct machine *machine)
+static void show_word(void *to, const char *word, const char *words)
 {
-    unsigned said = 1u << WAY_SAME, said_links = 0; /* a bit for each way, and number of NVLinks */
-
-    for (int i = 0; i < machine->count * machine->count; i++) {
-        const struct between *between = &machine->between[i / machine->count][i % machine->count];
-        char word[16], words[96];
-
-        if (said & 1u << between->way
-            && (between->way != WAY_NVLINK || said_links & 1u << between->links))
-            continue;
-        said |= 1u << between->way;
-        said_links |= 1u << between->links;
-        way_word(between, word);
-        way_words(between, words);
-        printf("     %s: %s\n", word, words);
-    }
+    fprintf(to, "     %s: %s\n", word, words);
 }
 
 static void show_attributes(const struct machine *machine)
@@ -78,15 +63,15 @@ static void show_attributes(const struct machine *machine)
     for (int from = 0; from < machine->count; from++) {
         printf("%5d", from);
         for (int to = 0; to < machine->count; to++) {
-            const struct between *b = &machine->between[from][to];
+            const struct peer *p = &machine->peer[from][to];
             char text[16];
 
             snprintf(text, sizeof text, "D%s%d",
-                     b->atomics           ? "A"
-                     : b->partial_atomics ? "a"
+                     p->atomics           ? "A"
+                     : p->partial_atomics ? "a"
                                           : "",
-                     b->rank);
-            printf("%8s", from == to ? "-" : b->access ? text : "none");
+                     p->rank);
+            printf("%8s", from == to ? "-" : p->access ? text : "none");
         }
         printf("\n");
     }
@@ -97,9 +82,10 @@ void show_machine(const struct machine *machine)
     printf("%d GPU%s\n  GPU  %-28s%-14s%-17s  node socket\n", machine->count,
            machine->count == 1 ? "" : "s", "name", "PCI address", "its PCIe link");
     for (int i = 0; i < machine->count; i++) {
-        const struct gpu *gpu = &machine->gpu[i];
+        const struct linked_gpu *gpu = &machine->links.gpu[i];
 
-        printf("%5d  %-28s%-14s%-17s", i, gpu->name, gpu->pci, *gpu->speed ? gpu->speed : "?");
+        printf("%5d  %-28s%-14s%-17s", i, machine->gpu[i].name, gpu->pci,
+               *gpu->speed ? gpu->speed : "?");
         show_number(gpu->node);
         show_number(gpu->socket);
         printf("\n");
@@ -107,7 +93,9 @@ void show_machine(const struct machine *machine)
     if (machine->count == 1)
         return;
     show_ways(machine);
-    show_legend(machine);
+    gpu_links_legend(&machine->links, show_word, stdout);
+    if (!machine->links.nvlinks_known)
+        printf("     NVLinks are not shown: libnvidia-ml.so.1 is missing or does not work\n");
     show_attributes(machine);
 }
 

@@ -62,8 +62,8 @@ done
 FAKE_CUDA_DEVICES=6 look --sys="$work/sys"
 expect "six GPUs" is "$code $err $(head -n 1 .out)" "0  6 GPUs"
 between() { for to in 0 1 2 3 4 5; do cell "What lies" "$1" $to; done | tr '\n' ' '; }
-expect "what lies between 0 and the others" is "$(between 0)" "- PIX PHB SYS PXB NODE "
-expect "and the other way round" is "$(between 4)" "PXB PXB PHB SYS - NODE "
+expect "what lies between 0 and the others" is "$(between 0)" "X PIX PHB SYS PXB NODE "
+expect "and the other way round" is "$(between 4)" "PXB PXB PHB SYS X NODE "
 expect "their links, nodes and sockets" matches "$out" '3  Fake GPU +0000:04:00\.0 +32\.0 GT/s x16 +1 +1'
 expect "in words" has "$out" "SYS: the link between the processor sockets"
 expect "and why" has "$out" "GPU 3: direct, by PCIe, through the link between the processor sockets."

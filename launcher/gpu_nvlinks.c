@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvlink.c - NVLinks, as libnvidia-ml.so.1 tells of them.
+/* gpu_nvlinks.c - NVLinks, as libnvidia-ml.so.1 tells of them.
  *
  * It comes with the driver, but its header with neither the driver nor every toolkit: the few
  * declarations that are needed are here.  A link ends at a GPU or at an NVSwitch; between two GPUs
- * at switches are as many as the one has that has fewer. */
-#include <dlfcn.h>
+ * at switches are as many as the one has that has fewer.  The library stays loaded: it is a
+ * driver's. */
+#include "launcher/gpu_links.h"
 
-#include "examples/topology/machine.h"
+#include <dlfcn.h>
+#include <stdio.h>
 
 enum { LINKS_MOST = 18, ENABLED = 1, AT_SWITCH = 2 };
 
@@ -28,7 +30,7 @@ struct nvml {
 
 /* What one GPU has. */
 struct ends {
-    int at_gpu[GPUS_MOST], at_switch;
+    int at_gpu[LINKED_GPUS_MOST], at_switch;
     const char *generation;
 };
 
@@ -67,26 +69,26 @@ static const char *generation_of(const struct nvml *nvml, void *device, unsigned
     return generations[version];
 }
 
-/* -1: not one that CUDA shows here. */
-static int gpu_at(const struct machine *machine, const struct nvml_pci *pci)
+/* -1: none of those here. */
+static int gpu_at(const struct gpu_links *links, const struct nvml_pci *pci)
 {
-    for (int i = 0; i < machine->count; i++) {
+    for (int i = 0; i < links->count; i++) {
         unsigned domain, bus, device;
 
-        if (sscanf(machine->gpu[i].pci, "%x:%x:%x", &domain, &bus, &device) == 3
+        if (sscanf(links->gpu[i].pci, "%x:%x:%x", &domain, &bus, &device) == 3
             && domain == pci->domain && bus == pci->bus && device == pci->device)
             return i;
     }
     return -1;
 }
 
-static void read_ends(const struct machine *machine, const struct nvml *nvml, int gpu,
+static void read_ends(const struct gpu_links *links, const struct nvml *nvml, int gpu,
                       struct ends *ends)
 {
     void *device;
 
     *ends = (struct ends){ .generation = "?" };
-    if (nvml->by_address(machine->gpu[gpu].pci, &device) != 0)
+    if (nvml->by_address(links->gpu[gpu].pci, &device) != 0)
         return;
     for (unsigned link = 0; link < LINKS_MOST; link++) {
         struct nvml_pci pci = { .domain = 0 };
@@ -98,36 +100,35 @@ static void read_ends(const struct machine *machine, const struct nvml *nvml, in
         ends->generation = generation_of(nvml, device, link);
         if (nvml->remote_type(device, link, &type) == 0 && type == AT_SWITCH)
             ends->at_switch++;
-        else if (nvml->remote_pci(device, link, &pci) == 0 && (at = gpu_at(machine, &pci)) >= 0)
+        else if (nvml->remote_pci(device, link, &pci) == 0 && (at = gpu_at(links, &pci)) >= 0)
             ends->at_gpu[at]++;
     }
 }
 
-static void connect(struct machine *machine, const struct ends *ends, int from, int to)
+static void connect(struct gpu_links *links, const struct ends *ends, int from, int to)
 {
     const int a = ends[from].at_switch, b = ends[to].at_switch;
-    struct between *between = &machine->between[from][to];
-    const int by_switch = a < b ? a : b, links = ends[from].at_gpu[to];
+    const int by_switch = a < b ? a : b, direct = ends[from].at_gpu[to];
 
-    if (from == to || (links == 0 && by_switch == 0))
-        return;
-    between->way = WAY_NVLINK;
-    between->links = links > 0 ? links : by_switch;
-    between->by_switch = links == 0;
-    between->generation = ends[from].generation;
+    if (from != to && (direct > 0 || by_switch > 0))
+        links->between[from][to] = (struct between){ .way = WAY_NVLINK,
+                                                     .links = direct > 0 ? direct : by_switch,
+                                                     .by_switch = direct == 0,
+                                                     .generation = ends[from].generation };
 }
 
-void nvlink_read(struct machine *machine)
+void gpu_nvlinks_read(struct gpu_links *links)
 {
-    struct ends ends[GPUS_MOST];
+    struct ends ends[LINKED_GPUS_MOST];
     struct nvml nvml;
 
-    if (!open_library(&nvml))
+    links->nvlinks_known = open_library(&nvml);
+    if (!links->nvlinks_known)
         return;
-    for (int i = 0; i < machine->count; i++)
-        read_ends(machine, &nvml, i, &ends[i]);
-    for (int from = 0; from < machine->count; from++)
-        for (int to = 0; to < machine->count; to++)
-            connect(machine, ends, from, to);
+    for (int i = 0; i < links->count; i++)
+        read_ends(links, &nvml, i, &ends[i]);
+    for (int from = 0; from < links->count; from++)
+        for (int to = 0; to < links->count; to++)
+            connect(links, ends, from, to);
     nvml.shutdown();
 }
