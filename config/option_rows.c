@@ -189,7 +189,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_REPORT] = {
         "report", NULL, 0, "text|json", "text", NULL, { "CT_REPORT" }, 0,
         parse_report, FIELD(report),
-        "say where each worker runs", NULL, 0 },
+        "say where each worker runs, and what lies between their GPUs", NULL, 0 },
     [OPTION_EXEC_ON] = {
         "exec-on", NULL, 0, "RANKS:COMMAND", NULL, NULL, { "CT_EXEC_ON" }, 0,
         parse_exec_on, FIELD(exec_on),

@@ -51,8 +51,11 @@ static int setup(struct job *job)
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
-        || (code = placement_create(&job->placement, job->options, job->size, "")) != 0
-        || (code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+        || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
+        return code;
+    if (job->options->report != REPORT_NOT)
+        place_links(job->placement, "");
+    if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = job_listen(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))

@@ -8,6 +8,7 @@
 #define LAUNCHER_PLACE_H
 
 #include "config/options.h"
+#include "launcher/gpu_links.h"
 #include "launcher/gpus.h"
 #include "launcher/topology.h"
 
@@ -28,6 +29,8 @@ struct placement {
     int own_gpu_only;       /* --virtual-local-rank: worker i sees device i and no other */
     char *visible;          /* CUDA_VISIBLE_DEVICES of all, by --gpus; NULL: as inherited */
     int hip;                /* the list came from HIP_VISIBLE_DEVICES, which is set too */
+    struct gpu_links links; /* by place_links(); none, or two at least */
+    int unlinked;           /* GPUs for which there was no room in it */
 };
 
 /* *made is NULL where no option asks for one.  0, or ctrun's exit code and the sentence
@@ -44,6 +47,10 @@ const char *placement_visible(const struct placement *placement, int local_rank)
  * what is not there; the sentence is in error. */
 int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
                       struct devices *devices, char *error, size_t size);
+
+/* Fills in ->links: the GPUs that are some worker's.  It loads the driver's management library,
+ * so only a run that will report them asks for it. */
+void place_links(struct placement *placement, const char *root);
 
 /* ---- How --bind (place_bind.c) and --numa-binding (place_numa.c) fill in ->place ---- */
 

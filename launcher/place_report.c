@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/links_report.h"
+
 /* ---- Facts ----------------------------------------------------------------------- */
 
 static void nodes_of(const struct topology *topology, const struct cpus *cpus, char *text)
@@ -186,6 +188,7 @@ void place_report(enum report_form form, const struct worker *workers, const str
 {
     const int count = env->round->size;
     struct place_row *rows = calloc((size_t)count, sizeof *rows);
+    struct text all = { 0 };
     char host[256] = "", *text = NULL;
 
     gethostname(host, sizeof host - 1);
@@ -193,8 +196,13 @@ void place_report(enum report_form form, const struct worker *workers, const str
         fill_row(&rows[i], &workers[i], env, host);
     if (rows)
         text = (form == REPORT_JSON ? place_report_json : place_report_text)(rows, count);
-    if (text && write(STDERR_FILENO, text, strlen(text)) < 0) /* nobody listens: not our business */
-        text[0] = '\0';
+    if (text)
+        text_add(&all, text, strlen(text));
+    (form == REPORT_JSON ? links_report_json : links_report_text)(&all, env->round->placement,
+                                                                  env->round->base, host);
+    if (write(STDERR_FILENO, all.data, all.used) < 0) /* nobody listens: not our business */
+        all.used = 0;
+    free(all.data);
     free(text);
     free(rows);
 }
