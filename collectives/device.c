@@ -13,9 +13,11 @@
  * CT_DEVICE=fused, nccl or staged names the one that is tried first; the others follow. */
 #include "collectives/device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
+#include "runtime/clock.h"
 #include "runtime/device_wait.h"
 #include "runtime/log.h"
 
@@ -75,6 +77,32 @@ void device_forget(struct call *c)
     c->mark = NULL;
 }
 
+/* A group that failed makes no more calls, and one of its ranks may be gone, whose memory would
+ * stay for as long as it is mapped.  Not while the device may be at it: then the group's end does
+ * it, or nobody. */
+static void unmap(ct_group *group, struct staging *s, int wait_ms)
+{
+    const struct place place = s->mapped;
+    void *before;
+
+    if (!place.space || place.space->enter(&before) != CT_OK)
+        return;
+    if (place.space->finish(place.device, deadline_after(wait_ms), NULL) != CT_ERR_TIMEOUT) {
+        place.space->put(group);
+        s->mapped = (struct place){ NULL, NULL };
+    }
+    place.space->leave(before);
+}
+
+static ct_status unmap_failed(ct_group *group, struct staging *s, ct_status status)
+{
+    char words[1024];
+
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    unmap(group, s, 0); /* who failed has waited for its device already */
+    return ct_fail(status, "%s", words);
+}
+
 static ct_status run(struct call *c, struct staging *s)
 {
     ct_status status = CT_OK;
@@ -108,7 +136,7 @@ ct_status device_run(struct call *c)
     c->place.space->leave(before);
     if (status == CT_OK)
         atomic_store(&c->group->in_streams, 1);
-    return status;
+    return status == CT_OK || !s->mapped.space ? status : unmap_failed(c->group, s, status);
 }
 
 void staging_drop(ct_group *group)
@@ -118,6 +146,7 @@ void staging_drop(ct_group *group)
     if (!s)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
+    unmap(group, s, FLAT_DEVICE_SETTLING_MS);
     staged_end(group, s->staged);
     free(s->offer);
     free(s);

@@ -34,6 +34,7 @@ struct staging {
     struct devices devices;
     struct talking talking;
     int unfused;           /* its buffers can't be reached by one device: not tried again */
+    struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
     void *offer;           /* device_fused.c: room for what this rank shows */
     size_t offer_bytes;

@@ -160,8 +160,9 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes)
 static ct_status take(const struct call *c, const struct device_handle *handle, char **pointer)
 {
     void *mapped = NULL;
-    const ct_status status = c->place.space->take(c->place.device, handle, &mapped);
+    const ct_status status = c->place.space->take(c->place.device, handle, c->group, &mapped);
 
+    c->group->staging->mapped = c->place;
     *pointer = mapped;
     return status;
 }

@@ -80,13 +80,14 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
                       struct device_handle *handle);
 /* Where that memory is in this process, for what this GPU does; one of this process is the pointer
- * itself.  Mappings are kept: a second import of an allocation costs a look.  One whose memory
- * the owner has freed since, and got again for another allocation, is closed first.
- * The owner must live, and must not free the memory while it is used here. */
-ct_status cuda_import(struct device *gpu, const struct device_handle *handle, void **pointer);
-/* Closes what was imported from that process: it has ended, or left.  Nothing enqueued may still
- * use it. */
-void cuda_release_imports(struct device *gpu, int pid);
+ * itself.  A mapping is kept as long as it has users (any addresses): a second import of an
+ * allocation costs a look.  One whose memory the owner has freed since, and got again for another
+ * allocation, is closed first.  The owner must live, and must not free the memory while it is used
+ * here. */
+ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
+                      void **pointer);
+/* Closes, on all GPUs, what no other user has imported.  Nothing enqueued may still use it. */
+void cuda_release(const void *user);
 
 /* ---- Enqueued on libct's own stream ------------------------------------------ */
 

@@ -79,9 +79,14 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
     return CT_OK;
 }
 
+struct device *gpu_first(void)
+{
+    return atomic_load_explicit(&gpus, memory_order_acquire);
+}
+
 static struct device *gpu_of_context(CUcontext context)
 {
-    struct device *gpu = atomic_load_explicit(&gpus, memory_order_acquire);
+    struct device *gpu = gpu_first();
 
     while (gpu && gpu->context != context)
         gpu = gpu->next;

@@ -48,6 +48,8 @@ struct device {
 ct_status gpu_load_kernels(struct device *gpu);
 /* gpu.c: what is captured does not run now. */
 ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
+/* gpu.c: the first of all, by ->next. */
+struct device *gpu_first(void);
 /* hold.c: streams that stand still.  The lock is held. */
 int gpu_holds(const struct device *gpu);
 /* gpu.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */

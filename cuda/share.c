@@ -3,9 +3,9 @@
  *
  * The owner exports the allocation that a buffer lies in: cuIpcGetMemHandle()
  * gives 64 bytes, which travel as they are.  Another process opens them and has
- * the same memory at another address.  Opening costs some 100 us and ends with the
- * process, so mappings are kept, and found again by (process, base, bytes, id of
- * the allocation).
+ * the same memory at another address.  Opening costs some 100 us, so mappings are
+ * kept while they have users (groups), and found again by (process, base, bytes, id
+ * of the allocation).
  *
  * The owner may free an allocation and get another one at the same place; nobody
  * tells us.  But the id is another one then, so what was mapped of that place is
@@ -24,9 +24,15 @@
 #include "runtime/clock.h"
 #include "runtime/error.h"
 
+struct user {
+    const void *who;
+    struct user *next;
+};
+
 struct import {
     struct device_handle of;
     CUdeviceptr mapped;
+    struct user *users;
     struct import *next;
 };
 
@@ -165,7 +171,41 @@ static void close_import(struct device *gpu, struct import **place)
 
     *place = import->next;
     gpu->driver->cuIpcCloseMemHandle(import->mapped);
+    while (import->users) {
+        struct user *next = import->users->next;
+
+        free(import->users);
+        import->users = next;
+    }
     free(import);
+}
+
+static ct_status add_user(struct import *import, const void *who)
+{
+    struct user *user = import->users;
+
+    while (user && user->who != who)
+        user = user->next;
+    if (user)
+        return CT_OK;
+    user = malloc(sizeof *user);
+    if (!user)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note who uses a mapping");
+    *user = (struct user){ who, import->users };
+    import->users = user;
+    return CT_OK;
+}
+
+/* 1: it was the last one. */
+static int remove_user(struct import *import, const void *who)
+{
+    for (struct user **place = &import->users, *user; (user = *place); place = &user->next)
+        if (user->who == who) {
+            *place = user->next;
+            free(user);
+            return !import->users;
+        }
+    return 0;
 }
 
 /* Closes what is stale on the way.  NULL: not mapped yet. */
@@ -208,13 +248,15 @@ static ct_status open_import(struct device *gpu, const struct device_handle *han
         return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
     }
     import->of = *handle;
+    import->users = NULL;
     import->next = gpu->imports;
     gpu->imports = import;
     *opened = import;
     return CT_OK;
 }
 
-ct_status cuda_import(struct device *gpu, const struct device_handle *handle, void **pointer)
+ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
+                      void **pointer)
 {
     ct_status status = CT_OK;
     struct import *import;
@@ -231,12 +273,14 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, vo
             status = open_import(gpu, handle, &import);
     }
     if (status == CT_OK)
+        status = add_user(import, user);
+    if (status == CT_OK)
         *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
 
-void cuda_release_imports(struct device *gpu, int pid)
+static void release(struct device *gpu, const void *user)
 {
     struct import **place = &gpu->imports;
 
@@ -244,10 +288,16 @@ void cuda_release_imports(struct device *gpu, int pid)
         return;
     pthread_mutex_lock(&gpu->lock);
     while (*place) {
-        if ((*place)->of.pid == pid)
+        if (remove_user(*place, user))
             close_import(gpu, place);
         else
             place = &(*place)->next;
     }
     pthread_mutex_unlock(&gpu->lock);
+}
+
+void cuda_release(const void *user)
+{
+    for (struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
+        release(gpu, user);
 }

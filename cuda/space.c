@@ -27,6 +27,7 @@ const struct space space_cuda = { .name = "cuda",
                                   .unpin = cuda_unpin,
                                   .give = cuda_export,
                                   .take = cuda_import,
+                                  .put = cuda_release,
                                   .fold = cuda_fold,
 #ifdef CT_WITH_NCCL
                                   .talks = &talks_nccl,

@@ -130,9 +130,12 @@ struct space {
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,
                       struct device_handle *handle);
-    /* Where that memory is in this process.  Its owner must live, and must not free it meanwhile.
-     */
-    ct_status (*take)(struct device *device, const struct device_handle *handle, void **pointer);
+    /* Where that memory is in this process, until the user (any address) says that it needs nothing
+     * any more that it took; then nothing enqueued may still be at it.  The owner must live, and
+     * must not free it meanwhile. */
+    ct_status (*take)(struct device *device, const struct device_handle *handle, const void *user,
+                      void **pointer);
+    void (*put)(const void *user); /* on all devices */
     /* Enqueued, the parts in any order, behind what was enqueued before; the bits of
      * combine_fold_to() for each.  No part may read what another one writes.  finish() waits for
      * all. */

@@ -15,6 +15,8 @@
 
 #define EXPECT_CUDA(call) EXPECT((call) == CUDA_SUCCESS)
 
+static char user; /* whoever imports */
+
 static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
 {
     struct device *gpu = NULL;
@@ -53,11 +55,11 @@ static void one_memory(ct_group *group, void *arg)
     if (rank == 0)
         EXPECT_OK(cuda_export(gpu, (char *)memory + 5000, 5000, &handle));
     EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
-    if (!EXPECT_OK(cuda_import(gpu, &handle, &there)))
+    if (!EXPECT_OK(cuda_import(gpu, &handle, &user, &there)))
         return;
     EXPECT((there == (char *)memory + 5000) == (rank == 0));
     EXPECT(holds(gpu, there, 1, 5000));
-    EXPECT_OK(cuda_import(gpu, &handle, &again));
+    EXPECT_OK(cuda_import(gpu, &handle, &user, &again));
     EXPECT(again == there);
     EXPECT_OK(ct_barrier(group, NULL));
     if (rank == 1)
@@ -65,7 +67,7 @@ static void one_memory(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT(holds(gpu, there, 1, 4999) && holds(gpu, (char *)there + 4999, 77, 1));
     EXPECT_OK(ct_barrier(group, NULL));
-    cuda_release_imports(gpu, handle.pid);
+    cuda_release(&user);
     EXPECT(holds(gpu, memory, (unsigned char)(rank + 1), 5000));
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(memory);
@@ -99,14 +101,14 @@ static void many_memories(ct_group *group, void *arg)
             EXPECT_OK(cuda_export(gpu, memory, bytes, &handle));
         }
         EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
-        EXPECT_OK(cuda_import(gpu, &handle, &there));
+        EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
         EXPECT(holds(gpu, there, byte, bytes));
         EXPECT_OK(ct_barrier(group, NULL));
         if (rank == 0)
             device_free(memory);
     }
     if (gpu)
-        cuda_release_imports(gpu, handle.pid);
+        cuda_release(&user);
     device_free(first);
 }
 
@@ -114,6 +116,40 @@ static void memory_that_was_freed_and_got_again_is_never_a_stale_mapping(void **
 {
     (void)state;
     run_processes(2, many_memories, NULL);
+}
+
+/* Two users of one memory of rank 0's, which may free it when both need it no more. */
+static void two_users(ct_group *group, void *arg)
+{
+    static char other;
+    struct device_handle handle;
+    void *memory, *there;
+    struct device *gpu = open_gpu(1000, 1, &memory);
+
+    (void)arg;
+    if (!gpu)
+        return;
+    if (ct_rank(group) == 0)
+        EXPECT_OK(cuda_export(gpu, memory, 1000, &handle));
+    EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
+        EXPECT_OK(cuda_import(gpu, &handle, &other, &there));
+    }
+    cuda_release(&user);
+    cuda_release(&user);
+    EXPECT(holds(gpu, there, 1, 1000));
+    cuda_release(&other);
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(memory);
+}
+
+static void a_mapping_ends_with_its_last_user(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDA_MAPPED", "stays", 1);
+    run_processes(3, two_users, NULL);
+    unsetenv("FAKE_CUDA_MAPPED");
 }
 
 /* ---- What can't be shared --------------------------------------------------------- */
@@ -166,7 +202,7 @@ static void no_ipc(ct_group *group, void *arg)
         EXPECT_OK(cuda_export(gpu, memory, 100, &handle));
     EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
     if (ct_rank(group) == 1) {
-        EXPECT_ERROR(cuda_import(gpu, &handle, &there), CT_ERR_UNSUPPORTED,
+        EXPECT_ERROR(cuda_import(gpu, &handle, &user, &there), CT_ERR_UNSUPPORTED,
                      "mapping GPU memory of process|not supported");
         EXPECT_ERROR(cuda_export(gpu, memory, 100, &handle), CT_ERR_UNSUPPORTED,
                      "other processes|not supported");
@@ -238,15 +274,15 @@ static void owner_killed(ct_group *group, void *arg)
         || !EXPECT(read(from_owner, handles, sizeof handles) == (ssize_t)sizeof handles)
         || !(gpu = open_gpu(1, 1, &memory)))
         return;
-    EXPECT_OK(cuda_import(gpu, &handles[0], &there));
+    EXPECT_OK(cuda_import(gpu, &handles[0], &user, &there));
     EXPECT(kill(owner, SIGKILL) == 0);
     EXPECT(waitpid(owner, &status, 0) == owner);
     if (device_is_fake()) /* what a GPU does then is not known */
         EXPECT(holds(gpu, there, 1, 1000));
-    EXPECT_ERROR(cuda_import(gpu, &handles[1], &never), CT_ERR_CUDA,
+    EXPECT_ERROR(cuda_import(gpu, &handles[1], &user, &never), CT_ERR_CUDA,
                  "mapping GPU memory of process");
-    cuda_release_imports(gpu, handles[0].pid);
-    EXPECT_STATUS(cuda_import(gpu, &handles[0], &never), CT_ERR_CUDA);
+    cuda_release(&user);
+    EXPECT_STATUS(cuda_import(gpu, &handles[0], &user, &never), CT_ERR_CUDA);
     device_free(memory);
     close(from_owner);
     close(to_owner);
@@ -274,7 +310,7 @@ static void owner_frees(ct_group *group, void *arg)
         || !EXPECT(read(from_owner, handles, sizeof handles) == (ssize_t)sizeof handles)
         || !(gpu = open_gpu(1, 1, &memory)))
         return;
-    EXPECT_OK(cuda_import(gpu, &handles[0], &there));
+    EXPECT_OK(cuda_import(gpu, &handles[0], &user, &there));
     EXPECT_CUDA(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     EXPECT(gate_close(&gate, stream));
     EXPECT_CUDA(device.cuMemsetD8Async((CUdeviceptr)(uintptr_t)there, 3, 1000, stream));
@@ -283,7 +319,7 @@ static void owner_frees(ct_group *group, void *arg)
     EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     gate_open(&gate);
     EXPECT_CUDA(device.cuStreamSynchronize(stream));
-    cuda_release_imports(gpu, handles[0].pid);
+    cuda_release(&user);
     EXPECT_CUDA(device.cuStreamDestroy(stream));
     device_free(memory);
     close(from_owner);
@@ -303,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_read_and_write_one_memory),
         cmocka_unit_test(memory_that_was_freed_and_got_again_is_never_a_stale_mapping),
+        cmocka_unit_test(a_mapping_ends_with_its_last_user),
         cmocka_unit_test(memory_that_can_not_be_mapped_elsewhere_is_refused_with_a_sentence),
         cmocka_unit_test(a_machine_where_nothing_can_be_mapped_says_so),
         cmocka_unit_test(an_owner_that_was_killed_is_an_error_and_no_hang),

@@ -22,11 +22,13 @@ enum { POISON = 0xA5, MAX_USERS = 32 };
 #define STEP ((size_t)1 << 20) /* between the beginnings of two processes */
 #define STEPS 4096
 
-/* How many enqueued things use a block, in each process that has it. */
+/* How many enqueued things use a block, in each process that has it, and whether it has it mapped
+ * from another. */
 struct in_use {
-    struct {
+    struct user {
         _Atomic int pid; /* 0: free */
         _Atomic int count;
+        _Atomic int mapped;
     } by[MAX_USERS];
 };
 
@@ -44,7 +46,7 @@ static size_t whole_pages(size_t bytes)
 
 /* ---- Who uses it ------------------------------------------------------------ */
 
-static _Atomic int *count_of_ours(struct in_use *in_use)
+static struct user *ours(struct in_use *in_use)
 {
     const int pid = getpid();
 
@@ -52,7 +54,7 @@ static _Atomic int *count_of_ours(struct in_use *in_use)
         int there = 0;
 
         if (atomic_compare_exchange_strong(&in_use->by[i].pid, &there, pid) || there == pid)
-            return &in_use->by[i].count;
+            return &in_use->by[i];
     }
     fake_dies("more than %d processes use one allocation", MAX_USERS);
 }
@@ -73,8 +75,17 @@ static int is_alive(int pid)
     return state != 'Z' && state != 'X';
 }
 
+static int must_be_unmapped(const struct block *block)
+{
+    const char *mapped = getenv("FAKE_CUDA_MAPPED");
+
+    return block->kind == PLAIN && mapped && !strcmp(mapped, "stays");
+}
+
 static void check_unused(const struct block *block)
 {
+    const int strict = must_be_unmapped(block);
+
     for (int i = 0; i < MAX_USERS; i++) {
         const int count = atomic_load(&block->in_use->by[i].count);
         const int pid = atomic_load(&block->in_use->by[i].pid);
@@ -85,6 +96,9 @@ static void check_unused(const struct block *block)
             fake_dies("%zu bytes at 0x%llx are %s while %d things enqueued by process %d use them",
                       block->bytes, block->base, block->kind == IMPORTED ? "unmapped" : "freed",
                       count, pid);
+        if (strict && atomic_load(&block->in_use->by[i].mapped) && is_alive(pid))
+            fake_dies("%zu bytes at 0x%llx are freed while process %d has them mapped",
+                      block->bytes, block->base, pid);
     }
 }
 
@@ -188,7 +202,9 @@ CUresult block_create(CUcontext context, enum block_kind kind, size_t bytes, int
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     block->alias = (unsigned char *)block->in_use + FAKE_PAGE;
-    if (kind != IMPORTED)
+    if (kind == IMPORTED)
+        atomic_store(&ours(block->in_use)->mapped, 1);
+    else
         memset(block->alias, POISON, whole_pages(bytes));
     pthread_mutex_lock(&lock);
     block->id = ++last_id;
@@ -242,6 +258,8 @@ void block_destroy(struct block *block)
         place = &(*place)->next;
     *place = block->next;
     pthread_mutex_unlock(&lock);
+    if (block->kind == IMPORTED)
+        atomic_store(&ours(block->in_use)->mapped, 0);
     discard(block);
 }
 
@@ -285,12 +303,12 @@ struct block *block_use(CUdeviceptr at, size_t bytes)
     if (block && bytes > block->bytes - (at - block->base))
         block = NULL;
     if (block)
-        atomic_fetch_add(count_of_ours(block->in_use), 1);
+        atomic_fetch_add(&ours(block->in_use)->count, 1);
     pthread_mutex_unlock(&lock);
     return block;
 }
 
 void block_done(struct block *block)
 {
-    atomic_fetch_sub(count_of_ours(block->in_use), 1);
+    atomic_fetch_sub(&ours(block->in_use)->count, 1);
 }

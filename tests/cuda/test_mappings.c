@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mappings.c - what one rank has mapped of the others' device memory, to work for all, and
+ * when that ends: with the groups that used it.  Here to free what is mapped elsewhere ends the
+ * program.
+ */
+#include "tests/harness.h"
+
+#ifdef CT_WITH_CUDA
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/device.h"
+
+enum { COUNT = 1000 };
+
+/* By all ranks of the group, with memory of their own: the first has it mapped. */
+static void sum(ct_group *group, int32_t *buffer)
+{
+    EXPECT_OK(ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL));
+    EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+}
+
+/* Of the driver's memory in this process, its own and others'. */
+static int allocations_here(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    int count = 0;
+
+    while (maps && fgets(line, sizeof line, maps))
+        count += strstr(line, "memfd:fake-cuda") != NULL;
+    if (maps)
+        fclose(maps);
+    return count;
+}
+
+static void groups_end(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group), together = ct_size(group) - 1;
+    int32_t *buffer, *kept;
+    ct_group *one, *other, *last;
+    int before;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    kept = device_alloc(COUNT * sizeof *buffer, 1);
+    buffer = device_alloc(COUNT * sizeof *buffer, 1);
+    before = allocations_here();
+    EXPECT_OK(ct_split_group(group, 0, me, &one));
+    EXPECT_OK(ct_split_group(group, 0, me, &other));
+    EXPECT_OK(ct_split_group(group, 0, me, &last));
+    sum(one, buffer);
+    sum(other, buffer);
+    sum(other, kept);
+    EXPECT(allocations_here() == before + (me == 0 ? 2 * together : 0));
+    EXPECT_OK(ct_destroy_process_group(one));
+    EXPECT(allocations_here() == before + (me == 0 ? 2 * together : 0));
+    sum(other, buffer);
+    sum(last, kept);
+    EXPECT_OK(ct_destroy_process_group(other));
+    EXPECT(allocations_here() == before + (me == 0 ? together : 0));
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(buffer);
+    sum(last, kept);
+    EXPECT_OK(ct_destroy_process_group(last));
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(kept);
+}
+
+static void memory_may_be_freed_when_the_last_group_that_used_it_has_ended(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDA_MAPPED", "stays", 1);
+    run_processes(3, groups_end, NULL);
+    run_processes(2, groups_end, NULL);
+    unsetenv("FAKE_CUDA_MAPPED");
+}
+
+/* Rank 1 is gone: what it had stays on the device for as long as it is mapped. */
+static void owner_is_gone(ct_group *group, void *arg)
+{
+    int32_t *buffer;
+    ct_status status = CT_OK;
+    int before;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    buffer = device_alloc(COUNT * sizeof *buffer, 1);
+    before = allocations_here();
+    sum(group, buffer);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1)
+        rank_leaves();
+    while (status == CT_OK)
+        status = ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL);
+    EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
+    EXPECT(allocations_here() == before);
+    device_free(buffer);
+}
+
+static void a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped(void **state)
+{
+    (void)state;
+    run_processes(3, owner_is_gone, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_may_be_freed_when_the_last_group_that_used_it_has_ended),
+        cmocka_unit_test(a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped),
+    };
+
+    return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: built without CUDA */
+}
+
+#endif
