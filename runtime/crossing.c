@@ -13,7 +13,8 @@ struct crossing {
     void *device; /* the caller's buffer */
     void *mark;   /* what comes before that is read or written; NULL: nothing any more */
     size_t bytes;
-    unsigned char host[];
+    void *host;
+    struct pinned_block *pinned; /* NULL: it is of malloc() */
 };
 
 static void forget_mark(struct crossing *c)
@@ -35,6 +36,18 @@ static ct_status wait_for_mark(struct crossing *c, int64_t deadline)
     return status;
 }
 
+static ct_status no_memory(size_t bytes)
+{
+    return ct_fail(CT_ERR_NOMEM, "no host memory for %zu bytes of device memory", bytes);
+}
+
+static ct_status find_host_memory(struct crossing *c)
+{
+    c->pinned = pinned_take(&c->group->pinned, c->place, c->bytes);
+    c->host = c->pinned ? c->pinned->data : malloc(c->bytes);
+    return c->host ? CT_OK : no_memory(c->bytes);
+}
+
 /* What is sent lies in host memory when this returns. */
 static ct_status take_over(struct crossing *c, int is_send, int64_t deadline)
 {
@@ -51,16 +64,18 @@ static ct_status take_over(struct crossing *c, int is_send, int64_t deadline)
 ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t bytes, int is_send,
                          int64_t deadline, struct crossing **crossing)
 {
-    struct crossing *c = malloc(sizeof *c + bytes);
+    struct crossing *c = malloc(sizeof *c);
     ct_status status;
     void *before;
 
     if (!c)
-        return ct_fail(CT_ERR_NOMEM, "no host memory for %zu bytes of device memory", bytes);
+        return no_memory(bytes);
     *c = (struct crossing){ .group = group, .place = place, .device = *buf, .bytes = bytes };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = take_over(c, is_send, deadline);
+        status = find_host_memory(c);
+        if (status == CT_OK)
+            status = take_over(c, is_send, deadline);
         place.space->leave(before);
     }
     if (status != CT_OK) {
@@ -101,7 +116,12 @@ ct_status crossing_land(struct crossing *c, int64_t deadline)
 
 void crossing_end(struct crossing *c)
 {
-    if (c)
-        forget_mark(c);
+    if (!c)
+        return;
+    forget_mark(c);
+    if (c->pinned)
+        pinned_give(&c->group->pinned, c->pinned);
+    else
+        free(c->host);
     free(c);
 }

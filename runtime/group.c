@@ -126,6 +126,7 @@ static void group_free(ct_group *group)
         group->births = next;
     }
     pthread_mutex_destroy(&group->broken_lock);
+    pinned_close(&group->pinned);
     if (group->owns_choices)
         free(group->choices);
     free(group->wishes);
@@ -142,6 +143,7 @@ static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
     if (!g)
         return NULL;
     pthread_mutex_init(&g->broken_lock, NULL);
+    pinned_open(&g->pinned);
     g->mesh = mesh;
     g->size = size;
     g->rank = -1;

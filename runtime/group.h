@@ -13,6 +13,7 @@
 #include "runtime/combine.h"
 #include "runtime/flat.h"
 #include "runtime/mesh.h"
+#include "runtime/pinned.h"
 #include "runtime/record.h"
 #include "runtime/signature.h"
 
@@ -73,6 +74,7 @@ struct ct_group {
     void *stream;                /* ct_set_stream(): of device memory */
     _Atomic int in_streams;      /* its calls may be: one on device memory was made */
     struct staging *staging;     /* of calls on device memory; NULL: there was none */
+    struct pinned_pool pinned;   /* of messages of device memory */
     struct record record;        /* its line in the control page */
     _Atomic uint64_t running;    /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;      /* the last number that ever ran */

@@ -253,6 +253,79 @@ static void nothing_is_pinned_while_a_stream_waits_for_the_call(void **state)
     unsetenv("CT_DEVICE");
 }
 
+/* ---- Messages ------------------------------------------------------------------------ */
+
+/* Both ways at once; what is pinned is used again, and not more of it than is in use at a time. */
+static void messages(ct_group *group, void *arg)
+{
+    const size_t sizes[] = { 1000, 300000, 300000, 290000, 70000, 300000 };
+    const int me = ct_rank(group), other = 1 - me;
+    unsigned char *here = malloc(300000);
+    void *out, *in;
+    ct_work *work;
+
+    if (arg && me == 0)
+        setenv("FAKE_CUDA_FAIL", arg, 1);
+    if (!EXPECT(device_open(0)))
+        return;
+    out = device_alloc(300000, 0);
+    in = device_alloc(300000, 0);
+    for (int i = 0; i < 6; i++) {
+        const unsigned char sent = (unsigned char)(10 * i + me + 1);
+
+        CU(device.cuMemsetD8Async(at(out), sent, sizes[i], NULL));
+        EXPECT_OK(ct_irecv(group, in, sizes[i], CT_U8, other, 0, &work));
+        EXPECT_OK(ct_send(group, out, sizes[i], CT_U8, other, 0));
+        EXPECT_OK(ct_wait(work));
+        CU(device.cuMemcpyDtoH(here, at(in), sizes[i]));
+        EXPECT(here[0] == 10 * i + other + 1 && here[sizes[i] - 1] == here[0]);
+        EXPECT(i == 0 || group->pinned.bytes > 0 || arg);
+    }
+    EXPECT(group->pinned.bytes <= 2 * (524288 + 131072));
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(out);
+    device_free(in);
+    free(here);
+}
+
+static void messages_go_through_pinned_memory_that_is_used_again(void **state)
+{
+    (void)state;
+    run_processes(2, messages, NULL);
+    run_threads(2, messages, NULL);
+    if (device_is_fake())
+        run_processes(2, messages, (void *)(uintptr_t) "cuMemHostRegister:1");
+}
+
+static void pool_is_full(ct_group *group, void *arg)
+{
+    const size_t mib = (size_t)1 << 20;
+    struct pinned_block *blocks[5];
+    struct place place;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)) || !EXPECT_OK(place_current(&place)))
+        return;
+    for (int i = 0; i < 5; i++)
+        blocks[i] = pinned_take(&group->pinned, place, 16 * mib);
+    EXPECT(blocks[0] && blocks[1] && blocks[2] && blocks[3] && !blocks[4]);
+    for (int i = 0; i < 4; i++)
+        pinned_give(&group->pinned, blocks[i]);
+    blocks[0] = pinned_take(&group->pinned, place, mib); /* all are much too large */
+    EXPECT(blocks[0] && blocks[0]->bytes == mib && group->pinned.bytes == 49 * mib);
+    blocks[1] = pinned_take(&group->pinned, place, 10 * mib);
+    EXPECT(blocks[1] && blocks[1]->bytes == 16 * mib && group->pinned.bytes == 49 * mib);
+    EXPECT(!pinned_take(&group->pinned, place, 1000));
+    pinned_give(&group->pinned, blocks[0]);
+    pinned_give(&group->pinned, blocks[1]);
+}
+
+static void blocks_that_nobody_uses_make_room_for_others(void **state)
+{
+    (void)state;
+    run_processes(1, pool_is_full, NULL);
+}
+
 /* ---- Pieces -------------------------------------------------------------------------- */
 
 /* All pieces but the last are alike; what differs is the calls. */
@@ -341,6 +414,8 @@ int main(void)
         cmocka_unit_test(ranks_of_several_hosts_have_pinned_memory_of_their_own),
         cmocka_unit_test(memory_that_cant_be_pinned_is_used_all_the_same_and_said_once),
         cmocka_unit_test(nothing_is_pinned_while_a_stream_waits_for_the_call),
+        cmocka_unit_test(messages_go_through_pinned_memory_that_is_used_again),
+        cmocka_unit_test(blocks_that_nobody_uses_make_room_for_others),
         cmocka_unit_test(ranks_with_other_counts_are_told_in_the_first_piece),
         cmocka_unit_test(pieces_of_a_device_that_is_late_are_waited_for),
     };
