@@ -67,7 +67,7 @@ static size_t arrays_bytes(const struct blocks *b)
 }
 
 /* premul_sum: every rank scales its own input and the ranks sum.  What lies on a device is scaled
- * where it is staged. */
+ * where it is staged or folded. */
 static void scale_input(struct call *c, const void *scalar, char *to)
 {
     const ct_dtype dtype = call_dtype(c);

@@ -9,7 +9,7 @@
  * millisecond, so kernels that waited for each other's flags would crawl.  Cost: two rounds, one
  * launch, and each byte read and written once (device_plan.c).
  *
- * Buffers that can't be mapped elsewhere and premul_sum go another way, for that call;
+ * Buffers that can't be mapped elsewhere go another way, for that call;
  * ranks on several devices or hosts (device_cards.c), or where rank 0 could not map what was given,
  * for good. */
 #include "collectives/device_offer.h"

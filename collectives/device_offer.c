@@ -138,9 +138,10 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes)
     offer->usable = 1;
     offer->handles[SENDS] = handles_for(c, &c->send);
     offer->handles[RECVS] = handles_for(c, &c->recv);
+    offer->scaled = c->scalar != NULL;
     if (c->scalar)
-        refuse(offer, "premul_sum");
-    else if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c))
+        memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
+    if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c))
         refuse(offer, "an all_to_all in place");
     status = give_side(c, &c->send, SENDS, offer);
     if (status == CT_OK)

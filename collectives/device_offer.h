@@ -20,7 +20,9 @@ enum side { SENDS, RECVS };
 struct offer {
     _Alignas(8) unsigned char device[16];
     int32_t usable; /* 0: not this call */
-    char why[160];  /* if it is not */
+    int32_t scaled; /* premul_sum: what it sends is to be multiplied by the scalar */
+    char why[160];  /* if it is not usable */
+    unsigned char scalar[16];
     /* Of each side: 0 where there is nothing, one for all blocks, or one for each. */
     int32_t handles[2];
 };

@@ -11,17 +11,25 @@
 #include "runtime/flat.h"
 #include "runtime/log.h"
 
-static ct_status enqueue(const struct call *c, const struct plan *plan)
+static ct_status enqueue(const struct call *c, const struct offer *const *offers,
+                         const struct plan *plan)
 {
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
+    const void *scalars[FLAT_MOST];
+    int scaled = 0;
 
     if (plan->folds) {
         fold = c->group->order;
         fold.dtype = call_dtype(c);
         fold.op = call_op(c);
     }
-    return c->place.space->fold(c->place.device, &fold, plan->parts, plan->count);
+    for (int i = 0; i < c->group->size; i++) {
+        scaled |= offers[i]->scaled;
+        scalars[i] = offers[i]->scaled ? offers[i]->scalar : NULL;
+    }
+    return c->place.space->fold(c->place.device, &fold, scaled ? scalars : NULL, plan->parts,
+                                plan->count);
 }
 
 /* All ranks' blocks from here: DONE, or another word and why not. */
@@ -76,14 +84,15 @@ static ct_status end_failed(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-static ct_status fold_and_copy(struct call *c, const struct plan *plan)
+static ct_status fold_and_copy(struct call *c, const struct offer *const *offers,
+                               const struct plan *plan)
 {
     struct flat *f = c->group->flat;
     ct_status status = f ? flat_touch_by_device(f) : CT_OK;
 
     if (status != CT_OK)
         return status;
-    status = enqueue(c, plan);
+    status = enqueue(c, offers, plan);
     if (status == CT_OK)
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
     if (status != CT_OK)
@@ -107,7 +116,7 @@ static ct_status work_with(struct call *c, const struct offer *const *offers, st
     }
     status = plan_make(c, all, &plan);
     if (status == CT_OK)
-        status = fold_and_copy(c, &plan);
+        status = fold_and_copy(c, offers, &plan);
     plan_free(&plan);
     if (status != CT_ERR_UNSUPPORTED)
         return status;

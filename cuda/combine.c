@@ -71,12 +71,13 @@ static ct_status enqueue(const struct launch *launch, void *to)
                        "launching kernel %s", kernel_name(launch->kernel));
 }
 
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, const struct fold_part *parts,
-                    int count)
+ct_status cuda_fold(struct device *gpu, const struct fold *fold, const void *const *scalars,
+                    const struct fold_part *parts, int count)
 {
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
-    return status == CT_OK ? fold_plan(fold, parts, count, gpu->processors, enqueue, gpu) : status;
+    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, enqueue, gpu)
+                           : status;
 }

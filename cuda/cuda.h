@@ -94,9 +94,9 @@ void cuda_release(const void *user);
 /* All pointers are this GPU's or imported. */
 
 /* The same bits as combine_fold_to() (runtime/combine.h), where those are defined, for each of the
- * parts; none may read what another one writes. */
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, const struct fold_part *parts,
-                    int count);
+ * parts; none may read what another one writes.  scalars: as in struct space. */
+ct_status cuda_fold(struct device *gpu, const struct fold *fold, const void *const *scalars,
+                    const struct fold_part *parts, int count);
 /* Waits for all of them, as cuda_wait_for(). */
 ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up);
 

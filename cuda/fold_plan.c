@@ -31,6 +31,7 @@ static void mark_nodes(const struct fold *fold, uint32_t *starts)
 /* One that is being filled: spans from the front of words[], pointers from behind. */
 struct batch {
     const struct fold *fold;
+    const void *const *scalars; /* [sources]; NULL: none has one */
     struct launch launch;
     int sources;
     unsigned top;                 /* the lowest pointer */
@@ -39,6 +40,21 @@ struct batch {
     ct_status (*enqueue)(const struct launch *launch, void *arg);
     void *arg;
 };
+
+static void set_scalars(struct batch *b)
+{
+    struct fold_args *const args = &b->launch.args;
+
+    b->top -= (unsigned)(b->sources * SCALAR_WORDS);
+    args->scalars = b->top;
+    for (int s = 0; s < b->sources; s++) {
+        if (!b->scalars[s])
+            continue;
+        args->scaled[s / 32] |= UINT32_C(1) << s % 32;
+        memcpy(&args->words[b->top + (unsigned)(s * SCALAR_WORDS)], b->scalars[s],
+               ct_dtype_size(b->fold->dtype));
+    }
+}
 
 static void batch_begin(struct batch *b, enum kernel kernel)
 {
@@ -53,6 +69,10 @@ static void batch_begin(struct batch *b, enum kernel kernel)
     args->op = (uint32_t)(fold->op == CT_AVG ? CT_SUM : fold->op);
     args->divisor = is_average ? (uint32_t)b->sources : 0;
     memset(args->node_starts, 0, sizeof args->node_starts);
+    memset(args->scaled, 0, sizeof args->scaled);
+    args->scalars = 0;
+    if (b->scalars)
+        set_scalars(b);
 }
 
 static uint64_t divided_up(uint64_t n, uint64_t by)
@@ -143,14 +163,15 @@ static ct_status launch_all(struct batch *b, const struct fold_part *parts, int 
     struct task task;
 
     for (int i = 0; i < count; i++)
-        if (task_of(b->fold, &parts[i], first, &task))
+        if (task_of(b->fold, b->scalars, &parts[i], first, &task))
             kernels |= UINT64_C(1) << task_kernel(&task);
     for (int k = 0; k < KERNEL_COUNT && status == CT_OK; k++) {
         if (!(kernels >> k & 1))
             continue;
         batch_begin(b, (enum kernel)k);
         for (int i = 0; i < count && status == CT_OK; i++)
-            if (task_of(b->fold, &parts[i], first, &task) && task_kernel(&task) == (enum kernel)k)
+            if (task_of(b->fold, b->scalars, &parts[i], first, &task)
+                && task_kernel(&task) == (enum kernel)k)
                 status = batch_add(b, &task);
         if (status == CT_OK)
             status = batch_end(b);
@@ -158,22 +179,24 @@ static ct_status launch_all(struct batch *b, const struct fold_part *parts, int 
     return status;
 }
 
-ct_status fold_plan(const struct fold *fold, const struct fold_part *parts, int count,
-                    int processors, ct_status (*enqueue)(const struct launch *launch, void *arg),
-                    void *arg)
+ct_status fold_plan(const struct fold *fold, const void *const *scalars,
+                    const struct fold_part *parts, int count, int processors,
+                    ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
 {
+    const int most_sources = scalars ? FOLD_SCALED : FOLD_MANY;
     struct batch batch = { .fold = fold, .processors = processors, .enqueue = enqueue, .arg = arg };
     ct_status status = CT_OK;
     int most = 0;
 
-    if (fold->sources > FOLD_MANY)
+    if (fold->sources > most_sources)
         return ct_fail(CT_ERR_UNSUPPORTED,
-                       "%d buffers can't be reduced on one GPU: %d are the most", fold->sources,
-                       FOLD_MANY);
+                       "%d buffers can't be reduced on one GPU%s: %d are the most", fold->sources,
+                       scalars ? ", scaled" : "", most_sources);
     for (int i = 0; i < count; i++)
         most = parts[i].dsts > most ? parts[i].dsts : most;
     for (int first = 0; first < most && status == CT_OK; first += FOLD_MANY) {
         batch.sources = first == 0 ? fold->sources : 1;
+        batch.scalars = first == 0 ? scalars : NULL;
         status = launch_all(&batch, parts, count, first);
     }
     return status;

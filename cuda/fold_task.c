@@ -59,8 +59,8 @@ unsigned task_head(const struct task *task)
     uintptr_t differ, set;
 
     look_at_pointers(task, &differ, &set);
-    if (!task_has_partials(task) && differ % PIECE_BYTES == 0 && to_piece % element == 0
-        && bytes >= to_piece + PIECE_BYTES)
+    if (!task_has_partials(task) && !(task->scaled && element * MOST_SCALED < PIECE_BYTES)
+        && differ % PIECE_BYTES == 0 && to_piece % element == 0 && bytes >= to_piece + PIECE_BYTES)
         return (unsigned)(to_piece / element);
     return set % dtypes[task->dtype].alignment == 0 ? BY_ELEMENTS : BY_BYTES;
 }
@@ -96,7 +96,7 @@ static const struct few *few_of(const struct task *task)
 
 enum kernel task_kernel(const struct task *task)
 {
-    const struct few *const few = task_has_partials(task) ? NULL : few_of(task);
+    const struct few *const few = task_has_partials(task) || task->scaled ? NULL : few_of(task);
 
     return few ? few->kernel : dtypes[task->dtype].fold;
 }
@@ -124,7 +124,8 @@ static void copy_as(struct task *task)
     task->count = bytes / ct_dtype_size(task->dtype);
 }
 
-int task_of(const struct fold *fold, const struct fold_part *part, int first, struct task *task)
+int task_of(const struct fold *fold, const void *const *scalars, const struct fold_part *part,
+            int first, struct task *task)
 {
     const int dsts = part->dsts - first;
 
@@ -134,10 +135,11 @@ int task_of(const struct fold *fold, const struct fold_part *part, int first, st
                            .dst = part->dst + first,
                            .src = first == 0 ? part->src : (const void *const *)part->dst,
                            .sources = first == 0 ? fold->sources : 1,
-                           .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY };
+                           .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY,
+                           .scaled = first == 0 && scalars };
     if (part->count == 0 || dsts <= 0)
         return 0;
-    if (task->sources == 1 && (task->dtype != CT_BOOL || first > 0))
+    if (task->sources == 1 && !task->scaled && (task->dtype != CT_BOOL || first > 0))
         copy_as(task);
     return 1;
 }

@@ -15,11 +15,13 @@ struct task {
     void *const *dst;
     const void *const *src;
     int sources, dsts;
+    int scaled; /* some source has a scalar */
 };
 
 /* The part's destinations from number `first` on, as many as fit a launch; 0: there are none, or
  * nothing to do.  Beyond the first launch they are copies of the first one. */
-int task_of(const struct fold *fold, const struct fold_part *part, int first, struct task *task);
+int task_of(const struct fold *fold, const void *const *scalars, const struct fold_part *part,
+            int first, struct task *task);
 
 enum kernel task_kernel(const struct task *task);
 /* As struct span has it. */

@@ -137,10 +137,11 @@ struct space {
                       void **pointer);
     void (*put)(const void *user); /* on all devices */
     /* Enqueued, the parts in any order, behind what was enqueued before; the bits of
-     * combine_fold_to() for each.  No part may read what another one writes.  finish() waits for
-     * all. */
-    ct_status (*fold)(struct device *device, const struct fold *fold, const struct fold_part *parts,
-                      int count);
+     * combine_fold_to() for each.  No part may read what another one writes.  scalars[sources]: by
+     * which combine_scale() is to multiply a source first, of the fold's dtype; NULL, one of them
+     * or all: it is taken as it is.  finish() waits for all. */
+    ct_status (*fold)(struct device *device, const struct fold *fold, const void *const *scalars,
+                      const struct fold_part *parts, int count);
     ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
     const struct talks *talks; /* NULL: built without such a library */
 };

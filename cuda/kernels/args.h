@@ -12,7 +12,8 @@
 
 enum {
     FOLD_MANY = 240,              /* sources, and destinations of a span: so many fit */
-    FOLD_WORDS = (4096 - 48) / 8, /* what else fits a kernel's 4096 bytes of parameters */
+    FOLD_SCALED = 80,             /* sources, if any has a scalar */
+    FOLD_WORDS = (4096 - 64) / 8, /* what else fits a kernel's 4096 bytes of parameters */
     BLOCK_THREADS = 512           /* a block has no more */
 };
 
@@ -58,20 +59,28 @@ struct fold_args {
     uint32_t op;      /* a row of the dtype's ops: SUM, where it is an average */
     uint32_t divisor; /* AVG's; 0: not an average */
     uint32_t node_starts[(FOLD_MANY + 31) / 32]; /* bit s: a node starts at source s; 0 never set */
-    uint64_t words[FOLD_WORDS]; /* the spans, and somewhere behind them addresses on the GPU */
+    uint32_t scaled[(FOLD_SCALED + 31) / 32];    /* bit s: source s has a scalar */
+    uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
+    uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */
 };
 
 enum {
     SPAN_WORDS = sizeof(struct span) / sizeof(uint64_t),
+    SCALAR_WORDS = 2, /* the largest dtype's */
+    MOST_SCALED = 4,  /* elements of a piece; else there are no pieces: it is too much code */
     MOST_SPANS = FOLD_WORDS / (SPAN_WORDS + 2)
 };
 
 #ifdef __cplusplus
 static_assert(sizeof(struct fold_args) <= 4096, "a kernel's parameters");
 static_assert(SPAN_WORDS + 2 * FOLD_MANY <= FOLD_WORDS, "one span always fits");
+static_assert(SPAN_WORDS + FOLD_MANY + FOLD_SCALED * (1 + SCALAR_WORDS) <= FOLD_WORDS,
+              "and one whose sources have scalars");
 #else
 _Static_assert(sizeof(struct fold_args) <= 4096, "a kernel's parameters");
 _Static_assert(SPAN_WORDS + 2 * FOLD_MANY <= FOLD_WORDS, "one span always fits");
+_Static_assert(SPAN_WORDS + FOLD_MANY + FOLD_SCALED * (1 + SCALAR_WORDS) <= FOLD_WORDS,
+               "and one whose sources have scalars");
 #endif
 
 #endif

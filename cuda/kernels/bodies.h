@@ -71,6 +71,24 @@ CT_ELEMENT int starts_node(const struct fold_args &args, uint32_t source)
     return args.node_starts[source / 32] >> source % 32 & 1;
 }
 
+/* premul_sum: what combine_scale() makes of these lanes of a source, rounded to the dtype. */
+template <class F, int LANES>
+CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
+                      typename F::folded (&values)[LANES])
+{
+    typename F::stored scalar;
+    typename F::folded factor[LANES];
+
+    if (!(args.scaled[source / 32] >> source % 32 & 1))
+        return;
+    memcpy(&scalar, &args.words[args.scalars + source * SCALAR_WORDS], sizeof scalar);
+    UNROLL
+    FOR_LANES(lane) factor[lane] = F::load(scalar);
+    F::step(CT_PRODUCT, values, factor);
+    UNROLL
+    FOR_LANES(lane) values[lane] = F::load(F::store(values[lane]));
+}
+
 template <class F, class ACCESS>
 CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &span, uint64_t offset)
 {
@@ -93,6 +111,8 @@ CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &sp
             if (first + j >= args.sources)
                 break;
             ACCESS::unpack(next, raw[j]);
+            if (ACCESS::HAS_SCALARS && args.scalars > 0)
+                scale<F>(args, first + j, next);
             if (ACCESS::HAS_NODES && starts_node(args, first + j)) {
                 if (nodes++ > 0)
                     F::step(args.op, before, total);

@@ -3,7 +3,7 @@
  *
  * C++, for nvcc and for the host's compiler.  A form says how a dtype lies in
  * memory (stored) and what it is folded in (folded), and folds LANES elements at
- * once: one switch over the op for all of them. */
+ * once: one switch over the op for all of them.  HAS_SCALARS: premul_sum knows it. */
 #ifndef CUDA_KERNELS_FORMS_H
 #define CUDA_KERNELS_FORMS_H
 
@@ -50,6 +50,7 @@ template <> struct whole<8> {
 template <class T, size_t WIDTH> struct integer {
     typedef T stored;
     typedef typename whole<WIDTH>::without folded;
+    enum { HAS_SCALARS = 0 };
 
     CT_ELEMENT folded load(T x)
     {
@@ -87,40 +88,41 @@ INTEGERS(DEFINE_INTEGER_FORM)
 #define C64_QUOTIENT(x, n) c64_divide(x, (float)(n))
 #define C128_QUOTIENT(x, n) c128_divide(x, (double)(n))
 
-#define DEFINE_FORM(NAME, T, FOLDED, LOAD, STORE, DIVIDE, ...) \
-    struct NAME##_form {                                       \
-        typedef T stored;                                      \
-        typedef FOLDED folded;                                 \
-                                                               \
-        CT_ELEMENT folded load(T x)                            \
-        {                                                      \
-            return LOAD(x);                                    \
-        }                                                      \
-                                                               \
-        CT_ELEMENT T store(folded x)                           \
-        {                                                      \
-            return STORE(x);                                   \
-        }                                                      \
-                                                               \
-        CT_ELEMENT folded divide(folded x, uint32_t n)         \
-        {                                                      \
-            (void)n;                                           \
-            return DIVIDE(x, n);                               \
-        }                                                      \
-                                                               \
-        DEFINE_STEP(__VA_ARGS__)                               \
-    };                                                         \
+#define DEFINE_FORM(NAME, T, FOLDED, SCALARS, LOAD, STORE, DIVIDE, ...) \
+    struct NAME##_form {                                                \
+        typedef T stored;                                               \
+        typedef FOLDED folded;                                          \
+        enum { HAS_SCALARS = SCALARS };                                 \
+                                                                        \
+        CT_ELEMENT folded load(T x)                                     \
+        {                                                               \
+            return LOAD(x);                                             \
+        }                                                               \
+                                                                        \
+        CT_ELEMENT T store(folded x)                                    \
+        {                                                               \
+            return STORE(x);                                            \
+        }                                                               \
+                                                                        \
+        CT_ELEMENT folded divide(folded x, uint32_t n)                  \
+        {                                                               \
+            (void)n;                                                    \
+            return DIVIDE(x, n);                                        \
+        }                                                               \
+                                                                        \
+        DEFINE_STEP(__VA_ARGS__)                                        \
+    };                                                                  \
     typedef NAME##_form NAME##_average;
 
-#define DEFINE_REAL(NAME, T) DEFINE_FORM(NAME, T, T, AS_IS, AS_IS, QUOTIENT, REAL_OPS(STEP, T))
+#define DEFINE_REAL(NAME, T) DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, QUOTIENT, REAL_OPS(STEP, T))
 REALS(DEFINE_REAL)
 #define DEFINE_NARROW(NAME, T, LOAD, STORE) \
-    DEFINE_FORM(NAME, T, float, LOAD, STORE, QUOTIENT, REAL_OPS(STEP, float))
+    DEFINE_FORM(NAME, T, float, 1, LOAD, STORE, QUOTIENT, REAL_OPS(STEP, float))
 NARROWS(DEFINE_NARROW)
 #define DEFINE_COMPLEX(NAME, T, C, real) \
-    DEFINE_FORM(NAME, T, T, AS_IS, AS_IS, NAME##_QUOTIENT, COMPLEX_OPS(STEP, C, T))
+    DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, NAME##_QUOTIENT, COMPLEX_OPS(STEP, C, T))
 COMPLEXES(DEFINE_COMPLEX)
-DEFINE_FORM(BOOL, uint8_t, uint32_t, TRUTH, (uint8_t), UNDIVIDED, BOOL_OPS(STEP, uint32_t))
+DEFINE_FORM(BOOL, uint8_t, uint32_t, 0, TRUTH, (uint8_t), UNDIVIDED, BOOL_OPS(STEP, uint32_t))
 
 /* ---- The forms of the hot kernels ------------------------------------------------- */
 

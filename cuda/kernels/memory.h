@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cuda/kernels/args.h"
 #include "runtime/narrow.h"
 
 #ifdef __CUDACC__
@@ -114,7 +115,11 @@ template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 
 /* What both are given is an offset in bytes, the same for all sources and destinations. */
 template <class F> struct by_pieces {
-    enum { LANES = PIECE / sizeof(typename F::stored), HAS_NODES = 0 };
+    enum {
+        LANES = PIECE / sizeof(typename F::stored),
+        HAS_NODES = 0,
+        HAS_SCALARS = F::HAS_SCALARS && PIECE / sizeof(typename F::stored) <= MOST_SCALED
+    };
     typedef struct piece raw;
 
     CT_ELEMENT raw load(uint64_t address, uint32_t)
@@ -147,7 +152,7 @@ template <class F> struct by_pieces {
 
 /* by_bytes: a pointer of the user's is no multiple of the element's alignment. */
 template <class F> struct by_elements {
-    enum { LANES = 1, HAS_NODES = 1 };
+    enum { LANES = 1, HAS_NODES = 1, HAS_SCALARS = F::HAS_SCALARS };
     typedef typename F::stored raw;
     typedef number<alignof(raw)> part; /* a complex number has two */
 

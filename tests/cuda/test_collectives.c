@@ -253,6 +253,38 @@ static void lists_and_counts_for_each_rank_are_fused(void **state)
     run_threads(3, forms, NULL);
 }
 
+/* Rank r's input is multiplied by r + 1; rank 0's is not. */
+static void scales(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    const float factor = (float)(me + 1), ones[] = { 1, 1, 1, 1 };
+    float here[4], *buffer;
+    ct_op op = CT_SUM;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    buffer = device_alloc(sizeof ones, 0);
+    CU(device.cuMemcpyHtoD(at(buffer), ones, sizeof ones));
+    if (me > 0)
+        EXPECT_OK(ct_op_premul(&factor, CT_F32, &op));
+    EXPECT_OK(ct_all_reduce(group, buffer, buffer, 4, CT_F32, op, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(buffer), sizeof here));
+    EXPECT(here[0] == p * (p + 1) / 2 && here[3] == p * (p + 1) / 2);
+    if (me > 0)
+        ct_op_free(op);
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(buffer);
+}
+
+static void premul_sum_is_fused(void **state)
+{
+    (void)state;
+    run_processes(3, scales, NULL);
+    run_threads(2, scales, NULL);
+}
+
 static void alternates(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
@@ -570,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_gpu_that_is_late_for_one_rank_spoils_nothing),
         cmocka_unit_test(a_call_is_one_launch),
         cmocka_unit_test(lists_and_counts_for_each_rank_are_fused),
+        cmocka_unit_test(premul_sum_is_fused),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),

@@ -41,13 +41,19 @@ static ct_status run_launch(const struct launch *launch, void *arg)
     return CT_OK;
 }
 
-static struct seen run_parts(const struct fold *fold, const struct fold_part *parts, int count,
-                             int processors)
+static struct seen run_scaled(const struct fold *fold, const void *const *scalars,
+                              const struct fold_part *parts, int count, int processors)
 {
     struct seen seen = { 0, KERNEL_COUNT };
 
-    EXPECT_OK(fold_plan(fold, parts, count, processors, run_launch, &seen));
+    EXPECT_OK(fold_plan(fold, scalars, parts, count, processors, run_launch, &seen));
     return seen;
+}
+
+static struct seen run_parts(const struct fold *fold, const struct fold_part *parts, int count,
+                             int processors)
+{
+    return run_scaled(fold, NULL, parts, count, processors);
 }
 
 static struct seen run(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
@@ -256,7 +262,7 @@ static void more_sources_than_fit_a_launch_are_refused_with_a_sentence(void **st
     for (int s = 0; s < sources; s++)
         src[s] = crowd[s];
     EXPECT_ERROR(
-        fold_plan(&fold, &(struct fold_part){ &dst, src, 1, COUNT }, 1, 1, run_launch, &seen),
+        fold_plan(&fold, NULL, &(struct fold_part){ &dst, src, 1, COUNT }, 1, 1, run_launch, &seen),
         CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
     EXPECT(seen.launches == 0);
 }
@@ -368,8 +374,8 @@ static void parts_share_a_launch_as_long_as_they_fit(void **state)
         src[s] = memory;
     for (int i = 0; i < PARTS; i++)
         parts[i] = (struct fold_part){ &dst, src, 1, 4 };
-    EXPECT(run_parts(&sum, parts, 46, 1).launches == 1);
-    EXPECT(run_parts(&sum, parts, 47, 1).launches == 2);
+    EXPECT(run_parts(&sum, parts, 45, 1).launches == 1);
+    EXPECT(run_parts(&sum, parts, 46, 1).launches == 2);
     EXPECT(run_parts(&copy, parts, MOST_SPANS, 1).launches == 1);
     EXPECT(run_parts(&copy, parts, MOST_SPANS + 1, 1).launches == 2);
     EXPECT(MOST_SPANS >= 11 * 11);
@@ -378,6 +384,79 @@ static void parts_share_a_launch_as_long_as_they_fit(void **state)
     EXPECT(run_parts(&copy, parts, PARTS, 1).launches == 1);
     parts[0].count = 0;
     EXPECT(run_parts(&copy, parts, 1, 1).launches == 0);
+}
+
+/* ---- Scaled sources
+ * ----------------------------------------------------------------------------------- */
+
+/* Some of the sources have a scalar, and are on the host scaled first. */
+static void check_scaled(ct_dtype dtype, int sources, size_t count)
+{
+    static char scaled[SOURCES][EACH * 16];
+    struct fold fold = { dtype, CT_SUM, sources, 0, NULL };
+    const struct way way = { .shift = any(16), .alike = (int)any(2) };
+    char scalar[SOURCES][16], *src[SOURCES], *dst[2];
+    const void *scalars[SOURCES], *host[SOURCES];
+    int node_end[2 * SOURCES];
+    void *const to = wanted;
+
+    cut(&fold, node_end);
+    for (int s = 0; s < sources; s++) {
+        src[s] = place_in(s, &way);
+        fill(dtype, src[s], count);
+        fill(dtype, scalar[s], 1);
+        scalars[s] = any(4) ? scalar[s] : NULL;
+        host[s] = scalars[s] ? scaled[s] : src[s];
+        if (scalars[s])
+            combine_scale(dtype, scaled[s], src[s], count, scalars[s]);
+    }
+    dst[0] = any(2) ? src[any((unsigned)sources)] : place_in(SOURCES, &way);
+    dst[1] = place_in(SOURCES + 1, &way);
+    combine_fold_to(&fold, &to, 1, host, count, 0);
+    run_scaled(&fold, scalars,
+               &(struct fold_part){ (void *const *)dst, (const void *const *)src, 2, count }, 1, 2);
+    for (int d = 0; d < 2; d++)
+        if (!same(dtype, CT_SUM, dst[d], wanted, count))
+            expect_fails(__FILE__, __LINE__, "sum of %d x %zu scaled %s", sources, count,
+                         dtype_name(dtype));
+}
+
+static void scaled_sources_give_the_bits_of_combine_scale(void **state)
+{
+    static const ct_dtype dtypes[] = { CT_F16, CT_BF16, CT_F32,    CT_F64,
+                                       CT_C64, CT_C128, CT_F8E4M3, CT_F8E5M2 };
+
+    (void)state;
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int sources = 1; sources <= SOURCES; sources++)
+            for (int i = 0; i < 40; i++)
+                check_scaled(dtypes[d], sources, any(EACH));
+}
+
+static void more_scaled_sources_than_fit_are_refused(void **state)
+{
+    const int most = FOLD_SCALED, more = FOLD_SCALED + 1;
+    const struct fold fits = { CT_C128, CT_SUM, most, 1, &most };
+    const struct fold too_many = { CT_C128, CT_SUM, more, 1, &more };
+    static const double three[] = { 3, 0 };
+    const void *src[FOLD_SCALED + 1], *scalars[FOLD_SCALED + 1];
+    void *dst[FOLD_MANY];
+    double *const first = crowd[CROWD - 1], *const last = crowd[FOLD_MANY - 1 + FOLD_SCALED];
+    struct fold_part part = { dst, src, FOLD_MANY, 1 };
+    struct seen seen = { 0, KERNEL_COUNT };
+
+    (void)state;
+    for (int s = 0; s < more; s++) {
+        crowd[s][0] = crowd[s][1] = 1;
+        src[s] = crowd[s];
+        scalars[s] = three;
+    }
+    for (int d = 0; d < FOLD_MANY; d++)
+        dst[d] = d == 0 ? first : crowd[FOLD_SCALED + d];
+    EXPECT(run_scaled(&fits, scalars, &part, 1, 1).launches == 1);
+    EXPECT(first[0] == 3 * FOLD_SCALED && last[1] == 3 * FOLD_SCALED);
+    EXPECT_ERROR(fold_plan(&too_many, scalars, &part, 1, 1, run_launch, &seen), CT_ERR_UNSUPPORTED,
+                 "81 buffers|scaled|80 are the most");
 }
 
 /* ---- All values
@@ -515,7 +594,7 @@ static void plan_one(const struct fold *fold, void *const *dst, const void *cons
 {
     const struct fold_part part = { dst, src, 1, count };
 
-    EXPECT_OK(fold_plan(fold, &part, 1, 132, note_launch, launch));
+    EXPECT_OK(fold_plan(fold, NULL, &part, 1, 132, note_launch, launch));
 }
 
 static struct span span_in(const struct launch *launch, int i)
@@ -561,7 +640,7 @@ static void blocks_are_dealt_out_by_bytes(void **state)
     struct launch launch;
 
     (void)state;
-    EXPECT_OK(fold_plan(&fold, parts, 4, 132, note_launch, &launch));
+    EXPECT_OK(fold_plan(&fold, NULL, parts, 4, 132, note_launch, &launch));
     EXPECT(launch.args.spans == 3 && launch.threads == BLOCK_THREADS);
     EXPECT(span_in(&launch, 0).first_block == 0);
     EXPECT(span_in(&launch, 1).first_block == 3 * 132 - 1); /* its share, rounded down */
@@ -607,6 +686,8 @@ int main(void)
         cmocka_unit_test(more_sources_than_fit_a_launch_are_refused_with_a_sentence),
         cmocka_unit_test(many_parts_are_folded_as_if_each_were_alone),
         cmocka_unit_test(parts_share_a_launch_as_long_as_they_fit),
+        cmocka_unit_test(scaled_sources_give_the_bits_of_combine_scale),
+        cmocka_unit_test(more_scaled_sources_than_fit_are_refused),
         cmocka_unit_test(all_pairs_of_bytes_give_the_hosts_bits),
         cmocka_unit_test(all_halves_with_some_give_the_hosts_bits),
         cmocka_unit_test(all_pairs_of_special_numbers_give_the_hosts_bits),
