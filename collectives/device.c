@@ -149,6 +149,7 @@ void staging_drop(ct_group *group)
     unmap(group, s, FLAT_DEVICE_SETTLING_MS);
     staged_end(group, s->staged);
     free(s->offer);
+    bounce_free(&s->bounce);
     free(s);
     group->staging = NULL;
 }

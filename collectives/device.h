@@ -28,6 +28,16 @@ struct talking {
     char why[300];         /* NO_TALK */
 };
 
+/* Its own memory on a device (device_bounce.c). */
+struct bounce {
+    void *memory;
+    size_t bytes;
+    struct place place;
+    int useless; /* nobody could map that either */
+};
+
+void bounce_free(struct bounce *bounce);
+
 /* What a group keeps for such calls. */
 struct staging {
     int said; /* why something is staged */
@@ -36,7 +46,8 @@ struct staging {
     int unfused;           /* its buffers can't be reached by one device: not tried again */
     struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
-    void *offer;           /* device_fused.c: room for what this rank shows */
+    struct bounce bounce;
+    void *offer; /* device_fused.c: room for what this rank shows */
     size_t offer_bytes;
 };
 

@@ -9,9 +9,11 @@
  * millisecond, so kernels that waited for each other's flags would crawl.  Cost: two rounds, one
  * launch, and each byte read and written once (device_plan.c).
  *
- * Buffers that can't be mapped elsewhere go another way, for that call;
+ * Buffers that can't be mapped elsewhere are copied to memory that can, and back (device_bounce.c);
+ * where there is no room for it the call goes another way;
  * ranks on several devices or hosts (device_cards.c), or where rank 0 could not map what was given,
  * for good. */
+#include "collectives/device_bounce.h"
 #include "collectives/device_offer.h"
 
 #include <stdlib.h>
@@ -35,13 +37,32 @@ static struct offer *room_for_offer(const struct call *c)
     return s->offer;
 }
 
-static ct_status show(struct call *c, struct offer *offer)
+/* What can't be used where it lies is copied to where it can: *given is the call as the others
+ * reach it. */
+static ct_status offer_call(const struct call *c, struct offer *offer, struct call *given,
+                            size_t *bytes)
+{
+    int bounce, bounced = 0;
+    ct_status status = offer_make(c, offer, bytes, &bounce);
+
+    *given = *c;
+    if (status != CT_OK || !bounce)
+        return status;
+    status = bounce_in(c, bounce, given, &bounced);
+    if (status != CT_OK || !bounced)
+        return status;
+    status = offer_make(given, offer, bytes, &bounce);
+    c->group->staging->bounce.useless |= bounce;
+    return status;
+}
+
+static ct_status show(struct call *c, struct offer *offer, struct call *given)
 {
     ct_status status = flat_turn(c->group->flat, offer_most(c));
     size_t bytes;
 
     if (status == CT_OK)
-        status = offer_make(c, offer, &bytes);
+        status = offer_call(c, offer, given, &bytes);
     if (status != CT_OK)
         return status;
     flat_show(c->group->flat, 0, offer, bytes);
@@ -58,11 +79,11 @@ static ct_status say(struct call *c, enum word word)
     return flat_arrive(c->group->flat);
 }
 
-static ct_status by_rounds(struct call *c, struct offer *own, enum word *word)
+static ct_status by_rounds(struct call *c, struct offer *own, struct call *given, enum word *word)
 {
     struct flat *f = c->group->flat;
     const struct offer *offers[FLAT_MOST];
-    ct_status status = show(c, own);
+    ct_status status = show(c, own, given);
 
     *word = NOT_THIS_CALL;
     if (c->group->rank != WORKS_FOR_ALL) {
@@ -83,11 +104,11 @@ static ct_status by_rounds(struct call *c, struct offer *own, enum word *word)
     return status == CT_OK ? say(c, *word) : status;
 }
 
-static ct_status alone(struct call *c, struct offer *own, enum word *word)
+static ct_status alone(struct call *c, struct offer *own, struct call *given, enum word *word)
 {
     const struct offer *const offers[] = { own };
     size_t bytes;
-    const ct_status status = offer_make(c, own, &bytes);
+    const ct_status status = offer_call(c, own, given, &bytes);
 
     return status == CT_OK ? work_for_all(c, offers, word) : status;
 }
@@ -96,6 +117,7 @@ ct_status device_fused(struct call *c, int *done)
 {
     enum word word = NOT_THIS_CALL;
     ct_status status = CT_OK;
+    struct call given;
     struct offer *own;
 
     *done = 0;
@@ -104,7 +126,9 @@ ct_status device_fused(struct call *c, int *done)
     own = room_for_offer(c);
     if (!own)
         return CT_ERR_NOMEM;
-    status = c->group->size == 1 ? alone(c, own, &word) : by_rounds(c, own, &word);
+    status = c->group->size == 1 ? alone(c, own, &given, &word) : by_rounds(c, own, &given, &word);
+    if (status == CT_OK && word == DONE)
+        status = bounce_out(c, &given);
     c->group->staging->unfused = word == NEVER;
     *done = word == DONE;
     if (*done)

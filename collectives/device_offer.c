@@ -5,6 +5,8 @@
  * sizes lie behind the handles; a list has a handle for each block. */
 #include "collectives/device_offer.h"
 
+#include "collectives/device_bounce.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -41,23 +43,17 @@ size_t offer_most(const struct call *c)
 
 static void refuse(struct offer *offer, const char *why)
 {
+    if (!offer->usable)
+        return;
     offer->usable = 0;
     snprintf(offer->why, sizeof offer->why, "%s", why);
 }
 
 /* CT_ERR_INVALID: the allocation ends before the buffer does. */
-static ct_status give(const struct call *c, struct span buffer, struct device_handle *handle,
-                      struct offer *offer)
+static ct_status give(const struct call *c, struct span buffer, struct device_handle *handle)
 {
-    ct_status status;
-
     memset(handle, 0, sizeof *handle);
-    if (!offer->usable)
-        return CT_OK;
-    status = c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
-    if (status != CT_OK && status != CT_ERR_INVALID)
-        refuse(offer, ct_last_error());
-    return status == CT_ERR_INVALID ? status : CT_OK;
+    return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
 }
 
 /* From the first byte of all blocks to the last; some have bytes. */
@@ -79,16 +75,19 @@ static struct span extent(const struct call *c, const struct blocks *b)
 }
 
 static ct_status give_side(const struct call *c, const struct blocks *b, enum side side,
-                           struct offer *offer)
+                           struct offer *offer, int *bounce)
 {
     struct device_handle *const handles = handles_of(offer, side);
     ct_status status = CT_OK;
 
-    if (!b->list && offer->handles[side] > 0)
-        return give(c, extent(c, b), handles, offer);
     for (int i = 0; i < offer->handles[side] && status == CT_OK; i++)
-        status = give(c, block_at(c, b, i), &handles[i], offer);
-    return status;
+        status = give(c, b->list ? block_at(c, b, i) : extent(c, b), &handles[i]);
+    if (status == CT_OK || status == CT_ERR_INVALID)
+        return status;
+    refuse(offer, ct_last_error());
+    if (status == CT_ERR_UNSUPPORTED)
+        *bounce |= side == SENDS ? SENDS_BOUNCE : RECVS_BOUNCE;
+    return CT_OK;
 }
 
 static void show_blocks(const struct call *c, const struct blocks *b, enum side side,
@@ -129,7 +128,7 @@ static size_t bytes_of(const struct call *c, const struct offer *offer)
     return (size_t)((const char *)end - (const char *)offer);
 }
 
-ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes)
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce)
 {
     ct_status status;
 
@@ -141,11 +140,14 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes)
     offer->scaled = c->scalar != NULL;
     if (c->scalar)
         memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
-    if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c))
+    *bounce = 0;
+    if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c)) {
         refuse(offer, "an all_to_all in place");
-    status = give_side(c, &c->send, SENDS, offer);
+        *bounce = SENDS_BOUNCE;
+    }
+    status = give_side(c, &c->send, SENDS, offer, bounce);
     if (status == CT_OK)
-        status = give_side(c, &c->recv, RECVS, offer);
+        status = give_side(c, &c->recv, RECVS, offer, bounce);
     if (status != CT_OK)
         return status;
     if (blocks_differ(c)) {

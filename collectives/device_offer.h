@@ -34,9 +34,10 @@ struct offered_block {
 
 /* No offer of such a call has more bytes, on any rank. */
 size_t offer_most(const struct call *c);
-/* This rank's, for all to see (device_offer.c), and its bytes.  CT_ERR_INVALID: a buffer is longer
- * than its allocation. */
-ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes);
+/* This rank's, for all to see (device_offer.c), and its bytes.  *bounce: which sides make it
+ * unusable, and would not elsewhere (device_bounce.h).  CT_ERR_INVALID: a buffer is longer than its
+ * allocation. */
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce);
 /* What a rank has offered of one side, as `count` blocks that this process reaches. */
 ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
                      struct span *blocks, int count);

@@ -74,6 +74,10 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 
 /* ---- Memory that other processes can map ------------------------------------ */
 
+/* cuMemAlloc() and cuMemFree(): CUDA frees when all the device's work is done. */
+ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory);
+void cuda_release(struct device *gpu, void *memory);
+
 /* `bytes` from the pointer on.  CT_ERR_UNSUPPORTED: memory that can't be mapped elsewhere (managed,
  * from a pool, made by cuMemCreate()), or a machine where none can; CT_ERR_INVALID: the
  * allocation ends earlier. */

@@ -33,6 +33,8 @@
     X(cuEventRecord)               \
     X(cuEventQuery)                \
     X(cuMemAllocHost)              \
+    X(cuMemAlloc)                  \
+    X(cuMemFree)                   \
     X(cuMemGetAddressRange)        \
     X(cuMemHostGetDevicePointer)   \
     X(cuMemHostRegister)           \

@@ -126,6 +126,10 @@ struct space {
      * that unless it may wait. */
     ct_status (*pin)(struct device *device, void *memory, size_t bytes);
     ct_status (*unpin)(struct device *device, void *memory, int may_wait);
+    /* Memory there that other processes can map (give()).  When it is released, nothing may use it.
+     */
+    ct_status (*alloc)(struct device *device, size_t bytes, void **memory);
+    void (*release)(struct device *device, void *memory);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,

@@ -285,18 +285,122 @@ static void premul_sum_is_fused(void **state)
     run_threads(2, scales, NULL);
 }
 
+/* Element i of block b of rank r is 1000 r + b. */
+static void fill_blocks(CUdeviceptr there, int p, int me)
+{
+    int32_t here[3 * MAX_RANKS];
+
+    for (int i = 0; i < 3 * p; i++)
+        here[i] = 1000 * me + i / 3;
+    CU(device.cuMemcpyHtoD(there, here, (size_t)p * 3 * sizeof *here));
+}
+
+static int blocks_are(CUdeviceptr there, int p, int by_rank, int by_block)
+{
+    int32_t here[3 * MAX_RANKS];
+
+    if (device.cuMemcpyDtoH(here, there, (size_t)p * 3 * sizeof *here) != CUDA_SUCCESS)
+        return 0;
+    for (int i = 0; i < 3 * p; i++)
+        if (here[i] != i / 3 * by_rank + by_block)
+            return 0;
+    return 1;
+}
+
+/* Blocks of three numbers in memory that no other process can map: rank 1's are ordinary. */
+static void bounces(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    const size_t bytes = (size_t)p * 3 * sizeof(int32_t);
+    CUdeviceptr a = 0, b = 0;
+    int32_t *second;
+    const void *list[MAX_RANKS];
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    if (me == 1) {
+        a = at(device_alloc(bytes, 0));
+        b = at(device_alloc(bytes, 0));
+    } else {
+        CU(device.cuMemAllocAsync(&a, bytes, NULL));
+        CU(device.cuMemAllocAsync(&b, bytes, NULL));
+    }
+    second = (int32_t *)(uintptr_t)b;
+    fill_blocks(a, p, me);
+    EXPECT_OK(ct_all_to_all(group, (void *)(uintptr_t)a, second, 3, CT_I32, NULL));
+    EXPECT(is_fused(group) && blocks_are(b, p, 1000, me) && blocks_are(a, p, 1, 1000 * me));
+    EXPECT_OK(ct_all_to_all(group, second, second, 3, CT_I32, NULL)); /* in place: back again */
+    EXPECT(is_fused(group) && blocks_are(b, p, 1, 1000 * me));
+    EXPECT_OK(ct_all_gather(group, second + 3 * me, second, 3, CT_I32, NULL)); /* in place */
+    EXPECT(is_fused(group) && blocks_are(b, p, 1001, 0));
+    fill_blocks(b, p, me);
+    EXPECT_OK(ct_broadcast(group, second, (size_t)(3 * p), CT_I32, 2, NULL));
+    EXPECT(is_fused(group) && blocks_are(b, p, 1, 2000));
+    for (int i = 0; i < p; i++)
+        list[i] = second + 3 * (p - 1 - i);
+    EXPECT_OK(ct_reduce_scatter_list(group, list, (void *)(uintptr_t)a, 3, CT_I32, CT_SUM, NULL));
+    EXPECT(is_fused(group) && blocks_are(a, 1, 0, p * (2000 + p - 1 - me)));
+    EXPECT_OK(ct_all_reduce(group, second, second, (size_t)(3 * p), CT_I32, CT_SUM, NULL));
+    EXPECT(is_fused(group) && blocks_are(b, p, p, p * 2000));
+    EXPECT_OK(ct_barrier(group, NULL));
+    CU(device.cuMemFree(a));
+    CU(device.cuMemFree(b));
+}
+
+static void memory_of_pools_bounces_on_the_gpu(void **state)
+{
+    (void)state;
+    run_processes(3, bounces, NULL);
+    run_threads(3, bounces, NULL);
+}
+
+/* One rank's GPU has no memory for it, once. */
+static void lacks_room(ct_group *group, void *arg)
+{
+    const size_t bytes = COUNT * sizeof(int32_t);
+    CUdeviceptr buffer;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)) || !CU(device.cuMemAllocAsync(&buffer, bytes, NULL)))
+        return;
+    setenv("FAKE_CUDA_FAIL_ALLOC", "1", 1);
+    EXPECT(ct_rank(group) != 1 || device.cuInit(0) == CUDA_SUCCESS);
+    for (int i = 0; i < 3; i++) {
+        int32_t here = 1;
+
+        CU(device.cuMemcpyHtoD(buffer, &here, sizeof here));
+        EXPECT_OK(ct_all_reduce(group, (void *)(uintptr_t)buffer, (void *)(uintptr_t)buffer, 1,
+                                CT_I32, CT_SUM, NULL));
+        CU(device.cuMemcpyDtoH(&here, buffer, sizeof here));
+        EXPECT(here == ct_size(group) && is_fused(group) == (i > 0));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    CU(device.cuMemFree(buffer));
+}
+
+static void where_there_is_no_room_to_bounce_a_call_is_staged(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    run_processes(3, lacks_room, NULL);
+    unsetenv("FAKE_CUDA_FAIL_ALLOC");
+}
+
 static void alternates(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
+    const size_t counts[] = { COUNT, COUNT, COUNT };
     int32_t *send, *recv;
 
     (void)arg;
     if (!EXPECT(device_open(0)))
         return;
     send = numbers(me);
-    recv = numbers(-1);
+    recv = device_alloc(3 * COUNT * sizeof *recv, 0);
     for (int i = 0; i < 3; i++) {
-        EXPECT_OK(ct_all_to_all(group, recv, recv, 1, CT_I32, NULL));
+        EXPECT_OK(ct_gather_v(group, send, COUNT, recv, counts, NULL, CT_I32, 0, NULL));
         EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
         EXPECT_OK(ct_all_reduce(group, send, recv, COUNT, CT_I32, CT_MIN, NULL));
         EXPECT(all_are(recv, 0));
@@ -603,6 +707,8 @@ int main(void)
         cmocka_unit_test(a_call_is_one_launch),
         cmocka_unit_test(lists_and_counts_for_each_rank_are_fused),
         cmocka_unit_test(premul_sum_is_fused),
+        cmocka_unit_test(memory_of_pools_bounces_on_the_gpu),
+        cmocka_unit_test(where_there_is_no_room_to_bounce_a_call_is_staged),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),
