@@ -53,7 +53,8 @@ struct call {
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
     struct place place;
-    void *mark; /* in device memory: what is to be waited for first; NULL: nothing */
+    int on_host; /* device_run() was asked, but the buffers are host memory */
+    void *mark;  /* in device memory: what is to be waited for first; NULL: nothing */
     const void
         *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
 };
@@ -180,6 +181,10 @@ void device_forget(struct call *c); /* that, waited for or not */
  * mapped and pinned, and libraries begun, and any of that may wait for what stands still. */
 int device_goes_in_stream(const ct_group *group);
 ct_status device_run(struct call *c);
+/* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
+ * ask each other?  They do once the group has made a call on one device.  The same on all ranks;
+ * then this rank's call is for device_run(), wherever its buffers are. */
+int device_is_asked(const struct call *c);
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
  * will find the result in a cache. */

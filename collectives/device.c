@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "collectives/operations.h"
 #include "include/ct_cuda.h"
 #include "runtime/clock.h"
 #include "runtime/device_wait.h"
@@ -103,17 +104,45 @@ static ct_status unmap_failed(ct_group *group, struct staging *s, ct_status stat
     return ct_fail(status, "%s", words);
 }
 
-static ct_status run(struct call *c, struct staging *s)
+int device_is_asked(const struct call *c)
+{
+    const struct staging *s = c->group->staging;
+
+    return !sizes_are_agreed(c) && c->group->flat && s && s->devices.known && !s->unfused
+           && s->devices.wish != WISH_STAGED;
+}
+
+static ct_status run(struct call *c, struct staging *s, int *done)
 {
     ct_status status = CT_OK;
-    int done = 0;
 
     if (c->mark)
         status = device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken);
     device_forget(c);
-    if (status == CT_OK && device_is_agreed(c->signature.operation))
-        status = try_ways(c, s, &done);
-    return status != CT_OK || done ? status : device_staged(c);
+    if (status != CT_OK)
+        return status;
+    if (device_is_asked(c))
+        return device_fused(c, done);
+    return device_is_agreed(c->signature.operation) ? try_ways(c, s, done) : CT_OK;
+}
+
+/* Of a rank that has nothing on a device, but may be the one that works for all. */
+static ct_status run_elsewhere(struct call *c, struct staging *s)
+{
+    const struct space *space = s->devices.place.space;
+    ct_status status;
+    void *before;
+    int done = 0;
+
+    status = space->enter(&before);
+    if (status != CT_OK)
+        return status;
+    c->place = s->devices.place;
+    c->on_host = blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0;
+    status = run(c, s, &done);
+    c->place = (struct place){ NULL, NULL };
+    space->leave(before);
+    return status != CT_OK || done ? status : c->algorithm->run(c);
 }
 
 int device_goes_in_stream(const ct_group *group)
@@ -126,13 +155,18 @@ ct_status device_run(struct call *c)
     struct staging *s = staging_of(c->group);
     ct_status status;
     void *before;
+    int done = 0;
 
     if (!s)
         return CT_ERR_NOMEM;
+    if (!c->place.space)
+        return run_elsewhere(c, s);
     status = c->place.space->enter(&before);
     if (status != CT_OK)
         return status;
-    status = run(c, s);
+    status = run(c, s, &done);
+    if (status == CT_OK && !done)
+        status = device_staged(c);
     c->place.space->leave(before);
     if (status == CT_OK)
         atomic_store(&c->group->in_streams, 1);

@@ -15,6 +15,7 @@ struct devices {
     int apart; /* no two have the same */
     int talks; /* each was built with a library for them */
     enum device_wish wish;
+    struct place place; /* ours */
 };
 
 /* What a group has of such a library (device_nccl.c). */
@@ -98,9 +99,11 @@ struct plan {
     int count;
     void **pointers; /* of the parts */
     size_t used;
+    int unlike; /* a rank awaits other bytes than another one gives it */
 };
 
-/* The parts may be done in any order.  To be freed where it failed, too. */
+/* The parts may be done in any order.  CT_ERR_UNSUPPORTED: the ranks' counts differ where they must
+ * not; the way over messages says where.  To be freed where it failed, too. */
 ct_status plan_make(const struct call *c, const struct everybody *all, struct plan *plan);
 void plan_free(struct plan *plan);
 

@@ -121,8 +121,10 @@ ct_status device_cards(struct call *c, struct devices *devices)
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
         if (!cards[i].has_device)
             status = ct_fail(CT_ERR_UNSUPPORTED, "rank %d has no GPU that is current", i);
-    if (status == CT_OK)
+    if (status == CT_OK) {
         *devices = look_at(cards, c->group->size);
+        devices->place = c->place;
+    }
     free(cards);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "collectives/device_offer.h"
 
 #include "collectives/device_bounce.h"
+#include "collectives/operations.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 /* Do the ranks not know each other's blocks? */
 static int blocks_differ(const struct call *c)
 {
-    return operation_has_counts(c->signature.operation);
+    return operation_has_counts(c->signature.operation) || !sizes_are_agreed(c);
 }
 
 static struct device_handle *handles_of(const struct offer *offer, enum side side)
@@ -109,8 +110,11 @@ static int handles_for(const struct call *c, const struct blocks *b)
     return blocks_bytes(c, b) == 0 ? 0 : b->list ? b->blocks : 1;
 }
 
+/* Only an all_to_all has several blocks on both sides. */
 static int is_in_place(const struct call *c)
 {
+    if (c->send.blocks < 2 || c->recv.blocks < 2)
+        return 0;
     for (int i = 0; i < c->send.blocks && i < c->recv.blocks; i++)
         if (i != c->group->rank && block_at(c, &c->send, i).bytes > 0
             && block_at(c, &c->send, i).data == block_at(c, &c->recv, i).data)
@@ -128,34 +132,43 @@ static size_t bytes_of(const struct call *c, const struct offer *offer)
     return (size_t)((const char *)end - (const char *)offer);
 }
 
-ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce)
+static ct_status show_sides(const struct call *c, struct offer *offer, int *bounce)
 {
     ct_status status;
 
-    memset(offer, 0, sizeof *offer);
-    c->place.space->id(c->place.device, offer->device);
-    offer->usable = 1;
     offer->handles[SENDS] = handles_for(c, &c->send);
     offer->handles[RECVS] = handles_for(c, &c->recv);
-    offer->scaled = c->scalar != NULL;
-    if (c->scalar)
-        memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
-    *bounce = 0;
-    if (c->signature.operation == OPERATION_ALL_TO_ALL && is_in_place(c)) {
+    if (is_in_place(c)) {
         refuse(offer, "an all_to_all in place");
         *bounce = SENDS_BOUNCE;
     }
     status = give_side(c, &c->send, SENDS, offer, bounce);
     if (status == CT_OK)
         status = give_side(c, &c->recv, RECVS, offer, bounce);
-    if (status != CT_OK)
-        return status;
-    if (blocks_differ(c)) {
+    if (status == CT_OK && blocks_differ(c)) {
         show_blocks(c, &c->send, SENDS, offer);
         show_blocks(c, &c->recv, RECVS, offer);
     }
+    return status;
+}
+
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce)
+{
+    ct_status status = CT_OK;
+
+    *bounce = 0;
+    memset(offer, 0, sizeof *offer);
+    c->place.space->id(c->place.device, offer->device);
+    offer->usable = 1;
+    offer->scaled = c->scalar != NULL;
+    if (c->scalar)
+        memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
+    if (c->on_host)
+        refuse(offer, "a rank's buffers are host memory");
+    else
+        status = show_sides(c, offer, bounce);
     *bytes = bytes_of(c, offer);
-    return CT_OK;
+    return status;
 }
 
 /* ---- Taking ----------------------------------------------------------------------------- */

@@ -29,7 +29,9 @@ int device_sends(const struct call *c)
     case OPERATION_REDUCE_SCATTER:
     case OPERATION_REDUCE_SCATTER_V:
     case OPERATION_SCATTER:
+    case OPERATION_SCATTER_V:
     case OPERATION_ALL_TO_ALL:
+    case OPERATION_ALL_TO_ALL_V:
         return c->group->size;
     default:
         return 1;
@@ -40,9 +42,11 @@ int device_recvs(const struct call *c)
 {
     switch (c->signature.operation) {
     case OPERATION_GATHER:
+    case OPERATION_GATHER_V:
     case OPERATION_ALL_GATHER:
     case OPERATION_ALL_GATHER_V:
     case OPERATION_ALL_TO_ALL:
+    case OPERATION_ALL_TO_ALL_V:
         return c->group->size;
     default:
         return 1;
@@ -109,9 +113,13 @@ static void copy(const struct everybody *all, struct plan *plan, struct span fro
     struct fold_part *part = add_part(plan, from.bytes);
 
     add_source(plan, from);
-    for (int i = first; i < first + ranks; i++)
-        if (received(all, i, block).data != from.data)
-            add_destination(plan, part, received(all, i, block));
+    for (int i = first; i < first + ranks; i++) {
+        const struct span to = received(all, i, block);
+
+        plan->unlike |= to.bytes != from.bytes;
+        if (to.data != from.data)
+            add_destination(plan, part, to);
+    }
 }
 
 /* Block `block` of what all send, for each of those ranks. */
@@ -153,6 +161,7 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
             fold(c, all, plan, i, i, 1);
             break;
         case OPERATION_GATHER:
+        case OPERATION_GATHER_V:
             copy(all, plan, sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
@@ -160,9 +169,10 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
             copy(all, plan, sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:
+        case OPERATION_SCATTER_V:
             copy(all, plan, sent(all, root, i), i, 1, 0);
             break;
-        default: /* all_to_all */
+        default: /* all_to_all, all_to_all_v */
             for (int j = 0; j < p; j++)
                 copy(all, plan, sent(all, i, j), j, 1, i);
         }
@@ -178,7 +188,8 @@ ct_status plan_make(const struct call *c, const struct everybody *all, struct pl
     if (!plan->parts || !plan->pointers)
         return ct_fail(CT_ERR_NOMEM, "no memory for a plan of %d ranks", c->group->size);
     fill(c, all, plan);
-    return CT_OK;
+    return plan->unlike ? ct_fail(CT_ERR_UNSUPPORTED, "what one rank gives another has other bytes")
+                        : CT_OK;
 }
 
 void plan_free(struct plan *plan)

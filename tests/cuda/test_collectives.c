@@ -388,20 +388,109 @@ static void where_there_is_no_room_to_bounce_a_call_is_staged(void **state)
     unsetenv("FAKE_CUDA_FAIL_ALLOC");
 }
 
-static void alternates(ct_group *group, void *arg)
+/* Rank r gives rank s (r + s) % p numbers 10 r + s, out of three it has for each; one rank has and
+ * gets nothing, and gives no buffers. */
+static void nothing(ct_group *group, void *arg)
 {
+    const int p = ct_size(group), me = ct_rank(group), idle = *(const int *)arg, root = 1;
+    size_t sends[MAX_RANKS], recvs[MAX_RANKS], displs[MAX_RANKS];
+    int32_t here[3 * MAX_RANKS], *send, *recv;
+
+    if (!EXPECT(device_open(0)))
+        return;
+    send = numbers(0);
+    recv = numbers(-1);
+    EXPECT_OK(ct_all_reduce(group, send, send, 1, CT_I32, CT_SUM, NULL));
+    for (int i = 0; i < p; i++) {
+        sends[i] = recvs[i] = i == idle || me == idle ? 0 : (size_t)((i + me) % p);
+        displs[i] = 3 * (size_t)i;
+        for (int j = 0; j < 3; j++)
+            here[3 * i + j] = 10 * me + i;
+    }
+    CU(device.cuMemcpyHtoD(at(send), here, (size_t)(3 * p) * sizeof *here));
+    EXPECT_OK(ct_all_to_all_v(group, me == idle ? NULL : send, sends, displs,
+                              me == idle ? NULL : recv, recvs, displs, CT_I32, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(recv), (size_t)(3 * p) * sizeof *here));
+    for (int i = 0; i < 3 * p; i++)
+        EXPECT(here[i] == ((size_t)(i % 3) < recvs[i / 3] ? 10 * (i / 3) + me : -1));
+    for (int i = 0; i < p; i++)
+        recvs[i] = i == idle ? 0 : (size_t)i + 1;
+    EXPECT_OK(ct_gather_v(group, me == idle ? NULL : send, recvs[me], recv, recvs, displs, CT_I32,
+                          root, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(recv), (size_t)(3 * p) * sizeof *here));
+    for (int i = 0; i < 3 * p && me == root; i++)
+        EXPECT((size_t)(i % 3) >= recvs[i / 3] || here[i] == 10 * (i / 3));
+    EXPECT_OK(ct_scatter_v(group, send, recvs, displs, me == idle ? NULL : recv, recvs[me], CT_I32,
+                           root, NULL));
+    EXPECT(is_fused(group));
+    CU(device.cuMemcpyDtoH(here, at(recv), sizeof *here));
+    EXPECT(me == idle || here[0] == 10 * root + me);
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(send);
+    device_free(recv);
+}
+
+static void a_rank_may_have_nothing_in_a_fused_call(void **state)
+{
+    static const int idle[] = { 0, 2, -1 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        run_processes(3, nothing, (void *)(uintptr_t)&idle[i]);
+        run_threads(3, nothing, (void *)(uintptr_t)&idle[i]);
+    }
+}
+
+/* Rank 1 gives two numbers where the root awaits three: it is told as on host memory. */
+static void differs(ct_group *group, void *arg)
+{
+    const size_t counts[] = { 1, 3 };
     const int me = ct_rank(group);
-    const size_t counts[] = { COUNT, COUNT, COUNT };
-    int32_t *send, *recv;
+    int32_t *buffer;
+    ct_status status;
 
     (void)arg;
     if (!EXPECT(device_open(0)))
         return;
+    buffer = numbers(1);
+    EXPECT_OK(ct_all_reduce(group, buffer, buffer, 1, CT_I32, CT_SUM, NULL));
+    status =
+        ct_gather_v(group, buffer + 10, me == 0 ? 1 : 2, buffer, counts, NULL, CT_I32, 0, NULL);
+    EXPECT(me == 1 || (status != CT_OK && strstr(ct_last_error(), "gather_v")));
+    device_free(buffer);
+}
+
+static void counts_that_differ_are_told(void **state)
+{
+    (void)state;
+    run_processes(2, differs, NULL);
+}
+
+/* Where the root's buffers are a GPU's and the others' managed, which is the host's, nobody works
+ * for all. */
+static void alternates(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    const size_t counts[] = { 1, 1, 1 };
+    int32_t *send, *recv, *managed, here;
+    CUdeviceptr there = 0;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    CU(device.cuMemAllocManaged(&there, sizeof here, CU_MEM_ATTACH_GLOBAL));
+    managed = (int32_t *)(uintptr_t)there;
+    *managed = me;
     send = numbers(me);
-    recv = device_alloc(3 * COUNT * sizeof *recv, 0);
+    recv = numbers(-1);
     for (int i = 0; i < 3; i++) {
-        EXPECT_OK(ct_gather_v(group, send, COUNT, recv, counts, NULL, CT_I32, 0, NULL));
-        EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
+        EXPECT_OK(
+            ct_gather_v(group, me == 0 ? send : managed, 1, recv, counts, NULL, CT_I32, 0, NULL));
+        EXPECT(!is_fused(group));
+        CU(device.cuMemcpyDtoH(&here, at(recv + 2), sizeof here));
+        EXPECT(me > 0 || here == 2);
         EXPECT_OK(ct_all_reduce(group, send, recv, COUNT, CT_I32, CT_MIN, NULL));
         EXPECT(all_are(recv, 0));
         EXPECT(is_fused(group));
@@ -409,6 +498,7 @@ static void alternates(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(send);
     device_free(recv);
+    CU(device.cuMemFree(there));
 }
 
 static void a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it(void **state)
@@ -709,6 +799,8 @@ int main(void)
         cmocka_unit_test(premul_sum_is_fused),
         cmocka_unit_test(memory_of_pools_bounces_on_the_gpu),
         cmocka_unit_test(where_there_is_no_room_to_bounce_a_call_is_staged),
+        cmocka_unit_test(a_rank_may_have_nothing_in_a_fused_call),
+        cmocka_unit_test(counts_that_differ_are_told),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_begins_when_its_stream_has_done_what_it_had_to),
         cmocka_unit_test(a_stream_that_never_ends_is_a_timeout),
