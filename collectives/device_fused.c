@@ -5,14 +5,14 @@
  *   -> rank 0 maps them (the first time), folds and copies them where they lie, and waits for it
  *   -> it arrives with its word: done, or not this way; the others wait for that alone
  *
- * Only one process ever has work for the device: processes that share one get it in turns of a
- * millisecond, so kernels that waited for each other's flags would crawl.  Cost: two rounds, one
- * launch, and each byte read and written once (device_plan.c).
+ * Processes that share a device get it in turns of a millisecond, so kernels that waited for each
+ * other's flags would crawl: one process does the work.  Cost: two rounds, one launch, and each
+ * byte read and written once (device_plan.c).
  *
- * Buffers that can't be mapped elsewhere are copied to memory that can, and back (device_bounce.c);
- * where there is no room for it the call goes another way;
- * ranks on several devices or hosts (device_cards.c), or where rank 0 could not map what was given,
- * for good. */
+ * A rank whose buffers can't be mapped elsewhere copies them to memory that can, and back, itself
+ * (device_bounce.c); where there is no room for that the call goes another way.  So it does for
+ * good where the ranks are on several devices or hosts (device_cards.c), or rank 0 could not map
+ * what was given. */
 #include "collectives/device_bounce.h"
 #include "collectives/device_offer.h"
 
