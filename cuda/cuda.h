@@ -91,7 +91,7 @@ ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
 ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
                       void **pointer);
 /* Closes, on all GPUs, what no other user has imported.  Nothing enqueued may still use it. */
-void cuda_release(const void *user);
+void cuda_put(const void *user);
 
 /* ---- Enqueued on libct's own stream ------------------------------------------ */
 

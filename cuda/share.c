@@ -317,7 +317,7 @@ static void release(struct device *gpu, const void *user)
     pthread_mutex_unlock(&gpu->lock);
 }
 
-void cuda_release(const void *user)
+void cuda_put(const void *user)
 {
     for (struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
         release(gpu, user);

@@ -29,7 +29,7 @@ const struct space space_cuda = { .name = "cuda",
                                   .release = cuda_release,
                                   .give = cuda_export,
                                   .take = cuda_import,
-                                  .put = cuda_release,
+                                  .put = cuda_put,
                                   .fold = cuda_fold,
 #ifdef CT_WITH_NCCL
                                   .talks = &talks_nccl,

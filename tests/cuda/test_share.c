@@ -67,7 +67,7 @@ static void one_memory(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT(holds(gpu, there, 1, 4999) && holds(gpu, (char *)there + 4999, 77, 1));
     EXPECT_OK(ct_barrier(group, NULL));
-    cuda_release(&user);
+    cuda_put(&user);
     EXPECT(holds(gpu, memory, (unsigned char)(rank + 1), 5000));
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(memory);
@@ -108,7 +108,7 @@ static void many_memories(ct_group *group, void *arg)
             device_free(memory);
     }
     if (gpu)
-        cuda_release(&user);
+        cuda_put(&user);
     device_free(first);
 }
 
@@ -136,10 +136,10 @@ static void two_users(ct_group *group, void *arg)
         EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
         EXPECT_OK(cuda_import(gpu, &handle, &other, &there));
     }
-    cuda_release(&user);
-    cuda_release(&user);
+    cuda_put(&user);
+    cuda_put(&user);
     EXPECT(holds(gpu, there, 1, 1000));
-    cuda_release(&other);
+    cuda_put(&other);
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(memory);
 }
@@ -281,7 +281,7 @@ static void owner_killed(ct_group *group, void *arg)
         EXPECT(holds(gpu, there, 1, 1000));
     EXPECT_ERROR(cuda_import(gpu, &handles[1], &user, &never), CT_ERR_CUDA,
                  "mapping GPU memory of process");
-    cuda_release(&user);
+    cuda_put(&user);
     EXPECT_STATUS(cuda_import(gpu, &handles[0], &user, &never), CT_ERR_CUDA);
     device_free(memory);
     close(from_owner);
@@ -319,7 +319,7 @@ static void owner_frees(ct_group *group, void *arg)
     EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     gate_open(&gate);
     EXPECT_CUDA(device.cuStreamSynchronize(stream));
-    cuda_release(&user);
+    cuda_put(&user);
     EXPECT_CUDA(device.cuStreamDestroy(stream));
     device_free(memory);
     close(from_owner);
