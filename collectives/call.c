@@ -108,7 +108,8 @@ ct_status call_run_now(struct call *c)
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
-    status = c->place.space || device_is_asked(c) ? device_run(c) : c->algorithm->run(c);
+    status = c->place.space || (c->group->staging && device_is_asked(c)) ? device_run(c)
+                                                                         : c->algorithm->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
