@@ -74,7 +74,8 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 
 /* ---- Memory that other processes can map ------------------------------------ */
 
-/* cuMemAlloc() and cuMemFree(): CUDA frees when all the device's work is done. */
+/* cuMemAlloc() and cuMemFree(): CUDA frees when all the device's work is done, so while a stream is
+ * held it is put off.  NULL is fine. */
 ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory);
 void cuda_release(struct device *gpu, void *memory);
 

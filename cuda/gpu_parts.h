@@ -39,6 +39,7 @@ struct device {
     CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
     int events_idle;
     struct hold_words *hold_words; /* NULL until a stream is held */
+    struct leftover *leftovers;    /* own_memory.c: to be freed, when no stream is held */
     struct import *imports;
     struct exported exports[EXPORTS_KEPT];
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */

@@ -53,27 +53,6 @@ static uint64_t this_process(void)
     return atomic_compare_exchange_strong(&mark, &known, drawn) ? drawn : known;
 }
 
-/* ---- Memory that can be exported -------------------------------------------------- */
-
-ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory)
-{
-    ct_status status = cuda_gpu_use(gpu);
-    CUdeviceptr at = 0;
-
-    if (status == CT_OK)
-        status = driver_says(gpu->driver, gpu->driver->cuMemAlloc(&at, bytes),
-                             "allocating %zu bytes on the GPU", bytes);
-    if (status == CT_OK)
-        *memory = (void *)(uintptr_t)at;
-    return status;
-}
-
-void cuda_release(struct device *gpu, void *memory)
-{
-    if (cuda_gpu_use(gpu) == CT_OK)
-        gpu->driver->cuMemFree((CUdeviceptr)(uintptr_t)memory);
-}
-
 /* ---- Export --------------------------------------------------------------- */
 
 static ct_status refuse(const void *pointer, const char *why)

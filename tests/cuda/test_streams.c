@@ -14,7 +14,7 @@
 #include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
-enum { COUNT = 1000, ROUNDS = 6, MANY = 1500, SOON_MS = 100 };
+enum { COUNT = 1000, ROUNDS = 6, MANY = 1500, LARGE = 1 << 20, SOON_MS = 100 };
 
 static int cu(CUresult result)
 {
@@ -200,6 +200,36 @@ static void thousands_of_calls_may_be_under_way(void **state)
 {
     (void)state;
     run_processes(2, many, NULL);
+}
+
+/* The second call needs more of libct's own memory on the GPU, and the first may be given back only
+ * when no stream stands still. */
+static void grows(ct_group *group, void *arg)
+{
+    const size_t bytes = LARGE * sizeof(int32_t);
+    CUdeviceptr pooled;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT(cu(device.cuMemAllocAsync(&pooled, bytes, s.stream))))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT(cu(device.cuMemsetD8Async(pooled, 1, bytes, s.stream)));
+    for (size_t count = COUNT; count <= LARGE; count *= 2)
+        EXPECT_OK(ct_all_reduce(group, (void *)(uintptr_t)pooled, (void *)(uintptr_t)pooled, count,
+                                CT_I32, CT_MAX, NULL));
+    look(&s, (void *)(uintptr_t)pooled);
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT(all_seen_are(&s, 0x01010101));
+    EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+    EXPECT(cu(device.cuMemFree(pooled)));
+    tear_down(&s);
+}
+
+static void memory_of_libcts_own_may_grow_in_a_stream(void **state)
+{
+    (void)state;
+    run_processes(2, grows, NULL);
 }
 
 static void host_waits(ct_group *group, void *arg)
@@ -430,6 +460,7 @@ int main(void)
         cmocka_unit_test(calls_in_a_stream_and_work_between_them_keep_their_order),
         cmocka_unit_test(collected_calls_are_in_the_stream_too),
         cmocka_unit_test(thousands_of_calls_may_be_under_way),
+        cmocka_unit_test(memory_of_libcts_own_may_grow_in_a_stream),
         cmocka_unit_test(where_no_stream_can_wait_the_host_does),
         cmocka_unit_test(any_stream_may_wait_for_a_work),
         cmocka_unit_test(a_stream_may_wait_for_host_memory_too),

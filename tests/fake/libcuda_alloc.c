@@ -2,6 +2,8 @@
 /* libcuda_alloc.c - to get, to free and to ask about the fake driver's memory. */
 #include "tests/fake/libcuda.h"
 
+#include <time.h>
+
 static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr *at, size_t bytes)
 {
     struct block *block;
@@ -62,11 +64,14 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
  * still used must not be freed.  kind: PLAIN stands for all of the device. */
 static CUresult release(const char *function, CUdeviceptr at, enum block_kind kind)
 {
+    const struct timespec nap = { 0, 100000 };
     const CUresult result = fake_begin(function);
     struct block *block = block_of(at);
 
     if (result != CUDA_SUCCESS)
         return result;
+    while (kind == PLAIN && fake_waits_for_words() > 0)
+        nanosleep(&nap, NULL); /* as the real one waits for whatever stands still */
     if (!block || block->base != at
         || (kind == PLAIN ? block->kind > MANAGED : block->kind != kind))
         return CUDA_ERROR_INVALID_VALUE;
