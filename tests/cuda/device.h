@@ -11,6 +11,17 @@
 #include <semaphore.h>
 #include <stddef.h>
 
+#define DEVICE_GRAPH_FUNCTIONS(X)        \
+    X(cuStreamBeginCapture)              \
+    X(cuStreamEndCapture)                \
+    X(cuStreamIsCapturing)               \
+    X(cuThreadExchangeStreamCaptureMode) \
+    X(cuGraphInstantiate)                \
+    X(cuGraphLaunch)                     \
+    X(cuGraphExecDestroy)                \
+    X(cuGraphDestroy)                    \
+    X(cuEventQuery)
+
 #define DEVICE_FUNCTIONS(X)     \
     X(cuInit)                   \
     X(cuDeviceGetCount)         \
@@ -44,7 +55,8 @@
     X(cuModuleLoadData)         \
     X(cuModuleUnload)           \
     X(cuModuleGetFunction)      \
-    X(cuCtxSynchronize)
+    X(cuCtxSynchronize)         \
+    DEVICE_GRAPH_FUNCTIONS(X)
 
 struct device_functions {
 #define DEVICE_FIELD(name) __typeof__(name) *name;
@@ -64,6 +76,9 @@ int device_is_fake(void);
 /* cuMemAlloc(), and filled with one byte; NULL: no memory. */
 void *device_alloc(size_t bytes, unsigned char byte);
 void device_free(void *memory);
+
+/* Whether that ends a process, which must not have a driver yet, by a signal; and says the word. */
+int device_ends(void (*what)(void), const char *word);
 
 /* Something in a stream that stands still until it is told to go on. */
 struct gate {

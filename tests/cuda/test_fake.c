@@ -4,11 +4,8 @@
 
 #ifdef CT_WITH_CUDA
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/cuda/device.h"
 
@@ -49,37 +46,12 @@ static void free_what_is_in_use(void)
         device_free(memory);
 }
 
-/* What the child says is kept from the terminal, and looked through for the word. */
-static int ends(void (*what)(void), const char *word)
-{
-    char said[2000] = "";
-    size_t length = 0;
-    int status, pipe_ends[2];
-    pid_t child;
-    ssize_t got;
-
-    if (pipe(pipe_ends) < 0 || (child = fork()) < 0)
-        return 0;
-    if (child == 0) {
-        dup2(pipe_ends[1], STDERR_FILENO);
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer's report would be as good */
-        what();
-        _exit(0);
-    }
-    close(pipe_ends[1]);
-    while (length < sizeof said - 1
-           && (got = read(pipe_ends[0], said + length, sizeof said - 1 - length)) > 0)
-        length += (size_t)got;
-    close(pipe_ends[0]);
-    return waitpid(child, &status, 0) == child && WIFSIGNALED(status) && strstr(said, word);
-}
-
 static void deaths(ct_group *group, void *arg)
 {
     (void)group;
     (void)arg;
-    EXPECT(ends(read_device_memory, ""));
-    EXPECT(ends(free_what_is_in_use, "64 bytes at 0x"));
+    EXPECT(device_ends(read_device_memory, ""));
+    EXPECT(device_ends(free_what_is_in_use, "64 bytes at 0x"));
 }
 
 static void a_host_that_touches_device_memory_and_a_free_too_early_end_the_program(void **state)

@@ -104,8 +104,7 @@ CUresult cuInit(unsigned flags)
     return result;
 }
 
-/* cuMemAlloc is also cuMemAlloc_v2. */
-static int is_named(const char *function, const char *name)
+int fake_is_named(const char *function, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -120,10 +119,11 @@ CUresult fake_begin(const char *function)
     pthread_mutex_lock(&lock);
     if (initialised != getpid())
         result = CUDA_ERROR_NOT_INITIALIZED;
-    else if (fails_in > 0 && is_named(function, fails) && --fails_in == 0)
-        result = is_named(function, "cuMemAlloc") ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN;
+    else if (fails_in > 0 && fake_is_named(function, fails) && --fails_in == 0)
+        result =
+            fake_is_named(function, "cuMemAlloc") ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN;
     pthread_mutex_unlock(&lock);
-    return result;
+    return result == CUDA_SUCCESS ? capture_allows(function) : result;
 }
 
 CUresult fake_begin_in(const char *function, CUcontext *context)

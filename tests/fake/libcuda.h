@@ -8,7 +8,9 @@
  *  - What is enqueued runs on the stream's own thread, and always a little later
  *    than it could; the settings below make it far later.
  *  - To free memory that something enqueued still uses, here or in a process that
- *    imported it, ends the program with a sentence.
+ *    imported it, ends the program with a sentence; so does the launch of a graph
+ *    that uses memory which was freed.
+ *  - While a thread captures a stream, every call that might be unsafe is (libcuda_capture.c).
  *
  * Settings are read from the environment by each cuInit():
  *   FAKE_CUDA_DEVICES=n        so many GPUs (1); CUDA_VISIBLE_DEVICES renumbers them
@@ -52,6 +54,8 @@ CUresult fake_begin(const char *function);
 CUresult fake_begin_device(const char *function, int device);
 /* And the current context, which must be there and sound. */
 CUresult fake_begin_in(const char *function, CUcontext *context);
+/* cuMemAlloc is also cuMemAlloc_v2. */
+int fake_is_named(const char *function, const char *name);
 int fake_lag_us(void);
 int fake_allows_ipc(void);
 /* Which GPU of the machine has this number here, and the other way round (-1: none). */
@@ -117,6 +121,12 @@ struct point {
     uint64_t number;
 };
 
+/* Memory of a graph's. */
+struct kept {
+    CUdeviceptr base;
+    unsigned long long id;
+};
+
 /* Something enqueued; the stream frees it. */
 struct op {
     struct op *next;
@@ -126,6 +136,8 @@ struct op {
     int afters;
     struct block **used;
     int uses;
+    struct kept *kept; /* in a graph: instead of used, so that they can be freed */
+    int keeps;
     unsigned char *to;
     const unsigned char *from; /* NULL: fills */
     size_t bytes;
@@ -134,6 +146,7 @@ struct op {
     unsigned flags; /* and how it is compared */
     host_kernel_fn *kernel;
     void *args;
+    size_t args_bytes;
     unsigned blocks, threads;
     CUhostFn call;
     void *argument;   /* of call; the caller's */
@@ -145,14 +158,22 @@ struct op *op_create(void (*run)(struct op *op));
 unsigned char *op_uses(struct op *op, CUdeviceptr at, size_t bytes);
 void op_waits_for(struct op *op, const struct point *point);
 void op_destroy(struct op *op);
+/* Of a graph: it uses nothing until it is enqueued; then another one like it.  Who launches what
+ * uses freed memory ends the program. */
+void op_keep(struct op *op);
+struct op *op_again(const struct op *kept);
 
 /* ---- libcuda_stream.c ---- */
 
 /* As fake_begin_in(); the handle becomes the stream that it means. */
 CUresult fake_begin_stream(const char *function, CUstream *stream);
+/* And something may be enqueued there. */
+CUresult fake_begin_enqueue(const char *function, CUstream *stream);
 /* The stream of the context that the handle means; NULL: it is none of it. */
 CUstream fake_stream(CUcontext context, CUstream handle);
-/* Gives the place behind it. */
+CUcontext fake_context_of(CUstream stream);
+int fake_is_blocking(CUstream stream); /* the default stream, and those that wait for it */
+/* Gives the place behind it; of a stream that is captured: none. */
 struct point fake_enqueue(CUstream stream, struct op *op);
 CUresult fake_query(const struct point *point);
 void fake_wait(const struct point *point);
@@ -164,5 +185,32 @@ CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);
 /* ---- libcuda_word.c ---- */
 
 int fake_waits_for_words(void); /* how many, of this process's streams */
+
+/* ---- libcuda_capture.c ---- */
+
+enum { CAPTURED_STREAMS = 16 };
+
+/* An event that was recorded in a stream that is captured: how far the capture's streams were. */
+struct captured {
+    unsigned long long capture; /* 0: none */
+    uint64_t seen[CAPTURED_STREAMS];
+};
+
+/* May this thread make this call, with what is captured now? */
+CUresult capture_allows(const char *function);
+/* May something be enqueued there; may it be asked, or anything of the context? */
+CUresult capture_admits(CUstream stream);
+CUresult capture_asks(CUstream stream);
+CUresult capture_asks_all(CUcontext context);
+CUresult capture_asks_event(const struct captured *event);
+/* 1: the stream is captured, and the op or event belongs to that. */
+int capture_takes(CUstream stream, struct op *op);
+int capture_records(CUstream stream, struct captured *event);
+CUresult capture_waits(CUstream stream, const struct captured *event, int *taken);
+
+/* ---- libcuda_graph.c ---- */
+
+CUgraph graph_create(void);
+void graph_add(CUgraph graph, struct op *op);
 
 #endif

@@ -26,8 +26,12 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 
 CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
 {
-    (void)stream; /* it is there even before its turn in the stream comes */
-    return allocate(__func__, POOLED, at, bytes);
+    CUresult result = fake_begin_stream(__func__, &stream);
+
+    if (result == CUDA_SUCCESS)
+        result = capture_asks(stream); /* no graph here allocates */
+    /* It is there even before its turn in the stream comes. */
+    return result == CUDA_SUCCESS ? allocate(__func__, POOLED, at, bytes) : result;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)

@@ -35,17 +35,13 @@ static unsigned char *reach(struct op *op, enum side side, uint64_t at, size_t b
 static CUresult start(const char *function, CUstream stream, struct op *op, enum side to_side,
                       uint64_t to, enum side from_side, uint64_t from, size_t bytes, int wait)
 {
-    CUcontext context;
-    CUresult result = fake_begin_in(function, &context);
+    CUresult result = fake_begin_enqueue(function, &stream);
 
     if (result == CUDA_SUCCESS) {
-        stream = fake_stream(context, stream);
         op->bytes = bytes;
         op->to = reach(op, to_side, to, bytes);
         op->from = from ? reach(op, from_side, from, bytes) : NULL;
-        if (!stream)
-            result = CUDA_ERROR_INVALID_HANDLE;
-        else if (!op->to || (op->run == run_copy && !op->from))
+        if (!op->to || (op->run == run_copy && !op->from))
             result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result != CUDA_SUCCESS || bytes == 0) {

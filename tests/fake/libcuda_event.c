@@ -7,7 +7,8 @@
 #include <time.h>
 
 struct CUevent_st {
-    struct point recorded; /* in no stream: never */
+    struct point recorded;    /* in no stream: never */
+    struct captured captured; /* or so */
     int timed;
     _Atomic int64_t ns; /* when its turn came last */
     CUevent next;
@@ -57,47 +58,54 @@ static void run_stamp(struct op *op)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = fake_begin_enqueue(__func__, &stream);
     struct op *op;
 
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || capture_records(stream, &event->captured))
         return result;
     op = op_create(event->timed ? run_stamp : NULL);
     op->argument = event;
+    event->captured.capture = 0;
     event->recorded = fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventQuery(CUevent event)
+static CUresult begin_to_ask(const char *function, CUevent event)
 {
     CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    const CUresult result = fake_begin_in(function, &context);
+
+    return result == CUDA_SUCCESS ? capture_asks_event(&event->captured) : result;
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    const CUresult result = begin_to_ask(__func__, event);
 
     return result == CUDA_SUCCESS && event->recorded.stream ? fake_query(&event->recorded) : result;
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    const CUresult result = begin_to_ask(__func__, event);
 
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || !event->recorded.stream)
         return result;
-    if (event->recorded.stream)
-        fake_wait(&event->recorded);
-    return (CUresult)atomic_load(&context->failed);
+    fake_wait(&event->recorded);
+    return fake_query(&event->recorded);
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    CUresult result = fake_begin_enqueue(__func__, &stream);
     struct op *op;
+    int taken = 0;
 
     (void)flags;
-    if (result != CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS)
+        result = capture_waits(stream, &event->captured, &taken);
+    if (result != CUDA_SUCCESS || taken || !event->recorded.stream)
         return result;
-    if (!event->recorded.stream)
-        return CUDA_SUCCESS;
     op = op_create(NULL);
     op_waits_for(op, &event->recorded);
     fake_enqueue(stream, op);
@@ -111,7 +119,7 @@ static void run_call(struct op *op)
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *argument)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = fake_begin_enqueue(__func__, &stream);
     struct op *op;
 
     if (result != CUDA_SUCCESS)
@@ -123,21 +131,13 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *argument)
     return CUDA_SUCCESS;
 }
 
-/* There are no graphs here. */
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-    const CUresult result = fake_begin_stream(__func__, &stream);
-
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return result;
-}
-
 /* Of two events of one device; drivers before CUDA 12.8 know it by its old name alone. */
 static CUresult elapsed(const char *function, float *ms, CUevent from, CUevent to)
 {
-    CUcontext context;
-    CUresult result = fake_begin_in(function, &context);
+    CUresult result = begin_to_ask(function, from);
 
+    if (result == CUDA_SUCCESS)
+        result = begin_to_ask(function, to);
     if (result != CUDA_SUCCESS)
         return result;
     if (!from->timed || !to->timed || !from->recorded.stream || !to->recorded.stream

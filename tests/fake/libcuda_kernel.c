@@ -128,6 +128,7 @@ static struct op *prepare(CUfunction function, const void *args)
 
     op->kernel = function->kernel;
     op->args = malloc(bytes);
+    op->args_bytes = bytes;
     if (!op->args)
         fake_dies("no memory");
     memcpy(op->args, args, bytes);
@@ -142,14 +143,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
                         unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
                         CUstream stream, void **args, void **extra)
 {
-    CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    const CUresult result = fake_begin_enqueue(__func__, &stream);
     struct op *op;
 
     if (result != CUDA_SUCCESS)
         return result;
-    stream = fake_stream(context, stream);
-    if (!stream || function->context != context)
+    if (function->context != fake_context_of(stream))
         return CUDA_ERROR_INVALID_HANDLE;
     if (blocks < 1 || blocks_y != 1 || blocks_z != 1 || threads < 1 || threads > 1024
         || threads_y != 1 || threads_z != 1 || shared != 0 || !args || extra)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda_op.c - what is enqueued in the fake driver's streams: memory that it uses, and what it
- * comes after. */
+/* libcuda_op.c - what is enqueued in the fake driver's streams, or kept in graphs: memory that it
+ * uses, and what it comes after. */
 #include "tests/fake/libcuda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void *grown(void *array, size_t elements, size_t size)
 {
@@ -29,6 +30,7 @@ void op_destroy(struct op *op)
     for (int i = 0; i < op->uses; i++)
         block_done(op->used[i]);
     free(op->used);
+    free(op->kept);
     free(op->after);
     free(op->args);
     free(op);
@@ -49,4 +51,47 @@ void op_waits_for(struct op *op, const struct point *point)
 {
     op->after = grown(op->after, (size_t)op->afters + 1, sizeof *op->after);
     op->after[op->afters++] = *point;
+}
+
+void op_keep(struct op *op)
+{
+    op->kept = grown(op->kept, (size_t)op->uses + 1, sizeof *op->kept);
+    for (int i = 0; i < op->uses; i++) {
+        op->kept[i] = (struct kept){ op->used[i]->base, op->used[i]->id };
+        block_done(op->used[i]);
+    }
+    op->keeps = op->uses;
+    op->uses = 0;
+}
+
+static void use_again(struct op *op, const struct kept *kept)
+{
+    if (!op_uses(op, kept->base, 1) || op->used[op->uses - 1]->id != kept->id)
+        fake_dies("a graph is launched that uses memory which was freed: at 0x%llx", kept->base);
+}
+
+struct op *op_again(const struct op *kept)
+{
+    struct op *op = op_create(kept->run);
+
+    op->to = kept->to;
+    op->from = kept->from;
+    op->bytes = kept->bytes;
+    op->fill = kept->fill;
+    op->value = kept->value;
+    op->flags = kept->flags;
+    op->kernel = kept->kernel;
+    op->blocks = kept->blocks;
+    op->threads = kept->threads;
+    op->call = kept->call;
+    op->argument = kept->argument;
+    op->failure = kept->failure;
+    if (kept->args) {
+        op->args = grown(NULL, kept->args_bytes, 1);
+        op->args_bytes = kept->args_bytes;
+        memcpy(op->args, kept->args, kept->args_bytes);
+    }
+    for (int i = 0; i < kept->keeps; i++)
+        use_again(op, &kept->kept[i]);
+    return op;
 }

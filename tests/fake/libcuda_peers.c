@@ -144,7 +144,7 @@ static void run_by_the_host(struct op *op)
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, size_t bytes, CUstream stream)
 {
-    CUresult result = fake_begin_stream(__func__, &stream);
+    CUresult result = fake_begin_enqueue(__func__, &stream);
     const struct block *there = block_of(to), *here = block_of(from);
     struct op *op;
 

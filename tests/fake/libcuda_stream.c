@@ -137,10 +137,22 @@ static void add_order(CUstream stream, struct op *op)
     }
 }
 
+CUcontext fake_context_of(CUstream stream)
+{
+    return stream->context;
+}
+
+int fake_is_blocking(CUstream stream)
+{
+    return stream->blocking;
+}
+
 struct point fake_enqueue(CUstream stream, struct op *op)
 {
     struct point behind = { stream, 0 };
 
+    if (capture_takes(stream, op))
+        return behind;
     op->start_us = now_us() + fake_lag_us();
     pthread_mutex_lock(&lock);
     add_order(stream, op);
@@ -206,6 +218,21 @@ CUresult fake_begin_stream(const char *function, CUstream *stream)
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult fake_begin_enqueue(const char *function, CUstream *stream)
+{
+    const CUresult result = fake_begin_stream(function, stream);
+
+    return result == CUDA_SUCCESS ? capture_admits(*stream) : result;
+}
+
+/* To ask it is no use while it is captured. */
+static CUresult begin_to_ask(const char *function, CUstream *stream)
+{
+    const CUresult result = fake_begin_stream(function, stream);
+
+    return result == CUDA_SUCCESS ? capture_asks(*stream) : result;
+}
+
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
     CUcontext context;
@@ -230,6 +257,7 @@ CUresult cuStreamDestroy(CUstream stream)
         return result;
     if (stream == stream->context->legacy)
         return CUDA_ERROR_INVALID_HANDLE;
+    capture_asks(stream);
     pthread_mutex_lock(&lock);
     stream->closed = 1; /* what it holds is still done */
     pthread_cond_broadcast(&moved);
@@ -248,7 +276,7 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 
 CUresult cuStreamQuery(CUstream stream)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = begin_to_ask(__func__, &stream);
     struct point end;
 
     if (result != CUDA_SUCCESS)
@@ -259,7 +287,7 @@ CUresult cuStreamQuery(CUstream stream)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = begin_to_ask(__func__, &stream);
 
     return result == CUDA_SUCCESS ? fake_wait_for_stream(stream) : result;
 }
@@ -267,9 +295,11 @@ CUresult cuStreamSynchronize(CUstream stream)
 CUresult cuCtxSynchronize(void)
 {
     CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
+    CUresult result = fake_begin_in(__func__, &context);
     CUstream stream;
 
+    if (result == CUDA_SUCCESS)
+        result = capture_asks_all(context);
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);

@@ -72,14 +72,14 @@ static CUresult enqueue(CUstream stream, CUdeviceptr at, uint32_t value, unsigne
 
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = fake_begin_enqueue(__func__, &stream);
 
     return result == CUDA_SUCCESS ? enqueue(stream, at, value, flags, 0) : result;
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
 {
-    const CUresult result = fake_begin_stream(__func__, &stream);
+    const CUresult result = fake_begin_enqueue(__func__, &stream);
 
     return result == CUDA_SUCCESS ? enqueue(stream, at, value, flags, 1) : result;
 }
