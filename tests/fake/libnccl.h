@@ -11,8 +11,8 @@
  *    are ncclInvalidUsage.
  *  - Folds go from the last rank to the first, and averages multiply by 1/n, as for floats there:
  *    libct's own order has other bits.
- *  - Who ends a communicator with something still enqueued, other than by ncclCommAbort(), ends the
- *    program.
+ *  - Who ends a communicator with something still enqueued, or in a graph, other than by
+ *    ncclCommAbort(), ends the program.
  *
  * From the environment, at each process's first call:
  *   FAKE_NCCL_FAIL=name:n[:rank]  the n-th call of that function (on that rank of a communicator)
@@ -54,6 +54,9 @@ struct commons {
     X(cuCtxGetDevice)            \
     X(cuDeviceGetUuid)           \
     X(cuLaunchHostFunc)          \
+    X(cuStreamGetCaptureInfo)    \
+    X(cuUserObjectCreate)        \
+    X(cuGraphRetainUserObject)   \
     X(cuMemcpyDtoHAsync)         \
     X(cuMemcpyHtoDAsync)
 
@@ -71,7 +74,7 @@ struct ncclComm {
     struct commons *commons;
     pthread_mutex_t lock; /* of users, jobs and words */
     int users;            /* the program, and each job that is enqueued */
-    int jobs;             /* those alone */
+    int jobs;             /* those alone; one in a graph as long as that lives */
     struct job *held;     /* called for, not enqueued yet */
     int polls;            /* until it says that it is ready */
     int is_joining, finalized;

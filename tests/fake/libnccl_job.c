@@ -2,7 +2,8 @@
 /* libnccl_job.c - a call of the fake NCCL's: what it needs is copied to the host, talked over and
  * folded there, and copied back, all in the caller's stream.
  *
- * Calls only put jobs together; ncclCommGetAsyncError() enqueues them later. */
+ * Calls only put jobs together; ncclCommGetAsyncError() enqueues them later.  A job in a stream
+ * that is captured runs at each launch, and ends with the graph. */
 #include "tests/fake/libnccl.h"
 
 #include <stdlib.h>
@@ -114,6 +115,10 @@ static void CUDA_CB run(void *arg)
     const int last = job->comm->size - 1;
 
     be_late(job->comm);
+    for (struct message *m = job->messages; m; m = m->next) {
+        m->at = 0;
+        m->head_at = 0;
+    }
     if (!messages_move(job->comm, job->messages) || !job->to)
         return;
     for (int i = last; i >= 0; i--) {
@@ -150,6 +155,37 @@ static void copy_pieces(const struct job *job, enum way way)
     }
 }
 
+/* NULL: the stream is not captured. */
+static CUgraph graph_of(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = NULL;
+    const CUresult result =
+#if CUDA_VERSION >= 13000
+        fake_driver()->cuStreamGetCaptureInfo(stream, &status, NULL, &graph, NULL, NULL, NULL);
+#else
+        fake_driver()->cuStreamGetCaptureInfo(stream, &status, NULL, &graph, NULL, NULL);
+#endif
+
+    return result == CUDA_SUCCESS ? graph : NULL;
+}
+
+static CUresult end_later(struct job *job)
+{
+    const struct fake_driver *cuda = fake_driver();
+    const CUgraph graph = graph_of(job->stream);
+    CUuserObject object;
+    CUresult result;
+
+    if (!graph)
+        return cuda->cuLaunchHostFunc(job->stream, end, job);
+    result = cuda->cuUserObjectCreate(&object, job, end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+    return result == CUDA_SUCCESS
+               ? cuda->cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE)
+               : result;
+}
+
+/* Into a capture that is void nothing goes. */
 static void enqueue(struct job *job)
 {
     const struct fake_driver *cuda = fake_driver();
@@ -159,8 +195,9 @@ static void enqueue(struct job *job)
     if (cuda->cuLaunchHostFunc(job->stream, run, job) != CUDA_SUCCESS)
         comm_fails(job->comm, ncclUnhandledCudaError, "a launch");
     copy_pieces(job, OUT);
-    if (cuda->cuLaunchHostFunc(job->stream, end, job) != CUDA_SUCCESS)
-        fake_nccl_dies("a job can't be enqueued");
+    if (end_later(job) == CUDA_SUCCESS)
+        return;
+    comm_fails(job->comm, ncclUnhandledCudaError, "a launch"); /* it may run still, so it stays */
 }
 
 void jobs_enqueue(ncclComm_t comm)
