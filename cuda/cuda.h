@@ -25,7 +25,8 @@ int cuda_owns(const void *pointer);
 /* Whose memory it is (cuda_owns() says that it is a GPU's). */
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu);
 /* Which GPU's context is current on a thread is the program's business: it is asked for before all
- * that follows, and made so again behind it. */
+ * that follows, and made so again behind it.  Between them libct's calls are nobody's who captures
+ * a stream: the thread's mode is relaxed. */
 ct_status cuda_enter(void **before);
 void cuda_leave(void *before);
 /* That of the context which is current on this thread; CT_ERR_UNSUPPORTED: none is. */

@@ -181,6 +181,34 @@ void cuda_gpu_id(const struct device *gpu, unsigned char id[16])
     memcpy(id, gpu->uuid.bytes, 16);
 }
 
+/* How often this thread has entered, and its mode before the first time: so what is entered
+ * within something else leaves the thread relaxed. */
+static _Thread_local struct {
+    int depth;
+    CUstreamCaptureMode mode;
+} inside;
+
+/* In the mode that a thread has otherwise, whatever asks or allocates makes each capture void that
+ * somebody has begun anywhere in the program. */
+static CUresult relax(const struct driver *driver)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result;
+
+    if (inside.depth++ > 0)
+        return CUDA_SUCCESS;
+    result = driver->cuThreadExchangeStreamCaptureMode(&mode);
+    inside.mode = mode;
+    inside.depth = result == CUDA_SUCCESS;
+    return result;
+}
+
+static void relax_no_more(const struct driver *driver)
+{
+    if (--inside.depth == 0)
+        driver->cuThreadExchangeStreamCaptureMode(&inside.mode);
+}
+
 ct_status cuda_enter(void **before)
 {
     const struct driver *driver;
@@ -190,6 +218,8 @@ ct_status cuda_enter(void **before)
     if (status == CT_OK)
         status = driver_says(driver, driver->cuCtxGetCurrent(&current),
                              "asking for the current context");
+    if (status == CT_OK)
+        status = driver_says(driver, relax(driver), "changing the thread's capture mode");
     *before = current;
     return status;
 }
@@ -198,8 +228,10 @@ void cuda_leave(void *before)
 {
     const struct driver *driver;
 
-    if (driver_find(&driver) == CT_OK)
-        driver->cuCtxSetCurrent(before);
+    if (driver_find(&driver) != CT_OK)
+        return;
+    driver->cuCtxSetCurrent(before);
+    relax_no_more(driver);
 }
 
 ct_status cuda_gpu_use(struct device *gpu)

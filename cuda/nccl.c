@@ -139,6 +139,12 @@ static void end_stream(struct talk *talk)
 
 static void leave(struct talk *talk, int sound)
 {
+    void *before;
+
+    if (cuda_enter(&before) != CT_OK) {
+        free(talk);
+        return;
+    }
     if (cuda_gpu_use(talk->gpu) == CT_OK) {
         if (talk->comm && sound)
             end_in_good_order(talk);
@@ -147,6 +153,7 @@ static void leave(struct talk *talk, int sound)
         if (talk->stream)
             end_stream(talk);
     }
+    cuda_leave(before);
     free(talk);
 }
 

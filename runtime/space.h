@@ -90,7 +90,8 @@ struct space {
     /* The one that is current on this thread; where there is none it fails. */
     ct_status (*current)(struct device **device);
     /* Around all that follows but id(): which device is current on this thread is the program's
-     * business, and becomes again what it was. */
+     * business, and becomes again what it was; and nothing that is made between them spoils the
+     * capture of a stream that it has nothing to do with. */
     ct_status (*enter)(void **before);
     void (*leave)(void *before);
     /* The same in every process that uses it, whatever number it has there. */
