@@ -60,7 +60,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     }
     ct_fail(status, "%s on group %s, rank %d: %s%s%s", text, c->group->name, c->group->rank,
             how_long, ct_last_error(), where);
-    return group_break(c->group, status);
+    return c->refused ? status : group_break(c->group, status);
 }
 
 /* On device memory it is found out in the call. */
@@ -114,10 +114,10 @@ ct_status call_run_now(struct call *c)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
-    if (status != CT_OK && c->group->flat)
+    if (status != CT_OK && !c->refused && c->group->flat)
         flat_settle(c->group->flat);
     record_end(&c->group->record, c->signature.seq,
-               status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+               status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);
     group_end(c->group);
     return status;
@@ -203,11 +203,11 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     status = group_check(group);
     if (status != CT_OK)
         return status;
-    in_stream = !work && place.space && device_goes_in_stream(group);
     call_make(&c, r, group, place);
     status = call_choose(&c);
     if (status == CT_OK && place.space)
-        status = device_note(&c);
+        status = device_note(&c, !work);
+    in_stream = !work && place.space && device_goes_in_stream(group) && c.capture == NOT_CAPTURED;
     if (status == CT_OK && (work || in_stream || r->op >= 256))
         status = call_copy_inputs(&c, r->op, work || in_stream);
     if (status == CT_OK) {

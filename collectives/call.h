@@ -53,8 +53,10 @@ struct call {
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
     struct place place;
-    int on_host; /* device_run() was asked, but the buffers are host memory */
-    void *mark;  /* in device memory: what is to be waited for first; NULL: nothing */
+    int on_host;          /* device_run() was asked, but the buffers are host memory */
+    void *mark;           /* in device memory: what is to be waited for first; NULL: nothing */
+    enum capture capture; /* and of the group's stream: then it becomes part of that graph */
+    int refused;          /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
     const void
         *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
 };
@@ -173,9 +175,8 @@ ct_status call_run_now(struct call *c); /* what the task does; call.c */
 /* A call on device memory (device.c).  All ranks must have their buffers there; but where a rank
  * may have nothing at all, each has them where it likes. */
 int device_is_agreed(int operation);
-/* What is in the group's stream now shall be done before it
- * begins. */
-ct_status device_note(struct call *c);
+/* What is in the group's stream now shall be done before it begins; or it is captured there. */
+ct_status device_note(struct call *c, int may_be_captured);
 void device_forget(struct call *c); /* that, waited for or not */
 /* Calls without a work belong to the group's stream.  Not its first: it is then that memory is
  * mapped and pinned, and libraries begun, and any of that may wait for what stands still. */

@@ -126,7 +126,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     c.limit = r->limit;
     status = call_copy_inputs(&c, r->op, 1);
     if (status == CT_OK && place.space)
-        status = device_note(&c);
+        status = device_note(&c, 0);
     if (status == CT_OK)
         status = append(group->coalesced, &c);
     if (status == CT_OK)

@@ -10,6 +10,9 @@
  * When it returns, or its work is done, the results are there for any stream.  Which way is taken
  * the ranks find out together in the call, so that none waits in one way for who goes another.
  *
+ * A call whose stream is being captured into a CUDA graph only becomes part of that, and runs when
+ * it is launched.  Where no way can do so, all ranks refuse.
+ *
  * CT_DEVICE=fused, nccl or staged names the one that is tried first; the others follow. */
 #include "collectives/device.h"
 
@@ -22,15 +25,21 @@
 #include "runtime/device_wait.h"
 #include "runtime/log.h"
 
-ct_status device_note(struct call *c)
+ct_status device_note(struct call *c, int may_be_captured)
 {
     const struct space *space = c->place.space;
+    void *const stream = c->group->stream;
     void *before;
     ct_status status = space->enter(&before);
 
     if (status != CT_OK)
         return status;
-    status = space->mark(c->place.device, c->group->stream, &c->mark);
+    if (may_be_captured && stream && device_is_agreed(c->signature.operation))
+        status = space->capture_of(c->place.device, stream, &c->capture);
+    if (c->capture != NOT_CAPTURED)
+        c->signature.algorithm |= SIGNATURE_CAPTURED;
+    else if (status == CT_OK)
+        status = space->mark(c->place.device, stream, &c->mark);
     space->leave(before);
     return status;
 }
@@ -55,6 +64,12 @@ static ct_status find_devices(struct call *c, struct staging *s)
     return status;
 }
 
+/* Whether it can leave a call to the launches of a graph; the others do something on the host. */
+static int can_be_captured(device_way *way)
+{
+    return way == device_nccl;
+}
+
 /* A way at a time; *done: it was one of them. */
 static ct_status try_ways(struct call *c, struct staging *s, int *done)
 {
@@ -67,7 +82,8 @@ static ct_status try_ways(struct call *c, struct staging *s, int *done)
     ct_status status = find_devices(c, s);
 
     for (device_way *const *way = ways[s->devices.wish]; *way && status == CT_OK && !*done; way++)
-        status = (*way)(c, done);
+        if (c->capture == NOT_CAPTURED || can_be_captured(*way))
+            status = (*way)(c, done);
     return status;
 }
 
@@ -110,6 +126,37 @@ int device_is_asked(const struct call *c)
 
     return !sizes_are_agreed(c) && c->group->flat && s && s->devices.known && !s->unfused
            && s->devices.wish != WISH_STAGED;
+}
+
+static ct_status say_why_not(const struct call *c, const struct talking *t)
+{
+    if (c->capture == CAPTURE_IS_VOID)
+        return ct_fail(CT_ERR_INVALID, "the capture of the group's stream is void: something that "
+                                       "was done meanwhile can't be in a CUDA graph");
+    if (device_nccl_can_join(c))
+        return ct_fail(CT_ERR_INVALID,
+                       "the group has not joined NCCL yet, which can't be done in a CUDA graph: "
+                       "make such a call once before the capture");
+    return ct_fail(CT_ERR_INVALID,
+                   "only calls that go by NCCL can be in a CUDA graph, and not all ranks' can "
+                   "(docs/gpu.md)%s%s: make it outside of the capture",
+                   *t->why ? ": " : "", t->why);
+}
+
+/* All ranks know it by what they agree on.  In a last round each finds out who does not capture,
+ * and makes the call instead. */
+static ct_status refuse_capture(struct call *c, const struct staging *s)
+{
+    char *const all = malloc((size_t)c->group->size);
+    const char mine = 0;
+    ct_status status;
+
+    if (!all)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the words of %d ranks", c->group->size);
+    status = device_tell(c, &mine, sizeof mine, all);
+    free(all);
+    c->refused = status == CT_OK;
+    return status == CT_OK ? say_why_not(c, &s->talking) : status;
 }
 
 static ct_status run(struct call *c, struct staging *s, int *done)
@@ -166,11 +213,12 @@ ct_status device_run(struct call *c)
         return status;
     status = run(c, s, &done);
     if (status == CT_OK && !done)
-        status = device_staged(c);
+        status = c->capture == NOT_CAPTURED ? device_staged(c) : refuse_capture(c, s);
     c->place.space->leave(before);
     if (status == CT_OK)
         atomic_store(&c->group->in_streams, 1);
-    return status == CT_OK || !s->mapped.space ? status : unmap_failed(c->group, s, status);
+    return status == CT_OK || c->refused || !s->mapped.space ? status
+                                                             : unmap_failed(c->group, s, status);
 }
 
 void staging_drop(ct_group *group)

@@ -71,6 +71,8 @@ device_way device_fused;
 
 /* device_nccl.c: by a library of the devices' maker, each rank with a device of its own. */
 device_way device_nccl;
+/* Such a call will go by it, once another that is not captured has led all ranks there. */
+int device_nccl_can_join(const struct call *c);
 void talking_end(struct talking *talking, int sound);
 
 /* device_staged.c: through host memory, by the algorithms of host memory. */

@@ -266,6 +266,7 @@ static int can_here(const struct call *c, const struct talking *t)
     const int in_place = c->send.base == c->recv.base;
 
     return is_plain(&c->send) && is_plain(&c->recv) && !c->scalar && c->place.device == t->device
+           && c->capture != CAPTURE_IS_VOID
            && !(in_place && c->signature.operation == OPERATION_ALL_TO_ALL);
 }
 
@@ -314,13 +315,15 @@ static void say_cant(const struct call *c, struct talking *t)
              can_fold(call_dtype(c), call_op(c)) == OWN_ORDER ? ", whose order CT_ORDER says" : "");
 }
 
+/* What is captured is over when it is in the graph: a launch asks nothing of libct. */
 static ct_status run(struct call *c, struct talking *t)
 {
+    void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
     ct_status status;
 
     say_order(c, t);
     atomic_store(&c->group->last_algorithm, t->by->name);
-    status = t->by->start(t->talk, &c->signature, c->send.base, c->recv.base);
+    status = t->by->start(t->talk, &c->signature, c->send.base, c->recv.base, captured);
     if (status == CT_OK)
         status = wait_for_talk(c, t);
     if (status != CT_OK) {
@@ -333,6 +336,22 @@ static ct_status run(struct call *c, struct talking *t)
     return status;
 }
 
+static int is_for_us(const struct call *c)
+{
+    const struct staging *s = c->group->staging;
+
+    return s->talking.state != NO_TALK
+           && (s->devices.wish == WISH_NCCL || (c->group->size > 1 && s->devices.apart));
+}
+
+int device_nccl_can_join(const struct call *c)
+{
+    const struct devices *d = &c->group->staging->devices;
+
+    return c->group->staging->talking.state == NOT_TRIED && is_for_us(c) && d->wish != WISH_STAGED
+           && d->talks && d->apart && can_be(c);
+}
+
 ct_status device_nccl(struct call *c, int *done)
 {
     struct staging *s = c->group->staging;
@@ -341,7 +360,7 @@ ct_status device_nccl(struct call *c, int *done)
     ct_status status = CT_OK;
     int can = 0;
 
-    if (t->state == NO_TALK || (!wished && (c->group->size == 1 || !s->devices.apart)))
+    if (!is_for_us(c) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
         return CT_OK;
     if (!can_be(c)) {
         if (wished)

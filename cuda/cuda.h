@@ -25,8 +25,8 @@ int cuda_owns(const void *pointer);
 /* Whose memory it is (cuda_owns() says that it is a GPU's). */
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu);
 /* Which GPU's context is current on a thread is the program's business: it is asked for before all
- * that follows, and made so again behind it.  Between them libct's calls are nobody's who captures
- * a stream: the thread's mode is relaxed. */
+ * that follows, and made so again behind it.  Between them nothing that libct asks or
+ * allocates spoils what somebody captures: the thread's mode is relaxed. */
 ct_status cuda_enter(void **before);
 void cuda_leave(void *before);
 /* That of the context which is current on this thread; CT_ERR_UNSUPPORTED: none is. */
@@ -36,6 +36,8 @@ void cuda_gpu_id(const struct device *gpu, unsigned char id[16]);
 /* Its context becomes current on this thread. */
 ct_status cuda_gpu_use(struct device *gpu);
 
+/* Whether what is enqueued in the stream becomes part of a graph. */
+ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture);
 /* What the stream of the caller's (a CUstream, which is a cudaStream_t; NULL: the legacy default
  * one) has to do until now.  CT_ERR_INVALID: it is being captured into a graph. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark);

@@ -297,19 +297,37 @@ static void give_event(struct device *gpu, CUevent event)
         gpu->driver->cuEventDestroy(event);
 }
 
-/* What is captured does not run: the event would never come, and the capture would be void. */
-ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream)
+/* The legacy default stream can't be captured, nor used while a blocking stream is. */
+ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture)
 {
-    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult result = gpu->driver->cuStreamIsCapturing(stream, &capturing);
+    const ct_status status = cuda_gpu_use(gpu);
+    CUstreamCaptureStatus is = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result;
 
-    if (result == CUDA_SUCCESS && capturing == CU_STREAM_CAPTURE_STATUS_NONE)
-        return CT_OK;
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return ct_fail(CT_ERR_INVALID,
-                       "the group's stream is being captured into a CUDA graph, and libct's calls "
-                       "can't be: make the call outside of the capture");
-    return driver_says(gpu->driver, result, "asking about the group's stream");
+    *capture = NOT_CAPTURED;
+    if (status != CT_OK)
+        return status;
+    result = gpu->driver->cuStreamIsCapturing(stream, &is);
+    *capture = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CAPTURE_IS_VOID
+               : is == CU_STREAM_CAPTURE_STATUS_ACTIVE      ? CAPTURED
+               : is == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? CAPTURE_IS_VOID
+                                                            : NOT_CAPTURED;
+    return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+               ? CT_OK
+               : driver_says(gpu->driver, result, "asking whether a stream is being captured");
+}
+
+/* What is captured does not run: the event would never come, and the capture would be void. */
+ct_status gpu_refuse_capture(struct device *gpu, CUstream stream)
+{
+    enum capture capture;
+    const ct_status status = cuda_capture_of(gpu, stream, &capture);
+
+    if (status != CT_OK || capture == NOT_CAPTURED)
+        return status;
+    return ct_fail(CT_ERR_INVALID,
+                   "the stream is being captured into a CUDA graph, and this can't be part of one "
+                   "(a collective without a work can): make it outside of the capture");
 }
 
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)

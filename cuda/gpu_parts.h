@@ -48,7 +48,7 @@ struct device {
 /* combine.c: gpu->kernels never changes once this was CT_OK. */
 ct_status gpu_load_kernels(struct device *gpu);
 /* gpu.c: what is captured does not run now. */
-ct_status gpu_refuse_capture(const struct device *gpu, CUstream stream);
+ct_status gpu_refuse_capture(struct device *gpu, CUstream stream);
 /* gpu.c: the first of all, by ->next. */
 struct device *gpu_first(void);
 /* hold.c: streams that stand still.  The lock is held. */

@@ -3,7 +3,8 @@
  *
  *   join   a stream of the talk's own, and a communicator that never blocks
  *   -> start   one call of NCCL's, or a group of sends and receives; enqueued by and by
- *   -> ask     first whether NCCL has enqueued it, then whether the stream has done it
+ *   -> ask     first whether NCCL has enqueued it, then whether the stream has done it; in a
+ *              stream that is captured it is in the graph then
  *   -> leave   in good order, or by ncclCommAbort(), which also ends kernels that wait for a peer
  *
  * Never blocking, so that whoever waits can look whether the others live, and can give up. */
@@ -25,7 +26,8 @@ enum { ENDS_MS = 2000, NAP_US = 100 };
 struct talk {
     const struct nccl *nccl;
     struct device *gpu;
-    CUstream stream;
+    CUstream stream; /* its own */
+    CUstream on;     /* that of the call: its own, or one of the caller's that is captured */
     ncclComm_t comm; /* NULL: aborted, or never made */
     int rank, size;
 };
@@ -93,6 +95,7 @@ static ct_status begin(struct talk *talk, const struct talk_id *id)
                              "making a stream for NCCL");
     if (status != CT_OK)
         return status;
+    talk->on = talk->stream;
     memcpy(&unique, id, sizeof unique);
     config.blocking = 0;
     return nccl_says(
@@ -137,6 +140,13 @@ static void end_stream(struct talk *talk)
     driver->cuStreamDestroy(talk->stream);
 }
 
+/* A call that was not finished is in no graph: to ask a stream makes its capture void. */
+static void spoil_capture(struct talk *talk)
+{
+    if (talk->on != talk->stream)
+        talk->gpu->driver->cuStreamQuery(talk->on);
+}
+
 static void leave(struct talk *talk, int sound)
 {
     void *before;
@@ -146,6 +156,7 @@ static void leave(struct talk *talk, int sound)
         return;
     }
     if (cuda_gpu_use(talk->gpu) == CT_OK) {
+        spoil_capture(talk);
         if (talk->comm && sound)
             end_in_good_order(talk);
         if (talk->comm)
@@ -228,12 +239,12 @@ typedef ncclResult_t moves_fn(struct talk *talk, const struct bytes_of_call *b);
 
 static ncclResult_t one_goes(struct talk *t, const char *from, size_t bytes, int peer)
 {
-    return t->nccl->ncclSend(from, bytes, ncclUint8, peer, t->comm, (cudaStream_t)t->stream);
+    return t->nccl->ncclSend(from, bytes, ncclUint8, peer, t->comm, (cudaStream_t)t->on);
 }
 
 static ncclResult_t one_comes(struct talk *t, char *to, size_t bytes, int peer)
 {
-    return t->nccl->ncclRecv(to, bytes, ncclUint8, peer, t->comm, (cudaStream_t)t->stream);
+    return t->nccl->ncclRecv(to, bytes, ncclUint8, peer, t->comm, (cudaStream_t)t->on);
 }
 
 /* What a rank gives itself is no message. */
@@ -241,8 +252,8 @@ static ncclResult_t keep_own(struct talk *t, const char *from, char *to, size_t 
 {
     const CUresult result =
         from == to ? CUDA_SUCCESS
-                   : t->gpu->driver->cuMemcpyDtoDAsync(
-                       (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, t->stream);
+                   : t->gpu->driver->cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to,
+                                                       (CUdeviceptr)(uintptr_t)from, bytes, t->on);
 
     return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
 }
@@ -302,21 +313,21 @@ static ncclResult_t by_messages(struct talk *t, const struct bytes_of_call *b, m
 static ncclResult_t gather(struct talk *t, const struct bytes_of_call *b)
 {
     return t->nccl->ncclGather ? t->nccl->ncclGather(b->send, b->recv, b->each, ncclUint8, b->root,
-                                                     t->comm, (cudaStream_t)t->stream)
+                                                     t->comm, (cudaStream_t)t->on)
                                : by_messages(t, b, gather_by_messages);
 }
 
 static ncclResult_t scatter(struct talk *t, const struct bytes_of_call *b)
 {
     return t->nccl->ncclScatter ? t->nccl->ncclScatter(b->send, b->recv, b->each, ncclUint8,
-                                                       b->root, t->comm, (cudaStream_t)t->stream)
+                                                       b->root, t->comm, (cudaStream_t)t->on)
                                 : by_messages(t, b, scatter_by_messages);
 }
 
 static ncclResult_t all_to_all(struct talk *t, const struct bytes_of_call *b)
 {
     return t->nccl->ncclAlltoAll ? t->nccl->ncclAlltoAll(b->send, b->recv, b->each, ncclUint8,
-                                                         t->comm, (cudaStream_t)t->stream)
+                                                         t->comm, (cudaStream_t)t->on)
                                  : by_messages(t, b, all_to_all_by_messages);
 }
 #else
@@ -340,7 +351,7 @@ static ncclResult_t enqueue(struct talk *t, const struct signature *what,
                             const struct bytes_of_call *b)
 {
     const struct nccl *nccl = t->nccl;
-    const cudaStream_t stream = (cudaStream_t)t->stream;
+    const cudaStream_t stream = (cudaStream_t)t->on;
     const struct numbers n = numbers_of(what->dtype);
     const size_t count = (size_t)what->count * (size_t)n.parts;
 
@@ -369,7 +380,7 @@ static ncclResult_t enqueue(struct talk *t, const struct signature *what,
 }
 
 static ct_status start(struct talk *talk, const struct signature *what, const void *send,
-                       void *recv)
+                       void *recv, void *captured)
 {
     const struct bytes_of_call bytes = { send, recv,
                                          (size_t)what->count * ct_dtype_size((ct_dtype)what->dtype),
@@ -378,6 +389,7 @@ static ct_status start(struct talk *talk, const struct signature *what, const vo
 
     if (status != CT_OK)
         return status;
+    talk->on = captured ? captured : talk->stream;
     return nccl_says(talk->nccl, talk->comm, enqueue(talk, what, &bytes), "%s",
                      operation_name(what->operation));
 }
@@ -399,6 +411,11 @@ static ct_status ask(struct talk *talk, int *done)
     status = nccl_says(talk->nccl, talk->comm, result, "at work");
     if (status != CT_OK || result == ncclInProgress)
         return status;
+    if (talk->on != talk->stream) {
+        talk->on = talk->stream;
+        *done = 1;
+        return CT_OK;
+    }
     query = talk->gpu->driver->cuStreamQuery(talk->stream);
     *done = query == CUDA_SUCCESS;
     return query == CUDA_ERROR_NOT_READY

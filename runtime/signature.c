@@ -42,6 +42,8 @@ void signature_describe(const struct signature *s, char *text, size_t size)
         append(text, size, ", %u calls in one", signature_calls(s));
     if (s->algorithm & SIGNATURE_DEVICE)
         append(text, size, ", device memory");
+    if (s->algorithm & SIGNATURE_CAPTURED)
+        append(text, size, ", in a CUDA graph");
     append(text, size, ")");
 }
 
@@ -49,7 +51,7 @@ void signature_differ(const struct signature *here, const struct signature *ther
                       char *text, size_t size)
 {
     struct signature same = *there;
-    char ours[96], theirs[96];
+    char ours[128], theirs[128];
 
     same.history = here->history;
     signature_describe(here, ours, sizeof ours);

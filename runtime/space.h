@@ -52,6 +52,10 @@ struct word_op {
     int waits;
 };
 
+/* Whether a stream is being captured into a graph, so that what is enqueued there runs later, as
+ * often as the graph is launched. */
+enum capture { NOT_CAPTURED, CAPTURED, CAPTURE_IS_VOID };
+
 /* By which ranks find each other: made by one, plain data that travels to all. */
 struct talk_id {
     unsigned char bytes[128];
@@ -71,14 +75,16 @@ struct talks {
     /* Begun; it fails on all ranks, or never ends, where one of them can't. */
     ct_status (*join)(struct device *device, const struct talk_id *id, int rank, int size,
                       struct talk **talk);
-    /* Enqueued on a stream of the talk's own, so that two groups can't stand in each other's way.
-     * What it can make, see device_nccl.c. */
+    /* Enqueued on a stream of the talk's own, so that two groups can't stand in each other's way;
+     * or in that of the caller's which is captured (NULL: none): then it is over when it is in the
+     * graph, and no stream is asked.  What it can make, see device_nccl.c. */
     ct_status (*start)(struct talk *talk, const struct signature *what, const void *send,
-                       void *recv);
+                       void *recv, void *captured);
     ct_status (*ask)(struct talk *talk, int *done);
     /* What the library itself calls it. */
     void *(*handle)(const struct talk *talk);
-    /* Ends it, and what it still had to do if it is not sound: then the buffers are free again. */
+    /* Ends it, and what it still had to do if it is not sound: then the buffers are free again, and
+     * a capture that has got half a call is void. */
     void (*leave)(struct talk *talk, int sound);
 };
 
@@ -96,6 +102,8 @@ struct space {
     void (*leave)(void *before);
     /* The same in every process that uses it, whatever number it has there. */
     void (*id)(const struct device *device, unsigned char id[16]);
+    /* Of a stream of the caller's (not NULL). */
+    ct_status (*capture_of)(struct device *device, void *stream, enum capture *capture);
     /* What a stream of the caller's has to do (NULL: the legacy default one) until now: noted when
      * a call is made, waited for when it runs, and forgotten in any case (it need not have come).
      * CT_ERR_INVALID: the stream is one that can't be waited for now. */

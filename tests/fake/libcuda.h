@@ -144,6 +144,7 @@ struct op {
     unsigned char fill;
     uint32_t value; /* of a word, */
     unsigned flags; /* and how it is compared */
+    int is_wait;    /* for a word */
     host_kernel_fn *kernel;
     void *args;
     size_t args_bytes;
@@ -180,11 +181,13 @@ void fake_wait(const struct point *point);
 int fake_same_context(const struct point *one, const struct point *other);
 /* For all that was enqueued until now; the context's error, if it has one. */
 CUresult fake_wait_for_stream(CUstream stream);
+CUresult fake_wait_for_all(CUcontext context);
 CUresult fake_add_stream(CUcontext context, int blocking, CUstream *stream);
 
 /* ---- libcuda_word.c ---- */
 
 int fake_waits_for_words(void); /* how many, of this process's streams */
+void fake_will_wait_for_word(void);
 
 /* ---- libcuda_capture.c ---- */
 

@@ -56,7 +56,7 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
     CUresult result = fake_begin_in(__func__, &context);
 
     if (result == CUDA_SUCCESS)
-        result = cuCtxSynchronize(); /* the real one may wait for all that runs; so this one does */
+        result = fake_wait_for_all(context); /* the real one may; so this one does */
     if (result != CUDA_SUCCESS)
         return result;
     if (bytes == 0 || flags != CU_MEMHOSTREGISTER_PORTABLE)
@@ -95,8 +95,11 @@ CUresult cuMemFreeHost(void *at)
 
 CUresult cuMemHostUnregister(void *at)
 {
-    const CUresult result = cuCtxSynchronize(); /* likewise */
+    CUcontext context;
+    CUresult result = fake_begin_in(__func__, &context);
 
+    if (result == CUDA_SUCCESS)
+        result = fake_wait_for_all(context); /* likewise */
     return result == CUDA_SUCCESS ? release(__func__, (CUdeviceptr)(uintptr_t)at, TAKEN_IN)
                                   : result;
 }

@@ -106,11 +106,11 @@ static void see(struct seat *seat, const uint64_t *seen)
 CUresult capture_allows(const char *function)
 {
     static const char *const unsafe[] = {
-        "cuMemAlloc",         "cuMemAllocManaged",  "cuMemAllocHost",   "cuMemFree",
-        "cuMemFreeHost",      "cuMemcpyHtoD",       "cuMemcpyDtoH",     "cuMemcpyDtoD",
-        "cuStreamCreate",     "cuStreamQuery",      "cuEventQuery",     "cuStreamSynchronize",
-        "cuEventSynchronize", "cuCtxSynchronize",   "cuModuleLoadData", "cuModuleUnload",
-        "cuIpcOpenMemHandle", "cuIpcCloseMemHandle"
+        "cuMemAlloc",         "cuMemAllocManaged",   "cuMemAllocHost",    "cuMemFree",
+        "cuMemFreeHost",      "cuMemcpyHtoD",        "cuMemcpyDtoH",      "cuMemcpyDtoD",
+        "cuStreamCreate",     "cuStreamQuery",       "cuEventQuery",      "cuStreamSynchronize",
+        "cuEventSynchronize", "cuCtxSynchronize",    "cuModuleLoadData",  "cuModuleUnload",
+        "cuIpcOpenMemHandle", "cuIpcCloseMemHandle", "cuMemHostRegister", "cuMemHostUnregister"
     };
     CUresult result = CUDA_SUCCESS;
     int is_unsafe = 0;

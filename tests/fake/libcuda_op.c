@@ -80,6 +80,7 @@ struct op *op_again(const struct op *kept)
     op->fill = kept->fill;
     op->value = kept->value;
     op->flags = kept->flags;
+    op->is_wait = kept->is_wait;
     op->kernel = kept->kernel;
     op->blocks = kept->blocks;
     op->threads = kept->threads;

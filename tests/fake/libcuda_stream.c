@@ -153,6 +153,8 @@ struct point fake_enqueue(CUstream stream, struct op *op)
 
     if (capture_takes(stream, op))
         return behind;
+    if (op->is_wait)
+        fake_will_wait_for_word();
     op->start_us = now_us() + fake_lag_us();
     pthread_mutex_lock(&lock);
     add_order(stream, op);
@@ -292,16 +294,10 @@ CUresult cuStreamSynchronize(CUstream stream)
     return result == CUDA_SUCCESS ? fake_wait_for_stream(stream) : result;
 }
 
-CUresult cuCtxSynchronize(void)
+CUresult fake_wait_for_all(CUcontext context)
 {
-    CUcontext context;
-    CUresult result = fake_begin_in(__func__, &context);
     CUstream stream;
 
-    if (result == CUDA_SUCCESS)
-        result = capture_asks_all(context);
-    if (result != CUDA_SUCCESS)
-        return result;
     pthread_mutex_lock(&lock);
     stream = streams;
     pthread_mutex_unlock(&lock);
@@ -309,4 +305,14 @@ CUresult cuCtxSynchronize(void)
         if (stream->context == context)
             fake_wait_for_stream(stream);
     return (CUresult)atomic_load(&context->failed);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    CUcontext context;
+    CUresult result = fake_begin_in(__func__, &context);
+
+    if (result == CUDA_SUCCESS)
+        result = capture_asks_all(context);
+    return result == CUDA_SUCCESS ? fake_wait_for_all(context) : result;
 }

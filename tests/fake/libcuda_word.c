@@ -18,6 +18,11 @@ int fake_waits_for_words(void)
     return atomic_load(&waiting);
 }
 
+void fake_will_wait_for_word(void)
+{
+    atomic_fetch_add(&waiting, 1);
+}
+
 static int is_reached(uint32_t is, const struct op *op)
 {
     switch (op->flags) {
@@ -64,8 +69,7 @@ static CUresult enqueue(CUstream stream, CUdeviceptr at, uint32_t value, unsigne
         op_destroy(op);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!write)
-        atomic_fetch_add(&waiting, 1);
+    op->is_wait = !write;
     fake_enqueue(stream, op);
     return CUDA_SUCCESS;
 }
@@ -99,7 +103,7 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr *at, void *memory, unsigned flags
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops,
                             unsigned flags)
 {
-    CUresult result = fake_begin_stream(__func__, &stream);
+    CUresult result = fake_begin_enqueue(__func__, &stream);
 
     if (result == CUDA_SUCCESS && (count > 256 || flags != 0))
         result = CUDA_ERROR_INVALID_VALUE;
