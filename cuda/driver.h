@@ -17,10 +17,12 @@
     X(cuPointerGetAttribute)             \
     X(cuDeviceGetAttribute)              \
     X(cuDeviceGetUuid)                   \
+    X(cuDeviceCanAccessPeer)             \
     X(cuDevicePrimaryCtxRetain)          \
     X(cuCtxGetCurrent)                   \
     X(cuCtxSetCurrent)                   \
     X(cuCtxGetDevice)                    \
+    X(cuCtxEnablePeerAccess)             \
     X(cuCtxGetStreamPriorityRange)       \
     X(cuThreadExchangeStreamCaptureMode) \
     X(cuStreamCreateWithPriority)        \

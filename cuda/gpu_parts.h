@@ -20,7 +20,7 @@ struct exported {
     CUipcMemHandle ipc;
 };
 
-enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8 };
+enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8, PEERS_KEPT = 16 };
 
 struct device {
     /* Never change after cuda_gpu_of() has given it out. */
@@ -40,6 +40,8 @@ struct device {
     int events_idle;
     struct hold_words *hold_words; /* NULL until a stream is held */
     struct leftover *leftovers;    /* own_memory.c: to be freed, when no stream is held */
+    CUcontext peers[PEERS_KEPT];   /* peers.c: of this process, whose memory this one reaches */
+    int peers_known;
     struct import *imports;
     struct exported exports[EXPORTS_KEPT];
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
@@ -55,6 +57,12 @@ struct device *gpu_first(void);
 int gpu_holds(const struct device *gpu);
 /* gpu.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
+
+/* peers.c: the memory at `pointer` is of this process; its GPU may be another, which this one then
+ * shall reach.  The GPU is locked and its context current. */
+ct_status gpu_reach_own(struct device *gpu, const void *pointer);
+/* The same of what was mapped: the driver has done what was to do, if these GPUs can at all. */
+ct_status gpu_reach_mapped(struct device *gpu, CUdeviceptr mapped);
 
 /* gpu.c: the context that CUDA's own libraries use on this device. */
 ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);

@@ -131,7 +131,9 @@ static ct_status make_handle(struct device *gpu, struct device_handle *handle)
 ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
                       struct device_handle *handle)
 {
-    struct device_handle made = { .pid = (int32_t)getpid(), .process = this_process() };
+    struct device_handle made = { .pid = (int32_t)getpid(),
+                                  .process = this_process(),
+                                  .number = gpu->device };
     ct_status status = cuda_gpu_use(gpu);
 
     if (status == CT_OK)
@@ -151,6 +153,11 @@ ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
 static int of_one_process(const struct device_handle *a, const struct device_handle *b)
 {
     return a->pid == b->pid && a->process == b->process;
+}
+
+static int is_own(const struct device_handle *handle)
+{
+    return handle->process == this_process() && handle->pid == (int32_t)getpid();
 }
 
 static int same_allocation(const struct device_handle *a, const struct device_handle *b)
@@ -245,7 +252,16 @@ static ct_status open_import(struct device *gpu, const struct device_handle *han
         free(import);
         status =
             driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
-        return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
+        return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+                       || result == CUDA_ERROR_INVALID_DEVICE
+                   ? CT_ERR_UNSUPPORTED
+                   : status;
+    }
+    status = gpu_reach_mapped(gpu, import->mapped);
+    if (status != CT_OK) {
+        gpu->driver->cuIpcCloseMemHandle(import->mapped);
+        free(import);
+        return status;
     }
     import->of = *handle;
     import->users = NULL;
@@ -255,15 +271,26 @@ static ct_status open_import(struct device *gpu, const struct device_handle *han
     return CT_OK;
 }
 
+static ct_status import_own(struct device *gpu, void *at)
+{
+    ct_status status = cuda_gpu_use(gpu);
+
+    pthread_mutex_lock(&gpu->lock);
+    if (status == CT_OK)
+        status = gpu_reach_own(gpu, at);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
 ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
                       void **pointer)
 {
     ct_status status = CT_OK;
     struct import *import;
 
-    if (handle->process == this_process() && handle->pid == (int32_t)getpid()) {
+    if (is_own(handle)) {
         *pointer = (void *)(uintptr_t)(handle->base + handle->offset);
-        return CT_OK;
+        return handle->number == gpu->device ? CT_OK : import_own(gpu, *pointer);
     }
     pthread_mutex_lock(&gpu->lock);
     import = find_import(gpu, handle);

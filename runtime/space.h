@@ -33,7 +33,7 @@ struct device_handle {
     uint64_t offset;
     uint64_t process; /* drawn by each, for pids come again */
     int32_t pid;
-    int32_t unused; /* 0: no byte is left undefined */
+    int32_t number; /* of its device, where its owner sees it */
 };
 
 /* What is folded, or copied where the fold has one source: each destination gets the same. */
@@ -143,7 +143,8 @@ struct space {
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,
                       struct device_handle *handle);
-    /* Where that memory is in this process, until the user (any address) says that it needs nothing
+    /* Where that memory is in this process, for this device, though it be another's (if that can't
+     * be reached, CT_ERR_UNSUPPORTED), until the user (any address) says that it needs nothing
      * any more that it took; then nothing enqueued may still be at it.  The owner must live, and
      * must not free it meanwhile. */
     ct_status (*take)(struct device *device, const struct device_handle *handle, const void *user,

@@ -648,11 +648,12 @@ static void blocks_are_dealt_out_by_bytes(void **state)
     EXPECT(launch.blocks == 4 * 132 - 1);
 }
 
-static int visited;
+static int visited, written;
 
-static void count_pointer(uint64_t *pointer)
+static void count_pointer(uint64_t *pointer, int is_written)
 {
     visited += *pointer == 77;
+    written += *pointer == 77 && is_written;
 }
 
 static void the_host_kernels_know_their_arguments(void **state)
@@ -671,7 +672,7 @@ static void the_host_kernels_know_their_arguments(void **state)
     EXPECT(visited == 0);
     args.words[100] = args.words[104] = args.words[200] = args.words[442] = 77;
     host_kernel_pointers("fold_bool", &args, count_pointer);
-    EXPECT(visited == 4);
+    EXPECT(visited == 4 && written == 2);
 }
 
 int main(void)

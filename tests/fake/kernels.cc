@@ -58,7 +58,8 @@ size_t host_kernel_bytes(const char *name)
     return find(name) ? sizeof(struct fold_args) : 0;
 }
 
-void host_kernel_pointers(const char *name, void *of, void (*each)(uint64_t *pointer))
+void host_kernel_pointers(const char *name, void *of,
+                          void (*each)(uint64_t *pointer, int is_written))
 {
     struct fold_args *const args = (struct fold_args *)of;
 
@@ -68,6 +69,6 @@ void host_kernel_pointers(const char *name, void *of, void (*each)(uint64_t *poi
         const struct span span = span_at(*args, i);
 
         for (uint32_t p = 0; p < args->sources + span.dsts; p++)
-            each(&args->words[span.pointers + p]);
+            each(&args->words[span.pointers + p], p >= args->sources);
     }
 }

@@ -19,8 +19,10 @@ typedef void host_kernel_fn(const void *args, unsigned blocks, unsigned threads)
 host_kernel_fn *host_kernel(const char *name);
 /* The size of its parameter: a launch copies it, as the driver does. */
 size_t host_kernel_bytes(const char *name);
-/* Visits every device pointer in the parameter that is in use. */
-void host_kernel_pointers(const char *name, void *args, void (*each)(uint64_t *pointer));
+/* Visits every device pointer in the parameter that is in use; what is written behind what it is
+ * made of. */
+void host_kernel_pointers(const char *name, void *args,
+                          void (*each)(uint64_t *pointer, int is_written));
 
 #ifdef __cplusplus
 }

@@ -21,9 +21,10 @@
  *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails
  * and, as often as they are asked for:
  *   FAKE_CUDA_MAPPED=stays     to free what another living process has mapped ends the program
- *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s
  *   FAKE_CUDA_WORDS=0          no stream can wait for a word in memory
- *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy ends with a wrong bit */
+ *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s,
+ *                              and nothing else touches the others' memory
+ *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy or a kernel ends with a wrong bit */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
 
@@ -112,6 +113,18 @@ static inline int block_is_host(const struct block *block)
 {
     return block->kind == MANAGED || block->kind == PINNED || block->kind == TAKEN_IN;
 }
+
+/* ---- libcuda_peers.c ---- */
+
+/* May what runs in this context touch that block?  Else it kills the context. */
+int fake_touches(CUcontext context, const struct block *block);
+/* Do other bytes arrive there, or from there, than were sent? */
+int fake_spoils(CUcontext context, const struct block *block);
+/* By its number in this process; itself too. */
+int fake_can_reach(int device, int peer);
+struct op;
+/* How a copy from one to the other is done. */
+void (*fake_copy_between(const struct block *to, const struct block *from))(struct op *op);
 
 /* ---- libcuda_op.c ---- */
 

@@ -41,7 +41,9 @@ static CUresult start(const char *function, CUstream stream, struct op *op, enum
         op->bytes = bytes;
         op->to = reach(op, to_side, to, bytes);
         op->from = from ? reach(op, from_side, from, bytes) : NULL;
-        if (!op->to || (op->run == run_copy && !op->from))
+        if (to_side == DEVICE && from_side == DEVICE && op->to && op->from)
+            op->run = fake_copy_between(block_of(to), block_of(from));
+        if (!op->to || (op->run != run_fill && !op->from))
             result = CUDA_ERROR_INVALID_VALUE;
     }
     if (result != CUDA_SUCCESS || bytes == 0) {

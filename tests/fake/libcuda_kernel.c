@@ -35,7 +35,7 @@ __attribute__((weak)) size_t host_kernel_bytes(const char *name)
 }
 
 __attribute__((weak)) void host_kernel_pointers(const char *name, void *args,
-                                                void (*each)(uint64_t *pointer))
+                                                void (*each)(uint64_t *pointer, int is_written))
 {
     (void)name;
     (void)args;
@@ -100,24 +100,37 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return CUDA_SUCCESS;
 }
 
+/* `to`: what went a way that brings other bytes. */
 static void run_kernel(struct op *op)
 {
     op->kernel(op->args, op->blocks, op->threads);
+    if (op->to)
+        *op->to ^= 1;
 }
 
 /* What translate() works for; host_kernel_pointers() passes nothing along. */
 static _Thread_local struct {
     struct op *op;
-    int lost; /* pointers to no device memory */
+    CUcontext context;
+    int lost;  /* pointers to no device memory, or none that the context may touch */
+    int wrong; /* what was read already will arrive so */
 } launch;
 
 /* How far the kernel reaches is not known here: its bytes lie between pages that end it. */
-static void translate(uint64_t *pointer)
+static void translate(uint64_t *pointer, int is_written)
 {
+    const struct block *const block = block_of(*pointer);
     unsigned char *const alias = op_uses(launch.op, *pointer, 1);
 
-    if (!alias)
+    if (!alias || !fake_touches(launch.context, block)) {
         launch.lost++;
+    } else {
+        const int wrong = fake_spoils(launch.context, block);
+
+        launch.wrong |= wrong && !is_written;
+        if (is_written && (wrong || launch.wrong))
+            launch.op->to = alias;
+    }
     *pointer = (uint64_t)(uintptr_t)alias;
 }
 
@@ -133,7 +146,8 @@ static struct op *prepare(CUfunction function, const void *args)
         fake_dies("no memory");
     memcpy(op->args, args, bytes);
     launch.op = op;
-    launch.lost = 0;
+    launch.context = function->context;
+    launch.lost = launch.wrong = 0;
     host_kernel_pointers(function->name, op->args, translate);
     return op;
 }

@@ -117,6 +117,31 @@ static int is_enabled(int device, int peer)
     return is;
 }
 
+int fake_can_reach(int device, int peer)
+{
+    return device == peer || reaches(device, peer);
+}
+
+/* What was imported is mapped for the context that did. */
+int fake_touches(CUcontext context, const struct block *block)
+{
+    int touches;
+
+    if (block_is_host(block) || block->device == context->device)
+        return 1;
+    if (block->kind == IMPORTED)
+        return reaches(context->device, block->device);
+    pthread_mutex_lock(&lock);
+    touches = enabled[context->device][block->device];
+    pthread_mutex_unlock(&lock);
+    return touches;
+}
+
+int fake_spoils(CUcontext context, const struct block *block)
+{
+    return block->device != context->device && is_corrupt(context->device, block->device);
+}
+
 /* ---- Copies ------------------------------------------------------------------------ */
 
 static void run_direct(struct op *op)
@@ -141,6 +166,17 @@ static void run_by_the_host(struct op *op)
     memmove(op->to, op->from, op->bytes);
 }
 
+void (*fake_copy_between(const struct block *to, const struct block *from))(struct op *op)
+{
+    const int imported = to->kind == IMPORTED || from->kind == IMPORTED;
+
+    if (from->device == to->device)
+        return run_direct;
+    if (imported ? !reaches(from->device, to->device) : !is_enabled(from->device, to->device))
+        return run_by_the_host;
+    return is_corrupt(from->device, to->device) ? run_corrupt : run_direct;
+}
+
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, size_t bytes, CUstream stream)
 {
@@ -155,12 +191,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     if (!there || !here || there->device != to_context->device
         || here->device != from_context->device)
         return CUDA_ERROR_INVALID_VALUE;
-    if (here->device == there->device)
-        op = op_create(run_direct);
-    else if (!is_enabled(here->device, there->device))
-        op = op_create(run_by_the_host);
-    else
-        op = op_create(is_corrupt(here->device, there->device) ? run_corrupt : run_direct);
+    op = op_create(fake_copy_between(there, here));
     op->bytes = bytes;
     op->to = op_uses(op, to, bytes);
     op->from = op_uses(op, from, bytes);

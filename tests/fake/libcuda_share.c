@@ -110,6 +110,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned fla
         return CUDA_ERROR_INVALID_CONTEXT; /* as the real one does */
     if (fake_device_of_machine(ticket.machine_device) < 0)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!fake_can_reach(context->device, fake_device_of_machine(ticket.machine_device)))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     pthread_mutex_lock(&lock);
     result = import(context, &ticket, at);
     pthread_mutex_unlock(&lock);
