@@ -3,8 +3,8 @@
  *
  *   what is in the group's stream when the call is made is waited for when it begins
  *   -> the group's first: who has which device, and what the users wish (device_cards.c)
- *   -> fused: the ranks' buffers are on one device; one rank works for all (device_fused.c)
- *   -> nccl: each rank has a device of its own (device_nccl.c)
+ *   -> fused: on each device of a host one rank works for all (device_fused.c)
+ *   -> nccl: each rank has a device of its own (device_nccl.c); then before fused
  *   -> staged: else; copied to the host, an algorithm of the host, copied back (device_staged.c)
  *
  * When it returns, or its work is done, the results are there for any stream.  Which way is taken
@@ -55,10 +55,10 @@ static ct_status find_devices(struct call *c, struct staging *s)
 {
     const ct_status status = s->devices.known ? CT_OK : device_cards(c, &s->devices);
 
-    if (status == CT_OK && !s->devices.one && !s->unfused) {
+    if (status == CT_OK && c->group->size > 1 && !c->group->flat && !s->unfused) {
         s->unfused = 1;
         if (s->devices.wish == WISH_FUSED && c->group->rank == 0)
-            log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks have several devices",
+            log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks share no memory",
                      c->group->name);
     }
     return status;
@@ -70,18 +70,28 @@ static int can_be_captured(device_way *way)
     return way == device_nccl;
 }
 
-/* A way at a time; *done: it was one of them. */
-static ct_status try_ways(struct call *c, struct staging *s, int *done)
+/* In the order in which they are tried. */
+static device_way *const *ways_of(const struct call *c, const struct devices *d)
 {
+    static device_way *const apart[] = { device_nccl, device_fused, NULL };
     static device_way *const ways[][3] = {
         [WISH_NONE] = { device_fused, device_nccl, NULL },
         [WISH_FUSED] = { device_fused, device_nccl, NULL },
         [WISH_NCCL] = { device_nccl, device_fused, NULL },
         [WISH_STAGED] = { NULL },
     };
+
+    return d->wish == WISH_NONE && d->apart && c->group->size > 1 ? apart : ways[d->wish];
+}
+
+/* A way at a time; *done: it was one of them. */
+static ct_status try_ways(struct call *c, struct staging *s, int *done)
+{
     ct_status status = find_devices(c, s);
 
-    for (device_way *const *way = ways[s->devices.wish]; *way && status == CT_OK && !*done; way++)
+    if (status != CT_OK)
+        return status;
+    for (device_way *const *way = ways_of(c, &s->devices); *way && status == CT_OK && !*done; way++)
         if (c->capture == NOT_CAPTURED || can_be_captured(*way))
             status = (*way)(c, done);
     return status;
@@ -229,6 +239,8 @@ void staging_drop(ct_group *group)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
     unmap(group, s, FLAT_DEVICE_SETTLING_MS);
+    bounce_free(&s->tried);
+    executors_free(&s->devices.executors);
     staged_end(group, s->staged);
     free(s->offer);
     bounce_free(&s->bounce);

@@ -6,6 +6,7 @@
 
 #include "collectives/call.h"
 #include "collectives/choices.h"
+#include "collectives/device_executors.h"
 #include "runtime/space.h"
 
 /* Which devices the ranks of a group have, as all of them know it. */
@@ -16,6 +17,7 @@ struct devices {
     int talks; /* each was built with a library for them */
     enum device_wish wish;
     struct place place; /* ours */
+    struct executors executors;
 };
 
 /* What a group has of such a library (device_nccl.c). */
@@ -44,7 +46,8 @@ struct staging {
     int said; /* why something is staged */
     struct devices devices;
     struct talking talking;
-    int unfused;           /* its buffers can't be reached by one device: not tried again */
+    struct bounce tried;   /* in device_prove.c */
+    int unfused;           /* its buffers can't be reached by who works: not tried again */
     struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
     struct bounce bounce;
@@ -66,7 +69,7 @@ ct_status device_cards(struct call *c, struct devices *devices);
  * was touched. */
 typedef ct_status device_way(struct call *c, int *done);
 
-/* device_fused.c: one rank's device reads and writes all ranks' buffers where they lie. */
+/* device_fused.c: the devices read and write all ranks' buffers where they lie. */
 device_way device_fused;
 
 /* device_nccl.c: by a library of the devices' maker, each rank with a device of its own. */
@@ -102,6 +105,8 @@ struct plan {
     void **pointers; /* of the parts */
     size_t used;
     int unlike; /* a rank awaits other bytes than another one gives it */
+    int *near;  /* [count] the rank whose device does the part best */
+    int one;    /* the only part: several devices may share it */
 };
 
 /* The parts may be done in any order.  CT_ERR_UNSUPPORTED: the ranks' counts differ where they must

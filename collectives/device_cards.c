@@ -92,21 +92,25 @@ static enum device_wish wish_of_all(const struct card *cards, int size)
     return (enum device_wish)wish;
 }
 
-static struct devices look_at(const struct card *cards, int size)
+static const unsigned char *device_of(int rank, const void *cards)
 {
-    struct devices d = { .known = 1, .one = 1, .apart = 1, .talks = 1 };
+    return ((const struct card *)cards)[rank].device;
+}
 
-    for (int i = 0; i < size; i++) {
-        d.talks &= cards[i].talks;
-        for (int j = 0; j < i; j++) {
-            const int same = !memcmp(cards[i].device, cards[j].device, sizeof cards[i].device);
+static ct_status look_at(const struct card *cards, int rank, int size, struct devices *d)
+{
+    const ct_status status = executors_find(&d->executors, rank, size, device_of, cards);
 
-            d.one &= same;
-            d.apart &= !same;
-        }
-    }
-    d.wish = wish_of_all(cards, size);
-    return d;
+    if (status != CT_OK)
+        return status;
+    d->one = d->executors.count == 1;
+    d->apart = d->executors.count == size;
+    d->talks = 1;
+    for (int i = 0; i < size; i++)
+        d->talks &= cards[i].talks;
+    d->wish = wish_of_all(cards, size);
+    d->known = 1;
+    return CT_OK;
 }
 
 ct_status device_cards(struct call *c, struct devices *devices)
@@ -121,10 +125,10 @@ ct_status device_cards(struct call *c, struct devices *devices)
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
         if (!cards[i].has_device)
             status = ct_fail(CT_ERR_UNSUPPORTED, "rank %d has no GPU that is current", i);
-    if (status == CT_OK) {
-        *devices = look_at(cards, c->group->size);
+    if (status == CT_OK)
+        status = look_at(cards, c->group->rank, c->group->size, devices);
+    if (status == CT_OK)
         devices->place = c->place;
-    }
     free(cards);
     return status;
 }

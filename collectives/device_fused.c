@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_fused.c - all ranks' buffers are on one device, so one rank works for all.
+/* device_fused.c - the ranks of a host see all buffers where they lie, so on each device one of
+ * them works for all: its executor.
  *
- *   each shows where its buffers are (a handle that another process can map) and arrives
- *   -> rank 0 maps them (the first time), folds and copies them where they lie, and waits for it
- *   -> it arrives with its word: done, or not this way; the others wait for that alone
+ *   several devices, the group's first: do they reach each other's memory? (device_prove.c)
+ *   -> each rank shows where its buffers are (a handle that another process can map) and arrives
+ *   -> the executors map them (the first time); with several, each says that it could, and looks
+ * whether all could, so that none begins what another can't end
+ *   -> each folds and copies its share (device_slices.c) where it lies, and waits for it
+ *   -> each arrives with its word: done, or not this way; all ranks wait for the executors
  *
  * Processes that share a device get it in turns of a millisecond, so kernels that waited for each
- * other's flags would crawl: one process does the work.  Cost: two rounds, one launch, and each
- * byte read and written once (device_plan.c).
+ * other's flags would crawl: one process does a device's work.  Cost: two rounds (three with
+ * several devices), one launch, and each byte read and written once (device_plan.c).
  *
  * A rank whose buffers can't be mapped elsewhere copies them to memory that can, and back, itself
- * (device_bounce.c); where there is no room for that the call goes another way.  So it does for
- * good where the ranks are on several devices or hosts (device_cards.c), or rank 0 could not map
- * what was given. */
+ * (device_bounce.c); where there is no room for that the call goes another way, and so does one
+ * with a buffer on another device than before.  So it does for good where the ranks are on several
+ * hosts or devices that don't reach each other, or an executor could not map what was given. */
 #include "collectives/device_bounce.h"
 #include "collectives/device_offer.h"
 
@@ -79,57 +83,122 @@ static ct_status say(struct call *c, enum word word)
     return flat_arrive(c->group->flat);
 }
 
+/* Of the executors, the one that goes furthest from "done". */
+static ct_status hear(const struct call *c, const struct executors *e, enum word *word)
+{
+    ct_status status = CT_OK;
+
+    *word = DONE;
+    for (int i = 0; i < e->count && status == CT_OK; i++) {
+        enum word its;
+
+        status = flat_wait(c->group->flat, e->rank[i]);
+        if (status != CT_OK)
+            break;
+        memcpy(&its, flat_slot(c->group->flat, e->rank[i]), sizeof its);
+        if (its > *word)
+            *word = its;
+    }
+    return status;
+}
+
+static ct_status say_and_hear(struct call *c, const struct executors *e, enum word own,
+                              enum word *word)
+{
+    const ct_status status = say(c, own);
+
+    return status == CT_OK ? hear(c, e, word) : status;
+}
+
+/* What others say counts; our own word does not. */
+static ct_status wait_for_executors(struct call *c, const struct executors *e, enum word *word)
+{
+    const ct_status status = e->count > 1 ? say(c, NOT_THIS_CALL) : CT_OK;
+
+    return status == CT_OK ? say_and_hear(c, e, NOT_THIS_CALL, word) : status;
+}
+
+static ct_status execute(struct call *c, const struct executors *e, struct everybody *all,
+                         enum word *word)
+{
+    const struct offer *offers[FLAT_MOST];
+    ct_status status = flat_wait_all(c->group->flat);
+
+    if (status != CT_OK)
+        return status;
+    for (int i = 0; i < c->group->size; i++)
+        offers[i] = flat_slot(c->group->flat, i);
+    *word = reach_all(c, offers, all);
+    if (e->count > 1)
+        status = say_and_hear(c, e, *word, word);
+    if (status == CT_OK && *word == DONE)
+        status = work_for_all(c, offers, all, word);
+    return status == CT_OK ? say_and_hear(c, e, *word, word) : status;
+}
+
 static ct_status by_rounds(struct call *c, struct offer *own, struct call *given, enum word *word)
 {
-    struct flat *f = c->group->flat;
-    const struct offer *offers[FLAT_MOST];
+    const struct executors *e = &c->group->staging->devices.executors;
+    struct everybody all;
     ct_status status = show(c, own, given);
 
-    *word = NOT_THIS_CALL;
-    if (c->group->rank != WORKS_FOR_ALL) {
-        if (status == CT_OK)
-            status = say(c, NOT_THIS_CALL); /* its word does not count */
-        if (status == CT_OK)
-            status = flat_wait(f, WORKS_FOR_ALL);
-        if (status == CT_OK)
-            memcpy(word, flat_slot(f, WORKS_FOR_ALL), sizeof *word);
+    if (status != CT_OK)
         return status;
-    }
+    if (e->mine < 0)
+        return wait_for_executors(c, e, word);
+    status = everybody_make(c, &all);
     if (status == CT_OK)
-        status = flat_wait_all(f);
-    for (int i = 0; i < c->group->size; i++)
-        offers[i] = flat_slot(f, i);
-    if (status == CT_OK)
-        status = work_for_all(c, offers, word);
-    return status == CT_OK ? say(c, *word) : status;
+        status = execute(c, e, &all, word);
+    everybody_free(&all);
+    return status;
 }
 
 static ct_status alone(struct call *c, struct offer *own, struct call *given, enum word *word)
 {
     const struct offer *const offers[] = { own };
+    struct everybody all;
     size_t bytes;
-    const ct_status status = offer_call(c, own, given, &bytes);
+    ct_status status = everybody_make(c, &all);
 
-    return status == CT_OK ? work_for_all(c, offers, word) : status;
+    if (status == CT_OK)
+        status = offer_call(c, own, given, &bytes);
+    if (status == CT_OK)
+        *word = reach_all(c, offers, &all);
+    if (status == CT_OK && *word == DONE)
+        status = work_for_all(c, offers, &all, word);
+    everybody_free(&all);
+    return status;
+}
+
+static ct_status with_all(struct call *c, enum word *word)
+{
+    struct offer *const own = room_for_offer(c);
+    struct call given;
+    ct_status status;
+
+    if (!own)
+        return CT_ERR_NOMEM;
+    status = c->group->size == 1 ? alone(c, own, &given, word) : by_rounds(c, own, &given, word);
+    return status == CT_OK && *word == DONE ? bounce_out(c, &given) : status;
 }
 
 ct_status device_fused(struct call *c, int *done)
 {
+    struct staging *s = c->group->staging;
+    struct executors *e = &s->devices.executors;
     enum word word = NOT_THIS_CALL;
     ct_status status = CT_OK;
-    struct call given;
-    struct offer *own;
 
     *done = 0;
-    if (c->group->staging->unfused || (c->group->size > 1 && !c->group->flat))
+    if (s->unfused || (c->group->size > 1 && !c->group->flat))
         return CT_OK;
-    own = room_for_offer(c);
-    if (!own)
-        return CT_ERR_NOMEM;
-    status = c->group->size == 1 ? alone(c, own, &given, &word) : by_rounds(c, own, &given, &word);
-    if (status == CT_OK && word == DONE)
-        status = bounce_out(c, &given);
-    c->group->staging->unfused = word == NEVER;
+    if (e->count > 1 && e->proof == NOT_PROVED)
+        status = executors_prove(c, e);
+    if (status == CT_OK && e->count > 1 && e->proof != REACH)
+        word = NEVER;
+    else if (status == CT_OK)
+        status = with_all(c, &word);
+    s->unfused = word == NEVER;
     *done = word == DONE;
     if (*done)
         atomic_store(&c->group->last_algorithm, "fused");

@@ -6,11 +6,8 @@
 
 #include "collectives/device.h"
 
-enum {
-    WORKS_FOR_ALL = 0 /* this rank */
-};
-
-/* Of the rank that works for all: the call is done, or which calls go another way. */
+/* Of a rank that works for all: the call is done (can be done), or which calls go another way; what
+ * is furthest from that last. */
 enum word { DONE = 1, NOT_THIS_CALL, NEVER };
 
 enum side { SENDS, RECVS };
@@ -42,8 +39,12 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, i
 ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
                      struct span *blocks, int count);
 
-/* Of all ranks, offers[size]: by their group's first rank, with its device (device_work.c).  *word:
- * what it came to; not DONE, then nothing was touched. */
-ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word);
+/* What all ranks have offered, offers[size], as an executor reaches it (device_work.c); all was
+ * made. */
+enum word reach_all(const struct call *c, const struct offer *const *offers, struct everybody *all);
+/* This executor's share, with its device.  *word: what it came to; not DONE, then nothing was
+ * touched. */
+ct_status work_for_all(struct call *c, const struct offer *const *offers,
+                       const struct everybody *all, enum word *word);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_plan.c - a collective as folds or copies, for who can reach the buffers of all ranks.
  *
- * The parts of a plan may be done in any order, also at once: none reads what another writes, since
- * in place means that a rank's own block is where it belongs already.  Bytes read and written, of n
- * for each of p ranks: broadcast n and p n, reduce p n and n, all_reduce p n and p n,
- * reduce_scatter p p n and p n, all_gather p n and p p n, gather and scatter p n and p n,
- * all_to_all p p n and p p n. */
+ * The parts of a plan may be done in any order, also at once and by several devices: none reads
+ * what another writes, since in place means that a rank's own block is where it belongs already.
+ * Bytes read and written, of n for each of p ranks: broadcast n and p n, reduce p n and n,
+ * all_reduce p n and p n, reduce_scatter p p n and p n, all_gather p n and p p n, gather and
+ * scatter p n and p n, all_to_all p p n and p p n. */
 #include "collectives/device.h"
 
 #include <stdlib.h>
@@ -84,11 +84,12 @@ static struct span received(const struct everybody *all, int rank, int block)
 
 /* ---- Parts -------------------------------------------------------------------------- */
 
-/* Its sources are added next, then its destinations. */
-static struct fold_part *add_part(struct plan *plan, size_t count)
+/* Its sources are added next, then its destinations.  near: who has all of one or the other. */
+static struct fold_part *add_part(struct plan *plan, int near, size_t count)
 {
-    struct fold_part *part = &plan->parts[plan->count++];
+    struct fold_part *part = &plan->parts[plan->count];
 
+    plan->near[plan->count++] = near;
     *part = (struct fold_part){ .src = (const void *const *)(plan->pointers + plan->used),
                                 .count = count };
     return part;
@@ -107,10 +108,10 @@ static void add_destination(struct plan *plan, struct fold_part *part, struct sp
 }
 
 /* Into block `block` of the ranks first ... first+ranks-1; it need not go to where it is. */
-static void copy(const struct everybody *all, struct plan *plan, struct span from, int first,
-                 int ranks, int block)
+static void copy(const struct everybody *all, struct plan *plan, int near, struct span from,
+                 int first, int ranks, int block)
 {
-    struct fold_part *part = add_part(plan, from.bytes);
+    struct fold_part *part = add_part(plan, near, from.bytes);
 
     add_source(plan, from);
     for (int i = first; i < first + ranks; i++) {
@@ -126,7 +127,7 @@ static void copy(const struct everybody *all, struct plan *plan, struct span fro
 static void fold(const struct call *c, const struct everybody *all, struct plan *plan, int block,
                  int first, int ranks)
 {
-    struct fold_part *part = add_part(plan, sent(all, 0, block).bytes / c->element);
+    struct fold_part *part = add_part(plan, first, sent(all, 0, block).bytes / c->element);
 
     plan->folds = 1;
     for (int i = 0; i < c->group->size; i++)
@@ -143,7 +144,7 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
 
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
-        copy(all, plan, received(all, root, 0), 0, p, 0);
+        copy(all, plan, root, received(all, root, 0), 0, p, 0);
         return;
     case OPERATION_REDUCE:
         fold(c, all, plan, 0, root, 1);
@@ -162,19 +163,19 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
             break;
         case OPERATION_GATHER:
         case OPERATION_GATHER_V:
-            copy(all, plan, sent(all, i, 0), root, 1, i);
+            copy(all, plan, i, sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
         case OPERATION_ALL_GATHER_V:
-            copy(all, plan, sent(all, i, 0), 0, p, i);
+            copy(all, plan, i, sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:
         case OPERATION_SCATTER_V:
-            copy(all, plan, sent(all, root, i), i, 1, 0);
+            copy(all, plan, i, sent(all, root, i), i, 1, 0);
             break;
         default: /* all_to_all, all_to_all_v */
             for (int j = 0; j < p; j++)
-                copy(all, plan, sent(all, i, j), j, 1, i);
+                copy(all, plan, i, sent(all, i, j), j, 1, i);
         }
 }
 
@@ -184,10 +185,14 @@ ct_status plan_make(const struct call *c, const struct everybody *all, struct pl
     const size_t parts = all->sends * all->recvs > 1 ? p * p : p;
 
     *plan = (struct plan){ .parts = malloc(parts * sizeof *plan->parts),
-                           .pointers = malloc((parts + p * (p + 1)) * sizeof *plan->pointers) };
-    if (!plan->parts || !plan->pointers)
+                           .pointers = malloc((parts + p * (p + 1)) * sizeof *plan->pointers),
+                           .near = malloc(parts * sizeof *plan->near) };
+    if (!plan->parts || !plan->pointers || !plan->near)
         return ct_fail(CT_ERR_NOMEM, "no memory for a plan of %d ranks", c->group->size);
     fill(c, all, plan);
+    plan->one = c->signature.operation == OPERATION_BROADCAST
+                || c->signature.operation == OPERATION_REDUCE
+                || c->signature.operation == OPERATION_ALL_REDUCE;
     return plan->unlike ? ct_fail(CT_ERR_UNSUPPORTED, "what one rank gives another has other bytes")
                         : CT_OK;
 }
@@ -196,5 +201,6 @@ void plan_free(struct plan *plan)
 {
     free(plan->parts);
     free(plan->pointers);
+    free(plan->near);
     *plan = (struct plan){ 0 };
 }

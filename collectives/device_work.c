@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_work.c - the rank that works for all: it maps what the others offer, folds and copies
- * where it lies (device_plan.c), and waits for its device. */
+/* device_work.c - a rank that works for all: it maps what the others offer, folds and copies its
+ * share of the plan where it lies (device_plan.c, device_slices.c), and waits for its device. */
 #include "collectives/device_offer.h"
 
 #include <stdio.h>
@@ -36,16 +36,21 @@ static ct_status enqueue(const struct call *c, const struct offer *const *offers
 static enum word reach(const struct call *c, const struct offer *const *offers,
                        struct everybody *all, char *why, size_t size)
 {
+    const struct executors *e = &c->group->staging->devices.executors;
+
     for (int i = 0; i < c->group->size; i++) {
         const struct offer *o = offers[i];
+        /* Of one device it does not matter which; several are those of which it is proved. */
+        const unsigned char *device = e->count > 1 ? e->id[e->of[i]] : offers[0]->device;
 
         if (!o->usable) {
             snprintf(why, size, "%s", o->why);
             return NOT_THIS_CALL;
         }
-        if (memcmp(o->device, offers[WORKS_FOR_ALL]->device, sizeof o->device)) {
-            snprintf(why, size, "the ranks have several devices");
-            return NEVER;
+        if (memcmp(o->device, device, sizeof o->device) != 0) {
+            snprintf(why, size, "rank %d's buffers are on another device than %s", i,
+                     e->count > 1 ? "at first" : "rank 0's");
+            return NOT_THIS_CALL;
         }
         if (offer_take(c, o, SENDS, all->send + i * all->sends, all->sends) != CT_OK
             || offer_take(c, o, RECVS, all->recv + i * all->recvs, all->recvs) != CT_OK) {
@@ -102,36 +107,33 @@ static ct_status fold_and_copy(struct call *c, const struct offer *const *offers
     return CT_OK;
 }
 
-static ct_status work_with(struct call *c, const struct offer *const *offers, struct everybody *all,
-                           enum word *word)
+enum word reach_all(const struct call *c, const struct offer *const *offers, struct everybody *all)
 {
     char why[160];
-    struct plan plan;
-    ct_status status;
+    const enum word word = reach(c, offers, all, why, sizeof why);
 
-    *word = reach(c, offers, all, why, sizeof why);
-    if (*word != DONE) {
-        say_why(c, *word, why);
-        return CT_OK;
-    }
-    status = plan_make(c, all, &plan);
+    if (word != DONE)
+        say_why(c, word, why);
+    return word;
+}
+
+/* With several executors all are refused alike: what they do differs in bytes alone. */
+ct_status work_for_all(struct call *c, const struct offer *const *offers,
+                       const struct everybody *all, enum word *word)
+{
+    const struct executors *e = &c->group->staging->devices.executors;
+    struct plan plan;
+    ct_status status = plan_make(c, all, &plan);
+
+    if (status == CT_OK && e->count > 1)
+        plan_cut(e, &plan, c->element);
     if (status == CT_OK)
         status = fold_and_copy(c, offers, &plan);
     plan_free(&plan);
+    *word = DONE;
     if (status != CT_ERR_UNSUPPORTED)
         return status;
     *word = NOT_THIS_CALL; /* nothing was enqueued: no kernels for this device, or so many ranks */
     say_why(c, *word, ct_last_error());
     return CT_OK;
-}
-
-ct_status work_for_all(struct call *c, const struct offer *const *offers, enum word *word)
-{
-    struct everybody all;
-    ct_status status = everybody_make(c, &all);
-
-    if (status == CT_OK)
-        status = work_with(c, offers, &all, word);
-    everybody_free(&all);
-    return status;
 }

@@ -12,8 +12,9 @@
  *
  * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
  * that of the fake driver, or of the machine's); with CT_PROPERTY_DEVICE=apart each rank has a GPU
- * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one).  What goes through the
- * host (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
+ * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one); with
+ * CT_PROPERTY_DEVICE=spread they are spread over two GPUs.  What goes through the host
+ * (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
@@ -99,11 +100,23 @@ static void get(void *here, const void *there, size_t bytes)
         abort();
 }
 
-static int is_apart(void)
+static int is_device(const char *word)
 {
     const char *which = getenv("CT_PROPERTY_DEVICE");
 
-    return which && !strcmp(which, "apart");
+    return which && !strcmp(which, word);
+}
+
+static int is_apart(void)
+{
+    return is_device("apart");
+}
+
+static int device_of(int rank)
+{
+    if (is_device("spread"))
+        return (int)(mix(batch.seed, 400 + (uint64_t)rank) % 2);
+    return is_apart() ? rank : 0;
 }
 
 static void use_device(int rank)
@@ -112,7 +125,7 @@ static void use_device(int rank)
 
     if (!getenv("CT_PROPERTY_DEVICE"))
         return;
-    if (!device_open(is_apart() ? rank : 0))
+    if (!device_open(device_of(rank)))
         abort();
     flight_use(&elsewhere);
 }

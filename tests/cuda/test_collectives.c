@@ -121,11 +121,11 @@ static void one_rank_works_for_all_that_share_a_gpu(void **state)
     run_processes(1, goes, &(struct way){ NULL, NULL, 1, "fused", 0 });
 }
 
-static void ranks_that_share_no_gpu_go_through_the_host(void **state)
+static void ranks_whose_memory_no_gpu_reaches_go_through_the_host(void **state)
 {
     (void)state;
     if (device_is_fake()) /* else there may be one GPU only */
-        go(&(struct way){ NULL, NULL, 2, "staged", 0 });
+        go(&(struct way){ "FAKE_CUDA_PEERS", "2-3", 2, "staged", 0 });
     go(&(struct way){ "CT_FAULT", "hosts:0.1.0.1", 1, "staged", 0 });
     go(&(struct way){ "CT_LINK", "tcp", 1, "staged", 0 });
 }
@@ -478,7 +478,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_works_for_all_that_share_a_gpu),
-        cmocka_unit_test(ranks_that_share_no_gpu_go_through_the_host),
+        cmocka_unit_test(ranks_whose_memory_no_gpu_reaches_go_through_the_host),
         cmocka_unit_test(memory_that_cant_be_mapped_goes_through_the_host),
         cmocka_unit_test(the_user_may_choose_the_way),
         cmocka_unit_test(a_gpu_that_is_late_for_one_rank_spoils_nothing),

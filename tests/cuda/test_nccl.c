@@ -45,7 +45,8 @@ struct run_of {
     const struct setting *settings;
     const char *expected; /* ct_last_algorithm() of what NCCL can do */
     int devices;
-    int one_in; /* all_operations(): so many, the others are left out; 0: none is */
+    int one_in;    /* all_operations(): so many, the others are left out; 0: none is */
+    int no_memory; /* is shared by the ranks: what NCCL can't make goes through the host */
 };
 
 static int device_of(const struct run_of *run, int rank)
@@ -75,7 +76,8 @@ static int forget_settings(void **state)
 {
     static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_LIBNCCL",     "CT_DEVICE",
                                        "CT_ORDER",          "CT_FAULT",       "CT_LINK",
-                                       "FAKE_NCCL_FAIL",    "FAKE_NCCL_LATE", "FAKE_NCCL_VERSION" };
+                                       "FAKE_NCCL_FAIL",    "FAKE_NCCL_LATE", "FAKE_NCCL_VERSION",
+                                       "FAKE_CUDA_PEERS" };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -246,9 +248,16 @@ struct buffers {
     char send[MOST_BYTES], recv[MOST_BYTES];
 };
 
+static const char *way_of(const struct run_of *run, const struct pick *c)
+{
+    if (nccl_makes(c))
+        return "nccl";
+    return run->no_memory ? "staged" : "fused";
+}
+
 /* The same call on the host and on the device, from the same bytes on. */
-static void compare(ct_group *group, const struct pick *c, struct buffers *host,
-                    struct buffers *result, char *there)
+static void compare(ct_group *group, const struct run_of *run, const struct pick *c,
+                    struct buffers *host, struct buffers *result, char *there)
 {
     const int p = ct_size(group), me = ct_rank(group);
     const size_t element = ct_dtype_size(c->dtype);
@@ -264,7 +273,7 @@ static void compare(ct_group *group, const struct pick *c, struct buffers *host,
     lay_out(c, me, there + offsetof(struct buffers, send), there + offsetof(struct buffers, recv),
             &from, &to);
     EXPECT_OK(make(group, c, from, to));
-    if (strcmp(ct_last_algorithm(group), nccl_makes(c) ? "nccl" : "staged"))
+    if (strcmp(ct_last_algorithm(group), way_of(run, c)))
         expect_fails(__FILE__, __LINE__, "kind %d, dtype %d, op %d: by %s", c->kind, c->dtype,
                      c->op, ct_last_algorithm(group));
     if (device.cuMemcpyDtoH(result, at(there), sizeof *result) != CUDA_SUCCESS)
@@ -299,7 +308,7 @@ static void all_operations(ct_group *group, void *arg)
                 if (run->one_in && turn % (unsigned)run->one_in)
                     continue;
                 if (is_defined(&c) && (averages || op != CT_AVG || is_integer(c.dtype)))
-                    compare(group, &c, host, result, there);
+                    compare(group, run, &c, host, result, there);
             }
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(there);
@@ -321,8 +330,10 @@ static void also_between_hosts_and_over_sockets(void **state)
     static const struct setting sockets[] = { { "CT_LINK", "tcp" }, { NULL, NULL } };
 
     (void)state;
-    run_all(3, 0, all_operations, &(struct run_of){ .settings = hosts, .one_in = 7 });
-    run_all(2, 3, all_operations, &(struct run_of){ .settings = sockets, .one_in = 7 });
+    run_all(3, 0, all_operations,
+            &(struct run_of){ .settings = hosts, .one_in = 7, .no_memory = 1 });
+    run_all(2, 3, all_operations,
+            &(struct run_of){ .settings = sockets, .one_in = 7, .no_memory = 1 });
 }
 
 static void an_older_library_moves_by_sends_and_receives(void **state)
@@ -377,7 +388,7 @@ static void sums(ct_group *group, void *arg)
         put(there, CT_F32, me + 1);
         EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_F32, CT_SUM, NULL));
         if (!strcmp(run->expected, "floats"))
-            EXPECT(!strcmp(ct_last_algorithm(group), "staged"));
+            EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
         else
             EXPECT(!strcmp(ct_last_algorithm(group), run->expected));
         put(there, CT_I32, me + 1);
@@ -411,17 +422,21 @@ static void the_user_may_choose_the_way(void **state)
     static const struct setting ordered[] = { { "CT_DEVICE", "nccl" },
                                               { "CT_ORDER", "nodes" },
                                               { NULL, NULL } };
+    static const struct setting apart[] = { { "CT_DEVICE", "fused" }, /* which it can't be */
+                                            { "FAKE_CUDA_PEERS", "0-1,1-2" },
+                                            { NULL, NULL } };
 
     (void)state;
     go("CT_DEVICE", "nccl", 3, "nccl");
     go("CT_DEVICE", "staged", 3, "staged");
-    go("CT_DEVICE", "fused", 3, "nccl"); /* which it can't be */
-    go("CT_DEVICE", "nccl", 1, "fused"); /* nor that */
-    go("CT_DEVICE", "nccl", 2, "staged");
+    go("CT_DEVICE", "fused", 3, "fused");
+    go("CT_DEVICE", "nccl", 1, "fused"); /* which it can't be */
+    go("CT_DEVICE", "nccl", 2, "fused");
+    run_all(3, 0, sums, &(struct run_of){ .settings = apart, .expected = "nccl", .devices = 3 });
     run_all(3, 0, sums,
             &(struct run_of){ .settings = ordered, .expected = "floats", .devices = 3 });
     run_all(1, 0, sums, &(struct run_of){ .expected = "fused", .devices = 1 });
-    go(NULL, NULL, 2, "staged");
+    go(NULL, NULL, 2, "fused");
 }
 
 static void one_wishes_otherwise(ct_group *group, void *arg)
@@ -470,15 +485,15 @@ static void a_rank_that_cant_leads_all_another_way(void **state)
     static const struct setting hosts[] = { { "CT_FAULT", "hosts:0.1.0" }, { NULL, NULL } };
 
     (void)state;
-    run_all(3, 0, one_has_none, &(struct run_of){ .expected = "staged", .devices = 3 });
+    run_all(3, 0, one_has_none, &(struct run_of){ .expected = "fused", .devices = 3 });
     run_all(3, 0, one_has_none,
             &(struct run_of){ .settings = hosts, .expected = "staged", .devices = 3 });
-    run_all(3, 0, one_has_another, &(struct run_of){ .expected = "staged", .devices = 3 });
-    go("FAKE_NCCL_FAIL", "ncclGetUniqueId:1", 3, "staged");
-    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:0", 3, "staged");
-    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:1", 3, "staged");
+    run_all(3, 0, one_has_another, &(struct run_of){ .expected = "fused", .devices = 3 });
+    go("FAKE_NCCL_FAIL", "ncclGetUniqueId:1", 3, "fused");
+    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:0", 3, "fused");
+    go("FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:1", 3, "fused");
     run_all(3, 3, one_cant_join,
-            &(struct run_of){ .settings = fails, .expected = "staged", .devices = 3 });
+            &(struct run_of){ .settings = fails, .expected = "fused", .devices = 3 });
 }
 
 /* Rank 0's buffers are a list; the others give one, which is the same call. */
@@ -500,7 +515,7 @@ static void alternates(ct_group *group, void *arg)
 
         EXPECT_OK(listed ? ct_all_gather_list(group, send, lists, COUNT, CT_I32, NULL)
                          : ct_all_gather(group, send, recv, COUNT, CT_I32, NULL));
-        EXPECT(!strcmp(ct_last_algorithm(group), i % 2 ? "staged" : "nccl"));
+        EXPECT(!strcmp(ct_last_algorithm(group), i % 2 ? "fused" : "nccl"));
         for (int r = 0; r < p; r++)
             EXPECT(first_of(recv + (size_t)r * COUNT) == r);
     }
