@@ -116,6 +116,8 @@ ct_status call_run_now(struct call *c)
         status = fail_with_name(c, status, started);
     if (status != CT_OK && !c->refused && c->group->flat)
         flat_settle(c->group->flat);
+    if (status != CT_OK && c->group->team)
+        flat_settle(c->group->team);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);

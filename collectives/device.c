@@ -5,6 +5,7 @@
  *   -> the group's first: who has which device, and what the users wish (device_cards.c)
  *   -> fused: on each device of a host one rank works for all (device_fused.c)
  *   -> nccl: each rank has a device of its own (device_nccl.c); then before fused
+ *   -> hier: the ranks of a device by one of them, and these by NCCL (device_hier.c)
  *   -> staged: else; copied to the host, an algorithm of the host, copied back (device_staged.c)
  *
  * When it returns, or its work is done, the results are there for any stream.  Which way is taken
@@ -74,10 +75,10 @@ static int can_be_captured(device_way *way)
 static device_way *const *ways_of(const struct call *c, const struct devices *d)
 {
     static device_way *const apart[] = { device_nccl, device_fused, NULL };
-    static device_way *const ways[][3] = {
-        [WISH_NONE] = { device_fused, device_nccl, NULL },
-        [WISH_FUSED] = { device_fused, device_nccl, NULL },
-        [WISH_NCCL] = { device_nccl, device_fused, NULL },
+    static device_way *const ways[][4] = {
+        [WISH_NONE] = { device_fused, device_nccl, device_hier, NULL },
+        [WISH_FUSED] = { device_fused, device_nccl, device_hier, NULL },
+        [WISH_NCCL] = { device_nccl, device_hier, device_fused, NULL },
         [WISH_STAGED] = { NULL },
     };
 
@@ -240,6 +241,7 @@ void staging_drop(ct_group *group)
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
     unmap(group, s, FLAT_DEVICE_SETTLING_MS);
     bounce_free(&s->tried);
+    bounce_free(&s->scratch);
     executors_free(&s->devices.executors);
     staged_end(group, s->staged);
     free(s->offer);

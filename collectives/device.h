@@ -47,6 +47,8 @@ struct staging {
     struct devices devices;
     struct talking talking;
     struct bounce tried;   /* in device_prove.c */
+    struct bounce scratch; /* in device_team.c */
+    enum { HIER_NOT_TRIED, HIER, NO_HIER } hier;
     int unfused;           /* its buffers can't be reached by who works: not tried again */
     struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
@@ -76,7 +78,19 @@ device_way device_fused;
 device_way device_nccl;
 /* Such a call will go by it, once another that is not captured has led all ranks there. */
 int device_nccl_can_join(const struct call *c);
+/* Does it make this call with our contract's bits, or may it have an order of its own?  From what
+ * all ranks agree on. */
+int nccl_can(const struct call *c);
+void nccl_say_order(const struct call *c, struct talking *talking);
+/* The executors talk.  All ranks call it, once; afterwards ->state is TALKS or NO_TALK, the same on
+ * all. */
+ct_status talking_begin(struct call *c, struct talking *talking);
+/* Until what was begun is over, here. */
+ct_status talking_wait(struct call *c, const struct talking *talking);
 void talking_end(struct talking *talking, int sound);
+
+/* device_hier.c: the ranks of a device by the one that works for them, and these by NCCL. */
+device_way device_hier;
 
 /* device_staged.c: through host memory, by the algorithms of host memory. */
 ct_status device_staged(struct call *c);

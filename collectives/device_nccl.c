@@ -27,6 +27,8 @@
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
+#define SAME_GPU "two ranks have the same GPU"
+
 enum can { CANT, SAME_BITS, OWN_ORDER };
 
 /* It knows no 16-bit integers, no bit operations and no complex products.  It sums f8 and drops a
@@ -55,8 +57,7 @@ static enum can can_fold(ct_dtype dtype, ct_op op)
     }
 }
 
-/* From what all ranks agree on. */
-static int can_be(const struct call *c)
+int nccl_can(const struct call *c)
 {
     const ct_group *g = c->group;
     const enum can can = c->signature.op < 0 ? SAME_BITS : can_fold(call_dtype(c), call_op(c));
@@ -109,8 +110,7 @@ static ct_status wait_with(struct call *c, const struct talking *t, struct watch
     return status == CT_ERR_NCCL ? watch_for_cause(watch, status) : status;
 }
 
-/* Until what was begun is over, here. */
-static ct_status wait_for_talk(struct call *c, const struct talking *t)
+ct_status talking_wait(struct call *c, const struct talking *t)
 {
     struct watch watch = { .call = c };
     const ct_status status = wait_with(c, t, &watch);
@@ -147,21 +147,25 @@ static void never(const struct call *c, struct talking *t, const char *why)
 }
 
 /* Why not, in the words of the first rank that knows it; NULL: all can. */
-static const char *objection(const struct word *words, int size, char *why, size_t room)
+static const char *objection(const struct word *words, const struct executors *e, char *why,
+                             size_t room)
 {
     const struct word *against = NULL;
 
-    for (int i = 0; i < size; i++)
-        if (words[i].version == 0 && (!against || (!*against->why && *words[i].why)))
-            against = &words[i];
+    for (int i = 0; i < e->count; i++) {
+        const struct word *word = &words[e->rank[i]];
+
+        if (word->version == 0 && (!against || (!*against->why && *word->why)))
+            against = word;
+    }
     if (against) {
         snprintf(why, room, "rank %d: %.124s", (int)(against - words), against->why);
         return why;
     }
-    for (int i = 1; i < size; i++)
-        if (words[i].version != words[0].version) {
-            snprintf(why, room, "rank %d has version %d, rank 0 version %d", i, words[i].version,
-                     words[0].version);
+    for (int i = 1; i < e->count; i++)
+        if (words[e->rank[i]].version != words[0].version) {
+            snprintf(why, room, "rank %d has version %d, rank 0 version %d", e->rank[i],
+                     words[e->rank[i]].version, words[0].version);
             return why;
         }
     return NULL;
@@ -179,7 +183,8 @@ static ct_status all_could(struct call *c, struct talking *t, ct_status mine, st
         snprintf(word->why, sizeof word->why, "%s", ct_last_error());
     }
     status = device_tell(c, word, sizeof *word, words);
-    *go_on = status == CT_OK && !objection(words, c->group->size, why, sizeof why);
+    *go_on = status == CT_OK
+             && !objection(words, &c->group->staging->devices.executors, why, sizeof why);
     if (status == CT_OK && !*go_on)
         never(c, t, why);
     return status;
@@ -188,10 +193,11 @@ static ct_status all_could(struct call *c, struct talking *t, ct_status mine, st
 /* Of who failed the others must hear: they might wait for it. */
 static ct_status join(struct call *c, struct talking *t, const struct talk_id *id)
 {
-    ct_status status = t->by->join(t->device, id, c->group->rank, c->group->size, &t->talk);
+    const struct executors *e = &c->group->staging->devices.executors;
+    ct_status status = t->by->join(t->device, id, e->mine, e->count, &t->talk);
 
     if (status == CT_OK) {
-        status = wait_for_talk(c, t);
+        status = talking_wait(c, t);
         if (status == CT_ERR_UNSUPPORTED)
             ct_fail(status, "%s", ""); /* another gave up, and says why */
     }
@@ -208,12 +214,13 @@ static ct_status join(struct call *c, struct talking *t, const struct talk_id *i
 
 static ct_status steps(struct call *c, struct talking *t, struct word *words)
 {
+    const int talks = c->group->staging->devices.executors.mine >= 0;
     struct word mine;
     ct_status status, step;
     int go_on;
 
     memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
-    step = t->by->find(&mine.version);
+    step = talks ? t->by->find(&mine.version) : CT_OK;
     status = all_could(c, t, step, &mine, words, &go_on);
     if (status != CT_OK || !go_on)
         return status;
@@ -221,7 +228,7 @@ static ct_status steps(struct call *c, struct talking *t, struct word *words)
     status = all_could(c, t, step, &mine, words, &go_on);
     if (status != CT_OK || !go_on)
         return status;
-    step = join(c, t, &words[0].id);
+    step = talks ? join(c, t, &words[0].id) : CT_OK;
     if (step != CT_OK && step != CT_ERR_UNSUPPORTED)
         return step; /* the group is lost */
     status = all_could(c, t, step, &mine, words, &go_on);
@@ -230,16 +237,13 @@ static ct_status steps(struct call *c, struct talking *t, struct word *words)
     return status;
 }
 
-/* Once per group; afterwards its state is TALKS or NO_TALK, the same on all ranks. */
-static ct_status begin(struct call *c, struct talking *t)
+ct_status talking_begin(struct call *c, struct talking *t)
 {
-    const struct devices *d = &c->group->staging->devices;
     struct word *words;
     ct_status status;
 
-    if (!d->talks || !d->apart) {
-        never(c, t,
-              !d->talks ? "a rank's libct was built without it" : "two ranks have the same GPU");
+    if (!c->group->staging->devices.talks) {
+        never(c, t, "a rank's libct was built without it");
         return CT_OK;
     }
     t->by = c->place.space->talks;
@@ -289,7 +293,7 @@ static ct_status can_everywhere(struct call *c, const struct talking *t, int *ca
     return status;
 }
 
-static void say_order(const struct call *c, struct talking *t)
+void nccl_say_order(const struct call *c, struct talking *t)
 {
     if (t->said || c->group->rank != 0 || c->signature.op < 0
         || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER || c->group->order_rule == ORDER_FAST)
@@ -309,6 +313,10 @@ static void say_cant(const struct call *c, struct talking *t)
     if (t->said_cant || c->group->rank != 0)
         return;
     t->said_cant = 1;
+    if (!c->group->staging->devices.apart) {
+        log_line(LOG_WARN, "group %s: CT_DEVICE=nccl can't be: " SAME_GPU, c->group->name);
+        return;
+    }
     signature_describe(&c->signature, text, sizeof text);
     log_line(LOG_INFO, "group %s: CT_DEVICE=nccl can't be for some calls, first for %s%s",
              c->group->name, text,
@@ -321,11 +329,11 @@ static ct_status run(struct call *c, struct talking *t)
     void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
     ct_status status;
 
-    say_order(c, t);
+    nccl_say_order(c, t);
     atomic_store(&c->group->last_algorithm, t->by->name);
     status = t->by->start(t->talk, &c->signature, c->send.base, c->recv.base, captured);
     if (status == CT_OK)
-        status = wait_for_talk(c, t);
+        status = talking_wait(c, t);
     if (status != CT_OK) {
         char why[600];
 
@@ -349,7 +357,7 @@ int device_nccl_can_join(const struct call *c)
     const struct devices *d = &c->group->staging->devices;
 
     return c->group->staging->talking.state == NOT_TRIED && is_for_us(c) && d->wish != WISH_STAGED
-           && d->talks && d->apart && can_be(c);
+           && d->talks && d->apart && nccl_can(c);
 }
 
 ct_status device_nccl(struct call *c, int *done)
@@ -362,13 +370,13 @@ ct_status device_nccl(struct call *c, int *done)
 
     if (!is_for_us(c) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
         return CT_OK;
-    if (!can_be(c)) {
+    if (!s->devices.apart || !nccl_can(c)) {
         if (wished)
             say_cant(c, t);
         return CT_OK;
     }
     if (t->state == NOT_TRIED)
-        status = begin(c, t);
+        status = talking_begin(c, t);
     if (status == CT_OK && t->state == TALKS)
         status = can_everywhere(c, t, &can);
     if (status == CT_OK && can) {
@@ -402,10 +410,12 @@ static ct_status find_comm(struct call *outer, struct wanted *w)
                 snprintf(w->why, sizeof w->why, "%s", ct_last_error());
             return CT_OK;
         }
-        if (status == CT_OK)
-            status = begin(&c, t);
+        if (status == CT_OK && s->devices.apart)
+            status = talking_begin(&c, t);
     }
-    if (status == CT_OK && t->state == TALKS)
+    if (status == CT_OK && !s->devices.apart)
+        snprintf(w->why, sizeof w->why, SAME_GPU);
+    else if (status == CT_OK && t->state == TALKS)
         w->comm = t->by->handle(t->talk);
     else if (status == CT_OK)
         snprintf(w->why, sizeof w->why, "%s", t->why);

@@ -36,6 +36,7 @@ static int set_now_or_later(ct_group *group, const struct breach *breach)
 /* 1: it was sound until now. */
 static int set_breach(ct_group *group, const struct breach *breach)
 {
+    struct flat *const team = group->team;
     int first;
 
     pthread_mutex_lock(&group->broken_lock);
@@ -43,6 +44,8 @@ static int set_breach(ct_group *group, const struct breach *breach)
     pthread_mutex_unlock(&group->broken_lock);
     if (first && group->flat)
         flat_break(group->flat, breach);
+    if (first && team)
+        flat_break(team, breach);
     if (first)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
     return first;
@@ -65,11 +68,13 @@ void group_heard(void *owner, const struct breach *breach)
 /* From another rank, by the memory that a group on one host shares. */
 void group_look(ct_group *group)
 {
+    const struct flat *const flats[] = { group->flat, group->team };
     struct breach breach;
 
-    if (group->flat && atomic_load(&group->broken) == CT_OK && flat_breach(group->flat, &breach)
-        && set_breach(group, &breach))
-        channel_break(group->mesh, &group->channel, &breach);
+    for (int i = 0; i < 2; i++)
+        if (flats[i] && atomic_load(&group->broken) == CT_OK && flat_breach(flats[i], &breach)
+            && set_breach(group, &breach))
+            channel_break(group->mesh, &group->channel, &breach);
 }
 
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq)

@@ -58,6 +58,9 @@ struct ct_group {
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct flat *flat;           /* NULL: not all on this host, or no memory shared */
+    /* The same for those of its ranks that have this rank's GPU, where they work together
+     * (device_hier.c); NULL: they don't.  Set once, by a call. */
+    struct flat *_Atomic team;
     enum order_rule order_rule;
     int order_is_wished;     /* CT_ORDER is set */
     struct fold order;       /* how its reductions fold: nodes and node_end */

@@ -13,8 +13,8 @@
  * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
  * that of the fake driver, or of the machine's); with CT_PROPERTY_DEVICE=apart each rank has a GPU
  * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one); with
- * CT_PROPERTY_DEVICE=spread they are spread over two GPUs.  What goes through the host
- * (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
+ * CT_PROPERTY_DEVICE=spread they are spread over two GPUs, which reach each other or not.  What
+ * goes through the host (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
@@ -112,6 +112,11 @@ static int is_apart(void)
     return is_device("apart");
 }
 
+static int has_nccl(void)
+{
+    return is_apart() || is_device("spread");
+}
+
 static int device_of(int rank)
 {
     if (is_device("spread"))
@@ -130,7 +135,7 @@ static void use_device(int rank)
     flight_use(&elsewhere);
 }
 #else
-static int is_apart(void)
+static int has_nccl(void)
 {
     return 0;
 }
@@ -254,7 +259,7 @@ static struct pick draw_call(int number)
         show_order(&c);
     c.fast = has_order("fast");
     c.exact = c.fast && c.seed % 2;
-    if (c.fast && is_apart() && c.op == CT_AVG) /* NCCL multiplies by 1/n, then sums */
+    if (c.fast && has_nccl() && c.op == CT_AVG) /* which multiplies by 1/n, then sums */
         c.op = CT_SUM;
     return c;
 }

@@ -431,7 +431,7 @@ static void the_user_may_choose_the_way(void **state)
     go("CT_DEVICE", "staged", 3, "staged");
     go("CT_DEVICE", "fused", 3, "fused");
     go("CT_DEVICE", "nccl", 1, "fused"); /* which it can't be */
-    go("CT_DEVICE", "nccl", 2, "fused");
+    go("CT_DEVICE", "nccl", 2, "hier");
     run_all(3, 0, sums, &(struct run_of){ .settings = apart, .expected = "nccl", .devices = 3 });
     run_all(3, 0, sums,
             &(struct run_of){ .settings = ordered, .expected = "floats", .devices = 3 });

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_hier.c - several ranks on each of several devices, which don't all reach each other: the
+ * ranks of a device are a team, one of them its executor, and NCCL is between the executors.
+ *
+ *   the group's first: the executors join in NCCL (device_nccl.c), each team gets memory to share
+ *   -> each call: a team shows its executor where its buffers are, which maps them (once)
+ *   -> could every executor?  all ranks know, before anything is touched
+ *   -> it folds what its team gives, or copies it together; NCCL; it spreads what came
+ * (device_team.c)
+ *   -> its team waits for its word
+ *
+ * So NCCL never sees two ranks with one device, and between devices go a device's bytes and not its
+ * ranks'.  A broadcast, a reduce and an all_reduce go so for any teams, an all_gather and a
+ * reduce_scatter if the teams are neighbours and equally large, since NCCL then has their blocks in
+ * our order. */
+#include "collectives/device_team.h"
+
+#include <stdlib.h>
+
+#include "runtime/log.h"
+
+static int team_size(const struct executors *e, int executor, int group_size)
+{
+    int size = 0;
+
+    for (int i = 0; i < group_size; i++)
+        size += e->of[i] == executor;
+    return size;
+}
+
+static int are_neighbours(const struct executors *e, int group_size)
+{
+    const int each = group_size / e->count;
+
+    for (int i = 0; i < group_size; i++)
+        if (e->of[i] != i / each)
+            return 0;
+    return group_size % e->count == 0;
+}
+
+static int are_alike(const struct executors *e, int group_size)
+{
+    for (int i = 0; i < e->count; i++)
+        if (team_size(e, i, group_size) * e->count != group_size)
+            return 0;
+    return 1;
+}
+
+/* From what all ranks agree on.  An average is that of the teams' averages. */
+static int fits(const struct call *c, const struct executors *e)
+{
+    const int p = c->group->size;
+
+    if (call_bytes(c) == 0 || !nccl_can(c) || (c->signature.op == CT_AVG && !are_alike(e, p)))
+        return 0;
+    switch (c->signature.operation) {
+    case OPERATION_BROADCAST:
+    case OPERATION_REDUCE:
+    case OPERATION_ALL_REDUCE:
+        return 1;
+    case OPERATION_ALL_GATHER:
+        return are_neighbours(e, p);
+    case OPERATION_REDUCE_SCATTER: /* all blocks of a piece lie in the scratch */
+        return are_neighbours(e, p) && (size_t)p <= TEAM_SCRATCH / 4096;
+    default:
+        return 0;
+    }
+}
+
+static void team_free(struct team *t)
+{
+    free(t->rank);
+    free(t->send);
+    free(t->recv);
+    free(t->offer);
+}
+
+static ct_status team_of(struct call *c, struct team *t)
+{
+    const ct_group *g = c->group;
+    const struct executors *e = &g->staging->devices.executors;
+    const size_t size = (size_t)team_size(e, e->of[g->rank], g->size);
+
+    *t = (struct team){ .call = c, .e = e, .flat = g->team };
+    t->rank = calloc(size, sizeof *t->rank);
+    t->send = calloc(size, sizeof *t->send);
+    t->recv = calloc(size, sizeof *t->recv);
+    t->offer = malloc(offer_most(c));
+    if (!t->rank || !t->send || !t->recv || !t->offer) {
+        team_free(t);
+        return ct_fail(CT_ERR_NOMEM, "no memory to note the ranks of a GPU");
+    }
+    for (int i = 0; i < g->size; i++)
+        if (e->of[i] == e->of[g->rank])
+            t->rank[t->size++] = i;
+    return CT_OK;
+}
+
+/* *all: all ranks of the group said so. */
+static ct_status do_all(struct call *c, int mine, int *all)
+{
+    const int32_t word = mine;
+    int32_t *words = malloc((size_t)c->group->size * sizeof *words);
+    ct_status status;
+
+    if (!words)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the words of %d ranks", c->group->size);
+    status = device_tell(c, &word, sizeof word, words);
+    *all = status == CT_OK;
+    for (int i = 0; i < c->group->size && status == CT_OK; i++)
+        *all &= words[i] != 0;
+    free(words);
+    return status;
+}
+
+/* ---- The group's first ------------------------------------------------------------------ */
+
+/* Who has the same device and yet shares no memory with us is in another container. */
+static ct_status share_memory(struct call *c, const struct team *t)
+{
+    ct_group *g = c->group;
+    struct flat *flat = NULL;
+    int own = 0, here = g->mesh->node.base != NULL, members[FLAT_MOST];
+    ct_status status;
+
+    for (int i = 0; i < t->size && i < FLAT_MOST; i++) {
+        members[i] = g->ranks[t->rank[i]];
+        here &= g->mesh->peers[members[i]].local >= 0;
+        if (t->rank[i] == g->rank)
+            own = i;
+    }
+    if (!here || t->size > FLAT_MOST)
+        return CT_OK;
+    status = flat_create(g->mesh, members, t->size, own, group_channel(g, 0), c->deadline,
+                         &g->broken, &flat);
+    if (flat)
+        atomic_store(&g->team, flat);
+    return status;
+}
+
+static ct_status prepare(struct call *c, const struct team *t, struct staging *s, int *can)
+{
+    ct_status status = t->size > 1 ? share_memory(c, t) : CT_OK;
+    void *memory = NULL;
+
+    *can = status == CT_OK && (t->size == 1 || c->group->team);
+    if (*can && t->e->mine >= 0) {
+        *can = c->place.space->alloc(c->place.device, TEAM_SCRATCH, &memory) == CT_OK;
+        s->scratch = (struct bounce){ .memory = memory, .bytes = TEAM_SCRATCH, .place = c->place };
+    }
+    return status;
+}
+
+static ct_status begin(struct call *c, struct staging *s)
+{
+    struct team t;
+    ct_status status;
+    int can = 0;
+
+    s->hier = NO_HIER;
+    status = s->talking.state == NOT_TRIED ? talking_begin(c, &s->talking) : CT_OK;
+    if (status != CT_OK || s->talking.state != TALKS)
+        return status;
+    status = team_of(c, &t);
+    if (status != CT_OK)
+        return status;
+    status = prepare(c, &t, s, &can);
+    team_free(&t);
+    if (status == CT_OK)
+        status = do_all(c, can, &can);
+    if (can)
+        s->hier = HIER;
+    else if (status == CT_OK && c->group->rank == 0)
+        log_line(LOG_INFO, "group %s: the ranks of a GPU share no memory: NCCL can't be",
+                 c->group->name);
+    return status;
+}
+
+/* ---- A call ---------------------------------------------------------------------------- */
+
+static ct_status run(struct team *t, int *done)
+{
+    ct_status status = team_show(t);
+    int can;
+
+    if (status == CT_OK)
+        status = do_all(t->call, t->e->mine < 0 || team_reach(t), &can);
+    if (status != CT_OK || !can)
+        return status;
+    atomic_store(&t->call->group->last_algorithm, "hier");
+    if (t->e->mine >= 0)
+        status = team_work(t);
+    if (status == CT_OK)
+        status = team_wait(t);
+    *done = status == CT_OK;
+    return status;
+}
+
+ct_status device_hier(struct call *c, int *done)
+{
+    struct staging *s = c->group->staging;
+    const struct executors *e = &s->devices.executors;
+    struct team team;
+    ct_status status = CT_OK;
+
+    if (s->hier == NO_HIER || e->count < 2 || s->devices.apart || !fits(c, e))
+        return CT_OK;
+    if (s->hier == HIER_NOT_TRIED)
+        status = begin(c, s);
+    if (status != CT_OK || s->hier != HIER)
+        return status;
+    status = team_of(c, &team);
+    if (status != CT_OK)
+        return status;
+    status = run(&team, done);
+    team_free(&team);
+    return status;
+}

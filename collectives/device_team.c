@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_team.c - what the executor of a device does for its team when NCCL is between the
+ * executors.
+ *
+ *   broadcast        the root's to its executor's buffer; NCCL there; to all others of the team
+ *   all_reduce       a fold into the executor's buffer; NCCL there; to all others
+ *   reduce           a fold into the scratch, in pieces of its size; NCCL there; to the root
+ *   all_gather       the team's blocks into the executor's buffer; NCCL there; all of it to the
+ * others reduce_scatter   a fold of each block into the scratch, a piece of each at a time; NCCL
+ * there; each block to its rank
+ *
+ * The device's own work and NCCL's are in two streams: the host waits between them. */
+#include "collectives/device_team.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/clock.h"
+#include "runtime/device_wait.h"
+
+/* ---- What a team shows ------------------------------------------------------------------- */
+
+ct_status team_show(struct team *t)
+{
+    size_t bytes;
+    int bounce;
+    ct_status status = offer_make(t->call, t->offer, &bytes, &bounce);
+
+    if (!t->flat || status != CT_OK)
+        return status;
+    flat_call(t->flat, &t->call->signature, t->call->deadline, &t->call->group->broken);
+    status = flat_turn(t->flat, offer_most(t->call));
+    if (status != CT_OK)
+        return status;
+    flat_show(t->flat, 0, t->offer, bytes);
+    status = flat_arrive(t->flat);
+    return status == CT_OK && t->e->mine >= 0 ? flat_wait_all(t->flat) : status;
+}
+
+/* One buffer, or none: blocks that lie apart are not for NCCL. */
+static int map(const struct call *c, const struct offer *o, enum side side, char **pointer)
+{
+    struct span first = { NULL, 0 };
+
+    if (o->handles[side] > 1 || offer_take(c, o, side, &first, 1) != CT_OK)
+        return 0;
+    *pointer = first.data;
+    return 1;
+}
+
+int team_reach(struct team *t)
+{
+    const struct talking *talking = &t->call->group->staging->talking;
+
+    for (int i = 0; i < t->size; i++) {
+        const struct offer *o = t->flat ? flat_slot(t->flat, i) : t->offer;
+
+        if (!o->usable || o->scaled
+            || memcmp(o->device, t->e->id[t->e->mine], sizeof o->device) != 0
+            || !map(t->call, o, SENDS, &t->send[i]) || !map(t->call, o, RECVS, &t->recv[i]))
+            return 0;
+    }
+    return t->call->place.device == talking->device;
+}
+
+/* ---- What an executor does ----------------------------------------------------------------- */
+
+static ct_status finish(const struct team *t)
+{
+    struct call *c = t->call;
+
+    return device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+}
+
+/* The team's bytes from `at` on. */
+static ct_status fold(const struct team *t, char *to, size_t at, size_t bytes)
+{
+    const struct call *c = t->call;
+    const struct fold order = { call_dtype(c), call_op(c), t->size, 1, &t->size };
+    const void *src[FLAT_MOST];
+    void *const dst = to;
+    const struct fold_part part = { &dst, src, 1, bytes / c->element };
+
+    for (int i = 0; i < t->size; i++)
+        src[i] = t->send[i] + at;
+    return c->place.space->fold(c->place.device, &order, NULL, &part, 1);
+}
+
+static ct_status copy_to(const struct team *t, void *const *dst, int dsts, const char *from,
+                         size_t bytes)
+{
+    static const int one = 1;
+    const struct fold order = { CT_U8, CT_MAX, 1, 1, &one };
+    const struct place *place = &t->call->place;
+    const void *const src = from;
+    const struct fold_part part = { dst, &src, dsts, bytes };
+
+    return dsts == 0 ? CT_OK : place->space->fold(place->device, &order, NULL, &part, 1);
+}
+
+static ct_status copy(const struct team *t, char *to, const char *from, size_t bytes)
+{
+    void *const dst = to;
+
+    return copy_to(t, &dst, to != from, from, bytes);
+}
+
+/* To all others of the team but one (-1: to all); one read for all of them. */
+static ct_status spread(const struct team *t, const char *from, int but, size_t bytes)
+{
+    void *dst[FLAT_MOST];
+    int dsts = 0;
+
+    for (int i = 1; i < t->size; i++)
+        if (i != but)
+            dst[dsts++] = t->recv[i];
+    return copy_to(t, dst, dsts, from, bytes);
+}
+
+/* Between the executors, when the team's part is done. */
+static ct_status talk(const struct team *t, const char *from, char *to, size_t bytes)
+{
+    struct call *c = t->call;
+    const struct talking *talking = &c->group->staging->talking;
+    struct signature what = c->signature;
+    ct_status status = finish(t);
+
+    what.count = bytes / c->element;
+    if (what.root >= 0)
+        what.root = t->e->of[what.root];
+    if (status == CT_OK)
+        status = talking->by->start(talking->talk, &what, from, to, NULL);
+    return status == CT_OK ? talking_wait(c, talking) : status;
+}
+
+/* Where a rank of the group is in the team; -1: elsewhere. */
+static int place_in(const struct team *t, int rank)
+{
+    for (int i = 0; i < t->size; i++)
+        if (t->rank[i] == rank)
+            return i;
+    return -1;
+}
+
+static ct_status broadcast(const struct team *t, size_t n)
+{
+    const int root = place_in(t, t->call->signature.root);
+    ct_status status = root > 0 ? copy(t, t->recv[0], t->recv[root], n) : CT_OK;
+
+    if (status == CT_OK)
+        status = talk(t, t->recv[0], t->recv[0], n);
+    return status == CT_OK ? spread(t, t->recv[0], root, n) : status;
+}
+
+static ct_status all_reduce(const struct team *t, size_t n)
+{
+    ct_status status = fold(t, t->recv[0], 0, n);
+
+    if (status == CT_OK)
+        status = talk(t, t->recv[0], t->recv[0], n);
+    return status == CT_OK ? spread(t, t->recv[0], -1, n) : status;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Only the root has a buffer for it. */
+static ct_status reduce(const struct team *t, size_t n)
+{
+    char *const scratch = t->call->group->staging->scratch.memory;
+    const int root = place_in(t, t->call->signature.root);
+    ct_status status = CT_OK;
+
+    for (size_t at = 0; at < n && status == CT_OK; at += TEAM_SCRATCH) {
+        const size_t bytes = smaller(TEAM_SCRATCH, n - at);
+
+        status = fold(t, scratch, at, bytes);
+        if (status == CT_OK)
+            status = talk(t, scratch, scratch, bytes);
+        if (status == CT_OK && root >= 0)
+            status = copy(t, t->recv[root] + at, scratch, bytes);
+    }
+    return status;
+}
+
+static ct_status all_gather(const struct team *t, size_t n)
+{
+    char *const all = t->recv[0], *const own = all + (size_t)t->rank[0] * n;
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < t->size && status == CT_OK; i++)
+        status = copy(t, own + (size_t)i * n, t->send[i], n);
+    if (status == CT_OK)
+        status = talk(t, own, all, (size_t)t->size * n);
+    return status == CT_OK ? spread(t, all, -1, (size_t)t->call->group->size * n) : status;
+}
+
+/* A piece of each block at a time. */
+static ct_status scatter_piece(const struct team *t, size_t n, size_t at, size_t bytes)
+{
+    char *const scratch = t->call->group->staging->scratch.memory, *const own =
+                                                                       scratch
+                                                                       + (size_t)t->rank[0] * bytes;
+    ct_status status = CT_OK;
+
+    for (int b = 0; b < t->call->group->size && status == CT_OK; b++)
+        status = fold(t, scratch + (size_t)b * bytes, (size_t)b * n + at, bytes);
+    if (status == CT_OK)
+        status = talk(t, scratch, own, (size_t)t->size * bytes);
+    for (int i = 0; i < t->size && status == CT_OK; i++)
+        status = copy(t, t->recv[i] + at, own + (size_t)i * bytes, bytes);
+    return status;
+}
+
+static ct_status reduce_scatter(const struct team *t, size_t n)
+{
+    const size_t most = TEAM_SCRATCH / (size_t)t->call->group->size / 4096 * 4096;
+    ct_status status = CT_OK;
+
+    for (size_t at = 0; at < n && status == CT_OK; at += most)
+        status = scatter_piece(t, n, at, smaller(most, n - at));
+    return status;
+}
+
+static ct_status carry_out(const struct team *t)
+{
+    const size_t n = call_bytes(t->call);
+    ct_status status;
+
+    switch (t->call->signature.operation) {
+    case OPERATION_BROADCAST:
+        status = broadcast(t, n);
+        break;
+    case OPERATION_REDUCE:
+        status = reduce(t, n);
+        break;
+    case OPERATION_ALL_REDUCE:
+        status = all_reduce(t, n);
+        break;
+    case OPERATION_ALL_GATHER:
+        status = all_gather(t, n);
+        break;
+    default:
+        status = reduce_scatter(t, n);
+    }
+    return status == CT_OK ? finish(t) : status;
+}
+
+/* What was begun ends before the others of the team have their buffers for themselves again. */
+static ct_status end_failed(const struct team *t, ct_status status)
+{
+    const struct place *place = &t->call->place;
+    char why[600];
+
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    talking_end(&t->call->group->staging->talking, 0);
+    if (place->space->finish(place->device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+        == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s; the device is still at the buffers of this call", why);
+    if (t->flat)
+        flat_untouch(t->flat);
+    return ct_fail(status, "%s", why);
+}
+
+ct_status team_work(const struct team *t)
+{
+    ct_status status = t->flat ? flat_touch_by_device(t->flat) : CT_OK;
+
+    if (status != CT_OK)
+        return status;
+    nccl_say_order(t->call, &t->call->group->staging->talking);
+    status = carry_out(t);
+    if (status != CT_OK)
+        return end_failed(t, status);
+    if (t->flat)
+        flat_untouch(t->flat);
+    return CT_OK;
+}
+
+ct_status team_wait(const struct team *t)
+{
+    ct_status status = t->flat ? flat_turn(t->flat, 0) : CT_OK;
+
+    if (t->flat && status == CT_OK)
+        status = flat_arrive(t->flat);
+    return t->flat && status == CT_OK ? flat_wait(t->flat, 0) : status;
+}
