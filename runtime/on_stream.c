@@ -67,10 +67,10 @@ static ct_status land(struct task *task)
 {
     struct landing *landing = (struct landing *)task; /* its first */
     const ct_work *work = landing->work;
-    const struct limit limit = group_limit(work->group);
+    const struct limit *limit = &landing->limit;
 
     return message_finish_by(work->group, work->request, work->verb, &landing->from,
-                             landing->caller, &limit, clock_of_start(limit.ms, clock_coarse_ns()));
+                             landing->caller, limit, clock_of_start(limit->ms, clock_coarse_ns()));
 }
 
 static ct_status begin_landing(ct_work *work, const void *caller)
@@ -80,7 +80,9 @@ static ct_status begin_landing(ct_work *work, const void *caller)
 
     if (!landing)
         return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->verb);
-    *landing = (struct landing){ .task = { .run = land }, .work = work, .caller = caller };
+    *landing = (struct landing){
+        .task = { .run = land }, .work = work, .caller = caller, .limit = group_limit(work->group)
+    };
     status = queue_push(&work->group->landings, &landing->task);
     if (status != CT_OK) {
         free(landing);
@@ -94,19 +96,38 @@ static ct_status begin_landing(ct_work *work, const void *caller)
 
 /* ---- The call ------------------------------------------------------------------------ */
 
+static ct_status ends_by_itself(ct_work *work, const void *caller)
+{
+    return work->task ? CT_OK : begin_landing(work, caller);
+}
+
 /* Where the driver can't, the host waits, and the work stays owed. */
-static ct_status wait_for(const ct_work *work, struct place place, void *stream)
+static ct_status host_waits(ct_work *work, const void *caller)
+{
+    const ct_status status = ends_by_itself(work, caller);
+
+    if (status == CT_OK)
+        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() says how it ended */
+    return status;
+}
+
+/* Held first: where that is refused, the message's time does not run yet. */
+static ct_status wait_for(ct_work *work, struct place place, void *stream, const void *caller)
 {
     struct held_stream *held;
-    const ct_status status = stream_hold(place, stream, &held);
+    ct_status status = stream_hold(place, stream, &held);
 
     if (status == CT_ERR_UNSUPPORTED) {
         stream_say_host_waits("ct_wait_on_stream");
-        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() says how it ended */
-        return CT_OK;
+        return host_waits(work, caller);
     }
+    if (status != CT_OK)
+        return status;
+    status = ends_by_itself(work, caller);
     if (status == CT_OK)
         queue_when_done(work->queue, work->task, &held->sequel);
+    else
+        stream_let_go(held);
     return status;
 }
 
@@ -119,9 +140,7 @@ ct_status ct_wait_on_stream(ct_work *work, void *stream)
     if (!work)
         return CT_OK;
     status = place_current(&place);
-    if (status == CT_OK && !work->task)
-        status = begin_landing(work, caller);
     if (status == CT_OK)
-        status = wait_for(work, place, stream);
+        status = wait_for(work, place, stream, caller);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_wait_on_stream: ");
 }

@@ -12,7 +12,8 @@ struct landing {
     struct task task; /* first: the message's end is its task */
     const struct ct_work *work;
     const void *caller;
-    int from; /* rank in the group */
+    struct limit limit; /* as it was then; it runs from when its turn comes */
+    int from;           /* rank in the group */
 };
 
 struct ct_work {

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "tests/collectives/marks.h"
 #include "tests/cuda/graphs.h"
 
 /* ---- What can't be ------------------------------------------------------------------- */
@@ -105,6 +106,40 @@ static void no_stream_that_is_captured_waits_for_a_work(void **state)
 {
     (void)state;
     run_apart(2, 0, waits, NULL);
+}
+
+/* Its time has not begun to run, so it may come when that would be over. */
+static void message_waits(ct_group *group, void *arg)
+{
+    enum { SOON_MS = 60 };
+    int32_t value = 5, got = 0;
+    ct_work *work = NULL;
+    struct scene s;
+
+    if (!scene_set_up(&s, group, 4))
+        return;
+    if (s.me == 0) {
+        await(arg, 1);
+        EXPECT_OK(ct_send(group, &value, 1, CT_I32, 1, 0));
+    } else {
+        EXPECT_OK(ct_irecv(group, &got, 1, CT_I32, 0, 0, &work));
+        EXPECT_OK(ct_set_timeout(group, SOON_MS));
+        begin(&s);
+        refused(&s, ct_wait_on_stream(work, s.stream), "ct_wait_on_stream|being captured");
+        end_and_forget(&s);
+        nap(4 * SOON_MS);
+        EXPECT_OK(ct_set_timeout(group, GROUP_TIMEOUT_MS));
+        mark(arg, 1);
+        EXPECT_OK(ct_wait(work));
+        EXPECT(got == 5);
+    }
+    scene_tear_down(&s);
+}
+
+static void a_message_is_then_as_it_was(void **state)
+{
+    (void)state;
+    run_apart(2, 0, message_waits, (void *)(uintptr_t) "refused");
 }
 
 static void elsewhere(ct_group *group, void *arg)
@@ -330,6 +365,7 @@ int main(void)
         cmocka_unit_test_teardown(
             what_nccl_cant_is_refused_on_all_ranks_and_the_capture_stays_sound, forget_settings),
         cmocka_unit_test_teardown(no_stream_that_is_captured_waits_for_a_work, forget_settings),
+        cmocka_unit_test_teardown(a_message_is_then_as_it_was, forget_settings),
         cmocka_unit_test_teardown(ranks_that_share_a_gpu_are_refused, forget_settings),
         cmocka_unit_test_teardown(a_capture_that_is_void_takes_no_call, forget_settings),
         cmocka_unit_test_teardown(one_rank_that_captures_alone_makes_another_call, forget_settings),

@@ -364,6 +364,42 @@ static void a_stream_may_wait_for_a_message(void **state)
     run_threads(2, receives, NULL);
 }
 
+/* Two messages: the second one's turn comes when the first has landed, with the limit of then. */
+static void keeps_its_limit(ct_group *group, void *arg)
+{
+    int32_t value[2] = { 5, 6 }, got[2] = { 0, 0 };
+    ct_work *works[2] = { NULL, NULL };
+    struct scene s;
+
+    if (!set_up(&s, group))
+        return;
+    if (ct_rank(group) == 0) {
+        await(arg, 1);
+        EXPECT_OK(ct_send(group, &value[0], 1, CT_I32, 1, 0));
+        nap(4 * SOON_MS);
+        EXPECT_OK(ct_send(group, &value[1], 1, CT_I32, 1, 1));
+    } else {
+        for (int i = 0; i < 2; i++) {
+            EXPECT_OK(ct_irecv(group, &got[i], 1, CT_I32, 0, i, &works[i]));
+            EXPECT_OK(ct_wait_on_stream(works[i], s.stream));
+        }
+        nap(SOON_MS);                                   /* the first one's turn has come */
+        EXPECT_OK(ct_set_next_timeout(group, SOON_MS)); /* of what comes now */
+        mark(arg, 1);
+        for (int i = 0; i < 2; i++)
+            EXPECT_OK(ct_wait(works[i]));
+        EXPECT(got[0] == 5 && got[1] == 6);
+        EXPECT_OK(ct_set_next_timeout(group, GROUP_TIMEOUT_MS));
+    }
+    tear_down(&s);
+}
+
+static void a_message_that_a_stream_waits_for_keeps_its_limit(void **state)
+{
+    (void)state;
+    run_processes(2, keeps_its_limit, (void *)(uintptr_t) "waits");
+}
+
 static void no_context(ct_group *group, void *arg)
 {
     int32_t value = 1;
@@ -465,6 +501,7 @@ int main(void)
         cmocka_unit_test(any_stream_may_wait_for_a_work),
         cmocka_unit_test(a_stream_may_wait_for_host_memory_too),
         cmocka_unit_test(a_stream_may_wait_for_a_message),
+        cmocka_unit_test(a_message_that_a_stream_waits_for_keeps_its_limit),
         cmocka_unit_test(without_a_context_there_is_no_stream),
         cmocka_unit_test(a_stream_goes_on_when_its_call_fails),
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
