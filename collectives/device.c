@@ -208,17 +208,12 @@ int device_goes_in_stream(const ct_group *group)
     return group->stream && atomic_load(&group->in_streams);
 }
 
-ct_status device_run(struct call *c)
+static ct_status run_here(struct call *c, struct staging *s)
 {
-    struct staging *s = staging_of(c->group);
     ct_status status;
     void *before;
     int done = 0;
 
-    if (!s)
-        return CT_ERR_NOMEM;
-    if (!c->place.space)
-        return run_elsewhere(c, s);
     status = c->place.space->enter(&before);
     if (status != CT_OK)
         return status;
@@ -228,6 +223,17 @@ ct_status device_run(struct call *c)
     c->place.space->leave(before);
     if (status == CT_OK)
         atomic_store(&c->group->in_streams, 1);
+    return status;
+}
+
+ct_status device_run(struct call *c)
+{
+    struct staging *s = staging_of(c->group);
+    ct_status status;
+
+    if (!s)
+        return CT_ERR_NOMEM;
+    status = c->place.space ? run_here(c, s) : run_elsewhere(c, s);
     return status == CT_OK || c->refused || !s->mapped.space ? status
                                                              : unmap_failed(c->group, s, status);
 }

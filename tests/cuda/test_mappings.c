@@ -108,11 +108,44 @@ static void a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped(void
     run_processes(3, owner_is_gone, NULL);
 }
 
+/* Rank 0 has nothing in the call, and would have worked for the others. */
+static void idle_executor(ct_group *group, void *arg)
+{
+    const size_t counts[] = { 0, 1, 1 };
+    const int me = ct_rank(group);
+    ct_status status = CT_OK;
+    int32_t *buffer;
+    int before;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    buffer = device_alloc(COUNT * sizeof *buffer, 1);
+    before = allocations_here();
+    sum(group, buffer);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (me == 1)
+        rank_leaves();
+    while (status == CT_OK)
+        status = ct_gather_v(group, me == 0 ? NULL : buffer + COUNT / 2, counts[me], buffer, counts,
+                             NULL, CT_I32, 2, NULL);
+    EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
+    EXPECT(allocations_here() == before);
+    device_free(buffer);
+}
+
+static void nor_does_one_where_the_rank_has_nothing_itself(void **state)
+{
+    (void)state;
+    run_processes(3, idle_executor, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_may_be_freed_when_the_last_group_that_used_it_has_ended),
         cmocka_unit_test(a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped),
+        cmocka_unit_test(nor_does_one_where_the_rank_has_nothing_itself),
     };
 
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
