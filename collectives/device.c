@@ -106,8 +106,8 @@ void device_forget(struct call *c)
 }
 
 /* A group that failed makes no more calls, and one of its ranks may be gone, whose memory would
- * stay for as long as it is mapped.  Not while the device may be at it: then the group's end does
- * it, or nobody. */
+ * stay for as long as it is mapped.  Not while the device may be at it, or a stream waits for the
+ * very call that failed: then the group's end does it, or nobody. */
 static void unmap(ct_group *group, struct staging *s, int wait_ms)
 {
     const struct place place = s->mapped;
@@ -115,10 +115,8 @@ static void unmap(ct_group *group, struct staging *s, int wait_ms)
 
     if (!place.space || place.space->enter(&before) != CT_OK)
         return;
-    if (place.space->finish(place.device, deadline_after(wait_ms), NULL) != CT_ERR_TIMEOUT) {
+    if (place.space->finish(place.device, deadline_after(wait_ms), NULL) != CT_ERR_TIMEOUT)
         place.space->put(group);
-        s->mapped = (struct place){ NULL, NULL };
-    }
     place.space->leave(before);
 }
 

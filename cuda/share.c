@@ -11,6 +11,10 @@
  * tells us.  But the id is another one then, so what was mapped of that place is
  * seen to be stale, and closed, before the new one is opened.
  *
+ * To close may be to wait for all that runs, so for a stream that stands still for
+ * the very call which closes.  Then what has no user stays, until somebody looks at
+ * that place again or a user goes, and no stream is held.
+ *
  * The driver refuses to open a handle in the process that made it: there the
  * buffer is simply where it is. */
 #include "cuda/gpu_parts.h"
@@ -171,20 +175,28 @@ static int overlap(const struct device_handle *a, const struct device_handle *b)
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
 
-/* Unlinks and frees it.  That the driver may refuse says nothing new: the memory is gone. */
-static void close_import(struct device *gpu, struct import **place)
+/* Unlinks and frees it, if nobody needs it and no stream is held; gives where the next one is. That
+ * the driver may refuse says nothing new: the memory is gone. */
+static struct import **close_unused(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
 
+    if (import->users || gpu_holds(gpu))
+        return &import->next;
     *place = import->next;
     gpu->driver->cuIpcCloseMemHandle(import->mapped);
+    free(import);
+    return place;
+}
+
+static void remove_users(struct import *import)
+{
     while (import->users) {
         struct user *next = import->users->next;
 
         free(import->users);
         import->users = next;
     }
-    free(import);
 }
 
 static ct_status add_user(struct import *import, const void *who)
@@ -203,16 +215,14 @@ static ct_status add_user(struct import *import, const void *who)
     return CT_OK;
 }
 
-/* 1: it was the last one. */
-static int remove_user(struct import *import, const void *who)
+static void remove_user(struct import *import, const void *who)
 {
     for (struct user **place = &import->users, *user; (user = *place); place = &user->next)
         if (user->who == who) {
             *place = user->next;
             free(user);
-            return !import->users;
+            return;
         }
-    return 0;
 }
 
 /* Closes what is stale on the way.  NULL: not mapped yet. */
@@ -229,7 +239,8 @@ static struct import *find_import(struct device *gpu, const struct device_handle
             found = *place;
             place = &(*place)->next;
         } else {
-            close_import(gpu, place);
+            remove_users(*place);
+            place = close_unused(gpu, place);
         }
     }
     return found;
@@ -315,10 +326,8 @@ static void release(struct device *gpu, const void *user)
         return;
     pthread_mutex_lock(&gpu->lock);
     while (*place) {
-        if (remove_user(*place, user))
-            close_import(gpu, place);
-        else
-            place = &(*place)->next;
+        remove_user(*place, user);
+        place = close_unused(gpu, place);
     }
     pthread_mutex_unlock(&gpu->lock);
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/ct_cuda.h"
+#include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
 enum { COUNT = 1000 };
@@ -140,12 +142,61 @@ static void nor_does_one_where_the_rank_has_nothing_itself(void **state)
     run_processes(3, idle_executor, NULL);
 }
 
+/* ---- While a stream waits for a call ------------------------------------------------------ */
+
+/* To unmap may be to wait for all that runs: so for the call that unmaps. */
+static void in_a_stream(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    ct_status status = CT_OK;
+    ct_group *part = NULL;
+    CUstream stream;
+    int32_t *buffer;
+    int before;
+
+    if (!EXPECT(device_open(0)) || !EXPECT_OK(ct_split_group(group, 0, me, &part))
+        || !EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
+        return;
+    before = allocations_here();
+    buffer = device_alloc(COUNT * sizeof *buffer, 1);
+    sum(part, buffer);
+    EXPECT_OK(ct_set_stream(part, stream));
+    for (size_t count = COUNT; count < 5 * COUNT; count += COUNT) {
+        EXPECT_OK(ct_barrier(part, NULL));
+        device_free(buffer);
+        buffer = device_alloc(count * sizeof *buffer, 1); /* at the same place */
+        EXPECT_OK(ct_all_reduce(part, buffer, buffer, count, CT_I32, CT_MAX, NULL));
+    }
+    EXPECT_OK(ct_barrier(part, NULL));
+    EXPECT(!strcmp(ct_last_algorithm(part), "fused"));
+    mark(arg, me);
+    if (me == 1) {
+        await(arg, 0);
+        rank_leaves();
+    }
+    while (status == CT_OK) {
+        status = ct_all_reduce(part, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL);
+        EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    }
+    EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
+    EXPECT_OK(ct_destroy_process_group(part));
+    device_free(buffer);
+    EXPECT(allocations_here() == before);
+}
+
+static void a_call_in_a_stream_does_not_wait_for_itself_to_unmap(void **state)
+{
+    (void)state;
+    run_processes(3, in_a_stream, (void *)(uintptr_t) "unmaps");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_may_be_freed_when_the_last_group_that_used_it_has_ended),
         cmocka_unit_test(a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped),
         cmocka_unit_test(nor_does_one_where_the_rank_has_nothing_itself),
+        cmocka_unit_test(a_call_in_a_stream_does_not_wait_for_itself_to_unmap),
     };
 
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

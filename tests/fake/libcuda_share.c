@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct ticket {
@@ -120,12 +121,15 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned fla
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr at)
 {
+    const struct timespec nap = { 0, 100000 };
     CUcontext context;
     CUresult result = fake_begin_in(__func__, &context);
     struct block *block;
 
     if (result != CUDA_SUCCESS)
         return result;
+    while (fake_waits_for_words() > 0)
+        nanosleep(&nap, NULL); /* as cuMemFree(): the real one may */
     pthread_mutex_lock(&lock);
     block = block_of(at);
     if (!block || block->kind != IMPORTED || block->base != at)
