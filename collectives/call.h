@@ -179,8 +179,9 @@ int device_is_agreed(int operation);
 ct_status device_note(struct call *c, int may_be_captured);
 void device_forget(struct call *c); /* that, waited for or not */
 /* Calls without a work belong to the group's stream.  Not its first: it is then that memory is
- * mapped and pinned, and libraries begun, and any of that may wait for what stands still. */
-int device_goes_in_stream(const ct_group *group);
+ * mapped and pinned, and libraries begun, and any of that may wait for what stands still.  Nor the
+ * first of which device_is_agreed(), behind others that begin less. */
+int device_goes_in_stream(const ct_group *group, int operation);
 ct_status device_run(struct call *c);
 /* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
  * ask each other?  They do once the group has made a call on one device.  The same on all ranks;

@@ -337,12 +337,13 @@ static void abandon_list(struct task *task)
     list_free((struct coalesced *)task);
 }
 
-static int are_all_on_devices(const struct coalesced *list)
+static int all_go_in_stream(const ct_group *group, const struct coalesced *list)
 {
     int all = list->used > 0;
 
     for (int i = 0; i < list->used; i++)
-        all &= list->calls[i].place.space != NULL;
+        all &= list->calls[i].place.space != NULL
+               && device_goes_in_stream(group, list->calls[i].signature.operation);
     return all;
 }
 
@@ -387,7 +388,7 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
     status = CT_ERR_UNSUPPORTED;
     if (work)
         status = start(group, list, work);
-    else if (device_goes_in_stream(group) && are_all_on_devices(list))
+    else if (all_go_in_stream(group, list))
         status = enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)

@@ -201,9 +201,23 @@ static ct_status run_elsewhere(struct call *c, struct staging *s)
     return status != CT_OK || done ? status : c->algorithm->run(c);
 }
 
-int device_goes_in_stream(const ct_group *group)
+enum { NONE_YET, NOT_AGREED, ALL_CALLS }; /* what may go in the stream */
+
+int device_goes_in_stream(const ct_group *group, int operation)
 {
-    return group->stream && atomic_load(&group->in_streams);
+    return group->stream
+           && atomic_load(&group->in_streams)
+                  >= (device_is_agreed(operation) ? ALL_CALLS : NOT_AGREED);
+}
+
+static void note_for_streams(const struct call *c)
+{
+    int none = NONE_YET;
+
+    if (device_is_agreed(c->signature.operation))
+        atomic_store(&c->group->in_streams, ALL_CALLS);
+    else
+        atomic_compare_exchange_strong(&c->group->in_streams, &none, NOT_AGREED);
 }
 
 static ct_status run_here(struct call *c, struct staging *s)
@@ -220,7 +234,7 @@ static ct_status run_here(struct call *c, struct staging *s)
         status = c->capture == NOT_CAPTURED ? device_staged(c) : refuse_capture(c, s);
     c->place.space->leave(before);
     if (status == CT_OK)
-        atomic_store(&c->group->in_streams, 1);
+        note_for_streams(c);
     return status;
 }
 

@@ -150,6 +150,38 @@ static void calls_in_a_stream_and_work_between_them_keep_their_order(void **stat
     run_everywhere(follow_each_other, NULL);
 }
 
+/* A v form begins little of what later calls need: what they begin they begin in no stream.  Rank 1
+ * comes late to both calls. */
+static void v_form_first(ct_group *group, void *arg)
+{
+    const size_t ones[] = { 1, 1 };
+    const int me = ct_rank(group);
+    ct_group *part = NULL;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT_OK(ct_split_group(group, 0, me, &part)))
+        return;
+    EXPECT_OK(ct_set_stream(part, s.stream));
+    for (int i = 0; i < 2; i++) {
+        if (me == 1)
+            nap(SOON_MS);
+        if (i == 0)
+            EXPECT_OK(ct_all_to_all_v(part, s.send, ones, NULL, s.recv, ones, NULL, CT_I32, NULL));
+        else
+            EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+        EXPECT(cu(device.cuStreamQuery(s.stream)));
+    }
+    EXPECT_OK(ct_destroy_process_group(part));
+    tear_down(&s);
+}
+
+static void the_first_call_that_all_ranks_see_alike_is_in_no_stream(void **state)
+{
+    (void)state;
+    run_processes(2, v_form_first, NULL);
+}
+
 static void collected(ct_group *group, void *arg)
 {
     const int p = ct_size(group);
@@ -494,6 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_in_a_stream_returns_at_once_and_the_stream_waits_for_it),
         cmocka_unit_test(calls_in_a_stream_and_work_between_them_keep_their_order),
+        cmocka_unit_test(the_first_call_that_all_ranks_see_alike_is_in_no_stream),
         cmocka_unit_test(collected_calls_are_in_the_stream_too),
         cmocka_unit_test(thousands_of_calls_may_be_under_way),
         cmocka_unit_test(memory_of_libcts_own_may_grow_in_a_stream),
