@@ -11,10 +11,11 @@
  * ranks must have the same bits, which the parent sees by the digests they leave it.
  *
  * With CT_PROPERTY_DEVICE=1 most calls have their buffers in device memory (tests/cuda/device.h;
- * that of the fake driver, or of the machine's); with CT_PROPERTY_DEVICE=apart each rank has a GPU
- * of its own, so that NCCL makes what it can (CT_LIBNCCL: the fake one); with
- * CT_PROPERTY_DEVICE=spread they are spread over two GPUs, which reach each other or not.  What
- * goes through the host (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
+ * that of the fake driver, or of the machine's; with CT_PROPERTY_STREAM=1 calls without a work are
+ * in a stream); with CT_PROPERTY_DEVICE=apart each rank has a GPU of its own, so that NCCL makes
+ * what it can (CT_LIBNCCL: the fake one); with CT_PROPERTY_DEVICE=spread they are spread over two
+ * GPUs, which reach each other or not.  What goes through the host (CT_DEVICE=staged: all) goes in
+ * pieces, of a size that each batch draws.
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
@@ -72,7 +73,10 @@ static struct batch draw_batch(uint64_t seed, int cases)
 /* ---- Device memory --------------------------------------------------------------------- */
 
 #ifdef CT_WITH_CUDA
+#include "include/ct_cuda.h"
 #include "tests/cuda/device.h"
+
+static _Thread_local CUstream stream; /* to which a rank's calls belong; NULL: to none */
 
 /* Some of it can't be mapped by the other processes. */
 static void *take(size_t bytes)
@@ -133,8 +137,44 @@ static void use_device(int rank)
     if (!device_open(device_of(rank)))
         abort();
     flight_use(&elsewhere);
+    if (getenv("CT_PROPERTY_STREAM")
+        && !batch.threads /* of whom one that frees memory waits for the streams of all */
+        && device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        abort();
+}
+
+static void use_stream(ct_group *group)
+{
+    if (stream && ct_rank(group) >= 0)
+        EXPECT_OK(ct_set_stream(group, stream));
+}
+
+static void settle(void)
+{
+    if (stream)
+        EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+}
+
+static void leave_stream(void)
+{
+    if (stream)
+        EXPECT(device.cuStreamDestroy(stream) == CUDA_SUCCESS);
+    stream = NULL;
 }
 #else
+static void use_stream(ct_group *group)
+{
+    (void)group;
+}
+
+static void settle(void)
+{
+}
+
+static void leave_stream(void)
+{
+}
+
 static int has_nccl(void)
 {
     return 0;
@@ -176,6 +216,7 @@ static void land(struct rank *rank, struct flight *f)
 
     if (!f->group)
         return;
+    settle();
     if (flight_wait(f) != CT_OK)
         complain(f, ct_last_error());
     else if (!flight_check(f, wrong, sizeof wrong))
@@ -278,6 +319,8 @@ static void calls(ct_group *group, void *unused)
     fine = make_groups(rank)
            && EXPECT_OK(ct_mem_alloc(group, 2 * FLIGHTS * SHARED_BYTES, (void **)&rank->pool));
     for (int g = 0; g < GROUPS && fine; g++)
+        use_stream(rank->groups[g]);
+    for (int g = 0; g < GROUPS && fine; g++)
         for (int r = 0; r < ct_size(rank->groups[g]); r++)
             rank->host[g][r] =
                 has_order("rank") ? 0 : batch.host[ct_global_rank(rank->groups[g], r)];
@@ -293,6 +336,7 @@ static void calls(ct_group *group, void *unused)
     for (int g = 1; g < GROUPS; g++)
         if (rank->groups[g])
             EXPECT_OK(ct_destroy_process_group(rank->groups[g]));
+    leave_stream();
     free(rank);
 }
 
