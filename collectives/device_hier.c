@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/device_wait.h"
 #include "runtime/log.h"
 
 static int team_size(const struct executors *e, int executor, int group_size)
@@ -138,6 +139,24 @@ static ct_status share_memory(struct call *c, const struct team *t)
     return status;
 }
 
+/* In a call it is too late to find that an executor has no kernels, or none for so many sources. */
+static ct_status try_fold(struct call *c, const struct team *t, void *memory, int *can)
+{
+    const struct place *place = &c->place;
+    const struct fold fold = { CT_U8, CT_MAX, t->size, 1, &t->size };
+    const void **const src = calloc((size_t)t->size, sizeof *src);
+    const struct fold_part part = { &memory, src, 1, 1 };
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < t->size && src; i++)
+        src[i] = memory;
+    *can = src && place->space->fold(place->device, &fold, NULL, &part, 1) == CT_OK;
+    if (*can)
+        status = device_wait(c->group, *place, NULL, c->deadline, &c->group->broken);
+    free(src);
+    return status;
+}
+
 static ct_status prepare(struct call *c, const struct team *t, struct staging *s, int *can)
 {
     ct_status status = t->size > 1 ? share_memory(c, t) : CT_OK;
@@ -148,7 +167,7 @@ static ct_status prepare(struct call *c, const struct team *t, struct staging *s
         *can = c->place.space->alloc(c->place.device, TEAM_SCRATCH, &memory) == CT_OK;
         s->scratch = (struct bounce){ .memory = memory, .bytes = TEAM_SCRATCH, .place = c->place };
     }
-    return status;
+    return *can && memory ? try_fold(c, t, memory, can) : status;
 }
 
 static ct_status begin(struct call *c, struct staging *s)
@@ -171,8 +190,11 @@ static ct_status begin(struct call *c, struct staging *s)
     if (can)
         s->hier = HIER;
     else if (status == CT_OK && c->group->rank == 0)
-        log_line(LOG_INFO, "group %s: the ranks of a GPU share no memory: NCCL can't be",
-                 c->group->name);
+        log_line(
+            LOG_INFO,
+            "group %s: NCCL can't be: the ranks of a GPU share no memory, or it has no kernels "
+            "or no room",
+            c->group->name);
     return status;
 }
 

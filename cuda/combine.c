@@ -2,7 +2,8 @@
 /* combine.c - folds on a GPU, copies among them, enqueued on libct's own stream.
  *
  * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU is first used, all at
- * once (gpu.c says why then); where that failed, a fold tries again and says why not. */
+ * once (gpu.c says why then); where that failed, a fold tries again and says why not.
+ * CT_ERR_UNSUPPORTED: there are none for this GPU, or none that this driver reads. */
 #include <stdlib.h>
 
 #include "cuda/fold_plan.h"
@@ -12,18 +13,32 @@
 extern const unsigned char cuda_kernels[];
 extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
 
+/* Did the driver say that it can't run them on this GPU, and never will? */
+static int are_not_for_it(CUresult result)
+{
+    return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE
+           || result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+           || result == CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+           || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
+}
+
 /* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
 static ct_status load_module(struct device *gpu)
 {
     CUmodule module;
     CUresult result;
+    ct_status status;
 
     if (cuda_kernels_bytes == 0)
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
+    if (gpu->has_no_kernels) /* to ask again might wait for all that runs */
+        return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
     result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
     if (result == CUDA_SUCCESS)
         gpu->module = module;
-    return driver_says(gpu->driver, result, "loading libct's kernels");
+    gpu->has_no_kernels = are_not_for_it(result);
+    status = driver_says(gpu->driver, result, "loading libct's kernels");
+    return gpu->has_no_kernels ? CT_ERR_UNSUPPORTED : status;
 }
 
 static ct_status load_kernels(struct device *gpu)

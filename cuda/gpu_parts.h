@@ -35,6 +35,7 @@ struct device {
 
     pthread_mutex_t lock; /* of all that follows */
     CUmodule module;      /* combine.c: the kernels; NULL until the first is needed */
+    int has_no_kernels;   /* combine.c: the driver said so */
     CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
     CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
     int events_idle;

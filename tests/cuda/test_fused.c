@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/ct_cuda.h"
 #include "tests/cuda/device.h"
 
 enum { COUNT = 1000 };
@@ -364,6 +365,39 @@ static void counts_that_differ_are_told(void **state)
     run_processes(2, differs, NULL);
 }
 
+/* Twice in the group's stream, where nothing may be loaded. */
+static void without_kernels(ct_group *group, void *arg)
+{
+    CUstream stream;
+    int32_t *buffer;
+
+    (void)arg;
+    if (!EXPECT(device_open(0)))
+        return;
+    CU(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    buffer = numbers(1);
+    EXPECT_OK(ct_set_stream(group, stream));
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL));
+    CU(device.cuStreamSynchronize(stream));
+    EXPECT(all_are(buffer, 1) && !strcmp(ct_last_algorithm(group), "staged"));
+    EXPECT_OK(ct_barrier(group, NULL));
+    CU(device.cuStreamDestroy(stream));
+    device_free(buffer);
+}
+
+static void a_gpu_that_the_kernels_are_not_for_is_staged(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    setenv("FAKE_CUDA_KERNELS", "", 1);
+    run_processes(1, without_kernels, NULL);
+    run_processes(3, without_kernels, NULL);
+    run_threads(2, without_kernels, NULL);
+    unsetenv("FAKE_CUDA_KERNELS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +408,7 @@ int main(void)
         cmocka_unit_test(where_there_is_no_room_to_bounce_a_call_is_staged),
         cmocka_unit_test(a_rank_may_have_nothing_in_a_fused_call),
         cmocka_unit_test(counts_that_differ_are_told),
+        cmocka_unit_test(a_gpu_that_the_kernels_are_not_for_is_staged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,9 +58,9 @@ static void with_settings(const struct run *run)
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
-    static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_LIBNCCL",    "CT_DEVICE",
-                                       "CT_ORDER",          "CT_FAULT",      "FAKE_CUDA_PEERS",
-                                       "CT_LINK",           "FAKE_NCCL_FAIL" };
+    static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_LIBNCCL",     "CT_DEVICE",
+                                       "CT_ORDER",          "CT_FAULT",       "FAKE_CUDA_PEERS",
+                                       "CT_LINK",           "FAKE_NCCL_FAIL", "FAKE_CUDA_KERNELS" };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -311,6 +311,8 @@ static void what_cant_be_goes_another_way(void **state)
     go(sums, &(struct run){ "0011", hosts, "staged", "staged", NULL, "CT_LINK", "tcp" });
     go(sums, &(struct run){ "0011", hosts, "staged", "staged", NULL, "FAKE_NCCL_FAIL",
                             "ncclCommInitRankConfig:1:1" });
+    /* one of the GPUs is none that libct's kernels are for */
+    go(sums, &(struct run){ "0011", hosts, "staged", "staged", NULL, "FAKE_CUDA_KERNELS", "0" });
     /* one GPU, two containers */
     go(sums, &(struct run){ "0011", "hosts:0.1.1.0", "staged", "staged", NULL, NULL, NULL });
 }

@@ -10,6 +10,7 @@
     X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")                                  \
     X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                         \
     X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")                                  \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device")    \
     X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                                        \
     X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                        \
     X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                                              \

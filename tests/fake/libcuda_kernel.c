@@ -42,6 +42,13 @@ __attribute__((weak)) void host_kernel_pointers(const char *name, void *args,
     (void)each;
 }
 
+static int has_code_for(CUcontext context)
+{
+    const char *const gpus = getenv("FAKE_CUDA_KERNELS");
+
+    return !gpus || strchr(gpus, '0' + fake_machine_device(context->device));
+}
+
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     CUcontext context;
@@ -55,6 +62,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     memcpy(&magic, image, sizeof magic);
     if (magic != FATBIN_MAGIC)
         return CUDA_ERROR_INVALID_IMAGE;
+    if (!has_code_for(context))
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     *module = calloc(1, sizeof **module);
     if (!*module)
         return CUDA_ERROR_OUT_OF_MEMORY;
