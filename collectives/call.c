@@ -209,8 +209,8 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     status = call_choose(&c);
     if (status == CT_OK && place.space)
         status = device_note(&c, !work);
-    in_stream = !work && place.space && device_goes_in_stream(group, r->operation)
-                && c.capture == NOT_CAPTURED;
+    in_stream = !work && place.space && group->stream && c.capture == NOT_CAPTURED
+                && device_may_hold_stream(&c);
     if (status == CT_OK && (work || in_stream || r->op >= 256))
         status = call_copy_inputs(&c, r->op, work || in_stream);
     if (status == CT_OK) {

@@ -178,13 +178,14 @@ int device_is_agreed(int operation);
 /* What is in the group's stream now shall be done before it begins; or it is captured there. */
 ct_status device_note(struct call *c, int may_be_captured);
 void device_forget(struct call *c); /* that, waited for or not */
-/* Calls without a work belong to the group's stream.  Not its first: it is then that memory is
- * mapped and pinned, and libraries begun, and any of that may wait for what stands still.  Nor the
- * first of which device_is_agreed(), behind others that begin less. */
-int device_goes_in_stream(const ct_group *group, int operation);
+/* A call on device memory: may a stream stand still until it is done?  Not for a group's first, nor
+ * for the first of which device_is_agreed(), nor for the one by which NCCL is begun: it is then
+ * that memory is mapped and pinned, and libraries loaded, and any of that may wait for what stands
+ * still. */
+int device_may_hold_stream(const struct call *c);
 ct_status device_run(struct call *c);
 /* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
- * ask each other?  They do once the group has made a call on one device.  The same on all ranks;
+ * ask each other?  They do once they know each other's devices.  The same on all ranks;
  * then this rank's call is for device_run(), wherever its buffers are. */
 int device_is_asked(const struct call *c);
 

@@ -311,6 +311,25 @@ static void release_list(void *owner)
     list_free(owner);
 }
 
+/* The calls that are on devices. */
+static int are_all_on_devices(const struct coalesced *list)
+{
+    int all = list->used > 0;
+
+    for (int i = 0; i < list->used; i++)
+        all &= list->calls[i].place.space != NULL;
+    return all;
+}
+
+static int may_all_hold_stream(const struct coalesced *list)
+{
+    int all = 1;
+
+    for (int i = 0; i < list->used; i++)
+        all &= !list->calls[i].place.space || device_may_hold_stream(&list->calls[i]);
+    return all;
+}
+
 static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
 {
     ct_work *w = malloc(sizeof *w);
@@ -320,6 +339,7 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
         return ct_fail(CT_ERR_NOMEM, "ct_coalesce_end: no memory for the work");
     *w = (ct_work){ .group = group,
                     .task = &list->task,
+                    .holds_none = !may_all_hold_stream(list),
                     .verb = "coalesced calls",
                     .owner = list,
                     .release = release_list };
@@ -335,16 +355,6 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
 static void abandon_list(struct task *task)
 {
     list_free((struct coalesced *)task);
-}
-
-static int all_go_in_stream(const ct_group *group, const struct coalesced *list)
-{
-    int all = list->used > 0;
-
-    for (int i = 0; i < list->used; i++)
-        all &= list->calls[i].place.space != NULL
-               && device_goes_in_stream(group, list->calls[i].signature.operation);
-    return all;
 }
 
 /* What comes later in the group's stream waits for them.  CT_ERR_UNSUPPORTED: no stream can. */
@@ -388,7 +398,7 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
     status = CT_ERR_UNSUPPORTED;
     if (work)
         status = start(group, list, work);
-    else if (all_go_in_stream(group, list))
+    else if (group->stream && are_all_on_devices(list) && may_all_hold_stream(list))
         status = enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)

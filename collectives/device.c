@@ -201,21 +201,35 @@ static ct_status run_elsewhere(struct call *c, struct staging *s)
     return status != CT_OK || done ? status : c->algorithm->run(c);
 }
 
-enum { NONE_YET, NOT_AGREED, ALL_CALLS }; /* what may go in the stream */
+/* group->in_streams: which calls a stream may stand still for. */
+enum { NONE_YET, NOT_AGREED, WITHOUT_NCCL, ALL };
 
-int device_goes_in_stream(const ct_group *group, int operation)
+/* May a call still begin it? */
+static int nccl_is_to_come(const ct_group *group, const struct staging *s)
 {
-    return group->stream
-           && atomic_load(&group->in_streams)
-                  >= (device_is_agreed(operation) ? ALL_CALLS : NOT_AGREED);
+    const struct devices *d = &s->devices;
+
+    if (!d->known)
+        return 1;
+    return d->wish != WISH_STAGED && d->talks && s->talking.state == NOT_TRIED
+           && (device_nccl_is_to_come(group) || device_hier_is_to_come(group));
 }
 
-static void note_for_streams(const struct call *c)
+int device_may_hold_stream(const struct call *c)
+{
+    const int least = !device_is_agreed(c->signature.operation) ? NOT_AGREED
+                      : nccl_can(c)                             ? ALL
+                                                                : WITHOUT_NCCL;
+
+    return atomic_load(&c->group->in_streams) >= least;
+}
+
+static void note_for_streams(const struct call *c, const struct staging *s)
 {
     int none = NONE_YET;
 
     if (device_is_agreed(c->signature.operation))
-        atomic_store(&c->group->in_streams, ALL_CALLS);
+        atomic_store(&c->group->in_streams, nccl_is_to_come(c->group, s) ? WITHOUT_NCCL : ALL);
     else
         atomic_compare_exchange_strong(&c->group->in_streams, &none, NOT_AGREED);
 }
@@ -234,7 +248,7 @@ static ct_status run_here(struct call *c, struct staging *s)
         status = c->capture == NOT_CAPTURED ? device_staged(c) : refuse_capture(c, s);
     c->place.space->leave(before);
     if (status == CT_OK)
-        note_for_streams(c);
+        note_for_streams(c, s);
     return status;
 }
 

@@ -76,6 +76,8 @@ device_way device_fused;
 
 /* device_nccl.c: by a library of the devices' maker, each rank with a device of its own. */
 device_way device_nccl;
+/* It was not tried, and a call may try it. */
+int device_nccl_is_to_come(const ct_group *group);
 /* Such a call will go by it, once another that is not captured has led all ranks there. */
 int device_nccl_can_join(const struct call *c);
 /* Does it make this call with our contract's bits, or may it have an order of its own?  From what
@@ -91,6 +93,8 @@ void talking_end(struct talking *talking, int sound);
 
 /* device_hier.c: the ranks of a device by the one that works for them, and these by NCCL. */
 device_way device_hier;
+/* As device_nccl_is_to_come(). */
+int device_hier_is_to_come(const ct_group *group);
 
 /* device_staged.c: through host memory, by the algorithms of host memory. */
 ct_status device_staged(struct call *c);

@@ -218,6 +218,15 @@ static ct_status run(struct team *t, int *done)
     return status;
 }
 
+/* Where calls are fused, one that can't be is staged: it might begin NCCL while a stream waits. */
+int device_hier_is_to_come(const ct_group *group)
+{
+    const struct staging *s = group->staging;
+
+    return s->hier == HIER_NOT_TRIED && s->devices.executors.count > 1 && !s->devices.apart
+           && (s->unfused || s->devices.wish == WISH_NCCL);
+}
+
 ct_status device_hier(struct call *c, int *done)
 {
     struct staging *s = c->group->staging;
@@ -225,7 +234,7 @@ ct_status device_hier(struct call *c, int *done)
     struct team team;
     ct_status status = CT_OK;
 
-    if (s->hier == NO_HIER || e->count < 2 || s->devices.apart || !fits(c, e))
+    if ((s->hier != HIER && !device_hier_is_to_come(c->group)) || !fits(c, e))
         return CT_OK;
     if (s->hier == HIER_NOT_TRIED)
         status = begin(c, s);

@@ -344,20 +344,28 @@ static ct_status run(struct call *c, struct talking *t)
     return status;
 }
 
-static int is_for_us(const struct call *c)
+/* Where calls are fused by wish, one that can't be does not begin it: a stream may wait. */
+static int is_for_us(const ct_group *group)
 {
-    const struct staging *s = c->group->staging;
+    const struct staging *s = group->staging;
 
+    if (s->talking.state == NOT_TRIED && s->devices.wish == WISH_FUSED && !s->unfused)
+        return 0;
     return s->talking.state != NO_TALK
-           && (s->devices.wish == WISH_NCCL || (c->group->size > 1 && s->devices.apart));
+           && (s->devices.wish == WISH_NCCL || (group->size > 1 && s->devices.apart));
+}
+
+int device_nccl_is_to_come(const ct_group *group)
+{
+    const struct staging *s = group->staging;
+
+    return s->talking.state == NOT_TRIED && is_for_us(group) && s->devices.wish != WISH_STAGED
+           && s->devices.talks && s->devices.apart;
 }
 
 int device_nccl_can_join(const struct call *c)
 {
-    const struct devices *d = &c->group->staging->devices;
-
-    return c->group->staging->talking.state == NOT_TRIED && is_for_us(c) && d->wish != WISH_STAGED
-           && d->talks && d->apart && nccl_can(c);
+    return device_nccl_is_to_come(c->group) && nccl_can(c);
 }
 
 ct_status device_nccl(struct call *c, int *done)
@@ -368,7 +376,7 @@ ct_status device_nccl(struct call *c, int *done)
     ct_status status = CT_OK;
     int can = 0;
 
-    if (!is_for_us(c) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
+    if (!is_for_us(c->group) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
         return CT_OK;
     if (!s->devices.apart || !nccl_can(c)) {
         if (wished)

@@ -49,7 +49,8 @@ extern "C" {
  * s: then the device may still write to them, and the sentence says so. */
 CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 
-/* What is enqueued in the stream later waits for the work, however that ends; the host does not.
+/* What is enqueued in the stream later waits for the work, however that ends; the host does not,
+ * unless the work is the group's first call on device memory, or the one that joins NCCL.
  * The work is still owed its ct_wait(), which says how it ended; any number of streams may wait for
  * it before that.  NULL as work is CT_OK; as stream: the legacy default one, of the CUDA context
  * that is current on this thread, as it must be one of.  Messages of a group that streams wait for

@@ -75,7 +75,7 @@ struct ct_group {
     struct queue *landings;             /* of messages that streams wait for; likewise */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     void *stream;                /* ct_set_stream(): of device memory */
-    _Atomic int in_streams;      /* which calls may be; collectives/device.c */
+    _Atomic int in_streams;      /* which of its calls may be (collectives/device.c); 0: none yet */
     struct staging *staging;     /* of calls on device memory; NULL: there was none */
     struct pinned_pool pinned;   /* of messages of device memory */
     struct record record;        /* its line in the control page */

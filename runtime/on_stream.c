@@ -101,7 +101,6 @@ static ct_status ends_by_itself(ct_work *work, const void *caller)
     return work->task ? CT_OK : begin_landing(work, caller);
 }
 
-/* Where the driver can't, the host waits, and the work stays owed. */
 static ct_status host_waits(ct_work *work, const void *caller)
 {
     const ct_status status = ends_by_itself(work, caller);
@@ -111,18 +110,37 @@ static ct_status host_waits(ct_work *work, const void *caller)
     return status;
 }
 
-/* Held first: where that is refused, the message's time does not run yet. */
+/* The host will wait instead.  CT_ERR_INVALID: the stream is captured, and nothing waits. */
+static ct_status check_stream(struct place place, void *stream)
+{
+    void *before, *mark;
+    ct_status status = place.space->enter(&before);
+
+    if (status != CT_OK)
+        return status;
+    status = place.space->mark(place.device, stream, &mark);
+    if (status == CT_OK)
+        place.space->forget(place.device, mark);
+    place.space->leave(before);
+    return status;
+}
+
+/* Held first: where that is refused, a message's time does not run yet.  Where the driver can't, or
+ * must not, the host waits, and the work stays owed. */
 static ct_status wait_for(ct_work *work, struct place place, void *stream, const void *caller)
 {
-    struct held_stream *held;
-    ct_status status = stream_hold(place, stream, &held);
+    struct held_stream *held = NULL;
+    ct_status status =
+        work->holds_none ? check_stream(place, stream) : stream_hold(place, stream, &held);
 
     if (status == CT_ERR_UNSUPPORTED) {
         stream_say_host_waits("ct_wait_on_stream");
-        return host_waits(work, caller);
+        status = CT_OK;
     }
     if (status != CT_OK)
         return status;
+    if (!held)
+        return host_waits(work, caller);
     status = ends_by_itself(work, caller);
     if (status == CT_OK)
         queue_when_done(work->queue, work->task, &held->sequel);

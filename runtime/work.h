@@ -22,6 +22,7 @@ struct ct_work {
     struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: */
     struct request *request; /* of point-to-point, in `owner` */
     struct landing *landing; /* of that request, ours; NULL: ct_wait() ends it */
+    int holds_none;          /* no stream may stand still for it: the host waits */
     const char *verb;        /* "isend" */
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);

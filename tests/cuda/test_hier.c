@@ -297,6 +297,43 @@ static void sums(ct_group *group, void *arg)
     device_free(there);
 }
 
+/* Behind a call that is not for NCCL. */
+static void in_a_stream(ct_group *group, void *arg)
+{
+    const struct run *run = arg;
+    const int p = ct_size(group);
+    const float one = 1;
+    float sum = 0;
+    CUstream stream;
+    float *there;
+
+    if (!open_own(run, ct_rank(group))
+        || !EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
+        return;
+    there = device_alloc((size_t)(1 + p) * sizeof one, 0);
+    EXPECT(device.cuMemcpyHtoD(at(there), &one, sizeof one) == CUDA_SUCCESS);
+    EXPECT_OK(ct_set_stream(group, stream));
+    EXPECT_OK(ct_gather(group, there, there + 1, 1, CT_F32, 0, NULL));
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(ct_all_reduce(group, there, there, 1, CT_F32, CT_SUM, NULL));
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    EXPECT(!strcmp(ct_last_algorithm(group), "hier"));
+    EXPECT(device.cuMemcpyDtoH(&sum, at(there), sizeof sum) == CUDA_SUCCESS);
+    EXPECT(sum == (float)(p * p));
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT(device.cuStreamDestroy(stream) == CUDA_SUCCESS);
+    device_free(there);
+}
+
+static void it_begins_while_no_stream_waits(void **state)
+{
+    const struct run run = { .devices = "0011", .hosts = "hosts:0.0.1.1" };
+
+    (void)state;
+    with_settings(&run);
+    run_processes(4, in_a_stream, (void *)(uintptr_t)&run);
+}
+
 static void what_cant_be_goes_another_way(void **state)
 {
     static const char hosts[] = "hosts:0.0.1.1";
@@ -420,6 +457,7 @@ int main(void)
         cmocka_unit_test_teardown(so_it_is_between_gpus_that_dont_reach_each_other,
                                   forget_settings),
         cmocka_unit_test_teardown(what_is_larger_than_the_scratch_goes_in_pieces, forget_settings),
+        cmocka_unit_test_teardown(it_begins_while_no_stream_waits, forget_settings),
         cmocka_unit_test_teardown(what_cant_be_goes_another_way, forget_settings),
         cmocka_unit_test_teardown(who_is_left_hears_of_a_death, forget_settings),
     };

@@ -605,6 +605,56 @@ static void two_groups_dont_stand_in_each_others_way(void **state)
     run_all(3, 3, two_groups, &(struct run_of){ 0 });
 }
 
+/* A minimum of floats is not for NCCL, so the group's second call in the stream is the one that
+ * joins; of other groups the first, with a work that a stream waits for. */
+static void joins_late(ct_group *group, void *arg)
+{
+    const int p = ct_size(group);
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *others[2];
+    int ranks[MAX_RANKS];
+    CUstream stream;
+    ct_work *work;
+    void *there;
+
+    if (!EXPECT(device_open(device_of(arg, ct_rank(group))))
+        || !EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
+        return;
+    for (int i = 0; i < p; i++)
+        ranks[i] = i;
+    options.parent = group;
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(ct_new_group_with(ranks, p, &options, &others[i]));
+    there = device_alloc(COUNT * sizeof(int32_t), 0);
+    put(there, CT_I32, 1);
+    EXPECT_OK(ct_set_stream(group, stream));
+    EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_F32, CT_MIN, NULL));
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    EXPECT(first_of(there) == p * p && !strcmp(ct_last_algorithm(group), "nccl"));
+    EXPECT_OK(ct_all_reduce(others[0], there, there, COUNT, CT_I32, CT_SUM, &work));
+    EXPECT_OK(ct_wait_on_stream(work, stream));
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS && first_of(there) == p * p * p);
+    EXPECT_OK(ct_wait(work));
+    EXPECT_OK(ct_coalesce_begin(others[1]));
+    EXPECT_OK(ct_all_reduce(others[1], there, there, COUNT, CT_I32, CT_MAX, NULL));
+    EXPECT_OK(ct_coalesce_end(others[1], &work));
+    EXPECT_OK(ct_wait_on_stream(work, stream));
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS && first_of(there) == p * p * p);
+    EXPECT_OK(ct_wait(work));
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(ct_destroy_process_group(others[i]));
+    EXPECT(device.cuStreamDestroy(stream) == CUDA_SUCCESS);
+    device_free(there);
+}
+
+static void nobody_joins_while_a_stream_waits(void **state)
+{
+    (void)state;
+    run_all(2, 0, joins_late, &(struct run_of){ 0 });
+}
+
 /* ---- What goes wrong ----------------------------------------------------------------------------
  */
 
@@ -789,6 +839,7 @@ int main(void)
                                   forget_settings),
         cmocka_unit_test_teardown(asynchronous_calls_go_by_nccl_too, forget_settings),
         cmocka_unit_test_teardown(two_groups_dont_stand_in_each_others_way, forget_settings),
+        cmocka_unit_test_teardown(nobody_joins_while_a_stream_waits, forget_settings),
         cmocka_unit_test_teardown(who_waits_in_nccl_hears_of_a_death, forget_settings),
         cmocka_unit_test_teardown(a_deadline_ends_it_on_all_ranks, forget_settings),
         cmocka_unit_test_teardown(an_error_of_nccl_is_told_in_its_words, forget_settings),

@@ -7,6 +7,7 @@
  * file without a name, in which each pair has a pipe.  It is stricter than the real one:
  *  - A communicator that never blocks is in progress after every call, and what was called is
  *    enqueued when it was asked twice: who asks the stream too early finds it empty.
+ *  - To join loads kernels, which libcuda allows no program whose streams stand still.
  *  - Another call meanwhile, or a communicator that blocks, ends the program; two ranks on one GPU
  *    are ncclInvalidUsage.
  *  - Folds go from the last rank to the first, and averages multiply by 1/n, as for floats there:
@@ -57,6 +58,8 @@ struct commons {
     X(cuStreamGetCaptureInfo)    \
     X(cuUserObjectCreate)        \
     X(cuGraphRetainUserObject)   \
+    X(cuModuleLoadData)          \
+    X(cuModuleUnload)            \
     X(cuMemcpyDtoHAsync)         \
     X(cuMemcpyHtoDAsync)
 
