@@ -98,7 +98,7 @@ static ct_status copy(const struct call *c, const struct blocks *from, const str
 
     if (status == CT_OK)
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
-    if (status == CT_ERR_TIMEOUT || status == CT_ERR_ABORTED) {
+    if (status != CT_OK) { /* some copies may have been enqueued */
         char why[240];
 
         snprintf(why, sizeof why, "%s", ct_last_error());

@@ -285,6 +285,38 @@ static void where_there_is_no_room_to_bounce_a_call_is_staged(void **state)
     unsetenv("FAKE_CUDA_FAIL_ALLOC");
 }
 
+/* Two blocks that lie differently, so two launches bring them to where they can be mapped; rank 0's
+ * second one fails while the first still reads. */
+static void half_bounced(ct_group *group, void *arg)
+{
+    CUdeviceptr buffer;
+    const void *list[2];
+    int32_t *there;
+
+    (void)arg;
+    setenv("FAKE_CUDA_LAG_RANK", "all", 1);
+    setenv("FAKE_CUDA_LAG_US", "20000", 1);
+    if (!EXPECT(device_open(0)) || !CU(device.cuMemAllocAsync(&buffer, 4096, NULL)))
+        return;
+    CU(device.cuStreamSynchronize(NULL));
+    there = (int32_t *)(uintptr_t)buffer;
+    list[0] = there;
+    list[1] = there + 5;
+    setenv("FAKE_CUDA_FAIL", "cuLaunchKernel:2", 1);
+    EXPECT(ct_rank(group) != 0 || device.cuInit(0) == CUDA_SUCCESS);
+    EXPECT_STATUS(ct_reduce_scatter_list(group, list, there + 64, 3, CT_I32, CT_SUM, NULL),
+                  ct_rank(group) == 0 ? CT_ERR_CUDA : CT_ERR_PEER);
+    CU(device.cuMemFree(buffer)); /* which ends the program if it is in use */
+}
+
+static void a_bounce_that_fails_leaves_nothing_at_the_buffers(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    run_processes(2, half_bounced, NULL);
+}
+
 /* Rank r gives rank s (r + s) % p numbers 10 r + s, out of three it has for each; one rank has and
  * gets nothing, and gives no buffers. */
 static void nothing(ct_group *group, void *arg)
@@ -406,6 +438,7 @@ int main(void)
         cmocka_unit_test(premul_sum_is_fused),
         cmocka_unit_test(memory_of_pools_bounces_on_the_gpu),
         cmocka_unit_test(where_there_is_no_room_to_bounce_a_call_is_staged),
+        cmocka_unit_test(a_bounce_that_fails_leaves_nothing_at_the_buffers),
         cmocka_unit_test(a_rank_may_have_nothing_in_a_fused_call),
         cmocka_unit_test(counts_that_differ_are_told),
         cmocka_unit_test(a_gpu_that_the_kernels_are_not_for_is_staged),
