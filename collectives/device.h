@@ -12,7 +12,6 @@
 /* Which devices the ranks of a group have, as all of them know it. */
 struct devices {
     int known;
-    int one;   /* all have the same */
     int apart; /* no two have the same */
     int talks; /* each was built with a library for them */
     enum device_wish wish;

@@ -103,7 +103,6 @@ static ct_status look_at(const struct card *cards, int rank, int size, struct de
 
     if (status != CT_OK)
         return status;
-    d->one = d->executors.count == 1;
     d->apart = d->executors.count == size;
     d->talks = 1;
     for (int i = 0; i < size; i++)

@@ -5,9 +5,8 @@
  *   broadcast        the root's to its executor's buffer; NCCL there; to all others of the team
  *   all_reduce       a fold into the executor's buffer; NCCL there; to all others
  *   reduce           a fold into the scratch, in pieces of its size; NCCL there; to the root
- *   all_gather       the team's blocks into the executor's buffer; NCCL there; all of it to the
- * others reduce_scatter   a fold of each block into the scratch, a piece of each at a time; NCCL
- * there; each block to its rank
+ *   all_gather       the team's blocks into the executor's buffer; NCCL; all of it to the others
+ *   reduce_scatter   a fold of each block's next piece into the scratch; NCCL there; to its rank
  *
  * The device's own work and NCCL's are in two streams: the host waits between them. */
 #include "collectives/device_team.h"

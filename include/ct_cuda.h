@@ -20,9 +20,9 @@ extern "C" {
  * NULL) waits for all of them on the host.
  *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
- * returns when its results are there, for any stream (so does a group's first
- * call on device memory, the first that is no gather_v, scatter_v or all_to_all_v, and any where
- * the driver can't let streams wait for the host).
+ * returns when its results are there, for any stream (so does a group's first call on device
+ * memory, the first that is no gather_v, scatter_v or all_to_all_v, the one that joins NCCL, and
+ * any where the driver can't let streams wait for the host).
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is made from another
  * begins with that one's stream.
  *
