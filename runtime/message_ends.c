@@ -52,20 +52,26 @@ void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
     request_finish(mesh, request, CT_ERR_MISMATCH, reason);
 }
 
+void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size)
+{
+    char name[160];
+
+    if (mesh_death(mesh, peer))
+        mesh_death_words(mesh, peer, text, size);
+    else
+        snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
+}
+
 void peer_gone(struct mesh *mesh, int peer, const char *why)
 {
     struct messages *m = mesh->messages;
     struct wire *wire = &m->wires[peer];
-    char reason[240], name[160];
+    char reason[240];
 
     if (!wire->gone && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
     wire->gone = 1;
-    if (mesh_death(mesh, peer))
-        mesh_death_words(mesh, peer, reason, sizeof reason);
-    else
-        snprintf(reason, sizeof reason, "%s is gone: %s",
-                 mesh_peer_name(mesh, peer, name, sizeof name), wire->why);
+    peer_gone_words(mesh, peer, wire->why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == peer)

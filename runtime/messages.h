@@ -119,6 +119,8 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
                     const char *reason);
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs);
+/* "rank 3 (pid 7 on a) is gone: why", or better, where its death is known. */
+void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size);
 void peer_gone(struct mesh *mesh, int peer, const char *why);   /* receives from it fail */
 void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it fail */
 

@@ -53,8 +53,12 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
         m->strangers--;
         return;
     }
-    if (stream->request)
-        request_finish(mesh, stream->request, CT_ERR_PEER, why);
+    if (stream->request) { /* it had come in part */
+        char reason[240];
+
+        peer_gone_words(mesh, stream->peer, why, reason, sizeof reason);
+        request_finish(mesh, stream->request, CT_ERR_PEER, reason);
+    }
     wire->streams--;
     if (wire->out == stream->link)
         peer_broken(mesh, stream->peer, why);

@@ -442,6 +442,32 @@ static void a_limit_is_of_the_whole_message(void **state)
     run_ranks(2, slower_than_its_limit, NULL);
 }
 
+static void leaves_in_the_middle(ct_group *group, void *arg)
+{
+    char *buf = calloc(SLOW, 1);
+    ct_work *work = NULL;
+
+    (void)arg;
+    EXPECT(buf != NULL);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        EXPECT_OK(ct_isend(group, buf, SLOW, CT_U8, 0, 5, &work));
+        nap(4); /* a thread of the library's sends: some of it, as a rule */
+        rank_leaves();
+    }
+    EXPECT_ERROR(ct_recv(group, buf, SLOW, CT_U8, 1, 5, NULL), CT_ERR_PEER,
+                 "recv of 67108864 u8 from rank 1|rank 1 (pid|is gone: it closed its connection");
+    free(buf);
+}
+
+static void of_a_message_that_came_in_part_the_sender_is_named(void **state)
+{
+    (void)state;
+    use_link("tcp");
+    run_processes(2, leaves_in_the_middle, NULL);
+    use_link(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +483,7 @@ int main(void)
         cmocka_unit_test(who_runs_ahead_fills_no_memory),
         cmocka_unit_test(a_send_goes_on_while_its_sender_does_other_things),
         cmocka_unit_test(a_limit_is_of_the_whole_message),
+        cmocka_unit_test(of_a_message_that_came_in_part_the_sender_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
