@@ -65,16 +65,22 @@ void group_heard(void *owner, const struct breach *breach)
     set_breach(owner, breach);
 }
 
-/* From another rank, by the memory that a group on one host shares. */
-void group_look(ct_group *group)
+static void look_at(ct_group *group, const struct flat *flat)
 {
-    const struct flat *const flats[] = { group->flat, group->team };
     struct breach breach;
 
-    for (int i = 0; i < 2; i++)
-        if (flats[i] && atomic_load(&group->broken) == CT_OK && flat_breach(flats[i], &breach)
-            && set_breach(group, &breach))
-            channel_break(group->mesh, &group->channel, &breach);
+    if (atomic_load(&group->broken) == CT_OK && flat_breach(flat, &breach)
+        && set_breach(group, &breach))
+        channel_break(group->mesh, &group->channel, &breach);
+}
+
+/* From another rank, by the memory that a group on one host shares.  Every call asks. */
+void group_look(ct_group *group)
+{
+    if (group->flat)
+        look_at(group, group->flat);
+    if (group->team)
+        look_at(group, group->team);
 }
 
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq)
