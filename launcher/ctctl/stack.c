@@ -68,6 +68,11 @@ static int show_rank(const struct look_job *job, const struct look_rank *rank)
     char pid[24];
     int shown = 0;
 
+    if (process->pid == 0) {
+        fprintf(stderr, "ctctl: rank %d of job %s has not been started yet\n", rank->rank,
+                job->run_id);
+        return WRONG_USAGE;
+    }
     if (!process->state) {
         fprintf(stderr, "ctctl: rank %d of job %s has no process any more (its pid was %d)\n",
                 rank->rank, job->run_id, (int)process->pid);

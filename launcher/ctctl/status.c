@@ -45,6 +45,10 @@ static void print_rank(const struct look_job *job, const struct look_rank *rank)
         printf("%s (pid %d)\n", words, death->pid);
         return;
     }
+    if (process->pid == 0) {
+        printf("has not been started yet\n");
+        return;
+    }
     if (!process->state) {
         printf("pid %d is gone, and with it where in the program it was\n", (int)process->pid);
         return;

@@ -72,6 +72,8 @@ struct blame blame_rank(const struct look_job *job, int at, const struct look_gr
     blame.death = job->own_memory ? NULL : look_death_of(job, rank->rank);
     if (blame.death)
         blame.what = ENDED;
+    else if (rank->process.pid == 0)
+        blame.what = NOT_STARTED;
     else if (is_gone(&rank->process))
         blame.what = has_left(rank, line, left) ? LEFT : DIED;
     else if (state == 't')
@@ -218,6 +220,9 @@ static void say_what(struct sentence *sentence, const struct look_job *job,
         words_call(&blame->line->now, call, sizeof call);
         say(sentence, "%s no call since %s failed there", several ? "are in" : "is in", call);
         break;
+    case NOT_STARTED:
+        say(sentence, "%s not been started yet", has);
+        break;
     case NOT_BEGUN:
         say(sentence, "%s not called ct_init_process_group()", has);
         break;
@@ -264,7 +269,7 @@ static void add_processes(struct sentence *sentence, const struct look_job *job,
     const struct look_process *first;
     int same = 1;
 
-    if (what == ENDED || what == DIED)
+    if (what == ENDED || what == DIED || what == NOT_STARTED)
         return;
     first = &job->rank[alike[0]->at].process;
     for (int i = 1; i < count; i++) {

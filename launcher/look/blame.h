@@ -17,6 +17,7 @@ enum absence {
     BEHIND,       /* in an earlier call of this group */
     AT_THE_STORE, /* or whatever it noted by control_waiting() */
     FAILED,       /* its last call in the group did */
+    NOT_STARTED,  /* by ctrun, which goes from rank to rank */
     NOT_BEGUN,    /* has not called ct_init_process_group() */
     OUTSIDE,      /* that failed, and its program goes on */
     IN_INIT,

@@ -100,8 +100,8 @@ static int sort_init(struct verdict_in_work *work, int *blamed, uint64_t *oldest
         struct blame blame = blame_rank(job, i, NULL, 0, 0);
 
         blame.in_it = rank->state == CONTROL_INIT;
-        if (blame.what == NOT_BEGUN || blame.what == OUTSIDE || blame.what == LEFT
-            || (is_held(&blame) && rank->state <= CONTROL_INIT)) {
+        if (blame.what == NOT_STARTED || blame.what == NOT_BEGUN || blame.what == OUTSIDE
+            || blame.what == LEFT || (is_held(&blame) && rank->state <= CONTROL_INIT)) {
             work->blames[(*blamed)++] = blame;
         } else if (blame.in_it) {
             if (count > 0 && strcmp(*waiting_for, rank->waiting_for) != 0)

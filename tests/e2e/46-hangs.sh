@@ -147,7 +147,7 @@ wait "${alone[@]}" 2>/dev/null
 # ---- Programs without libct: their processes.
 job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
 expect "a stopped process of any program" said "  rank 2 is stopped before its first call: kill -CONT lets it go on \(pid [0-9]+, T\)"
-expect "and what the others' show" matches "$out" "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
+expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
 no_job
 if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
     cat >train.py <<'END'

@@ -397,6 +397,12 @@ static void who_never_calls_init_is_named(void **state)
     SAYS(&job, "stuck",
          "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not called "
          "ct_init_process_group(): it waits to read (pid 4313, S)");
+    job.rank[3].worker = 0;
+    job.rank[3].process = (struct look_process){ 0 };
+    SAYS(&job, "stuck",
+         "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not been "
+         "started yet");
+    job.rank[3].worker = job.rank[3].process.pid = 4313;
     job.rank[3].state = CONTROL_INIT;
     job.rank[3].since_ns = NOW - 5 * SECOND;
     process(&job, 3, 'T', "");
