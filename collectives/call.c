@@ -211,6 +211,10 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
         status = device_note(&c, !work);
     in_stream = !work && place.space && group->stream && c.capture == NOT_CAPTURED
                 && device_may_hold_stream(&c);
+    if (status == CT_OK && (in_stream || c.capture != NOT_CAPTURED) && device_hands_over(&c)) {
+        c.by_streams = 1;
+        in_stream = 0;
+    }
     if (status == CT_OK && (work || in_stream || r->op >= 256))
         status = call_copy_inputs(&c, r->op, work || in_stream);
     if (status == CT_OK) {

@@ -56,6 +56,8 @@ struct call {
     int on_host;          /* device_run() was asked, but the buffers are host memory */
     void *mark;           /* in device memory: what is to be waited for first; NULL: nothing */
     enum capture capture; /* and of the group's stream: then it becomes part of that graph */
+    int by_streams;       /* those shall hand it over (device_handover.c), and no host waits */
+    int is_in_stream;     /* and some of it was enqueued there */
     int refused;          /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
     const void
         *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
@@ -183,6 +185,9 @@ void device_forget(struct call *c); /* that, waited for or not */
  * that memory is mapped and pinned, and libraries loaded, and any of that may wait for what stands
  * still. */
 int device_may_hold_stream(const struct call *c);
+/* Of a call that does, or is captured: nothing but to enqueue something is left to do, so the
+ * caller does it. */
+int device_hands_over(const struct call *c);
 ct_status device_run(struct call *c);
 /* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
  * ask each other?  They do once they know each other's devices.  The same on all ranks;

@@ -30,6 +30,7 @@ struct choices {
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80];            /* who wished it, for messages */
     enum device_wish device;                     /* CT_DEVICE */
+    int by_streams;                              /* CT_HANDOVER */
     int explain;                                 /* CT_EXPLAIN: each choice is said once */
     _Atomic uint64_t explained[OPERATION_COUNT]; /* a bit for each power of two of bytes */
 };

@@ -174,6 +174,16 @@ static ct_status read_device_wish(struct choices *choices)
     return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto, fused, nccl or staged", word);
 }
 
+static ct_status read_handover(struct choices *choices)
+{
+    const char *word = getenv("CT_HANDOVER");
+
+    choices->by_streams = word && !strcmp(word, "stream");
+    if (!word || !*word || choices->by_streams || !strcmp(word, "host"))
+        return CT_OK;
+    return ct_fail(CT_ERR_INVALID, "CT_HANDOVER=%s: it may be host or stream", word);
+}
+
 /* A variable counts for more than the file. */
 static ct_status read_environment(struct choices *choices)
 {
@@ -183,6 +193,8 @@ static ct_status read_environment(struct choices *choices)
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
     if (status == CT_OK)
         status = read_device_wish(choices);
+    if (status == CT_OK)
+        status = read_handover(choices);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
         char variable[48] = "CT_";
         const char *text;

@@ -65,12 +65,6 @@ static ct_status find_devices(struct call *c, struct staging *s)
     return status;
 }
 
-/* Whether it can leave a call to the launches of a graph; the others do something on the host. */
-static int can_be_captured(device_way *way)
-{
-    return way == device_nccl;
-}
-
 /* In the order in which they are tried. */
 static device_way *const *ways_of(const struct call *c, const struct devices *d)
 {
@@ -85,16 +79,54 @@ static device_way *const *ways_of(const struct call *c, const struct devices *d)
     return d->wish == WISH_NONE && d->apart && c->group->size > 1 ? apart : ways[d->wish];
 }
 
+/* All ranks together: in the group's first call that is not of a v form. */
+static ct_status find_handover(struct call *c, struct staging *s)
+{
+    const struct devices *d = &s->devices;
+
+    if (s->handover.tried || s->unfused || ways_of(c, d)[0] != device_fused)
+        return CT_OK;
+    return handover_begin(c, &s->handover, d->by_streams);
+}
+
+/* Whether it can leave a call to the launches of a graph; the others do something on the host. */
+static int can_be_captured(const struct call *c, device_way *way)
+{
+    return way == device_nccl || (way == device_fused && c->by_streams);
+}
+
+static ct_status wait_for_mark(struct call *c)
+{
+    const ct_status status =
+        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken) : CT_OK;
+
+    device_forget(c);
+    return status;
+}
+
+/* Not by streams on any rank, then: fused was the first way. */
+static ct_status go_by_hosts(struct call *c)
+{
+    c->by_streams = 0;
+    return wait_for_mark(c);
+}
+
 /* A way at a time; *done: it was one of them. */
 static ct_status try_ways(struct call *c, struct staging *s, int *done)
 {
     ct_status status = find_devices(c, s);
 
+    if (status == CT_OK)
+        status = find_handover(c, s);
     if (status != CT_OK)
         return status;
-    for (device_way *const *way = ways_of(c, &s->devices); *way && status == CT_OK && !*done; way++)
-        if (c->capture == NOT_CAPTURED || can_be_captured(*way))
+    for (device_way *const *way = ways_of(c, &s->devices); *way && status == CT_OK && !*done;
+         way++) {
+        if (c->capture == NOT_CAPTURED || can_be_captured(c, *way))
             status = (*way)(c, done);
+        if (status == CT_OK && !*done && c->by_streams)
+            status = go_by_hosts(c);
+    }
     return status;
 }
 
@@ -107,7 +139,8 @@ void device_forget(struct call *c)
 
 /* A group that failed makes no more calls, and one of its ranks may be gone, whose memory would
  * stay for as long as it is mapped.  Not while the device may be at it, or a stream waits for the
- * very call that failed: then the group's end does it, or nobody. */
+ * very call that failed, or may do what streams have handed over: then the group's end does it, or
+ * nobody. */
 static void unmap(ct_group *group, struct staging *s, int wait_ms)
 {
     const struct place place = s->mapped;
@@ -146,10 +179,16 @@ static ct_status say_why_not(const struct call *c, const struct talking *t)
         return ct_fail(CT_ERR_INVALID,
                        "the group has not joined NCCL yet, which can't be done in a CUDA graph: "
                        "make such a call once before the capture");
-    return ct_fail(CT_ERR_INVALID,
-                   "only calls that go by NCCL can be in a CUDA graph, and not all ranks' can "
-                   "(docs/gpu.md)%s%s: make it outside of the capture",
-                   *t->why ? ": " : "", t->why);
+    if (!atomic_load(&c->group->in_streams))
+        return ct_fail(CT_ERR_INVALID,
+                       "the group has made no call on device memory yet, and its first can't be in "
+                       "a CUDA graph: make such a call once before the capture");
+    return ct_fail(
+        CT_ERR_INVALID,
+        "only calls that go by NCCL, or that GPUs of one host make where the buffers lie, can be "
+        "in "
+        "a CUDA graph, and not all ranks' can (docs/gpu.md)%s%s: make it outside of the capture",
+        *t->why ? ": " : "", t->why);
 }
 
 /* All ranks know it by what they agree on.  In a last round each finds out who does not capture,
@@ -170,11 +209,8 @@ static ct_status refuse_capture(struct call *c, const struct staging *s)
 
 static ct_status run(struct call *c, struct staging *s, int *done)
 {
-    ct_status status = CT_OK;
+    const ct_status status = c->by_streams ? CT_OK : wait_for_mark(c);
 
-    if (c->mark)
-        status = device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken);
-    device_forget(c);
     if (status != CT_OK)
         return status;
     if (device_is_asked(c))
@@ -203,6 +239,16 @@ static ct_status run_elsewhere(struct call *c, struct staging *s)
 
 /* group->in_streams: which calls a stream may stand still for. */
 enum { NONE_YET, NOT_AGREED, WITHOUT_NCCL, ALL };
+
+/* What was found out in the group's first call is there for all threads since in_streams is set. */
+int device_hands_over(const struct call *c)
+{
+    const ct_group *g = c->group;
+
+    return device_is_agreed(c->signature.operation) && atomic_load(&g->in_streams) >= WITHOUT_NCCL
+           && g->staging->handover.on
+           && (g->staging->handover.wished || c->capture != NOT_CAPTURED);
+}
 
 /* May a call still begin it? */
 static int nccl_is_to_come(const ct_group *group, const struct staging *s)
@@ -260,8 +306,9 @@ ct_status device_run(struct call *c)
     if (!s)
         return CT_ERR_NOMEM;
     status = c->place.space ? run_here(c, s) : run_elsewhere(c, s);
-    return status == CT_OK || c->refused || !s->mapped.space ? status
-                                                             : unmap_failed(c->group, s, status);
+    return status == CT_OK || c->refused || !s->mapped.space || s->handover.used
+               ? status
+               : unmap_failed(c->group, s, status);
 }
 
 void staging_drop(ct_group *group)
@@ -271,7 +318,10 @@ void staging_drop(ct_group *group)
     if (!s)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
-    unmap(group, s, FLAT_DEVICE_SETTLING_MS);
+    handover_settle(group, &s->handover);
+    if (!s->handover.waited_for)
+        unmap(group, s, FLAT_DEVICE_SETTLING_MS);
+    handover_end(group, &s->handover);
     bounce_free(&s->tried);
     bounce_free(&s->scratch);
     executors_free(&s->devices.executors);

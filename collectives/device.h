@@ -7,6 +7,7 @@
 #include "collectives/call.h"
 #include "collectives/choices.h"
 #include "collectives/device_executors.h"
+#include "collectives/device_handover.h"
 #include "runtime/space.h"
 
 /* Which devices the ranks of a group have, as all of them know it. */
@@ -15,6 +16,7 @@ struct devices {
     int apart; /* no two have the same */
     int talks; /* each was built with a library for them */
     enum device_wish wish;
+    int by_streams;     /* all wish that streams hand fused calls over */
     struct place place; /* ours */
     struct executors executors;
 };
@@ -48,6 +50,7 @@ struct staging {
     struct bounce tried;   /* in device_prove.c */
     struct bounce scratch; /* in device_team.c */
     enum { HIER_NOT_TRIED, HIER, NO_HIER } hier;
+    struct handover handover;
     int unfused;           /* its buffers can't be reached by who works: not tried again */
     struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */

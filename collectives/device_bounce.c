@@ -83,7 +83,7 @@ static ct_status enqueue(const struct call *c, const struct blocks *from, const 
                                        .count = source.bytes };
     }
     if (parts && pointers)
-        status = c->place.space->fold(c->place.device, &copy, NULL, parts, from->blocks);
+        status = c->place.space->fold(c->place.device, NULL, &copy, NULL, parts, from->blocks);
     else
         ct_fail(CT_ERR_NOMEM, "no memory to copy %zu blocks", n);
     free(parts);

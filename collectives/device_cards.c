@@ -64,6 +64,7 @@ struct card {
     int32_t has_device;
     int32_t talks;
     int32_t wish;
+    int32_t by_streams;
 };
 
 static struct card card_of(const struct call *c)
@@ -73,6 +74,7 @@ static struct card card_of(const struct call *c)
 
     memset(&card, 0, sizeof card); /* no byte of what travels is left undefined */
     card.wish = c->group->choices->device;
+    card.by_streams = c->group->choices->by_streams;
     if (place->device) {
         place->space->id(place->device, card.device);
         card.has_device = 1;
@@ -104,9 +106,11 @@ static ct_status look_at(const struct card *cards, int rank, int size, struct de
     if (status != CT_OK)
         return status;
     d->apart = d->executors.count == size;
-    d->talks = 1;
-    for (int i = 0; i < size; i++)
+    d->talks = d->by_streams = 1;
+    for (int i = 0; i < size; i++) {
         d->talks &= cards[i].talks;
+        d->by_streams &= cards[i].by_streams;
+    }
     d->wish = wish_of_all(cards, size);
     d->known = 1;
     return CT_OK;

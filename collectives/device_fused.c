@@ -50,7 +50,7 @@ static ct_status offer_call(const struct call *c, struct offer *offer, struct ca
     ct_status status = offer_make(c, offer, bytes, &bounce);
 
     *given = *c;
-    if (status != CT_OK || !bounce)
+    if (status != CT_OK || !bounce || c->by_streams) /* what comes before it may not be there yet */
         return status;
     status = bounce_in(c, bounce, given, &bounced);
     if (status != CT_OK || !bounced)
@@ -179,6 +179,8 @@ static ct_status with_all(struct call *c, enum word *word)
     if (!own)
         return CT_ERR_NOMEM;
     status = c->group->size == 1 ? alone(c, own, &given, word) : by_rounds(c, own, &given, word);
+    if (status == CT_OK && *word == DONE && c->by_streams)
+        status = handover_follow(c, &c->group->staging->devices.executors);
     return status == CT_OK && *word == DONE ? bounce_out(c, &given) : status;
 }
 
@@ -192,12 +194,16 @@ ct_status device_fused(struct call *c, int *done)
     *done = 0;
     if (s->unfused || (c->group->size > 1 && !c->group->flat))
         return CT_OK;
+    if (c->by_streams)
+        handover_turn(c);
     if (e->count > 1 && e->proof == NOT_PROVED)
         status = executors_prove(c, e);
     if (status == CT_OK && e->count > 1 && e->proof != REACH)
         word = NEVER;
     else if (status == CT_OK)
         status = with_all(c, &word);
+    if (status != CT_OK && c->by_streams)
+        handover_fail(c);
     s->unfused = word == NEVER;
     *done = word == DONE;
     if (*done)

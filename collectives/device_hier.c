@@ -150,7 +150,7 @@ static ct_status try_fold(struct call *c, const struct team *t, void *memory, in
 
     for (int i = 0; i < t->size && src; i++)
         src[i] = memory;
-    *can = src && place->space->fold(place->device, &fold, NULL, &part, 1) == CT_OK;
+    *can = src && place->space->fold(place->device, NULL, &fold, NULL, &part, 1) == CT_OK;
     if (*can)
         status = device_wait(c->group, *place, NULL, c->deadline, &c->group->broken);
     free(src);

@@ -83,16 +83,18 @@ ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t by
     const size_t part = region_part(bytes);
     char *data = NULL;
     ct_status status = CT_OK;
+    int is_shared;
 
     if (part == 0)
         return ct_fail(CT_ERR_NOMEM, "%zu bytes are more than host memory can hold", bytes);
     if (shared && c->group->flat)
         status = map_shared(c, part, &data);
+    is_shared = data != NULL;
     if (status == CT_OK && !data)
         status = map_own(c, part, &data);
     if (status != CT_OK)
         return ct_fail_in(status, "host memory for device memory: ");
-    *memory = (struct host_memory){ .data = data, .bytes = part };
+    *memory = (struct host_memory){ .data = data, .bytes = part, .shared = is_shared };
     return CT_OK;
 }
 

@@ -8,6 +8,7 @@
 struct host_memory {
     char *data; /* NULL: none */
     size_t bytes;
+    int shared;          /* the other ranks have theirs before and behind it */
     struct place pinned; /* by which device; NULLs: by none */
 };
 

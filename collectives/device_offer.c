@@ -160,11 +160,14 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, i
     memset(offer, 0, sizeof *offer);
     c->place.space->id(c->place.device, offer->device);
     offer->usable = 1;
+    offer->by_streams = c->by_streams;
     offer->scaled = c->scalar != NULL;
     if (c->scalar)
         memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
     if (c->on_host)
         refuse(offer, "a rank's buffers are host memory");
+    else if (c->capture == CAPTURE_IS_VOID)
+        refuse(offer, "the capture of its stream is void");
     else
         status = show_sides(c, offer, bounce);
     *bytes = bytes_of(c, offer);

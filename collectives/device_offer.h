@@ -17,6 +17,7 @@ enum side { SENDS, RECVS };
 struct offer {
     _Alignas(8) unsigned char device[16];
     int32_t usable; /* 0: not this call */
+    int32_t by_streams;
     int32_t scaled; /* premul_sum: what it sends is to be multiplied by the scalar */
     char why[160];  /* if it is not usable */
     unsigned char scalar[16];

@@ -96,7 +96,7 @@ static ct_status move(const struct proof *p, char *to, const char *from)
     const void *const src = from;
     const struct fold_part part = { &dst, &src, 1, AREA };
 
-    return place->space->fold(place->device, &copy, NULL, &part, 1);
+    return place->space->fold(place->device, NULL, &copy, NULL, &part, 1);
 }
 
 static ct_status wait_for_all(const struct proof *p)

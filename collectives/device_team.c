@@ -82,7 +82,7 @@ static ct_status fold(const struct team *t, char *to, size_t at, size_t bytes)
 
     for (int i = 0; i < t->size; i++)
         src[i] = t->send[i] + at;
-    return c->place.space->fold(c->place.device, &order, NULL, &part, 1);
+    return c->place.space->fold(c->place.device, NULL, &order, NULL, &part, 1);
 }
 
 static ct_status copy_to(const struct team *t, void *const *dst, int dsts, const char *from,
@@ -94,7 +94,7 @@ static ct_status copy_to(const struct team *t, void *const *dst, int dsts, const
     const void *const src = from;
     const struct fold_part part = { dst, &src, dsts, bytes };
 
-    return dsts == 0 ? CT_OK : place->space->fold(place->device, &order, NULL, &part, 1);
+    return dsts == 0 ? CT_OK : place->space->fold(place->device, NULL, &order, NULL, &part, 1);
 }
 
 static ct_status copy(const struct team *t, char *to, const char *from, size_t bytes)

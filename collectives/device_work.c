@@ -16,6 +16,7 @@ static ct_status enqueue(const struct call *c, const struct offer *const *offers
 {
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
+    const struct in_stream in = { c->group->stream, handover_called_off(c->group) };
     const void *scalars[FLAT_MOST];
     int scaled = 0;
 
@@ -28,8 +29,8 @@ static ct_status enqueue(const struct call *c, const struct offer *const *offers
         scaled |= offers[i]->scaled;
         scalars[i] = offers[i]->scaled ? offers[i]->scalar : NULL;
     }
-    return c->place.space->fold(c->place.device, &fold, scaled ? scalars : NULL, plan->parts,
-                                plan->count);
+    return c->place.space->fold(c->place.device, c->by_streams ? &in : NULL, &fold,
+                                scaled ? scalars : NULL, plan->parts, plan->count);
 }
 
 /* All ranks' blocks from here: DONE, or another word and why not. */
@@ -45,6 +46,10 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
 
         if (!o->usable) {
             snprintf(why, size, "%s", o->why);
+            return NOT_THIS_CALL;
+        }
+        if (o->by_streams != offers[0]->by_streams) {
+            snprintf(why, size, "not all ranks' calls are in a stream and without a work");
             return NOT_THIS_CALL;
         }
         if (memcmp(o->device, device, sizeof o->device) != 0) {
@@ -89,6 +94,24 @@ static ct_status end_failed(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
+/* Nothing first: whether it can be is known before anything waits for it. */
+static ct_status enqueue_in_stream(struct call *c, const struct offer *const *offers,
+                                   const struct plan *plan)
+{
+    const struct executors *e = &c->group->staging->devices.executors;
+    const struct plan none = { .folds = plan->folds };
+    ct_status status = enqueue(c, offers, &none);
+
+    if (status != CT_OK)
+        return status;
+    status = handover_take(c, e);
+    if (status == CT_OK)
+        status = enqueue(c, offers, plan);
+    if (status == CT_OK)
+        status = handover_give(c, e);
+    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* it is too late for another way */
+}
+
 static ct_status fold_and_copy(struct call *c, const struct offer *const *offers,
                                const struct plan *plan)
 {
@@ -128,7 +151,8 @@ ct_status work_for_all(struct call *c, const struct offer *const *offers,
     if (status == CT_OK && e->count > 1)
         plan_cut(e, &plan, c->element);
     if (status == CT_OK)
-        status = fold_and_copy(c, offers, &plan);
+        status =
+            c->by_streams ? enqueue_in_stream(c, offers, &plan) : fold_and_copy(c, offers, &plan);
     plan_free(&plan);
     *word = DONE;
     if (status != CT_ERR_UNSUPPORTED)

@@ -74,25 +74,40 @@ ct_status gpu_load_kernels(struct device *gpu)
     return status;
 }
 
+struct target {
+    struct device *gpu;
+    CUstream stream;
+};
+
 static ct_status enqueue(const struct launch *launch, void *to)
 {
-    struct device *const gpu = to;
+    const struct target *target = to;
+    const struct device *gpu = target->gpu;
     void *parameter[] = { (void *)&launch->args };
 
     return driver_says(gpu->driver,
                        gpu->driver->cuLaunchKernel(gpu->kernels[launch->kernel], launch->blocks, 1,
-                                                   1, launch->threads, 1, 1, 0, gpu->stream,
+                                                   1, launch->threads, 1, 1, 0, target->stream,
                                                    parameter, NULL),
                        "launching kernel %s", kernel_name(launch->kernel));
 }
 
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count)
+ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
+                    const void *const *scalars, const struct fold_part *parts, int count)
 {
+    struct target target = { gpu, in ? (CUstream)in->stream : gpu->stream };
+    CUdeviceptr called_off = 0;
     ct_status status = cuda_gpu_use(gpu);
+
+    if (status == CT_OK && in && in->called_off)
+        status = driver_says(
+            gpu->driver,
+            gpu->driver->cuMemHostGetDevicePointer(&called_off, (void *)in->called_off, 0),
+            "looking for a word of the host's");
 
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
-    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, enqueue, gpu)
+    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,
+                                       enqueue, &target)
                            : status;
 }

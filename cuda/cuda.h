@@ -51,6 +51,9 @@ void cuda_forget(struct device *gpu, void *mark); /* waited for or not */
 /* Enqueued in the stream, in this order.  CT_ERR_UNSUPPORTED: the driver can't. */
 ct_status cuda_words(struct device *gpu, void *stream, const struct word_op *ops, int count);
 
+/* What is captured in it becomes no graph. */
+void cuda_spoil(struct device *gpu, void *stream);
+
 /* What comes later in the stream waits until it is let go, by any thread, whatever the driver is
  * busy with.  CT_ERR_UNSUPPORTED: the driver can't, or too many streams wait already. */
 ct_status cuda_hold(struct device *gpu, void *stream, void **hold);
@@ -105,8 +108,8 @@ void cuda_put(const void *user);
 
 /* The same bits as combine_fold_to() (runtime/combine.h), where those are defined, for each of the
  * parts; none may read what another one writes.  scalars: as in struct space. */
-ct_status cuda_fold(struct device *gpu, const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count);
+ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
+                    const void *const *scalars, const struct fold_part *parts, int count);
 /* Waits for all of them, as cuda_wait_for(). */
 ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up);
 

@@ -180,11 +180,15 @@ static ct_status launch_all(struct batch *b, const struct fold_part *parts, int 
 }
 
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count, int processors,
+                    const struct fold_part *parts, int count, int processors, uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg)
 {
     const int most_sources = scalars ? FOLD_SCALED : FOLD_MANY;
-    struct batch batch = { .fold = fold, .processors = processors, .enqueue = enqueue, .arg = arg };
+    struct batch batch = { .fold = fold,
+                           .processors = processors,
+                           .enqueue = enqueue,
+                           .arg = arg,
+                           .launch = { .args = { .called_off = called_off } } };
     ct_status status = CT_OK;
     int most = 0;
 

@@ -29,9 +29,10 @@ const char *kernel_name(enum kernel kernel);
 
 /* Gives the launches that do combine_fold_to()'s work on each part to `enqueue`, in their order, on
  * a GPU with so many multiprocessors; ends with the first failure of it.  scalars: as in struct
- * space.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or FOLD_SCALED. */
+ * space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or
+ * FOLD_SCALED. */
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
-                    const struct fold_part *parts, int count, int processors,
+                    const struct fold_part *parts, int count, int processors, uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);
 
 #endif

@@ -50,3 +50,10 @@ ct_status cuda_words(struct device *gpu, void *stream, const struct word_op *ops
     }
     return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
 }
+
+/* A stream that is captured must not be asked. */
+void cuda_spoil(struct device *gpu, void *stream)
+{
+    if (cuda_gpu_use(gpu) == CT_OK)
+        gpu->driver->cuStreamQuery(stream);
+}

@@ -28,17 +28,18 @@ extern "C" {
  *
  * While the stream is being captured into a CUDA graph, a collective without a work becomes part of
  * the graph instead: it returns when it is there, and each launch makes it again, with what its
- * buffers hold then.  So it is with calls that go by NCCL, of a group that has made one of them
- * before the capture (docs/gpu.md); all ranks capture (CT_ERR_MISMATCH).  Others are CT_ERR_INVALID
- * on all ranks; and, for who makes it, a call with a work or within ct_coalesce_begin(), a v form
- * whose counts not all ranks know, a send or receive of device memory, and ct_wait_on_stream().
- * Group and capture are as sound as before.  A call that fails otherwise makes the capture void.
- * What is called on host memory is done at once and is in no graph, ct_barrier() too.
+ * buffers hold then.  So it is with calls that go by NCCL, or that GPUs of one host make where the
+ * buffers lie, of a group that has made one before the capture (docs/gpu.md); all ranks capture
+ * (CT_ERR_MISMATCH).  Others are CT_ERR_INVALID on all ranks; and, for who makes it, a call with a
+ * work or within ct_coalesce_begin(), a v form whose counts not all ranks know, a send or receive
+ * of device memory, and ct_wait_on_stream(). Group and capture are as sound as before.  A call that
+ * fails otherwise makes the capture void. What is called on host memory is done at once and is in
+ * no graph, ct_barrier() too.
  *
  * A launch asks nothing of libct.  All ranks launch, while no call of the group is under way, and
- * in the same place among them.  A rank that dies then, or never launches, is NCCL's to notice;
- * ct_abort() and ct_destroy_process_group() end a launch that waits for it.  The graph must be
- * destroyed before the group.
+ * in the same place among them.  A rank that dies then, or never launches, is NCCL's to notice, or
+ * nobody's; ct_abort() and ct_destroy_process_group() end a launch that waits for it.  The graph
+ * must be destroyed before the group.
  *
  * The stream stays the caller's and must live as long as calls are made.  What waits for the whole
  * device (cudaFree(), cudaDeviceSynchronize()) also waits for the calls in its streams, so for the

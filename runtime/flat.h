@@ -91,6 +91,9 @@ ct_status flat_touch(struct flat *flat);
 #define FLAT_DEVICE_SETTLING_MS 10000
 ct_status flat_touch_by_device(struct flat *flat);
 void flat_untouch(struct flat *flat);
+/* The same once more, of a call that a stream comes to later; there may be several at a time. */
+ct_status flat_touch_in_stream(struct flat *flat);
+void flat_untouch_in_stream(struct flat *flat);
 void flat_settle(struct flat *flat);
 
 /* rank has as much to do as all others together: if it has to share its processor, then not with

@@ -30,6 +30,7 @@ struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
     _Atomic int touching;      /* its owner is at buffers of the others; 0: it is not */
+    _Atomic int in_streams;    /* calls in which its device is, or will be, at them: any number */
     _Atomic uint64_t breached; /* 1 + the call in which its owner knows the group broken; 0: none */
     struct breach breach;      /* written once, before that */
 };

@@ -124,6 +124,28 @@ void flat_untouch(struct flat *f)
     atomic_store_explicit(&f->members[f->rank].touching, 0, memory_order_release);
 }
 
+ct_status flat_touch_in_stream(struct flat *f)
+{
+    atomic_fetch_add(&f->members[f->rank].in_streams, 1);
+    if (!flat_is_broken(f))
+        return CT_OK;
+    flat_untouch_in_stream(f);
+    return ct_fail(CT_ERR_ABORTED, "the group is broken");
+}
+
+void flat_untouch_in_stream(struct flat *f)
+{
+    atomic_fetch_sub_explicit(&f->members[f->rank].in_streams, 1, memory_order_release);
+}
+
+/* 0: is not at the others' buffers. */
+static int touching(const struct member *member)
+{
+    const int by = atomic_load(&member->touching);
+
+    return by || atomic_load(&member->in_streams) == 0 ? by : BY_DEVICE;
+}
+
 /* A process that was stopped there stays there: the buffers it might still write to are cut off.
  * Those of a device can't be; it is waited for, since it is at work and not stopped. */
 void flat_settle(struct flat *f)
@@ -132,7 +154,7 @@ void flat_settle(struct flat *f)
     int by;
 
     for (int i = 0; i < f->size; i++)
-        while (i != f->rank && (by = atomic_load(&f->members[i].touching)) != 0
+        while (i != f->rank && (by = touching(&f->members[i])) != 0
                && !node_peer_gone(&f->mesh->node, f->locals[i])) {
             if (by == BY_DEVICE && clock_ms() - begun >= FLAT_DEVICE_SETTLING_MS)
                 return;

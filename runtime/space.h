@@ -52,6 +52,13 @@ struct word_op {
     int waits;
 };
 
+/* A stream of the caller's.  When the device comes to the work and the word, in host memory that it
+ * knows (pin()), is not 0, it does nothing.  NULL: there is none. */
+struct in_stream {
+    void *stream;
+    const _Atomic uint32_t *called_off;
+};
+
 /* Whether a stream is being captured into a graph, so that what is enqueued there runs later, as
  * often as the graph is launched. */
 enum capture { NOT_CAPTURED, CAPTURED, CAPTURE_IS_VOID };
@@ -114,6 +121,8 @@ struct space {
     /* Enqueued in a stream of the caller's, in this order.  CT_ERR_UNSUPPORTED: the driver can't.
      */
     ct_status (*words)(struct device *device, void *stream, const struct word_op *ops, int count);
+    /* What is captured in it becomes no graph. */
+    void (*spoil)(struct device *device, void *stream);
     /* What comes later in a stream of the caller's (NULL: the legacy default one) waits until it is
      * let go; no more than that is done with the hold, by any thread, without enter().
      * CT_ERR_UNSUPPORTED: the driver can't.  CT_ERR_INVALID: as of mark(). */
@@ -150,12 +159,13 @@ struct space {
     ct_status (*take)(struct device *device, const struct device_handle *handle, const void *user,
                       void **pointer);
     void (*put)(const void *user); /* on all devices */
-    /* Enqueued, the parts in any order, behind what was enqueued before; the bits of
-     * combine_fold_to() for each.  No part may read what another one writes.  scalars[sources]: by
-     * which combine_scale() is to multiply a source first, of the fold's dtype; NULL, one of them
-     * or all: it is taken as it is.  finish() waits for all. */
-    ct_status (*fold)(struct device *device, const struct fold *fold, const void *const *scalars,
-                      const struct fold_part *parts, int count);
+    /* Enqueued where it says, or (NULL) in a stream of libct's own, the parts in any order,
+     * behind what was enqueued there before; the bits of combine_fold_to() for each.  No part may
+     * read what another one writes.  scalars[sources]: by which combine_scale() is to multiply a
+     * source first, of the fold's dtype; NULL, one of them or all: it is taken as it is.  finish()
+     * waits for all that is in libct's own. */
+    ct_status (*fold)(struct device *device, const struct in_stream *in, const struct fold *fold,
+                      const void *const *scalars, const struct fold_part *parts, int count);
     ct_status (*finish)(struct device *device, int64_t deadline, const _Atomic int *given_up);
     const struct talks *talks; /* NULL: built without such a library */
 };

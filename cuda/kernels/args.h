@@ -13,7 +13,7 @@
 enum {
     FOLD_MANY = 240,              /* sources, and destinations of a span: so many fit */
     FOLD_SCALED = 80,             /* sources, if any has a scalar */
-    FOLD_WORDS = (4096 - 64) / 8, /* what else fits a kernel's 4096 bytes of parameters */
+    FOLD_WORDS = (4096 - 72) / 8, /* what else fits a kernel's 4096 bytes of parameters */
     BLOCK_THREADS = 512           /* a block has no more */
 };
 
@@ -61,6 +61,7 @@ struct fold_args {
     uint32_t node_starts[(FOLD_MANY + 31) / 32]; /* bit s: a node starts at source s; 0 never set */
     uint32_t scaled[(FOLD_SCALED + 31) / 32];    /* bit s: source s has a scalar */
     uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
+    uint64_t called_off; /* where a uint32_t is; 0: nowhere.  If that is not 0, nothing is done */
     uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */
 };
 

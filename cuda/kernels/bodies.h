@@ -221,6 +221,13 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span
 
 /* ---- All that one thread does ----------------------------------------------------- */
 
+/* A word of the host's, set before the launch was let go: a cached load is one of each
+ * multiprocessor. */
+CT_ELEMENT bool is_called_off(const struct fold_args &args)
+{
+    return args.called_off && *(const uint32_t *)(uintptr_t)args.called_off;
+}
+
 template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, struct place place)
 {
     const struct span span = find_span(args, place);
@@ -230,6 +237,8 @@ template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, 
     const uint64_t singles = span.count - pieces * by_pieces<F>::LANES;
     const uint64_t at = span.head * sizeof(typename F::stored);
 
+    if (is_called_off(args))
+        return;
     for (uint64_t k = self; k < pieces; k += all)
         fold_many_at<F, by_pieces<F>>(args, span, at + k * PIECE);
     for (uint64_t k = self; k < singles; k += all)
@@ -246,6 +255,8 @@ CT_ELEMENT void fold_few_body(const struct fold_args &args, struct place place)
     const uint64_t singles = span.count - pieces * by_pieces<F>::LANES;
     const uint64_t first = (uint64_t)place.block * place.threads * UNROLLED + place.thread;
 
+    if (is_called_off(args))
+        return;
     for (uint64_t k = first; k < pieces; k += all * UNROLLED)
         fold_few_pieces<F, SOURCES, UNROLLED>(args, span, k, place.threads, pieces);
     for (uint64_t k = self; k < singles; k += all)

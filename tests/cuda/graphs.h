@@ -26,6 +26,7 @@ struct scene {
     int p, me;
     CUstream stream;
     int32_t *send, *recv;
+    const char *way; /* of its calls */
 };
 
 int scene_set_up(struct scene *s, ct_group *group, int gpus);

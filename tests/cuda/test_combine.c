@@ -27,7 +27,7 @@ static int64_t in_ms(int ms)
 static ct_status fold_to(struct device *gpu, const struct fold *fold, void *const *dst, int dsts,
                          const void *const *src, size_t count)
 {
-    return cuda_fold(gpu, fold, NULL, &(struct fold_part){ dst, src, dsts, count }, 1);
+    return cuda_fold(gpu, NULL, fold, NULL, &(struct fold_part){ dst, src, dsts, count }, 1);
 }
 
 /* ---- Folds that are drawn ----------------------------------------------------------- */
@@ -181,7 +181,7 @@ static void copy_there(ct_group *group, void *arg)
         parts[i] = (struct fold_part){ &dst[i], &src[i], 1, i % 10 > 0 };
     }
     EXPECT_OK(cuda_from_host(gpu, there, sent, 256));
-    EXPECT_OK(cuda_fold(gpu, &copy, NULL, parts, PARTS));
+    EXPECT_OK(cuda_fold(gpu, NULL, &copy, NULL, parts, PARTS));
     EXPECT_OK(cuda_finish(gpu, in_ms(LATE_MS), NULL));
     EXPECT_OK(cuda_to_host(gpu, back, there + 256, 256));
     for (int i = 0; i < 256; i++)

@@ -111,8 +111,7 @@ static void all_operations(ct_group *group, void *arg)
 {
     struct scene s;
 
-    (void)arg;
-    if (!scene_set_up(&s, group, 4))
+    if (!scene_set_up(&s, group, arg ? *(const int *)arg : 4))
         return;
     join(&s);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
@@ -155,8 +154,8 @@ static void training_step(ct_group *group, void *arg)
     struct scene s;
     char *gradient;
 
-    (void)arg;
-    if (!scene_set_up(&s, group, 4) || !EXPECT(gradient = device_alloc(bytes, 0)))
+    if (!scene_set_up(&s, group, arg ? *(const int *)arg : 4)
+        || !EXPECT(gradient = device_alloc(bytes, 0)))
         return;
     join(&s);
     begin(&s);
@@ -183,6 +182,19 @@ static void a_whole_step_with_its_calls_is_one_graph(void **state)
     (void)state;
     run_apart(2, 2, training_step, NULL);
     run_apart(4, 0, training_step, NULL);
+}
+
+/* Ranks that share a GPU, or two: their streams hand the calls over to each other. */
+static void where_ranks_share_gpus_their_streams_hand_over(void **state)
+{
+    static const int one = 1, two = 2;
+
+    (void)state;
+    run_apart(3, 2, all_operations, (void *)(uintptr_t)&one);
+    run_apart(1, 1, all_operations, (void *)(uintptr_t)&one);
+    run_apart(4, 0, all_operations, (void *)(uintptr_t)&two);
+    run_apart(3, 2, training_step, (void *)(uintptr_t)&one);
+    run_apart(4, 0, training_step, (void *)(uintptr_t)&two);
 }
 
 /* As on a thread that has used no GPU yet. */
@@ -221,8 +233,8 @@ static void one_stays_away(ct_group *group, void *arg)
     CUgraphExec exec;
     struct scene s, of_part;
 
-    (void)arg;
-    if (!scene_set_up(&s, group, 4) || !EXPECT_OK(ct_split_group(group, 0, 0, &part)))
+    if (!scene_set_up(&s, group, arg ? *(const int *)arg : 4)
+        || !EXPECT_OK(ct_split_group(group, 0, 0, &part)))
         return;
     of_part = s;
     of_part.group = part;
@@ -236,6 +248,7 @@ static void one_stays_away(ct_group *group, void *arg)
         EXPECT(device.cuStreamQuery(s.stream) == CUDA_ERROR_NOT_READY);
     }
     EXPECT(cu(device.cuGraphExecDestroy(exec)));
+    EXPECT_OK(ct_barrier(group, NULL));
     EXPECT_OK(ct_abort(part));
     EXPECT_OK(ct_destroy_process_group(part));
     scene_tear_down(&s);
@@ -243,8 +256,11 @@ static void one_stays_away(ct_group *group, void *arg)
 
 static void the_end_of_the_group_ends_a_launch_that_waits_for_a_rank(void **state)
 {
+    static const int one = 1;
+
     (void)state;
     run_apart(2, 0, one_stays_away, NULL);
+    run_apart(2, 0, one_stays_away, (void *)(uintptr_t)&one);
 }
 
 int main(void)
@@ -256,6 +272,7 @@ int main(void)
         cmocka_unit_test_teardown(as_sends_and_receives, forget_settings),
         cmocka_unit_test_teardown(over_sockets, forget_settings),
         cmocka_unit_test_teardown(a_whole_step_with_its_calls_is_one_graph, forget_settings),
+        cmocka_unit_test_teardown(where_ranks_share_gpus_their_streams_hand_over, forget_settings),
         cmocka_unit_test_teardown(which_context_is_current_does_not_matter, forget_settings),
         cmocka_unit_test_teardown(the_end_of_the_group_ends_a_launch_that_waits_for_a_rank,
                                   forget_settings),

@@ -46,7 +46,7 @@ static struct seen run_scaled(const struct fold *fold, const void *const *scalar
 {
     struct seen seen = { 0, KERNEL_COUNT };
 
-    EXPECT_OK(fold_plan(fold, scalars, parts, count, processors, run_launch, &seen));
+    EXPECT_OK(fold_plan(fold, scalars, parts, count, processors, 0, run_launch, &seen));
     return seen;
 }
 
@@ -261,10 +261,33 @@ static void more_sources_than_fit_a_launch_are_refused_with_a_sentence(void **st
     (void)state;
     for (int s = 0; s < sources; s++)
         src[s] = crowd[s];
-    EXPECT_ERROR(
-        fold_plan(&fold, NULL, &(struct fold_part){ &dst, src, 1, COUNT }, 1, 1, run_launch, &seen),
-        CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
+    EXPECT_ERROR(fold_plan(&fold, NULL, &(struct fold_part){ &dst, src, 1, COUNT }, 1, 1, 0,
+                           run_launch, &seen),
+                 CT_ERR_UNSUPPORTED, "241 buffers|240 are the most");
     EXPECT(seen.launches == 0);
+}
+
+/* By a kernel for few sources, and by one for any. */
+static void what_is_called_off_does_nothing(void **state)
+{
+    static const ct_dtype dtypes[] = { CT_F32, CT_I16 };
+    const void *src[] = { crowd[0], crowd[1] };
+    const int two = 2;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (uint32_t word = 2; word-- > 0;) {
+            const struct fold fold = { dtypes[i], CT_SUM, 2, 1, &two };
+            unsigned char to[64], before[64];
+            void *dst = to;
+            const struct fold_part part = { &dst, src, 1, 8 };
+            struct seen seen = { 0, KERNEL_COUNT };
+
+            memset(to, 0xEE, sizeof to);
+            memcpy(before, to, sizeof to);
+            EXPECT_OK(fold_plan(&fold, NULL, &part, 1, 1, (uintptr_t)&word, run_launch, &seen));
+            EXPECT(seen.launches == 1 && (memcmp(to, before, sizeof to) == 0) == (word != 0));
+        }
 }
 
 /* ---- Many parts
@@ -455,8 +478,8 @@ static void more_scaled_sources_than_fit_are_refused(void **state)
         dst[d] = d == 0 ? first : crowd[FOLD_SCALED + d];
     EXPECT(run_scaled(&fits, scalars, &part, 1, 1).launches == 1);
     EXPECT(first[0] == 3 * FOLD_SCALED && last[1] == 3 * FOLD_SCALED);
-    EXPECT_ERROR(fold_plan(&too_many, scalars, &part, 1, 1, run_launch, &seen), CT_ERR_UNSUPPORTED,
-                 "81 buffers|scaled|80 are the most");
+    EXPECT_ERROR(fold_plan(&too_many, scalars, &part, 1, 1, 0, run_launch, &seen),
+                 CT_ERR_UNSUPPORTED, "81 buffers|scaled|80 are the most");
 }
 
 /* ---- All values
@@ -594,7 +617,7 @@ static void plan_one(const struct fold *fold, void *const *dst, const void *cons
 {
     const struct fold_part part = { dst, src, 1, count };
 
-    EXPECT_OK(fold_plan(fold, NULL, &part, 1, 132, note_launch, launch));
+    EXPECT_OK(fold_plan(fold, NULL, &part, 1, 132, 0, note_launch, launch));
 }
 
 static struct span span_in(const struct launch *launch, int i)
@@ -640,7 +663,7 @@ static void blocks_are_dealt_out_by_bytes(void **state)
     struct launch launch;
 
     (void)state;
-    EXPECT_OK(fold_plan(&fold, NULL, parts, 4, 132, note_launch, &launch));
+    EXPECT_OK(fold_plan(&fold, NULL, parts, 4, 132, 0, note_launch, &launch));
     EXPECT(launch.args.spans == 3 && launch.threads == BLOCK_THREADS);
     EXPECT(span_in(&launch, 0).first_block == 0);
     EXPECT(span_in(&launch, 1).first_block == 3 * 132 - 1); /* its share, rounded down */
@@ -682,6 +705,7 @@ int main(void)
         cmocka_unit_test(all_small_counts_give_the_hosts_bits),
         cmocka_unit_test(long_folds_give_the_hosts_bits),
         cmocka_unit_test(nothing_beyond_the_ends_is_touched),
+        cmocka_unit_test(what_is_called_off_does_nothing),
         cmocka_unit_test(many_sources_are_folded_node_by_node),
         cmocka_unit_test(more_destinations_than_fit_a_launch_are_copies_of_the_first),
         cmocka_unit_test(more_sources_than_fit_a_launch_are_refused_with_a_sentence),

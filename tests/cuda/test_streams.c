@@ -7,6 +7,7 @@
 
 #ifdef CT_WITH_CUDA
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,11 @@ static void run_everywhere(void (*body)(ct_group *, void *), void *arg)
     setenv("CT_DEVICE", "staged", 1);
     run_processes(3, body, arg);
     unsetenv("CT_DEVICE");
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(3, body, arg);
+    run_threads(2, body, arg);
+    run_processes(1, body, arg);
+    unsetenv("CT_HANDOVER");
 }
 
 /* ---- Calls without a work ------------------------------------------------------------- */
@@ -148,6 +154,48 @@ static void calls_in_a_stream_and_work_between_them_keep_their_order(void **stat
 {
     (void)state;
     run_everywhere(follow_each_other, NULL);
+}
+
+static void *open_soon(void *gate)
+{
+    nap(SOON_MS);
+    gate_open(gate);
+    return NULL;
+}
+
+/* What rank 1 gives comes late in the first stream, and the second one does not wait for it. */
+static void from_stream_to_stream(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), late = ct_rank(group) == 1;
+    CUstream second = NULL;
+    struct gate gate;
+    pthread_t opener;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT(cu(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING))))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    if (late && EXPECT(gate_close(&gate, s.stream)))
+        EXPECT(pthread_create(&opener, NULL, open_soon, &gate) == 0);
+    fill(&s, 1);
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_set_stream(group, second));
+    EXPECT_OK(ct_all_reduce(group, s.recv, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT(cu(device.cuStreamSynchronize(second)));
+    look(&s, s.recv);
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT(all_seen_are(&s, p * p * 0x01010101));
+    if (late)
+        pthread_join(opener, NULL);
+    EXPECT(cu(device.cuStreamDestroy(second)));
+    tear_down(&s);
+}
+
+static void a_call_in_another_stream_comes_after_those_in_the_one_before(void **state)
+{
+    (void)state;
+    run_everywhere(from_stream_to_stream, NULL);
 }
 
 /* A v form begins little of what later calls need: what they begin they begin in no stream.  Rank 1
@@ -481,6 +529,28 @@ static void somebody_leaves(ct_group *group, void *arg)
     tear_down(&s);
 }
 
+/* All have made the call, but rank 1's stream stands still, and then it is gone. */
+static void gone_while_it_waits(ct_group *group, void *arg)
+{
+    struct gate gate;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
+    if (ct_rank(group) == 1)
+        EXPECT(gate_close(&gate, s.stream));
+    for (int i = 0; i < ROUNDS; i++)
+        EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    if (ct_rank(group) == 1)
+        rank_leaves();
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
+    tear_down(&s);
+}
+
 static void a_stream_goes_on_when_its_call_fails(void **state)
 {
     static const int calls = 1, messages = 0;
@@ -491,6 +561,9 @@ static void a_stream_goes_on_when_its_call_fails(void **state)
     setenv("CT_DEVICE", "staged", 1);
     run_processes(3, somebody_leaves, (void *)(uintptr_t)&calls);
     unsetenv("CT_DEVICE");
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(3, gone_while_it_waits, NULL);
+    unsetenv("CT_HANDOVER");
 }
 
 static void driver_fails(ct_group *group, void *arg)
@@ -519,6 +592,9 @@ static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(v
     if (!device_is_fake())
         skip();
     run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamBatchMemOp:1");
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamBatchMemOp:1");
+    unsetenv("CT_HANDOVER");
 }
 
 int main(void)
@@ -526,6 +602,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_in_a_stream_returns_at_once_and_the_stream_waits_for_it),
         cmocka_unit_test(calls_in_a_stream_and_work_between_them_keep_their_order),
+        cmocka_unit_test(a_call_in_another_stream_comes_after_those_in_the_one_before),
         cmocka_unit_test(the_first_call_that_all_ranks_see_alike_is_in_no_stream),
         cmocka_unit_test(collected_calls_are_in_the_stream_too),
         cmocka_unit_test(thousands_of_calls_may_be_under_way),

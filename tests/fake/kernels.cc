@@ -65,6 +65,8 @@ void host_kernel_pointers(const char *name, void *of,
 
     if (!find(name))
         return;
+    if (args->called_off)
+        each(&args->called_off, 0);
     for (uint32_t i = 0; i < args->spans; i++) {
         const struct span span = span_at(*args, i);
 

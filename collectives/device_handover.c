@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_handover.c - streams that hand a fused call over to each other.
+ *
+ *   the ranks meet on the host, as for any fused call: whose buffers are where (device_fused.c)
+ *   -> an executor enqueues in its stream: wait until each rank is ready, take that back; fold and
+ * copy; say to each that it is over
+ *   -> each rank enqueues in its stream: ready; wait until it is over, take that back
+ *   -> the call returns; the devices go on by themselves
+ *
+ * A word is 1 or 0 and is taken back by who waited for it, so what is enqueued is the same in every
+ * call: a graph that is launched again works.  The words lie in host memory that all ranks share
+ * and each has pinned whole, so a host can let its own stream go on with one store, whatever has
+ * become of the others.  The other way to hand over is by the hosts (device_work.c): a host waits
+ * for each device.  Which is faster no GPU has shown.
+ *
+ * Who watches over it: device_handover_watch.c. */
+#include "collectives/device_handover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collectives/device.h"
+#include "runtime/clock.h"
+#include "runtime/flat.h"
+#include "runtime/log.h"
+#include "runtime/queue.h"
+
+enum { CANT, CAN, NOT_NOW };
+enum { MOST_RANKS = 64, QUIET_MS = 200, NAP_MS = 2 };
+
+_Atomic uint32_t *handover_word(const ct_group *group, int rank, int executor, int kind)
+{
+    const struct handover *h = &group->staging->handover;
+
+    return (_Atomic uint32_t *)(void *)(h->parts + (size_t)rank * h->memory.bytes)
+           + (size_t)executor * KINDS + (size_t)kind;
+}
+
+const _Atomic uint32_t *handover_called_off(const ct_group *group)
+{
+    const struct staging *s = group->staging;
+    const int mine = s->devices.executors.mine;
+
+    return s->handover.parts && mine >= 0 ? handover_word(group, group->rank, mine, CALLED_OFF)
+                                          : NULL;
+}
+
+void handover_call_off(const ct_group *group)
+{
+    const struct executors *e = &group->staging->devices.executors;
+
+    for (int i = 0; i < e->count && group->size > 1; i++)
+        atomic_store(handover_word(group, e->rank[i], i, CALLED_OFF), 1);
+}
+
+/* ---- What is enqueued ----------------------------------------------------------------- */
+
+struct list {
+    struct word_op op[2 * MOST_RANKS];
+    int count;
+};
+
+static void set(struct list *list, _Atomic uint32_t *word, uint32_t value)
+{
+    list->op[list->count++] = (struct word_op){ word, value, 0 };
+}
+
+static void wait_for(struct list *list, _Atomic uint32_t *word)
+{
+    list->op[list->count++] = (struct word_op){ word, 1, 1 };
+}
+
+static ct_status enqueue(const struct call *c, const struct list *list)
+{
+    return list->count == 0
+               ? CT_OK
+               : c->place.space->words(c->place.device, c->group->stream, list->op, list->count);
+}
+
+/* A group has one stream at a time, and its calls are in one order.  Of another stream than before
+ * the first call would overtake what is still in that one.  In a graph that is the program's. */
+void handover_turn(const struct call *c)
+{
+    struct handover *h = &c->group->staging->handover;
+
+    if (c->capture != NOT_CAPTURED)
+        return;
+    if (h->stream && h->stream != c->group->stream)
+        queue_drain(c->group->landings);
+    h->stream = c->group->stream;
+}
+
+/* To the executors but itself, where it is one. */
+static void say_ready(const struct call *c, const struct executors *e, struct list *list)
+{
+    for (int i = 0; i < e->count; i++)
+        if (i != e->mine)
+            set(list, handover_word(c->group, c->group->rank, i, READY), 1);
+}
+
+/* From here on the call can't go another way.  A graph's launches nobody counts. */
+static ct_status set_out(struct call *c, const struct executors *e)
+{
+    struct handover *h = &c->group->staging->handover;
+    ct_status status = CT_OK;
+
+    if (c->is_in_stream)
+        return CT_OK;
+    if (e->mine >= 0 && c->capture == NOT_CAPTURED && c->group->flat)
+        status = flat_touch_in_stream(c->group->flat);
+    if (status != CT_OK)
+        return status;
+    c->is_in_stream = h->used = 1;
+    h->captured |= c->capture != NOT_CAPTURED;
+    return CT_OK;
+}
+
+/* Ours first: another executor may wait for it, as we for its. */
+ct_status handover_take(struct call *c, const struct executors *e)
+{
+    struct list ready = { .count = 0 }, list = { .count = 0 };
+    ct_status status = set_out(c, e);
+
+    if (status != CT_OK)
+        return status;
+    say_ready(c, e, &ready);
+    status = enqueue(c, &ready);
+    for (int i = 0; i < c->group->size; i++)
+        if (i != c->group->rank)
+            wait_for(&list, handover_word(c->group, i, e->mine, READY));
+    for (int i = 0; i < c->group->size; i++)
+        if (i != c->group->rank)
+            set(&list, handover_word(c->group, i, e->mine, READY), 0);
+    return status == CT_OK ? enqueue(c, &list) : status;
+}
+
+ct_status handover_give(struct call *c, const struct executors *e)
+{
+    struct list list = { .count = 0 };
+    ct_status status = CT_OK;
+
+    if (e->count > 1 && c->capture == NOT_CAPTURED)
+        status = c->place.space->mark(c->place.device, c->group->stream,
+                                      &c->group->staging->handover.worked);
+    for (int i = 0; i < c->group->size; i++)
+        if (i != c->group->rank)
+            set(&list, handover_word(c->group, i, e->mine, OVER), 1);
+    return status == CT_OK ? enqueue(c, &list) : status;
+}
+
+/* ---- As a rank, and where it fails ------------------------------------------------------ */
+
+/* Nothing of a call that was not captured whole may run. */
+void handover_fail(struct call *c)
+{
+    char words[1024];
+
+    if (!c->is_in_stream)
+        return;
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    if (c->capture != NOT_CAPTURED)
+        c->place.space->spoil(c->place.device, c->group->stream);
+    else if (handover_watch(c) != CT_OK)
+        log_line(LOG_WARN, "group %s: a stream may stand still: %s", c->group->name,
+                 ct_last_error());
+    ct_fail(CT_ERR_CUDA, "%s", words);
+}
+
+ct_status handover_follow(struct call *c, const struct executors *e)
+{
+    struct list list = { .count = 0 };
+    ct_status status = set_out(c, e);
+
+    if (status != CT_OK)
+        return status;
+    if (e->mine < 0)
+        say_ready(c, e, &list);
+    for (int i = 0; i < e->count; i++)
+        if (i != e->mine)
+            wait_for(&list, handover_word(c->group, c->group->rank, i, OVER));
+    for (int i = 0; i < e->count; i++)
+        if (i != e->mine)
+            set(&list, handover_word(c->group, c->group->rank, i, OVER), 0);
+    status = enqueue(c, &list);
+    return status == CT_OK && c->capture == NOT_CAPTURED ? handover_watch(c) : status;
+}
+
+/* ---- Begin and end ------------------------------------------------------------------------ */
+
+/* What only this rank knows of.  While a stream is captured nothing can be pinned. */
+static int can_here(struct call *c, struct handover *h)
+{
+    const struct space *space = c->place.space;
+    char *const parts = h->memory.data - (size_t)c->group->rank * h->memory.bytes;
+
+    if (!h->memory.shared)
+        return CANT;
+    if (h->parts)
+        return CAN;
+    if (c->capture != NOT_CAPTURED)
+        return NOT_NOW;
+    memset(h->memory.data, 0, h->memory.bytes);
+    if (space->pin(c->place.device, parts, (size_t)c->group->size * h->memory.bytes) != CT_OK)
+        return CANT;
+    h->parts = parts;
+    h->pinned = c->place;
+    return CAN;
+}
+
+ct_status handover_begin(struct call *c, struct handover *h, int wished)
+{
+    int32_t could[MOST_RANKS], mine;
+    ct_status status;
+
+    h->tried = 1;
+    h->wished = wished;
+    h->on = c->group->size == 1; /* it has no words to say */
+    if (!c->group->flat || c->group->size < 2 || c->group->size > MOST_RANKS)
+        return CT_OK;
+    if (!h->memory.data) {
+        status = host_memory_make(c, &h->memory, sizeof(uint32_t) * KINDS * MOST_RANKS, 1);
+        if (status != CT_OK)
+            return status;
+    }
+    mine = can_here(c, h);
+    status = device_tell(c, &mine, sizeof mine, could);
+    if (status != CT_OK)
+        return status;
+    h->on = 1;
+    for (int i = 0; i < c->group->size; i++) {
+        h->on &= could[i] == CAN;
+        h->tried &= could[i] != NOT_NOW;
+    }
+    if (wished && h->tried && !h->on && c->group->rank == 0)
+        log_line(LOG_INFO, "group %s: CT_HANDOVER=stream can't be: the ranks share no words",
+                 c->group->name);
+    return CT_OK;
+}
+
+/* What all ranks' streams may wait for; how much of it was taken back since. */
+static int let_all_go(const ct_group *group)
+{
+    const struct executors *e = &group->staging->devices.executors;
+    int taken = 0;
+
+    for (int i = 0; i < e->count; i++)
+        for (int r = 0; r < group->size; r++)
+            if (r != e->rank[i])
+                taken += !atomic_exchange(handover_word(group, r, i, READY), 1)
+                         + !atomic_exchange(handover_word(group, r, i, OVER), 1);
+    return taken;
+}
+
+/* A graph that was launched may wait for ranks that are gone or have given up, and nobody is told
+ * of launches.  They are over when for a while nothing is taken back of what was let go. */
+static void end_launches(const ct_group *group)
+{
+    const struct timespec nap = { 0, NAP_MS * 1000000L };
+    const int64_t deadline = deadline_after(FLAT_DEVICE_SETTLING_MS);
+    int64_t quiet = deadline_after(QUIET_MS);
+
+    handover_call_off(group);
+    while (clock_ms() < quiet && clock_ms() < deadline) {
+        if (let_all_go(group) > 0)
+            quiet = deadline_after(QUIET_MS);
+        nanosleep(&nap, NULL);
+    }
+}
+
+static int may_be_launched(const ct_group *group, const struct handover *h)
+{
+    return h->captured && atomic_load(&group->broken) != CT_OK;
+}
+
+void handover_settle(ct_group *group, const struct handover *h)
+{
+    if (may_be_launched(group, h))
+        end_launches(group);
+    if (h->waited_for)
+        log_line(LOG_WARN,
+                 "group %s: a stream stands still before a call of the group's, whose memory stays "
+                 "with the process",
+                 group->name);
+}
+
+/* Words that a stream may still come to can't be taken from under it. */
+void handover_end(ct_group *group, struct handover *h)
+{
+    void *before;
+
+    if (h->waited_for || may_be_launched(group, h))
+        return;
+    if (h->pinned.space && h->pinned.space->enter(&before) == CT_OK) {
+        h->pinned.space->unpin(h->pinned.device, h->parts, 1);
+        h->pinned.space->leave(before);
+    }
+    host_memory_drop(group, &h->memory, 1);
+    *h = (struct handover){ .on = 0 };
+}
