@@ -25,6 +25,7 @@ typedef uint64_t address; /* CUdeviceptr */
     X(put, "cuMemcpyHtoD_v2", (address to, const void *from, size_t bytes))                 \
     X(fetch, "cuMemcpyDtoH_v2", (void *to, address from, size_t bytes))                     \
     X(copy, "cuMemcpyDtoDAsync_v2", (address to, address from, size_t bytes, void *stream)) \
+    X(stream, "cuStreamCreate", (void **stream, unsigned flags))                            \
     X(synchronize, "cuStreamSynchronize", (void *stream))                                   \
     X(error_name, "cuGetErrorName", (int result, const char **name))
 
@@ -144,6 +145,20 @@ static address of(const void *at)
 void device_id(uint64_t id[2])
 {
     must(driver.uuid(id, gpu), "asking for a GPU's UUID");
+}
+
+void *device_stream(void)
+{
+    const unsigned apart = 1; /* from the default one: CU_STREAM_NON_BLOCKING */
+    void *stream = NULL;
+
+    must(driver.stream(&stream, apart), "making a stream");
+    return stream;
+}
+
+void device_wait(void *stream)
+{
+    must(driver.synchronize(stream), "waiting for a stream");
 }
 
 void *device_alloc(size_t bytes)

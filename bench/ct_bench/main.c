@@ -17,6 +17,7 @@
 #include "bench/ct_bench/bench.h"
 #include "bench/ct_bench/device.h"
 #include "bench/ct_bench/model.h"
+#include "include/ct_cuda.h"
 
 int bench_fails(const struct bench *b, const char *sentence)
 {
@@ -82,6 +83,14 @@ static int get_room(struct bench *b)
     return failed;
 }
 
+static int use_stream(struct bench *b)
+{
+    if (!b->options.in_stream)
+        return 0;
+    b->room.stream = device_stream();
+    return ct_set_stream(CT_WORLD, b->room.stream) == CT_OK ? 0 : bench_fails(b, ct_last_error());
+}
+
 static int find_wire(struct bench *b)
 {
     const char *wrong;
@@ -106,7 +115,7 @@ static int run(struct bench *b)
         return 1;
     if (b->options.limits && bench_find_limits(b))
         return 1;
-    if (find_wire(b) || get_room(b) || open_files(b))
+    if (find_wire(b) || get_room(b) || open_files(b) || use_stream(b))
         return 1;
     heading.wire = b->wire;
     if (b->rank == 0)

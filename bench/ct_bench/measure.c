@@ -42,6 +42,7 @@ static ct_status sample(const struct trial *trial, long calls, double *us)
 
     for (long i = 0; i < calls && status == CT_OK; i++)
         status = trial_call(trial);
+    trial_settle(trial);
     *us = (now_us() - began) / (double)calls;
     return status;
 }

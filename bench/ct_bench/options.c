@@ -28,6 +28,9 @@ const char options_usage[] =
     "      --memory any|ct|cuda    buffers: the process's own (any), ct_mem_alloc()'s, or a "
     "GPU's:\n"
     "                       CT_BENCH_GPU, or LOCAL_RANK modulo the number of GPUs\n"
+    "      --in-stream      the calls of a sample follow each other in a stream of the GPU's, and "
+    "the\n"
+    "                       host waits for it behind the last one\n"
     "      --check          compare results, bit for bit, with what this program knows they must "
     "be\n"
     "  -n, --iters N        samples of a row (as many as fit into --time)\n"
@@ -51,6 +54,7 @@ enum {
     OUT_OF_PLACE,
     BOTH,
     MEMORY,
+    IN_STREAM,
     CHECK,
     CALLS,
     TIME,
@@ -75,6 +79,7 @@ static const struct option words[] = {
     { "out-of-place", no_argument, NULL, OUT_OF_PLACE },
     { "both", no_argument, NULL, BOTH },
     { "memory", required_argument, NULL, MEMORY },
+    { "in-stream", no_argument, NULL, IN_STREAM },
     { "check", no_argument, NULL, CHECK },
     { "iters", required_argument, NULL, 'n' },
     { "warmup", required_argument, NULL, 'w' },
@@ -230,6 +235,9 @@ static void take(struct options *o, struct size_range *range, int word, const ch
     case MEMORY:
         take_memory(o, text);
         break;
+    case IN_STREAM:
+        o->in_stream = 1;
+        break;
     case CHECK:
         o->check = 1;
         break;
@@ -299,6 +307,8 @@ void options_read(struct options *o, int argc, char **argv)
         wrong(o, "--begin=%zu is more than --end=%zu", range.begin, range.end);
     if (o->tune && o->memory == DEVICE_MEMORY)
         wrong(o, "--tune chooses among the algorithms of host memory: leave --memory=cuda out");
+    if (o->in_stream && o->memory != DEVICE_MEMORY)
+        wrong(o, "--in-stream: host memory has no streams; add --memory=cuda");
     if (o->sizes.count == 0)
         sizes_range(&o->sizes, &range);
     check_names(o);

@@ -16,6 +16,7 @@ struct options {
     struct effort effort;
     int out_of_place, in_place;
     enum memory memory;
+    int in_stream; /* of DEVICE_MEMORY: calls return before they are done */
     int check;
     enum limits_wanted limits;
     int model;       /* show the model of each row's algorithm */

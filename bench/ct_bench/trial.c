@@ -135,6 +135,12 @@ ct_status trial_call(const struct trial *t)
     return t->operation->call(&t->shape, t->send, t->recv);
 }
 
+void trial_settle(const struct trial *t)
+{
+    if (t->room->stream)
+        device_wait(t->room->stream);
+}
+
 static size_t wrong_results(const struct trial *t)
 {
     const int blocks = t->operation->recv_per_rank ? t->shape.ranks : 1;
@@ -172,6 +178,7 @@ ct_status trial_check(struct trial *t, int64_t *wrong)
     status = trial_call(t);
     if (status != CT_OK)
         return status;
+    trial_settle(t);
     if (takes_part(t->operation->receives, &t->shape))
         sum += (int64_t)wrong_results(t);
     if (!t->in_place && takes_part(t->operation->sends, &t->shape))

@@ -16,6 +16,7 @@ struct room {
     char *send, *recv;
     char
         *mirror; /* of device memory: where the host writes and reads what belongs there; or NULL */
+    void *stream; /* in which calls on it are; NULL: none, they are over when they return */
     struct pattern *pattern;
     uint32_t round;
 };
@@ -39,6 +40,8 @@ void trial_place(struct trial *trial);
 void trial_fill(struct trial *trial);
 
 ct_status trial_call(const struct trial *trial);
+/* All calls until now are over. */
+void trial_settle(const struct trial *trial);
 
 /* Fills, calls, compares: *wrong is the number of elements, over all ranks, that are not what
  * they must be, bit for bit: results, and out of place what was given, which must still lie there.

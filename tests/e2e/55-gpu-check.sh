@@ -12,7 +12,7 @@ out=$(cat none.txt)
 expect "no driver: that is said" has "$out" "no GPU: /nowhere/libcuda.so.1: "
 expect "and ends the run" is "$code $(wc -l <none/gpu.jsonl)" "1 2"
 
-CT_TEST_DRIVER=$driver timeout 200 "$check" run way deaths soak staged sanitizer >run.txt 2>&1
+CT_TEST_DRIVER=$driver timeout 200 "$check" run way deaths soak streams staged sanitizer >run.txt 2>&1
 code=$?
 out=$(cat run.txt)
 expect "all stages are ok" is "$code" 0
@@ -25,11 +25,13 @@ for line in open("run/gpu.jsonl"):
 way ok fake {'fake'}
 deaths ok fake {'fake'}
 soak ok fake {'fake'}
+streams ok fake {'fake'}
 staged ok fake {'fake'}
 sanitizer skipped fake "
 expect "a short table" is "$(($(grep -c ^fake run.txt) <= 30))" 1
 expect "in which each line is the fake driver's" is "$(grep -v '\.\.\.$' run.txt | grep -vc '^fake driver: ')" 0
 expect "rows of the bench are in it" matches "$out" 'staged +ok +[0-9.]+ s  12 rows, none wrong'
+expect "both ways to hand calls over stand side by side" matches "$out" 'streams +ok +[0-9.]+ s  all_reduce of 1 KiB, us by hosts, by streams: 2 ranks [0-9.]+, [0-9.]+; 4'
 CT_TEST_DRIVER=$driver FAKE_CUDA_IPC=0 timeout 60 "$check" apart way >apart.txt 2>&1
 out=$(cat apart.txt)
 expect "why calls go through the host is said" matches "$out" 'way +ok +[0-9.]+ s  staged: .'

@@ -20,6 +20,8 @@ CT_BENCH_GPU=1 run --nproc-per-node=1 "$bench" --memory=cuda --end=8
 expect "a GPU that is none" has "$err" "CT_BENCH_GPU=1 is no GPU; there are 0 to 0"
 run --nproc-per-node=1 "$bench" --memory=cuda --end=8 --tune=tuned
 expect "what is of host memory only" has "$err" "leave --memory=cuda out"
+run --nproc-per-node=1 "$bench" --in-stream --end=8
+expect "a stream of host memory" has "$err" "--in-stream: host memory has no streams; add --memory=cuda"
 
 rows() { # WHAT CTRUN-WORDS...
     local what=$1
@@ -32,6 +34,10 @@ rows() { # WHAT CTRUN-WORDS...
 rows "one for all" --nproc-per-node=3
 CT_DEVICE=staged rows "through the host" --nproc-per-node=2
 FAKE_CUDA_DEVICES=2 rows "on two GPUs" --nproc-per-node=3
+for way in host stream; do
+    CT_HANDOVER=$way run --nproc-per-node=3 "$bench" --memory=cuda --in-stream --sizes=24,300K --check --iters=1 --calls=5 --warmup=0
+    expect "in a stream, handed over by the $way: all right" is "$code" 0
+done
 FAKE_CUDA_LAG_RANK=all FAKE_CUDA_LAG_US=500 run --nproc-per-node=2 "$bench" --memory=cuda --sizes=5K --check --iters=2 --calls=1 --warmup=0 --ops=all_reduce,all_gather,all_to_all
 expect "a late GPU: all right" is "$code" 0
 
