@@ -13,6 +13,7 @@
 #include "runtime/news.h"
 
 #define CROSSING_MS 100
+#define OUTSIDE_MS 10000 /* who has no descriptor left lets nobody in */
 #define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events)
@@ -69,16 +70,43 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     }
 }
 
-/* Both sides may have opened a connection at the same moment.  The one on which a peer said its
- * last words may then still lie with the listener when the other ends.  So a peer that we have
- * never heard is gone only when no connection has come for a while, or none can come. */
-static int none_can_come(struct mesh *mesh, int peer)
+static int is_readable(int fd)
 {
-    struct pollfd waiting = { .fd = mesh->listener, .events = POLLIN };
+    struct pollfd it = { .fd = fd, .events = POLLIN };
+
+    return poll(&it, 1, 0) > 0;
+}
+
+/* At the listener, or with a hello that was not read yet. */
+static int somebody_stands_outside(const struct mesh *mesh)
+{
+    int one = is_readable(mesh->listener);
+
+    for (const struct stream *s = mesh->messages->streams; s && !one; s = s->next)
+        one = s->peer < 0 && !s->closed && is_readable(s->link->fd);
+    return one;
+}
+
+static int is_known_dead(struct mesh *mesh, int peer)
+{
     const int local = mesh->peers[peer].local;
 
-    return (mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local)))
-           && mesh->messages->strangers == 0 && poll(&waiting, 1, 0) == 0;
+    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
+}
+
+/* Both sides may have opened a connection at the same moment.  The one on which a peer said its
+ * last words may then still lie with the listener when the other ends.  So a peer that we have
+ * never heard is gone only when none lies there, however late we look, and none has come for a
+ * while, or none can come. */
+static int may_still_come(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const int64_t ago = clock_ms() - wire->ended_ms;
+
+    if (wire->heard)
+        return 0;
+    return (ago < OUTSIDE_MS && somebody_stands_outside(mesh))
+           || (ago < CROSSING_MS && (mesh->messages->strangers > 0 || !is_known_dead(mesh, peer)));
 }
 
 void judge_ended(struct mesh *mesh)
@@ -86,9 +114,7 @@ void judge_ended(struct mesh *mesh)
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->messages->wires[peer];
 
-        if (wire->ended_ms == 0
-            || (!wire->heard && clock_ms() - wire->ended_ms < CROSSING_MS
-                && !none_can_come(mesh, peer)))
+        if (wire->ended_ms == 0 || may_still_come(mesh, peer))
             continue;
         wire->ended_ms = 0;
         mesh->messages->ended--;
