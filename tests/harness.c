@@ -137,18 +137,23 @@ int open_threads(void)
     return entries("/proc/self/task");
 }
 
+/* Held until the next is asked for: bound, so the kernel gives it to nobody, and not listening, so
+ * that who asks for SO_REUSEADDR can.  Given back, it could become any connection's own. */
 int free_port(void)
 {
+    static int held = -1;
     struct sockaddr_in address = { .sin_family = AF_INET };
     socklen_t length = sizeof address;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
 
+    if (held >= 0)
+        close(held);
+    held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0
-        || getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-        address.sin_port = 0;
-    if (fd >= 0)
-        close(fd);
+    if (held < 0 || setsockopt(held, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0
+        || bind(held, (struct sockaddr *)&address, sizeof address) < 0
+        || getsockname(held, (struct sockaddr *)&address, &length) < 0)
+        return 0;
     return ntohs(address.sin_port);
 }
 

@@ -58,7 +58,7 @@ int open_descriptors(void);
 int open_threads(void);
 double now_ms(void);
 void nap(int ms);
-int free_port(void);
+int free_port(void); /* ours until the next one; to listen there takes SO_REUSEADDR */
 
 /* Each is 1 when it holds.  EXPECT_ERROR's words are separated by '|'; each must
  * be in ct_last_error(), whatever the case. */

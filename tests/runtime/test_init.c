@@ -5,6 +5,7 @@
  * MASTER_PORT set, as by a launcher; a world is known to work when p ones sum
  * to p. */
 #include "tests/harness.h"
+#include "tests/collectives/marks.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { INIT_MS = 8000 }; /* a hang becomes a sentence */
+enum { INIT_MS = GROUP_TIMEOUT_MS }; /* a hang becomes a sentence */
 
 static void works(void)
 {
@@ -202,7 +203,9 @@ static void missing(ct_group *unused, void *arg)
     (void)arg;
     if (program_rank() % 2)
         return;
-    options.timeout_ms = 700;
+    mark("comes", program_rank());
+    await("comes", 2 - program_rank());
+    options.timeout_ms = 2000;
     EXPECT_ERROR(ct_init_process_group(&options), CT_ERR_TIMEOUT,
                  program_rank() == 0 ? "ct_init_process_group|rank 1, 3" : "ct_init_process_group");
     EXPECT(now_ms() - start < 10000);
@@ -315,12 +318,13 @@ static void occupied(ct_group *unused, void *arg)
     const struct sockaddr_in address = { .sin_family = AF_INET,
                                          .sin_port = htons((uint16_t)atoi(getenv("MASTER_PORT"))),
                                          .sin_addr = { htonl(INADDR_LOOPBACK) } };
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     char words[128];
 
     (void)unused;
     (void)arg;
     setenv("WORLD_SIZE", "2", 1);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* free_port() holds it for us */
     EXPECT(bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0);
     snprintf(words, sizeof words, "%s|in use|%d", getenv("MASTER_PORT"), (int)getpid());
     EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_SYSTEM, words);
