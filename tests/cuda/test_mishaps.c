@@ -109,10 +109,14 @@ static void aborts(ct_group *group, void *arg)
     if (!set_up(&s, group))
         return;
     if (ct_rank(group) == 1) {
+        for (int r = 0; r < ct_size(group); r++)
+            if (r != 1)
+                await("waits", r);
         nap(SOON_MS);
         EXPECT_OK(ct_abort(group));
     } else {
         EXPECT_OK(ct_all_reduce(group, s.buffer, s.buffer, COUNT, CT_I32, CT_SUM, &work));
+        mark("waits", ct_rank(group));
         EXPECT_ERROR(ct_wait(work), CT_ERR_PEER, "rank 1|ct_abort");
         EXPECT(now_ms() - start < QUICKLY_MS);
     }

@@ -101,7 +101,7 @@ static void who_opened_a_file_that_is_removed_meets_those_who_come_later(void **
     assert_non_null(opener.store);
     assert_int_equal(ct_store_set(opener.store, "here", "1", 1), CT_OK);
     assert_int_equal(ct_store_file(path, LONG_MS, &other), CT_OK);
-    assert_int_equal(ct_store_get(other, "here", 1000, &value, &size), CT_OK);
+    assert_int_equal(ct_store_get(other, "here", LONG_MS, &value, &size), CT_OK);
     free(value);
     ct_store_close(other);
     ct_store_close(opener.store);
@@ -110,11 +110,12 @@ static void who_opened_a_file_that_is_removed_meets_those_who_come_later(void **
 
 static void a_file_that_is_removed_each_time_is_given_up(void **state)
 {
-    const char *path = "/tmp/ct-store-that-never-stays";
     const int before = open_descriptors();
     ct_store *store = NULL;
+    char path[64];
 
     (void)state;
+    snprintf(path, sizeof path, "/tmp/ct-store-that-never-stays-%d", (int)getpid());
     goes_when_locked = path;
     assert_int_equal(ct_store_file(path, LONG_MS, &store), CT_ERR_SYSTEM);
     goes_when_locked = NULL;
