@@ -50,9 +50,9 @@ expect "--job=/dev/null passes by ./job.ini" is "$out" ok
 rm job.ini
 
 # A port in use, by a ctrun: the other one is named.
-"$CTRUN" --nproc-per-node=1 sh -c 'echo $MASTER_PORT >port; sleep 20' 2>/dev/null &
+"$CTRUN" --nproc-per-node=1 sh -c 'echo $MASTER_PORT >port; exec sleep 100' 2>/dev/null &
 holder=$!
-within 5 lines_in 1 port
+within 30 lines_in 1 port
 run --master-port "$(cat port)" true
 expect "a port in use is refused" is "$code" 1
 expect "  naming who has it" has "$err" "$holder"

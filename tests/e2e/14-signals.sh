@@ -11,7 +11,7 @@ begin() {
 
 for name in TERM INT HUP QUIT; do
     begin sh -c "trap 'echo $name >>log; exit 0' $name; echo >>pids; while :; do sleep 0.05; done"
-    within 10 lines_in 2 pids
+    within 30 lines_in 2 pids
     kill -$name $ctrun
     wait $ctrun
     code=$? err=$(cat err)
@@ -19,45 +19,47 @@ for name in TERM INT HUP QUIT; do
 done
 
 begin sh -c 'trap "echo usr1 >>log" USR1; trap "exit 0" TERM; echo >>pids; while :; do sleep 0.05; done'
-within 10 lines_in 2 pids
+within 30 lines_in 2 pids
 kill -USR1 $ctrun
-expect "SIGUSR1 is forwarded" within 10 lines_in 2 log
+expect "SIGUSR1 is forwarded" within 30 lines_in 2 log
 expect "and the job goes on" alive $ctrun
 kill -TERM $ctrun
 wait $ctrun
 
 begin --shutdown-timeout=1 sh -c 'trap "" TERM; echo $$$$ >>pids; while :; do sleep 0.05; done'
-within 10 lines_in 2 pids
+within 30 lines_in 2 pids
 start=$(now_ms)
 kill -TERM $ctrun
 wait $ctrun
 code=$? took=$(($(now_ms) - start))
-expect "grace, then SIGKILL" [ $took -ge 900 -a $took -lt 5000 ]
+expect "grace, then SIGKILL" [ $took -ge 900 -a $took -lt 20000 ]
 for pid in $(cat pids); do expect "worker is gone" eval "! alive $pid"; done
 
 begin --shutdown-timeout=60 sh -c 'trap "" INT; echo $$$$ >>pids; while :; do sleep 0.05; done'
-within 10 lines_in 2 pids
+within 30 lines_in 2 pids
 start=$(now_ms)
+# Two that come before ctrun looks are one.
+taken() { ! alive $ctrun || grep -q '^ShdPnd:.*[014589cd]$' /proc/$ctrun/status; }
 for i in 1 2 3; do
     kill -INT $ctrun
-    sleep 0.2
+    within 30 taken
 done
 wait $ctrun
 code=$? took=$(($(now_ms) - start))
-expect "the third Ctrl-C kills" [ $code = 130 -a $took -lt 5000 ]
+expect "the third Ctrl-C kills" [ $code = 130 -a $took -lt 20000 ]
 
 # kill -9: neither a worker nor a worker's child is left.
 begin bash -c 'sleep 1000 & echo $! >>pids; echo $$$$ >>pids; wait; true'
-within 10 lines_in 4 pids
+within 30 lines_in 4 pids
 guard=$(pgrep -P $ctrun -x ct-guard)
 kill -KILL $ctrun
 wait $ctrun 2>/dev/null
-sleep 0.1
-for pid in $(cat pids) $guard; do expect "process $pid is gone 100 ms after kill -9" eval "! alive $pid"; done
+gone() { ! alive "$1"; }
+for pid in $(cat pids) $guard; do expect "process $pid is gone after kill -9" within 30 gone $pid; done
 expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
 
 # A worker that kills ctrun in its first instruction: the guard knows it already,
 # and holds no descriptor of ours, so the reader of a pipe sees its end.
-out=$(timeout 20 bash -c '"$1" --nproc-per-node=2 sh -c "kill -KILL \$PPID; sleep 1000; true"' - "$CTRUN" 2>/dev/null)
+out=$(timeout 120 bash -c '"$1" --nproc-per-node=2 sh -c "kill -KILL \$PPID; sleep 1000; true"' - "$CTRUN" 2>/dev/null)
 expect "a pipe ends with ctrun" is "$?" 137
 finish

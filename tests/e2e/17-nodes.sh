@@ -2,27 +2,19 @@
 # Two ctruns make one job: rounds begin and end on both, the first failure stops
 # both with its code, and who does not fit is told why.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nodes.sh"
 export OMP_NUM_THREADS=1
-
-# A free port: the kernel's choice, given back.  Somebody may take it meanwhile,
-# so a job that finds it in use is tried again with another.
-free_port() {
-    "$CTRUN" sh -c 'echo $MASTER_PORT'
-}
 
 # nodes "OPTIONS OF BOTH" "PROGRAM OF NODE 0" "PROGRAM OF NODE 1": $code0 $code1 $out $err
 nodes() {
-    for try in 1 2 3; do
-        port=$(free_port)
-        local both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port $1"
-        timeout 60 "$CTRUN" $both --node-rank=1 --nproc-per-node=2 sh -c "$3" >out1 2>err1 </dev/null &
-        timeout 60 "$CTRUN" $both --node-rank=0 --nproc-per-node=1 sh -c "$2" >out0 2>err0 </dev/null
-        code0=$?
-        wait $!
-        code1=$?
-        out=$(cat out0 out1) err=$(cat err0 err1) code="$code0 $code1"
-        lacks "$err" "is in use" && return
-    done
+    new_port
+    local both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port $1"
+    timeout 120 "$CTRUN" $both --node-rank=1 --nproc-per-node=2 sh -c "$3" >out1 2>err1 </dev/null &
+    timeout 120 "$CTRUN" $both --node-rank=0 --nproc-per-node=1 sh -c "$2" >out0 2>err0 </dev/null
+    code0=$?
+    wait $!
+    code1=$?
+    out=$(cat out0 out1) err=$(cat err0 err1) code="$code0 $code1"
 }
 
 show='echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $TORCHELASTIC_RESTART_COUNT'
@@ -69,13 +61,13 @@ within=0; until [ -s frozen ] || [ $((within += 1)) -gt 500 ]; do sleep 0.02; do
 [ "$RANK" = 0 ] && exit 3
 sleep 50
 END
-port=$(free_port)
-both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --shutdown-timeout=1"
-timeout 60 "$CTRUN" $both --node-rank=1 bash freeze >out1 2>err1 </dev/null &
+new_port
+both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --shutdown-timeout=20" # so that its silence is noticed first
+timeout 120 "$CTRUN" $both --node-rank=1 bash freeze >out1 2>err1 </dev/null &
 start=$SECONDS
 run $both --node-rank=0 bash freeze
 expect "a frozen node is given up" is "$code" 3
-expect "within the grace and some seconds" test $((SECONDS - start)) -le 30
+expect "within the grace and some seconds" test $((SECONDS - start)) -le 60
 expect "and named" has "$err" "node 1: its ctrun was lost: it has not answered for 5 s"
 kill -KILL $(cat frozen)
 wait $!
@@ -83,8 +75,8 @@ wait $!
 # Nodes that do not fit: node 0 waits on, so it is stopped by hand.
 misfit() {
     local words=$1
-    port=$(free_port)
-    timeout 60 "$CTRUN" --nnodes=2 --master-addr=127.0.0.1 --master-port=$port true >out0 2>err0 </dev/null &
+    new_port
+    timeout 120 "$CTRUN" --nnodes=2 --master-addr=127.0.0.1 --master-port=$port true >out0 2>err0 </dev/null &
     run --master-addr=127.0.0.1 --master-port=$port "${@:2}" true
     kill -TERM $!
     wait $!

@@ -3,6 +3,7 @@
 # secret read and write nothing; a worker in another network namespace (a
 # container, say) with the secret joins the job.  Needs root.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nodes.sh"
 export OMP_NUM_THREADS=1
 [ "$(id -u)" -eq 0 ] || { echo "skipped: only root has other users and networks"; exit 77; }
 
@@ -32,9 +33,9 @@ serving() {
     local name=$1
     shift
     mkdir "$name"
-    timeout 60 "$CTRUN" --nproc-per-node=1 "$@" bash serve "$work/$name" >"$name/out" 2>"$name/err" </dev/null &
+    timeout 120 "$CTRUN" --nproc-per-node=1 "$@" bash serve "$work/$name" >"$name/out" 2>"$name/err" </dev/null &
     server=$!
-    within 10 test -e "$name/port"
+    within 30 test -e "$name/port"
     port=$(cat "$name/port")
 }
 # $keys, and what ctrun said in $err
@@ -85,13 +86,14 @@ expect "and not without" is "$code" 1
 # whose they are.
 echo 0123456789abcdef0123 >secret && chmod 600 secret
 export CT_STORE_SECRET_FILE=$work/secret
-both="--nnodes=2 --master-addr=$lan.1 --master-port=29517"
+new_port
+both="--nnodes=2 --master-addr=$lan.1 --master-port=$port"
 cat >strange <<'END2'
 bash knock $MASTER_ADDR $MASTER_PORT >mine
 setpriv --reuid=65534 --regid=65534 --clear-groups bash knock $MASTER_ADDR $MASTER_PORT >theirs 2>/dev/null
 true
 END2
-timeout 60 $there "$CTRUN" $both --node-rank=1 bash strange 2>err1 </dev/null &
+timeout 120 $there "$CTRUN" $both --node-rank=1 bash strange 2>err1 </dev/null &
 run $both --node-rank=0 true
 wait $!
 expect "two hosts with one secret are a job" is "$code $?" "0 0"
@@ -100,26 +102,26 @@ expect "but not those of another user there" is "$(cat theirs)" 0
 expect "which is said" has "$err" "the launcher of its host says that it belongs to another user there"
 expect "no open door is said" lacks "$err" "no job secret"
 
-timeout 60 "$CTRUN" $both --node-rank=0 true 2>err0 </dev/null &
-CT_STORE_SECRET=something-else-entirely timeout 60 $there "$CTRUN" $both --node-rank=1 true 2>err1 </dev/null
+timeout 120 "$CTRUN" $both --node-rank=0 true 2>err0 </dev/null &
+CT_STORE_SECRET=something-else-entirely timeout 120 $there "$CTRUN" $both --node-rank=1 true 2>err1 </dev/null
 expect "a node with another secret is refused" is "$?" 1
 expect "and knows why" has "$(cat err1)" "has another secret than this process"
 kill -TERM $!
 wait $!
 
 # The cable: both sides notice, stop their workers and say whom they lost.
-timeout 60 $there "$CTRUN" $both --node-rank=1 sleep 60 2>err1 </dev/null &
+timeout 120 $there "$CTRUN" $both --node-rank=1 sleep 60 2>err1 </dev/null &
 run $both --node-rank=0 sh -c "sleep 0.5; ip link set $net down; sleep 60"
 wait $!
 expect "a network that is cut ends the job on both sides" is "$code $?" "1 1"
 expect "node 0 says whom it lost" has "$err" "node 1: its ctrun was lost"
-expect "and so does node 1" has "$(cat err1)" "node 0 at $lan.1 port 29517 was lost"
+expect "and so does node 1" has "$(cat err1)" "node 0 at $lan.1 port $port was lost"
 ip link set $net up
 
 unset CT_STORE_SECRET_FILE
-timeout 60 $there "$CTRUN" $both --node-rank=1 bash strange 2>err1 </dev/null &
+timeout 120 $there "$CTRUN" $both --node-rank=1 bash strange 2>err1 </dev/null &
 run $both --node-rank=0 true
 wait $!
 expect "without a secret two hosts are a job too, as under torchrun" is "$code $?" "0 0"
-expect "and it is said that the door is open" has "$err" "no job secret: every host that reaches $lan.1 port 29517"
+expect "and it is said that the door is open" has "$err" "no job secret: every host that reaches $lan.1 port $port"
 finish

@@ -47,7 +47,7 @@ if "${container[@]}" true 2>/dev/null; then
         rm -f ready
         "${container[@]}" "$CTRUN" sh -c "trap 'echo $name >got; exit 0' $name; : >ready; while :; do sleep 0.05; done" >out 2>err </dev/null &
         outer=$!
-        within 10 test -e ready
+        within 30 test -e ready
         kill -$name "$(pgrep -P $outer -x ctrun)"
         wait $outer
         expect "SIG$name to PID 1 is forwarded; 128 + signal" is "$? $(cat got)" "$((128 + $(kill -l $name))) $name"
@@ -56,13 +56,13 @@ if "${container[@]}" true 2>/dev/null; then
     rm -f ready
     "${container[@]}" "$CTRUN" --max-restarts=1 sh -c ': >ready; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && { until [ -e end ]; do sleep 0.05; done; exit 0; }; until [ -e go ]; do sleep 0.05; done; exit 1' >out 2>err </dev/null &
     outer=$!
-    within 10 test -e ready
+    within 30 test -e ready
     inner=$(pgrep -P $outer -x ctrun)
     nsenter -t "$inner" -p -m sh -c '(setsid sleep 1000 & )'
     stranger_came() { stranger=$(pgrep -P "$inner" -x sleep); }
-    within 10 stranger_came
+    within 30 stranger_came
     : >go
-    within 10 grep -q 'restart 1 of 1' err
+    within 30 grep -q 'restart 1 of 1' err
     expect "a stranger in the container outlives a round" alive "${stranger:-0}"
     : >end
     wait $outer

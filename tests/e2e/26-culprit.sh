@@ -35,7 +35,7 @@ all_there() { [ "$(cat pid.[0-7] 2>/dev/null | wc -l)" = 8 ]; }
 wrong=0
 for ((n = 1; n <= ${CT_RUNS:-20}; n++)); do
     rm -f pid.*
-    timeout 60 "$CTRUN" --nproc-per-node=8 worker.py 2>err &
+    timeout 120 "$CTRUN" --nproc-per-node=8 worker.py 2>err &
     job=$!
     within 30 all_there || break
     victim=$((RANDOM % 8))

@@ -54,9 +54,9 @@ expect "and ends well" is "$code $err" "0 "
 new_job
 agent A --nnodes=2 --local-addr=127.0.0.2 sh -c "$show; until [ -e over ]; do sleep 0.05; done"
 agent B --nnodes=2 --local-addr=127.0.0.3 sh -c "$show; until [ -e over ]; do sleep 0.05; done"
-within 20 lines_in 1 B.out
+within 30 lines_in 1 B.out
 foreign P 127.0.0.1 2 1 --spare
-expect "an agent too many waits" within 10 grep -q waits P.out
+expect "an agent too many waits" within 30 grep -q waits P.out
 touch over
 ended A
 expect "the job is done without it" is "$code $(wc -l <<<"$out")" "0 1"
@@ -67,9 +67,9 @@ expect "and it too is sent away, or left without a store" [ "$code" != hangs ]
 # One that dies.
 new_job
 agent A --nnodes=1:2 --local-addr=127.0.0.2 $quick sh -c "$show; until [ -e alone ]; do sleep 0.05; done"
-within 20 lines_in 1 A.out
+within 30 lines_in 1 A.out
 foreign P 127.0.0.9 2 60
-expect "an agent joins" within 20 lines_in 2 A.out
+expect "an agent joins" within 30 lines_in 2 A.out
 killed P
 within 30 lines_in 3 A.out
 touch alone

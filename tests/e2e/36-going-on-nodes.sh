@@ -2,24 +2,18 @@
 # --on-failure=continue on two nodes, of which one is lost; and who is told when the ctrun
 # that hosts a dynamic rendezvous, or just another node's, has to go.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nodes.sh"
 export OMP_NUM_THREADS=1
-
-free_port() { "$CTRUN" sh -c 'echo $MASTER_PORT'; }
-in_use() { grep -q 'is in use' err0 err1; }
 
 # pair "OPTIONS" "PROGRAM OF NODE 0" "PROGRAM OF NODE 1": $code is node 0's;
 # the programs see both folders.
 pair() {
-    for try in 1 2 3; do
-        rm -f said.*
-        port=$(free_port)
-        local both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port $1"
-        timeout 60 "$CTRUN" $both --node-rank=1 --nproc-per-node=2 sh -c "$3" >out1 2>err1 </dev/null &
-        timeout 20 "$CTRUN" $both --node-rank=0 --nproc-per-node=1 sh -c "$2" >out0 2>err0 </dev/null
-        code=$?
-        wait $!
-        in_use || break
-    done
+    new_port
+    local both="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port $1"
+    timeout 120 "$CTRUN" $both --node-rank=1 --nproc-per-node=2 sh -c "$3" >out1 2>err1 </dev/null &
+    timeout 120 "$CTRUN" $both --node-rank=0 --nproc-per-node=1 sh -c "$2" >out0 2>err0 </dev/null
+    code=$?
+    wait $!
     out=$(cat out0) err=$(cat err0)
 }
 
@@ -48,13 +42,13 @@ member() {
         --rdzv-conf=last_call_timeout=1 --local-addr=$address "$@" >out.$name 2>err.$name </dev/null &
 }
 
-port=$(free_port)
+new_port
 member host 2 --nnodes=2 sh -c 'touch said.host; sleep 50'
 host=$!
-within 10 eval 'grep -q ":$(printf %04X $port) 00000000:0000 0A" /proc/net/tcp'
+within 30 answers
 member guest 3 --nnodes=2 sh -c 'touch said.guest; sleep 50'
 guest=$!
-within 20 test -e said.host -a -e said.guest
+within 30 test -e said.host -a -e said.guest
 kill -TERM $host
 wait $host
 code=$?
@@ -64,13 +58,13 @@ expect "a host that is told to stop ends the job on all nodes" is "$code" "143 1
 expect "and they say why" has "$err" "the ctrun that hosts the rendezvous was told to stop by SIGTERM"
 
 rm -f said.*
-port=$(free_port)
+new_port
 member host 2 --nnodes=2 sh -c 'touch said.host; sleep 50'
 host=$!
-within 10 eval 'grep -q ":$(printf %04X $port) 00000000:0000 0A" /proc/net/tcp'
+within 30 answers
 member guest 3 --nnodes=2 sh -c 'exit 0'
 guest=$!
-within 20 test -e said.host
+within 30 test -e said.host
 sleep 0.3 # the guest's worker ends; either way the answer is the same
 kill -KILL $host
 wait $guest
@@ -79,16 +73,16 @@ expect "a host that dies while a node waits for its workers is a failure" is "$c
 expect "with a sentence" has "$err" "the rendezvous at 127.0.0.1 port $port was lost"
 
 rm -f said.*
-port=$(free_port)
+new_port
 member host 2 --nnodes=1:2 sh -c 'echo $WORLD_SIZE; touch said.host.$WORLD_SIZE; until test -e said.end; do sleep 0.05; done'
 host=$!
-within 20 test -e said.host.1
+within 30 test -e said.host.1
 member guest 3 --nnodes=1:2 sh -c 'touch said.guest; sleep 50'
 guest=$!
-within 20 test -e said.host.2 -a -e said.guest
+within 30 test -e said.host.2 -a -e said.guest
 rm -f said.host.1
 kill -KILL $guest
-within 20 test -e said.host.1
+within 60 test -e said.host.1 # a heartbeat of 5 s is missed three times
 touch said.end
 wait $host
 code=$? out=$(tr '\n' ' ' <out.host) err=$(cat err.host)

@@ -2,6 +2,7 @@
 # A rank is killed: whatever the others wait in, they are told who died and of what, long before
 # their timeout of half an hour.
 . "$CT_SOURCE/tests/e2e/lib.sh"
+. "$CT_SOURCE/tests/e2e/nodes.sh"
 
 survivors() { grep -c "rank [0-9]: a peer is gone: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
 later() { grep -c "rank [0-9] then: a peer is gone: group world is broken since: .*rank 2 .*was killed by SIGKILL" <<<"$out"; }
@@ -24,10 +25,11 @@ CT_FAULT="rank:3,op:init,phase:1,delay:300ms;rank:2,op:init,phase:1,kill" dies "
 
 # Without ctrun nobody tells how a rank ended: they find out by themselves that it did.
 alone() { # WHERE
-    local rank port=$((20000 + RANDOM % 10000))
+    local rank
+    new_port
     for rank in 0 1 2 3; do
         env -u CT_CONTROL RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-            timeout 60 "$CT_BUILD/tests/e2e_dies" "$1" 2 >alone.$rank 2>&1 &
+            timeout 120 "$CT_BUILD/tests/e2e_dies" "$1" 2 >alone.$rank 2>&1 &
     done
     wait
     expect "$1 without ctrun too" is "$(cat alone.[013] | grep -c 'rank [0-9]: a peer is gone')" 3

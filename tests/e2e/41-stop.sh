@@ -20,7 +20,7 @@ for ((i = 0; i < times; i++)); do
     fresh
     "$CTRUN" --nproc-per-node=4 "$stops" world 75 >out 2>err </dev/null &
     ctrun=$!
-    within 20 began 4
+    within 30 began 4
     sleep 0.0$((RANDOM % 100))
     kill -TERM $ctrun
     wait $ctrun
@@ -45,7 +45,7 @@ for try in 1 2 3 4 5; do
     fresh
     "$CTRUN" --nproc-per-node=3 "$stops" world 75 again >out 2>err </dev/null &
     ctrun=$!
-    within 20 began 3
+    within 30 began 3
     sleep 0.0$((RANDOM % 100))
     kill -TERM $ctrun
     wait $ctrun
@@ -92,7 +92,7 @@ expect "with the code" is "$code" 75
 fresh
 "$CTRUN" --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses >out 2>err </dev/null &
 ctrun=$!
-within 20 grep -q "the others go on" err
+within 30 grep -q "the others go on" err
 kill -TERM $ctrun
 wait $ctrun
 code=$? out=$(stopped) err=$(cat err)
@@ -109,7 +109,7 @@ expect "which is said" matches "$err" 'the ranks stopped at step [0-9]+ and chos
 fresh
 "$CTRUN" --nproc-per-node=2 "$stops" world 0 own >out 2>err </dev/null &
 ctrun=$!
-within 20 began 2
+within 30 began 2
 kill -TERM $ctrun
 wait $ctrun
 code=$? out=$(stopped) err=$(cat err)
@@ -136,7 +136,7 @@ codes() {
 }
 new_job
 by_hand
-within 20 began 3
+within 30 began 3
 kill -TERM "${ranks[2]}"
 codes
 expect "without ctrun a signal to one rank stops all" one_step 3
@@ -144,7 +144,7 @@ expect "and each has its code" is "$code" "75 75 75 "
 
 new_job
 by_hand bad
-within 20 began 3
+within 30 began 3
 kill -TERM "${ranks[2]}"
 codes
 expect "a rank that was told of a bad CT_DEADLINE has made the step all the same" one_step 3
@@ -201,7 +201,7 @@ new_job
 meet="--nnodes=2 --master-addr=127.0.0.1 --master-port=$port --nproc-per-node=2 --on-failure=continue"
 agent a --node-rank=0 "$stops" world 75 loses
 agent b --node-rank=1 "$stops" world 75 loses
-within 20 grep -q "the others go on" a.err
+within 30 grep -q "the others go on" a.err
 kill -TERM "${pid[b]}"
 ended a
 codes=$code

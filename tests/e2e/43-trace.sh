@@ -100,7 +100,7 @@ for number in TERM KILL; do
     rm -f run.json
     env $stuck "$CTRUN" --trace=run.json --grace=1 --nproc-per-node=2 "$bin/demo" >.out 2>.err &
     pid=$!
-    expect "a job hangs" within 20 in_the_call $pid
+    expect "a job hangs" within 30 in_the_call $pid
     kill -$number $pid
     { wait $pid; } 2>/dev/null
     code=$? err=$(cat .err)
@@ -109,7 +109,7 @@ for number in TERM KILL; do
         expect "it asked them to stop" is "$(lines 'ctrun asks the workers to stop \(SIGTERM\)')" 1
     else
         expect "ctrun is killed" is $code 137
-        expect "its guard writes what there was" within 10 grep -q '"missing":"ctrun was killed"' run.json
+        expect "its guard writes what there was" within 30 grep -q '"missing":"ctrun was killed"' run.json
     fi
     expect "the file is whole after SIG$number" whole
     expect "the last call is open" see 'any(e["ph"] == "B" for e in named("all_reduce"))'
@@ -118,7 +118,7 @@ done
 # One file is one job's.
 "$CTRUN" --trace=run.json --nproc-per-node=2 sh -c 'touch up; until test -e go; do sleep 0.02; done' 2>.first &
 first=$!
-within 20 test -e up
+within 30 test -e up
 run --trace=run.json --nproc-per-node=2 touch ran
 expect "a file that another job writes to" is "$code $err" "1 ctrun: --trace: trace run.json: another job writes to it"
 expect "is no file for this one" [ ! -e ran ]

@@ -36,7 +36,7 @@ c10d_start() {
     local node
     for node in 0 1 2; do
         agent_on $node h$node --nnodes=3 --nproc-per-node=2 --shutdown-timeout=1 --trace=run.json "$@"
-        [ $node -gt 0 ] || within 20 ${real_on[0]} bash -c "(exec 3<>/dev/tcp/10.77.0.1/$port) 2>/dev/null"
+        [ $node -gt 0 ] || within 30 ${real_on[0]} bash -c "(exec 3<>/dev/tcp/10.77.0.1/$port) 2>/dev/null"
     done
 }
 all_end() {
@@ -106,7 +106,7 @@ expect "node 0 ends" is "$code" 1
 expect "its file is whole without the killed node" whole run.json
 expect "it has the others" see run.json '{p["node"] for p in part if not p["missing"]} == {0, 2}'
 expect "and says who is missing" see run.json '[p["node"] for p in part if p["missing"]] == [1]'
-expect "the guard of the killed one leaves a file" within 10 grep -qs '"missing":"ctrun was killed"' run.node1.json
+expect "the guard of the killed one leaves a file" within 30 grep -qs '"missing":"ctrun was killed"' run.node1.json
 expect "it is whole" whole run.node1.json
 expect "with the last call open" see run.node1.json 'sorted(rank(e) for e in named("all_reduce") if e["ph"] == "B") == [2, 3]'
 expect "on the clock of node 0" see run.node1.json 'part[0]["clock_error_ns"] > 0 and abs(part[0]["clock_offset_ns"] / 1e9 + 1e5) < 1'
@@ -118,8 +118,8 @@ kill -KILL "$(ctrun_of h0)"
 ended h1 60
 expect "node 0 is killed" is "$code" 1
 for node in 1 2; do
-    expect "node $node has a file of its own" within 10 whole run.node$node.json
+    expect "node $node has a file of its own" within 30 whole run.node$node.json
     expect "with the open calls" see run.node$node.json 'len(part) == 1 and [e["ph"] for e in named("all_reduce")] == ["B", "B"]'
 done
-expect "and so has the guard of node 0" within 10 grep -qs '"missing":"ctrun was killed"' run.json
+expect "and so has the guard of node 0" within 30 grep -qs '"missing":"ctrun was killed"' run.json
 finish

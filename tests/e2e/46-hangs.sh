@@ -3,6 +3,7 @@
 # programs without libct; ps, stack, and what programs read.
 python=${TORCH_PYTHON:-} # lib.sh unsets all TORCH*
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nodes.sh"
 ctctl=$CT_BUILD/bin/ctctl hangs=$CT_BUILD/tests/e2e_hangs
 export OMP_NUM_THREADS=1
 
@@ -20,6 +21,12 @@ said_now() {
     [[ $out =~ $1 ]]
 }
 said() { within 30 said_now "$1"; }
+# saw PATTERN COMMAND...: so too, of any command
+saw_now() {
+    out=$("${@:2}" 2>&1)
+    [[ $out =~ $1 ]]
+}
+saw() { within 30 saw_now "$@"; }
 sentences() { grep -c '^  ' <<<"$out"; }
 
 # Rank 3's own process, once it is in ct_init_process_group().
@@ -70,23 +77,25 @@ kill -STOP $workers "$job"
 expect "with all ranks and ctrun stopped" said "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it is stopped \(pid [0-9]+, T\)"
 expect "that they are is said once" said "all 4 ranks here are stopped"
 kill -CONT $workers "$job"
-expect "ps" matches "$("$ctctl" ps --after=0.2)" "JOB .*$job .*stuck .*4 ranks .*hangs"
+expect "ps" saw "JOB .*$job .*stuck .*4 ranks .*hangs" "$ctctl" ps --after=0.2
 if command -v python3 >/dev/null; then
-    "$ctctl" status --json --after=0.2 "$job" >status.json
-    "$ctctl" ps --json --after=0.2 >ps.json
-    expect "programs read it" python3 -c 'import json
+    reads() {
+        "$ctctl" status --json --after=0.2 "$job" >status.json
+        "$ctctl" ps --json --after=0.2 >ps.json
+        out=$(python3 -c 'import json
 job, = json.load(open("status.json"))
 assert job["state"] == "stuck" and job["sentences"][0]["kind"] == "missing", job
 assert [len(r["groups"]) for r in job["ranks"]] == [1, 1, 1, 1] and job["ranks"][0]["groups"][0]["begun"] == 2, job
-assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))'
+assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))' 2>&1)
+    }
+    expect "programs read it" within 30 reads
 fi
-out=$("$ctctl" stack "$job" 1 2>&1)
-expect "a stack" matches "$out" "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_reduce|/proc/[0-9]+/syscall)"
-out=$(PATH=/nowhere "$ctctl" stack "$job" 1 2>&1)
-expect "without tools what /proc shows, and what to install" matches "$out" "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils"
-out=$(PATH=/nowhere "$ctctl" status --after=0.2 "$job" 2>&1)
-expect "the sentence needs no tools" matches "$out" "ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3"
-expect "where each rank is" matches "$("$ctctl" status -v "$job")" "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps"
+expect "a stack" saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_reduce|/proc/[0-9]+/syscall)" "$ctctl" stack "$job" 1
+expect "without tools what /proc shows, and what to install" \
+    saw "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils" env PATH=/nowhere "$ctctl" stack "$job" 1
+expect "the sentence needs no tools" \
+    saw "ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
+expect "where each rank is" saw "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps" "$ctctl" status -v "$job"
 no_job
 
 # ---- Ranks that closed what they inherited have pages of their own: it is one job all the same.
@@ -106,7 +115,7 @@ done
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
 expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3 is in no call since #1: it sleeps $one\$"
-expect "as an event" grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
+expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
 no_job
 
 job --stall=1s sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
@@ -131,8 +140,7 @@ expect "help" has "$("$ctctl" --help)" "usage: ctctl ps"
 expect "version" matches "$("$ctctl" --version)" "^ctctl [0-9]"
 
 # ---- Without ctrun.
-port=$((10000 + $$ * 17 % 20000))
-while (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do port=$((port + 1)); done
+new_port
 alone=()
 for r in 0 1 2 3; do
     RANK=$r WORLD_SIZE=4 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$hangs" sleeps >alone.out 2>&1 </dev/null &

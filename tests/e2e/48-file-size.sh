@@ -7,7 +7,7 @@ demo=$CT_BUILD/bin/demo
 limited() { # KIB WORDS...: as run, with that limit
     local kib=$1
     shift
-    (ulimit -f "$kib" && exec timeout 60 "$CTRUN" "$@") >.out 2>.err </dev/null
+    (ulimit -f "$kib" && exec timeout 120 "$CTRUN" "$@") >.out 2>.err </dev/null
     code=$?
     out=$(cat .out)
     err=$(cat .err)

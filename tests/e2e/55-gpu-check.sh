@@ -6,7 +6,7 @@ driver=$CT_BUILD/tests/libcuda.so.1
 [ -e "$driver" ] && [ -z "$CT_SANITIZE" ] && command -v python3 >/dev/null || exit 77
 check=$CT_SOURCE/scripts/gpu-check
 
-CT_TEST_DRIVER=/nowhere/libcuda.so.1 timeout 60 "$check" none >none.txt 2>&1
+CT_TEST_DRIVER=/nowhere/libcuda.so.1 timeout 120 "$check" none >none.txt 2>&1
 code=$?
 out=$(cat none.txt)
 expect "no driver: that is said" has "$out" "no GPU: /nowhere/libcuda.so.1: "
@@ -32,10 +32,10 @@ expect "a short table" is "$(($(grep -c ^fake run.txt) <= 30))" 1
 expect "in which each line is the fake driver's" is "$(grep -v '\.\.\.$' run.txt | grep -vc '^fake driver: ')" 0
 expect "rows of the bench are in it" matches "$out" 'staged +ok +[0-9.]+ s  12 rows, none wrong'
 expect "both ways to hand calls over stand side by side" matches "$out" 'streams +ok +[0-9.]+ s  all_reduce of 1 KiB, us by hosts, by streams: 2 ranks [0-9.]+, [0-9.]+; 4'
-CT_TEST_DRIVER=$driver FAKE_CUDA_IPC=0 timeout 60 "$check" apart way >apart.txt 2>&1
+CT_TEST_DRIVER=$driver FAKE_CUDA_IPC=0 timeout 120 "$check" apart way >apart.txt 2>&1
 out=$(cat apart.txt)
 expect "why calls go through the host is said" matches "$out" 'way +ok +[0-9.]+ s  staged: .'
-timeout 60 "$check" run nothing >wrong.txt 2>&1
+timeout 120 "$check" run nothing >wrong.txt 2>&1
 expect "no such stage" is "$? $(cut -d';' -f1 wrong.txt)" "2 gpu-check: no stage nothing"
 
 finish

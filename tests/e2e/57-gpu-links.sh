@@ -42,7 +42,7 @@ mount --bind bus /sys/bus/pci/devices
 [ ! -d /proc/driver ] || mount --bind nothing /proc/driver
 exec "$@"
 END
-on_machine() { timeout 60 unshare -m bash enter "$@"; }
+on_machine() { timeout 120 unshare -m bash enter "$@"; }
 if ! on_machine true 2>.err; then
     echo "skipped: $(head -n 1 .err)"
     exit 77

@@ -13,7 +13,7 @@ trap 'cd /; rm -rf "$work"' EXIT
 failed=0
 
 run() {
-    timeout 60 "$CTRUN" "$@" >"$work/.out" 2>"$work/.err" </dev/null
+    timeout 120 "$CTRUN" "$@" >"$work/.out" 2>"$work/.err" </dev/null
     code=$?
     out=$(cat "$work/.out")
     err=$(cat "$work/.err")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # nodes.sh - several ctruns that meet by c10d, for tests; after lib.sh.
+#   new_port                  $port, on which nobody listens
 #   new_job                   another port and job: $port, $meet (the words of all nodes)
 #   agent NAME OPTIONS...     a ctrun in the background, NAME.out and NAME.err; ${pid[NAME]} is ctrun's own
 #   host NAME OPTIONS...      so too, and it has the rendezvous: who comes first is left to no chance
@@ -9,12 +10,17 @@
 # The port is below those that the kernel gives to others, so a test that runs
 # beside this one doesn't find it.
 declare -A pid=()
-jobs=0 where=()
+ports=0 jobs=0 where=()
+
+new_port() {
+    ports=$((ports + 1))
+    port=$((10000 + ($$ * 61 + ports) % 20000))
+    while answers; do port=$((port + 1)); done
+}
 
 new_job() {
     jobs=$((jobs + 1))
-    port=$((10000 + ($$ * 13 + jobs) % 20000))
-    while answers; do port=$((port + 1)); done
+    new_port
     meet="--rdzv-backend=c10d --rdzv-endpoint=${endpoint:-localhost}:$port --rdzv-id=job$jobs"
 }
 
@@ -37,12 +43,12 @@ agent() {
 
 host() {
     agent "$@"
-    within 20 answers
+    within 30 answers
 }
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 
 ended() {
-    within "${2:-30}" dead "${pid[$1]}"
+    within "${2:-60}" dead "${pid[$1]}"
     if alive "${pid[$1]}"; then
         code=hangs
     else
