@@ -2,54 +2,33 @@
 /* coalesce.c - calls that are collected, and then travel together.
  *
  *   ct_coalesce_begin()   from now on call_run() hands each checked call to coalesce_add()
- *   ct_coalesce_end()     neighbours of one kind that have few bytes make one trip: a call over
- *                         a buffer in which theirs lie behind each other; the others go alone
+ *   ct_coalesce_end()     some make one trip, the others go alone (coalesce_trips.c)
  *                         -> the trips are numbered, as calls are
- *                         -> here or on the group's thread, one after the other: gathered, run
- *                         (call.c), scattered
- *
- * Which calls share a trip is a function of what all ranks agree on.  How many they are is in the
- * signature of the trip, and so is a hash of their counts: ranks whose lists differ find out.  Each
- * element is folded as it would be alone, so the bits are the same.
+ *                         -> made here or on the group's thread, one after the other
  *
  * The list belongs to the group; a trip's task to its work. */
 #include "collectives/coalesce.h"
 
 #include <stdlib.h>
 
-#include "collectives/exchange.h"
+#include "collectives/coalesce_trips.h"
 #include "runtime/log.h"
 #include "runtime/on_stream.h"
 #include "runtime/work.h"
-
-/* Beyond these a call alone costs less than to copy it twice; measured, docs/algorithms.md. */
-#define MOST_OF_ONE ((size_t)8 << 10)
-#define MOST_OF_TRIP ((size_t)256 << 10)
-
-/* calls[first] and the count - 1 behind it. */
-struct trip {
-    struct call call;
-    int first, count;
-};
 
 struct coalesced {
     struct task task; /* first: the trips are its task */
     struct call *calls;
     int used, room;
-    struct trip *trips;
-    int trip_count;
-    char *buffer; /* of one trip after the other */
+    struct trips trips;
 };
 
 static void list_free(struct coalesced *list)
 {
     for (int i = 0; i < list->used; i++)
         call_forget(&list->calls[i]);
-    for (int i = 0; i < list->trip_count; i++)
-        device_forget(&list->trips[i].call);
+    trips_forget(&list->trips);
     free(list->calls);
-    free(list->trips);
-    free(list->buffer);
     free(list);
 }
 
@@ -135,146 +114,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     return status == CT_ERR_INVALID ? status : group_break(group, status);
 }
 
-/* ---- What goes together ------------------------------------------------------ */
-
-/* Of the buffer that holds all blocks; 0: it goes alone. */
-static size_t trip_bytes(const struct call *c)
-{
-    const size_t p = (size_t)c->group->size;
-
-    if (c->place.space)
-        return MOST_OF_TRIP; /* the host can't gather it */
-    switch (c->signature.operation) {
-    case OPERATION_ALL_REDUCE:
-    case OPERATION_BROADCAST:
-        return call_bytes(c);
-    case OPERATION_ALL_GATHER:
-    case OPERATION_REDUCE_SCATTER:
-        return call_bytes(c) > MOST_OF_ONE ? call_bytes(c) : p * call_bytes(c);
-    default:
-        return MOST_OF_TRIP;
-    }
-}
-
-static int is_of_kind(const struct signature *a, const struct signature *b)
-{
-    return a->operation == b->operation && a->dtype == b->dtype && a->op == b->op
-           && a->root == b->root;
-}
-
-/* How many calls from the first on go together; *bytes: in how large a buffer. */
-static int neighbours(const struct call *calls, int count, size_t *bytes)
-{
-    int n = 0;
-
-    *bytes = 0;
-    while (n < count && trip_bytes(&calls[n]) <= MOST_OF_ONE
-           && is_of_kind(&calls[0].signature, &calls[n].signature)
-           && *bytes + trip_bytes(&calls[n]) <= MOST_OF_TRIP)
-        *bytes += trip_bytes(&calls[n++]);
-    return n > 1 ? n : 1;
-}
-
-/* What is the first one's alone becomes that of all: one call over the buffer, in place. */
-static void lay_out(struct trip *trip, const struct call *calls, char *buffer)
-{
-    struct call *c = &trip->call;
-    const size_t p = (size_t)calls->group->size;
-    uint64_t count = 0, hash = 1469598103934665603u;
-    struct blocks own, all;
-
-    for (int i = 0; i < trip->count; i++) {
-        count += calls[i].signature.count;
-        hash = (hash ^ calls[i].signature.count) * 1099511628211u;
-    }
-    c->signature.count = count;
-    c->signature.history = (uint32_t)(hash ^ hash >> 32);
-    all = (struct blocks){ .base = buffer, .count = count, .blocks = 1 };
-    own = all;
-    if (c->signature.operation == OPERATION_ALL_GATHER
-        || c->signature.operation == OPERATION_REDUCE_SCATTER) {
-        all.blocks = (int)p;
-        own.base = buffer + (size_t)c->group->rank * count * c->element;
-    }
-    c->send = c->signature.operation == OPERATION_REDUCE_SCATTER ? all : own;
-    c->recv = c->signature.operation == OPERATION_ALL_GATHER ? all : own;
-    if (c->signature.operation == OPERATION_BROADCAST)
-        c->send = (struct blocks){ 0 };
-}
-
-static ct_status make_trips(struct coalesced *list)
-{
-    ct_status status = CT_OK;
-    size_t bytes;
-
-    for (int i = 0; i < list->used && status == CT_OK;) {
-        struct trip *trip = &list->trips[list->trip_count++];
-        const int count = neighbours(&list->calls[i], list->used - i, &bytes);
-
-        *trip = (struct trip){ .call = list->calls[i], .first = i, .count = count };
-        list->calls[i].mark = NULL; /* the trip's now */
-        if (count > 1)
-            lay_out(trip, &list->calls[i], list->buffer);
-        status = call_choose(&trip->call);
-        if (count > 1)
-            trip->call.signature.algorithm |= (uint32_t)count << SIGNATURE_ROW_BITS;
-        i += count;
-    }
-    return status;
-}
-
-static ct_status check_all_apart(const struct coalesced *list)
-{
-    ct_status status = CT_OK;
-
-    for (int i = 0; i < list->trip_count && status == CT_OK; i++)
-        if (list->trips[i].count > 1)
-            status = coalesce_check_apart(list->calls, list->trips[i].first, list->trips[i].count);
-    return status;
-}
-
-/* ---- Travelling --------------------------------------------------------------- */
-
-enum way { GATHER, SCATTER };
-
-/* Each call's blocks into those of the trip, or back. */
-static void copy_blocks(const struct trip *trip, const struct call *calls, int received,
-                        enum way way)
-{
-    const struct call *c = &trip->call;
-    size_t at = 0;
-
-    for (int i = trip->first; i < trip->first + trip->count; i++) {
-        const struct blocks *whole = received ? &c->recv : &c->send;
-        const struct blocks *parts = received ? &calls[i].recv : &calls[i].send;
-
-        for (int b = 0; b < whole->blocks; b++) {
-            const struct span part = block_at(&calls[i], parts, b);
-            char *place = block_at(c, whole, b).data + at;
-
-            if (way == GATHER)
-                copy_span(span_of(place, part.bytes), part.data);
-            else
-                copy_span(part, place);
-        }
-        at += call_bytes(&calls[i]);
-    }
-}
-
-/* A broadcast has but one buffer, which the root gives and the others receive. */
-static ct_status make_trip(struct trip *trip, const struct call *calls)
-{
-    const int one_way = trip->call.signature.operation == OPERATION_BROADCAST;
-    const int is_root = call_is_root(&trip->call);
-    ct_status status;
-
-    if (trip->count > 1 && (!one_way || is_root))
-        copy_blocks(trip, calls, one_way, GATHER);
-    status = call_run_now(&trip->call);
-    if (status == CT_OK && trip->count > 1 && !(one_way && is_root))
-        copy_blocks(trip, calls, 1, SCATTER);
-    return status;
-}
+/* ---- The end -------------------------------------------------------------------- */
 
 /* What follows a failure would only say it again: the group is broken. */
 static ct_status make_all(struct task *task)
@@ -282,28 +122,9 @@ static ct_status make_all(struct task *task)
     struct coalesced *list = (struct coalesced *)task;
     ct_status status = CT_OK;
 
-    for (int i = 0; i < list->trip_count && status == CT_OK; i++)
-        status = make_trip(&list->trips[i], list->calls);
+    for (int i = 0; i < list->trips.count && status == CT_OK; i++)
+        status = trip_make(&list->trips.trips[i], list->calls);
     return status;
-}
-
-/* ---- The end -------------------------------------------------------------------- */
-
-static ct_status plan(struct coalesced *list)
-{
-    size_t most = 1, bytes;
-    ct_status status;
-
-    for (int i = 0; i < list->used;) {
-        i += neighbours(&list->calls[i], list->used - i, &bytes);
-        most = bytes > most ? bytes : most;
-    }
-    list->trips = malloc((size_t)list->used * sizeof *list->trips);
-    list->buffer = malloc(most);
-    if (!list->trips || !list->buffer)
-        return ct_fail(CT_ERR_NOMEM, "ct_coalesce_end: no memory for %d calls", list->used);
-    status = make_trips(list);
-    return status == CT_OK ? check_all_apart(list) : status;
 }
 
 static void release_list(void *owner)
@@ -377,8 +198,8 @@ static void number(ct_group *group, struct coalesced *list)
 {
     const struct limit limit = group_limit(group);
 
-    for (int i = 0; i < list->trip_count; i++) {
-        struct call *c = &list->trips[i].call;
+    for (int i = 0; i < list->trips.count; i++) {
+        struct call *c = &list->trips.trips[i].call;
 
         call_number(c);
         if (c->limit.ms == 0)
@@ -389,7 +210,7 @@ static void number(ct_group *group, struct coalesced *list)
 /* *goes_on: by itself, and has taken over the list. */
 static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work, int *goes_on)
 {
-    ct_status status = plan(list);
+    ct_status status = trips_plan(&list->trips, list->calls, list->used);
 
     if (status != CT_OK)
         return status == CT_ERR_INVALID ? status : group_break(group, status);
