@@ -16,16 +16,9 @@
 
 #include "include/ct_cuda.h"
 #include "tests/collectives/marks.h"
-#include "tests/cuda/device.h"
+#include "tests/cuda/numbers.h"
 
-enum { COUNT = 1000, SOON_MS = 100, ROUNDS = 20, LATE_MS = 100, GIVE_UP_MS = 150 };
-
-#define CU(call) EXPECT((call) == CUDA_SUCCESS)
-
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
+enum { SOON_MS = 100, ROUNDS = 20, LATE_MS = 100, GIVE_UP_MS = 150 };
 
 /* Of a process; its driver begins all that is enqueued so late. */
 static int open_late(int us)
@@ -36,36 +29,6 @@ static int open_late(int us)
     setenv("FAKE_CUDA_LAG_RANK", "all", 1);
     setenv("FAKE_CUDA_LAG_US", text, 1);
     return device_open(0);
-}
-
-/* COUNT numbers on the device, all of them `value`. */
-static int32_t *numbers(int32_t value)
-{
-    int32_t here[COUNT];
-    void *there = device_alloc(sizeof here, 0);
-
-    for (int i = 0; i < COUNT; i++)
-        here[i] = value;
-    if (!there || device.cuMemcpyHtoD(at(there), here, sizeof here) != CUDA_SUCCESS)
-        abort();
-    return there;
-}
-
-static int all_are(const int32_t *there, int32_t value)
-{
-    int32_t here[COUNT];
-
-    if (device.cuMemcpyDtoH(here, at(there), sizeof here) != CUDA_SUCCESS)
-        return 0;
-    for (int i = 0; i < COUNT; i++)
-        if (here[i] != value)
-            return 0;
-    return 1;
-}
-
-static int is_fused(ct_group *group)
-{
-    return !strcmp(ct_last_algorithm(group), "fused");
 }
 
 /* ---- The ways ------------------------------------------------------------------ */

@@ -12,46 +12,7 @@
 #include <string.h>
 
 #include "include/ct_cuda.h"
-#include "tests/cuda/device.h"
-
-enum { COUNT = 1000 };
-
-#define CU(call) EXPECT((call) == CUDA_SUCCESS)
-
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
-/* COUNT numbers on the device, all of them `value`. */
-static int32_t *numbers(int32_t value)
-{
-    int32_t here[COUNT];
-    void *there = device_alloc(sizeof here, 0);
-
-    for (int i = 0; i < COUNT; i++)
-        here[i] = value;
-    if (!there || device.cuMemcpyHtoD(at(there), here, sizeof here) != CUDA_SUCCESS)
-        abort();
-    return there;
-}
-
-static int all_are(const int32_t *there, int32_t value)
-{
-    int32_t here[COUNT];
-
-    if (device.cuMemcpyDtoH(here, at(there), sizeof here) != CUDA_SUCCESS)
-        return 0;
-    for (int i = 0; i < COUNT; i++)
-        if (here[i] != value)
-            return 0;
-    return 1;
-}
-
-static int is_fused(ct_group *group)
-{
-    return !strcmp(ct_last_algorithm(group), "fused");
-}
+#include "tests/cuda/numbers.h"
 
 /* Of each operation in turn: rank 0's second launch from now on fails, so one call goes well and
  * the next one does not. */

@@ -9,16 +9,15 @@
 #ifdef CT_WITH_CUDA
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/ct_cuda.h"
 #include "runtime/log.h"
 #include "tests/collectives/marks.h"
+#include "tests/cuda/deaths.h"
 #include "tests/cuda/device.h"
 
 /* LARGE: bytes of so many floats are cut for four GPUs, and not at equal places. */
@@ -413,23 +412,9 @@ static void a_gpu_that_fails_at_its_part_breaks_the_group(void **state)
     run_processes(4, fails_on_one, &(struct run){ .devices = "0011" });
 }
 
-static ct_group *joined(void)
-{
-    ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    ct_group *group = NULL;
-    ct_store *store = NULL;
-    char path[200];
+/* ---- Deaths --------------------------------------------------------------------------- */
 
-    options.timeout_ms = GROUP_TIMEOUT_MS;
-    snprintf(path, sizeof path, "%s/several", scratch());
-    if (!EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &store)))
-        return NULL;
-    EXPECT_OK(ct_create_group(store, program_rank(), program_size(), &options, &group));
-    EXPECT_OK(ct_store_close(store));
-    return group;
-}
-
-static ct_status make_calls(ct_group *group, const struct run *run, int calls)
+static ct_status make_calls(ct_group *group, const void *run, int calls)
 {
     ct_status status = CT_OK;
     void *there;
@@ -442,59 +427,22 @@ static ct_status make_calls(ct_group *group, const struct run *run, int calls)
     return status; /* the memory may still be read by others: it goes with the process */
 }
 
-struct death {
-    struct run run;
-    int victim;
-};
-
-static int lives_or_dies(const struct death *death)
-{
-    ct_group *const group = joined();
-    char who[16];
-
-    if (!group)
-        return 0;
-    snprintf(who, sizeof who, "rank %d", death->victim);
-    if (program_rank() == death->victim) {
-        make_calls(group, &death->run, CALLS);
-        raise(SIGKILL);
-    }
-    return EXPECT_ERROR(make_calls(group, &death->run, CALLS + 1), CT_ERR_PEER, who)
-           && EXPECT_OK(ct_destroy_process_group(group));
-}
-
-/* In a process that the harness does not wait for. */
-static void one_is_killed(ct_group *unused, void *arg)
-{
-    const struct death *death = arg;
-    const pid_t pid = fork();
-    int how = 0;
-
-    (void)unused;
-    if (pid == 0)
-        _exit(!lives_or_dies(death));
-    EXPECT(waitpid(pid, &how, 0) == pid);
-    if (program_rank() == death->victim)
-        EXPECT(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
-    else
-        EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-}
-
 /* Behind each hand-over of the first call, which tries what the GPUs reach, and of a later one. */
 static void who_is_left_hears_of_a_death(void **state)
 {
-    struct death death = { .run = { .devices = "0011" } };
+    const struct run run = { .devices = "0011" };
+    struct death death = { .make = make_calls, .arg = &run, .calls = CALLS };
     char fault[80];
 
     (void)state;
-    with_settings(&death.run);
+    with_settings(&run);
     for (death.victim = 0; death.victim < 4; death.victim++)
         for (int call = 1; call <= 2; call++)
             for (int phase = 1; phase <= (call == 1 ? 2 * MOST_PHASES : MOST_PHASES); phase++) {
                 snprintf(fault, sizeof fault, "rank:%d,op:all_reduce,call:%d,phase:%d,kill",
                          death.victim, call, phase);
                 setenv("CT_FAULT", fault, 1);
-                run_programs(4, one_is_killed, &death);
+                one_of_them_dies(4, &death);
             }
 }
 
