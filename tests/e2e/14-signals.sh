@@ -35,18 +35,21 @@ code=$? took=$(($(now_ms) - start))
 expect "grace, then SIGKILL" [ $took -ge 900 -a $took -lt 20000 ]
 for pid in $(cat pids); do expect "worker is gone" eval "! alive $pid"; done
 
-begin --shutdown-timeout=60 sh -c 'trap "" INT; echo $$$$ >>pids; while :; do sleep 0.05; done'
-within 30 lines_in 2 pids
-start=$(now_ms)
-# Two that come before ctrun looks are one.
-taken() { ! alive $ctrun || grep -q '^ShdPnd:.*[014589cd]$' /proc/$ctrun/status; }
-for i in 1 2 3; do
-    kill -INT $ctrun
-    within 30 taken
-done
-wait $ctrun
-code=$? took=$(($(now_ms) - start))
-expect "the third Ctrl-C kills" [ $code = 130 -a $took -lt 20000 ]
+# The second one leaves 2 s.  A busy machine may take as long for the third, but not each time.
+taken() { ! alive $ctrun || grep -q '^ShdPnd:.*[014589cd]$' /proc/$ctrun/status; } # two before that are one
+third_kills() {
+    begin --shutdown-timeout=60 sh -c 'trap "" INT; echo $$$$ >>pids; while :; do sleep 0.05; done'
+    within 30 lines_in 2 pids
+    for i in 1 2 3; do
+        start=$(now_ms)
+        kill -INT $ctrun
+        within 30 taken
+    done
+    wait $ctrun
+    code=$? took=$(($(now_ms) - start))
+    [ $code = 130 -a $took -lt 1500 ]
+}
+expect "the third Ctrl-C kills" within 60 third_kills
 
 # kill -9: neither a worker nor a worker's child is left.
 begin bash -c 'sleep 1000 & echo $! >>pids; echo $$$$ >>pids; wait; true'
