@@ -86,8 +86,10 @@ int device_nccl_can_join(const struct call *c);
  * all ranks agree on. */
 int nccl_can(const struct call *c);
 void nccl_say_order(const struct call *c, struct talking *talking);
-/* The executors talk.  All ranks call it, once; afterwards ->state is TALKS or NO_TALK, the same on
- * all. */
+#define NCCL_SAME_GPU "two ranks have the same GPU" /* why it can't be, for the user */
+
+/* device_talk.c.  The executors talk.  All ranks call it, once; afterwards ->state is TALKS or
+ * NO_TALK, the same on all. */
 ct_status talking_begin(struct call *c, struct talking *talking);
 /* Until what was begun is over, here. */
 ct_status talking_wait(struct call *c, const struct talking *talking);
