@@ -24,7 +24,7 @@ struct devices {
 /* What a group has of such a library (device_nccl.c). */
 struct talking {
     enum { NOT_TRIED, TALKS, NO_TALK } state;
-    struct talk *talk;
+    struct talk *talk; /* also one that was given up, until the group ends */
     const struct talks *by;
     struct device *device; /* ours, in it */
     int said;              /* that its order is the library's, */
@@ -93,6 +93,9 @@ void nccl_say_order(const struct call *c, struct talking *talking);
 ct_status talking_begin(struct call *c, struct talking *talking);
 /* Until what was begun is over, here. */
 ct_status talking_wait(struct call *c, const struct talking *talking);
+/* No call will go by it any more, and nothing of it is at the buffers; within a call. */
+void talking_give_up(struct talking *talking);
+/* With the group, which no stream waits for any more. */
 void talking_end(struct talking *talking, int sound);
 
 /* device_hier.c: the ranks of a device by the one that works for them, and these by NCCL. */

@@ -140,7 +140,7 @@ static ct_status run(struct call *c, struct talking *t)
         char why[600];
 
         snprintf(why, sizeof why, "%s", ct_last_error());
-        talking_end(t, 0);
+        talking_give_up(t);
         ct_fail(status, "%s", why);
     }
     return status;

@@ -77,10 +77,18 @@ struct word {
     struct talk_id id;
 };
 
+/* The library is left with the group, for that may wait for streams that stand still. */
+void talking_give_up(struct talking *t)
+{
+    if (t->talk)
+        t->by->give_up(t->talk);
+    t->state = NO_TALK;
+}
+
 void talking_end(struct talking *t, int sound)
 {
     if (t->talk)
-        t->by->leave(t->talk, sound);
+        t->by->leave(t->talk, sound && t->state == TALKS);
     t->talk = NULL;
     t->state = NO_TALK;
 }
@@ -88,7 +96,7 @@ void talking_end(struct talking *t, int sound)
 /* On all ranks, of which one says so. */
 static void never(const struct call *c, struct talking *t, const char *why)
 {
-    talking_end(t, 0);
+    talking_give_up(t);
     snprintf(t->why, sizeof t->why, "%s", why);
     if (c->group->rank == 0)
         log_line(c->group->staging->devices.wish == WISH_NCCL ? LOG_WARN : LOG_INFO,
@@ -202,6 +210,6 @@ ct_status talking_begin(struct call *c, struct talking *t)
                    : ct_fail(CT_ERR_NOMEM, "no memory for the words of %d ranks", c->group->size);
     free(words);
     if (status != CT_OK)
-        talking_end(t, 0);
+        talking_give_up(t);
     return status;
 }

@@ -254,7 +254,7 @@ static ct_status end_failed(const struct team *t, ct_status status)
     char why[600];
 
     snprintf(why, sizeof why, "%s", ct_last_error());
-    talking_end(&t->call->group->staging->talking, 0);
+    talking_give_up(&t->call->group->staging->talking);
     if (place->space->finish(place->device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
         == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s; the device is still at the buffers of this call", why);

@@ -36,6 +36,7 @@
     X(cuEventRecord)                     \
     X(cuEventQuery)                      \
     X(cuMemAllocHost)                    \
+    X(cuMemFreeHost)                     \
     X(cuMemAlloc)                        \
     X(cuMemFree)                         \
     X(cuMemGetAddressRange)              \

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl.c - NCCL's row in the table of what ranks can talk by (runtime/space.h); its calls are in
- * nccl_calls.c.
+ * nccl_calls.c, and how it ends in nccl_leave.c.
  *
  *   join   a stream of the talk's own, and a communicator that never blocks
  *   -> start   one call of NCCL's, or a group of sends and receives; enqueued by and by
  *   -> ask     first whether NCCL has enqueued it, then whether the stream has done it; in a
  *              stream that is captured it is in the graph then
- *   -> leave   in good order, or by ncclCommAbort(), which also ends kernels that wait for a peer
+ *   -> give_up, leave   by ncclCommAbort(), which also ends kernels that wait for a peer, or in
+ *              good order
  *
  * Never blocking, so that whoever waits can look whether the others live, and can give up. */
 #include "cuda/nccl_talk.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/signature.h"
-
-/* How long a talk that is left may take to end; after that it is aborted.  Waiting happens only
- * where something went wrong. */
-enum { ENDS_MS = 2000, NAP_US = 100 };
 
 _Static_assert(sizeof(struct talk_id) == sizeof(ncclUniqueId), "an id travels as it is");
 
@@ -48,7 +43,7 @@ static ct_status make_id(struct talk_id *id)
     return status;
 }
 
-/* ---- Joining and leaving ----------------------------------------------------------- */
+/* ---- Joining ------------------------------------------------------------------------- */
 
 static CUresult make_stream(struct device *gpu, CUstream *stream)
 {
@@ -87,76 +82,15 @@ static ct_status begin(struct talk *talk, const struct talk_id *id)
     if (status != CT_OK)
         return status;
     talk->on = talk->stream;
+    if (talk->gpu->driver->cuMemAllocHost((void **)&talk->passed, sizeof *talk->passed)
+        == CUDA_SUCCESS)
+        atomic_init(talk->passed, 0);
     memcpy(&unique, id, sizeof unique);
     config.blocking = 0;
     return nccl_says(
         talk->nccl, NULL,
         talk->nccl->ncclCommInitRankConfig(&talk->comm, talk->size, unique, talk->rank, &config),
         "joining %d ranks as rank %d", talk->size, talk->rank);
-}
-
-/* 1: it did, in time. */
-static int comes_to_rest(const struct talk *talk, int64_t deadline)
-{
-    const struct timespec nap = { 0, NAP_US * 1000L };
-    ncclResult_t state = ncclInProgress;
-
-    while (talk->nccl->ncclCommGetAsyncError(talk->comm, &state) == ncclSuccess
-           && state == ncclInProgress && clock_ms() < deadline)
-        nanosleep(&nap, NULL);
-    return state == ncclSuccess;
-}
-
-static void end_in_good_order(struct talk *talk)
-{
-    const struct nccl *nccl = talk->nccl;
-    const int64_t deadline = deadline_after(ENDS_MS);
-    const ncclResult_t result = nccl->ncclCommFinalize(talk->comm);
-
-    if ((result == ncclSuccess || result == ncclInProgress) && comes_to_rest(talk, deadline)) {
-        nccl->ncclCommDestroy(talk->comm);
-        talk->comm = NULL;
-    }
-}
-
-/* What was in it reads and writes the caller's buffers. */
-static void end_stream(struct talk *talk)
-{
-    const struct driver *driver = talk->gpu->driver;
-    const struct timespec nap = { 0, NAP_US * 1000L };
-    const int64_t deadline = deadline_after(ENDS_MS);
-
-    while (driver->cuStreamQuery(talk->stream) == CUDA_ERROR_NOT_READY && clock_ms() < deadline)
-        nanosleep(&nap, NULL);
-    driver->cuStreamDestroy(talk->stream);
-}
-
-/* A call that was not finished is in no graph: to ask a stream makes its capture void. */
-static void spoil_capture(struct talk *talk)
-{
-    if (talk->on != talk->stream)
-        talk->gpu->driver->cuStreamQuery(talk->on);
-}
-
-static void leave(struct talk *talk, int sound)
-{
-    void *before;
-
-    if (cuda_enter(&before) != CT_OK) {
-        free(talk);
-        return;
-    }
-    if (cuda_gpu_use(talk->gpu) == CT_OK) {
-        spoil_capture(talk);
-        if (talk->comm && sound)
-            end_in_good_order(talk);
-        if (talk->comm)
-            talk->nccl->ncclCommAbort(talk->comm);
-        if (talk->stream)
-            end_stream(talk);
-    }
-    cuda_leave(before);
-    free(talk);
 }
 
 static ct_status join(struct device *gpu, const struct talk_id *id, int rank, int size,
@@ -174,7 +108,7 @@ static ct_status join(struct device *gpu, const struct talk_id *id, int rank, in
     if (status == CT_OK)
         status = begin(talk, id);
     if (status != CT_OK) {
-        leave(talk, 0);
+        nccl_leave(talk, 0);
         return status;
     }
     *joined = talk;
@@ -196,6 +130,7 @@ static ct_status start(struct talk *talk, const struct signature *what, const vo
     if (status != CT_OK)
         return status;
     talk->on = captured ? captured : talk->stream;
+    talk->is_enqueued = 0;
     return nccl_says(talk->nccl, talk->comm, nccl_enqueue(talk, what, send, recv), "%s",
                      operation_name(what->operation));
 }
@@ -217,6 +152,7 @@ static ct_status ask(struct talk *talk, int *done)
     status = nccl_says(talk->nccl, talk->comm, result, "at work");
     if (status != CT_OK || result == ncclInProgress)
         return status;
+    talk->is_enqueued = 1;
     if (talk->on != talk->stream) {
         talk->on = talk->stream;
         *done = 1;
@@ -236,4 +172,5 @@ const struct talks talks_nccl = { .name = "nccl",
                                   .start = start,
                                   .ask = ask,
                                   .handle = handle,
-                                  .leave = leave };
+                                  .give_up = nccl_give_up,
+                                  .leave = nccl_leave };

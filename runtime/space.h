@@ -90,8 +90,12 @@ struct talks {
     ct_status (*ask)(struct talk *talk, int *done);
     /* What the library itself calls it. */
     void *(*handle)(const struct talk *talk);
-    /* Ends it, and what it still had to do if it is not sound: then the buffers are free again, and
-     * a capture that has got half a call is void. */
+    /* What it still had to do ends, and it makes no more calls: the buffers are free again, and a
+     * capture that has got half a call is void.  Whatever stands still, it waits for some seconds
+     * at most; what takes longer goes on beside. */
+    void (*give_up)(struct talk *talk);
+    /* Ends it; one that is not sound, or was given up, by force.  It may wait for all that the
+     * device has to do. */
     void (*leave)(struct talk *talk, int sound);
 };
 

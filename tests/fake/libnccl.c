@@ -17,7 +17,7 @@ struct ticket {
 };
 
 #define MAGIC 0x6c63636e656b6166u
-enum { POLLS = 2 };
+enum { POLLS = 2, MEMORY = 64 << 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static int is_set_up, fails_in, fails_rank = -1, late_rank = -1, late_ms;
@@ -222,7 +222,11 @@ static int fill(ncclComm_t comm, const ncclUniqueId *id, CUuuid *uuid)
         || cuda->cuDeviceGetUuid(uuid, device) != CUDA_SUCCESS)
         return 0;
     comm->id = comm->rank == 0 && ticket.pid == getpid() ? ticket.file : -1; /* made here */
+    if (cuda->cuMemAlloc(&comm->memory, MEMORY) != CUDA_SUCCESS)
+        return 0;
     comm->commons = map_commons(&ticket);
+    if (!comm->commons)
+        cuda->cuMemFree(comm->memory);
     return comm->commons != NULL;
 }
 
@@ -328,6 +332,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm->finalized || comm->polls > 0 || jobs_of(comm) > 0)
         fake_nccl_dies("rank %d destroys what is in use", comm->rank);
     close_id(comm);
+    fake_driver()->cuMemFree(comm->memory);
     let_go(comm, 0);
     return ncclSuccess;
 }
@@ -338,6 +343,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     atomic_store(&comm->aborted, 1);
     jobs_drop(comm);
     close_id(comm);
+    fake_driver()->cuMemFree(comm->memory);
     let_go(comm, 0);
     return ncclSuccess;
 }

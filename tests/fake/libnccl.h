@@ -8,6 +8,8 @@
  *  - A communicator that never blocks is in progress after every call, and what was called is
  *    enqueued when it was asked twice: who asks the stream too early finds it empty.
  *  - To join loads kernels, which libcuda allows no program whose streams stand still.
+ *  - A communicator has memory on its device, which whoever ends it frees: libcuda lets that wait
+ *    for streams that stand still.
  *  - Another call meanwhile, or a communicator that blocks, ends the program; two ranks on one GPU
  *    are ncclInvalidUsage.
  *  - Folds go from the last rank to the first, and averages multiply by 1/n, as for floats there:
@@ -60,6 +62,8 @@ struct commons {
     X(cuGraphRetainUserObject)   \
     X(cuModuleLoadData)          \
     X(cuModuleUnload)            \
+    X(cuMemAlloc)                \
+    X(cuMemFree)                 \
     X(cuMemcpyDtoHAsync)         \
     X(cuMemcpyHtoDAsync)
 
@@ -74,6 +78,7 @@ struct job;
 struct ncclComm {
     int rank, size;
     CUcontext context;
+    CUdeviceptr memory; /* of its own */
     struct commons *commons;
     pthread_mutex_t lock; /* of users, jobs and words */
     int users;            /* the program, and each job that is enqueued */
