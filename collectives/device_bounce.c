@@ -7,7 +7,7 @@
  * written once more, on this rank's device, which is far less than the way through the host.  An
  * all_to_all in place sends from there, too.
  *
- * The memory is kept for the next call and freed with the group. */
+ * The memory is kept for the next call, and given back with the group. */
 #include "collectives/device_bounce.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ void bounce_free(struct bounce *bounce)
 
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
-    /* What still uses it never ends: then it is not freed. */
+    /* What still uses it never ends: then nobody else may get it. */
     if (space->finish(bounce->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
         != CT_ERR_TIMEOUT)
         space->release(bounce->place.device, bounce->memory);

@@ -80,8 +80,8 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 
 /* ---- Memory that other processes can map ------------------------------------ */
 
-/* cuMemAlloc() and cuMemFree(): CUDA frees when all the device's work is done, so while a stream is
- * held it is put off.  NULL is fine. */
+/* libct's own.  What is released is kept, for the next who asks: the driver never frees it, so it
+ * is nobody's loss who still has it mapped, and nobody waits.  NULL is fine. */
 ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory);
 void cuda_release(struct device *gpu, void *memory);
 

@@ -38,7 +38,6 @@
     X(cuMemAllocHost)                    \
     X(cuMemFreeHost)                     \
     X(cuMemAlloc)                        \
-    X(cuMemFree)                         \
     X(cuMemGetAddressRange)              \
     X(cuMemHostGetDevicePointer)         \
     X(cuMemHostRegister)                 \

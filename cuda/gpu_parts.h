@@ -40,7 +40,7 @@ struct device {
     CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
     int events_idle;
     struct hold_words *hold_words; /* NULL until a stream is held */
-    struct leftover *leftovers;    /* own_memory.c: to be freed, when no stream is held */
+    struct own_memory *own_memory; /* own_memory.c: used and idle */
     CUcontext peers[PEERS_KEPT];   /* peers.c: of this process, whose memory this one reaches */
     int peers_known;
     struct import *imports;

@@ -1,58 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_memory.c - GPU memory of libct's own.
  *
- * To free some waits for all that runs, so it would wait for a stream that stands still for the
- * very call which frees.  What can't be freed now is, when some more is allocated or freed; what is
- * left at the end the driver frees with the process. */
+ * None is ever freed.  Another rank may still have it mapped, of which CUDA leaves open what
+ * becomes then; and to free waits for all that runs: for a stream that stands still for the very
+ * call which frees, or, where ranks are threads, for another rank's.  So what is released is kept
+ * for who asks next, of whatever group.
+ *
+ * Sizes are powers of two: of each size there is as much as was in use at one time. */
 #include <stdlib.h>
 
 #include "cuda/gpu_parts.h"
+#include "runtime/error.h"
 
-struct leftover {
-    struct leftover *next;
+enum { LEAST = 64 << 10 };
+
+struct own_memory {
+    struct own_memory *next;
     CUdeviceptr at;
+    size_t bytes;
+    int is_used;
 };
 
-/* The lock is held. */
-static void free_leftovers(struct device *gpu)
+static size_t size_for(size_t bytes)
 {
-    while (gpu->leftovers && !gpu_holds(gpu)) {
-        struct leftover *left = gpu->leftovers;
+    size_t size = LEAST;
 
-        gpu->leftovers = left->next;
-        gpu->driver->cuMemFree(left->at);
-        free(left);
+    while (size < bytes && size <= SIZE_MAX / 2)
+        size *= 2;
+    return size;
+}
+
+static struct own_memory *take_idle(struct device *gpu, size_t bytes)
+{
+    struct own_memory *own;
+
+    pthread_mutex_lock(&gpu->lock);
+    own = gpu->own_memory;
+    while (own && (own->is_used || own->bytes != bytes))
+        own = own->next;
+    if (own)
+        own->is_used = 1;
+    pthread_mutex_unlock(&gpu->lock);
+    return own;
+}
+
+static ct_status get_more(struct device *gpu, size_t bytes, struct own_memory **made)
+{
+    struct own_memory *own = malloc(sizeof *own);
+    CUdeviceptr at = 0;
+    ct_status status;
+
+    if (!own)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note some of the GPU's");
+    status = driver_says(gpu->driver, gpu->driver->cuMemAlloc(&at, bytes),
+                         "allocating %zu bytes on the GPU", bytes);
+    if (status != CT_OK) {
+        free(own);
+        return status;
     }
+    pthread_mutex_lock(&gpu->lock);
+    *own = (struct own_memory){ gpu->own_memory, at, bytes, 1 };
+    gpu->own_memory = own;
+    pthread_mutex_unlock(&gpu->lock);
+    *made = own;
+    return CT_OK;
 }
 
 ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory)
 {
+    const size_t size = size_for(bytes);
     ct_status status = cuda_gpu_use(gpu);
-    CUdeviceptr at = 0;
+    struct own_memory *own = status == CT_OK ? take_idle(gpu, size) : NULL;
 
-    if (status != CT_OK)
-        return status;
-    pthread_mutex_lock(&gpu->lock);
-    free_leftovers(gpu);
-    pthread_mutex_unlock(&gpu->lock);
-    status = driver_says(gpu->driver, gpu->driver->cuMemAlloc(&at, bytes),
-                         "allocating %zu bytes on the GPU", bytes);
+    if (status == CT_OK && !own)
+        status = get_more(gpu, size, &own);
     if (status == CT_OK)
-        *memory = (void *)(uintptr_t)at;
+        *memory = (void *)(uintptr_t)own->at;
     return status;
 }
 
 void cuda_release(struct device *gpu, void *memory)
 {
-    struct leftover *left = malloc(sizeof *left); /* without it the memory stays */
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)memory;
 
-    if (!memory || !left || cuda_gpu_use(gpu) != CT_OK) {
-        free(left);
-        return;
-    }
     pthread_mutex_lock(&gpu->lock);
-    *left = (struct leftover){ gpu->leftovers, (CUdeviceptr)(uintptr_t)memory };
-    gpu->leftovers = left;
-    free_leftovers(gpu);
+    for (struct own_memory *own = gpu->own_memory; own; own = own->next)
+        if (own->at == at)
+            own->is_used = 0;
     pthread_mutex_unlock(&gpu->lock);
 }

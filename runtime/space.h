@@ -148,8 +148,8 @@ struct space {
      * that unless it may wait. */
     ct_status (*pin)(struct device *device, void *memory, size_t bytes);
     ct_status (*unpin)(struct device *device, void *memory, int may_wait);
-    /* Memory there that other processes can map (give()).  When it is released, nothing may use it.
-     */
+    /* Memory there that other processes can map (give()).  When it is released, nothing may use it,
+     * but others may still have it mapped: it is kept for the next one, of whatever group. */
     ct_status (*alloc)(struct device *device, size_t bytes, void **memory);
     void (*release)(struct device *device, void *memory);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be

@@ -142,6 +142,46 @@ static void nor_does_one_where_the_rank_has_nothing_itself(void **state)
     run_processes(3, idle_executor, NULL);
 }
 
+/* ---- Memory of libct's own ---------------------------------------------------------------- */
+
+/* What can't be mapped bounces through memory that can.  The last rank leaves each group while the
+ * first still has its memory mapped. */
+static void one_leaves_first(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int before = 0;
+    CUdeviceptr pooled;
+
+    if (!EXPECT(device_open(0))
+        || !EXPECT(device.cuMemAllocAsync(&pooled, COUNT * sizeof(int32_t), NULL) == CUDA_SUCCESS))
+        return;
+    for (int i = 0; i < 4; i++) {
+        ct_group *part;
+
+        EXPECT_OK(ct_split_group(group, 0, me, &part));
+        sum(part, (int32_t *)(uintptr_t)pooled);
+        EXPECT_OK(ct_barrier(group, NULL));
+        if (me == 0)
+            await(arg, i);
+        EXPECT_OK(ct_destroy_process_group(part));
+        if (me == ct_size(group) - 1)
+            mark(arg, i);
+        if (i == 0)
+            before = allocations_here();
+    }
+    EXPECT(allocations_here() == before); /* each group got what the one before it had */
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT(device.cuMemFree(pooled) == CUDA_SUCCESS);
+}
+
+static void memory_of_libcts_own_is_never_freed_but_used_again(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDA_MAPPED", "stays", 1);
+    run_processes(3, one_leaves_first, (void *)(uintptr_t) "left");
+    unsetenv("FAKE_CUDA_MAPPED");
+}
+
 /* ---- While a stream waits for a call ------------------------------------------------------ */
 
 /* To unmap may be to wait for all that runs: so for the call that unmaps. */
@@ -196,6 +236,7 @@ int main(void)
         cmocka_unit_test(memory_may_be_freed_when_the_last_group_that_used_it_has_ended),
         cmocka_unit_test(a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped),
         cmocka_unit_test(nor_does_one_where_the_rank_has_nothing_itself),
+        cmocka_unit_test(memory_of_libcts_own_is_never_freed_but_used_again),
         cmocka_unit_test(a_call_in_a_stream_does_not_wait_for_itself_to_unmap),
     };
 
