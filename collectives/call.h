@@ -181,9 +181,9 @@ int device_is_agreed(int operation);
 ct_status device_note(struct call *c, int may_be_captured);
 void device_forget(struct call *c); /* that, waited for or not */
 /* A call on device memory: may a stream stand still until it is done?  Not for a group's first, nor
- * for the first of which device_is_agreed(), nor for the one by which NCCL is begun: it is then
- * that memory is mapped and pinned, and libraries loaded, and any of that may wait for what stands
- * still. */
+ * for the first of which device_is_agreed(), nor for the one by which NCCL is begun, nor for one
+ * that needs more of libct's own memory on the device: it is then that memory is got, mapped and
+ * pinned, and libraries loaded, and any of that may wait for what stands still. */
 int device_may_hold_stream(const struct call *c);
 /* Of a call that does, or is captured: nothing but to enqueue something is left to do, so the
  * caller does it. */

@@ -16,6 +16,7 @@
  *
  * CT_DEVICE=fused, nccl or staged names the one that is tried first; the others follow. */
 #include "collectives/device.h"
+#include "collectives/device_bounce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +53,17 @@ struct staging *staging_of(ct_group *group)
     return group->staging;
 }
 
+/* In the group's first call, for it is made in no stream: memory is got and mapped for it. */
+static int proof_is_to_come(const struct staging *s)
+{
+    const struct executors *e = &s->devices.executors;
+
+    return e->count > 1 && e->proof == NOT_PROVED && !s->unfused && s->devices.wish != WISH_STAGED;
+}
+
 static ct_status find_devices(struct call *c, struct staging *s)
 {
-    const ct_status status = s->devices.known ? CT_OK : device_cards(c, &s->devices);
+    ct_status status = s->devices.known ? CT_OK : device_cards(c, &s->devices);
 
     if (status == CT_OK && c->group->size > 1 && !c->group->flat && !s->unfused) {
         s->unfused = 1;
@@ -62,6 +71,8 @@ static ct_status find_devices(struct call *c, struct staging *s)
             log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks share no memory",
                      c->group->name);
     }
+    if (status == CT_OK && proof_is_to_come(s) && c->capture == NOT_CAPTURED)
+        status = executors_prove(c, &s->devices.executors);
     return status;
 }
 
@@ -167,7 +178,7 @@ int device_is_asked(const struct call *c)
     const struct staging *s = c->group->staging;
 
     return !sizes_are_agreed(c) && c->group->flat && s && s->devices.known && !s->unfused
-           && s->devices.wish != WISH_STAGED;
+           && s->devices.wish != WISH_STAGED && !proof_is_to_come(s);
 }
 
 static ct_status say_why_not(const struct call *c, const struct talking *t)
@@ -267,13 +278,20 @@ int device_may_hold_stream(const struct call *c)
                       : nccl_can(c)                             ? ALL
                                                                 : WITHOUT_NCCL;
 
-    return atomic_load(&c->group->in_streams) >= least;
+    if (atomic_load(&c->group->in_streams) < least)
+        return 0;
+    return (nccl_can(c) && atomic_load(&c->group->staging->nccl_first)) || !bounce_must_grow(c);
 }
 
-static void note_for_streams(const struct call *c, const struct staging *s)
+static void note_for_streams(const struct call *c, struct staging *s)
 {
     int none = NONE_YET;
 
+    if (proof_is_to_come(s))
+        return;
+    bounce_note(s, s->devices.known && !s->unfused && s->devices.wish != WISH_STAGED);
+    atomic_store(&s->nccl_first, s->devices.known && s->talking.state == TALKS
+                                     && ways_of(c, &s->devices)[0] == device_nccl);
     if (device_is_agreed(c->signature.operation))
         atomic_store(&c->group->in_streams, nccl_is_to_come(c->group, s) ? WITHOUT_NCCL : ALL);
     else

@@ -55,7 +55,9 @@ struct staging {
     struct place mapped;   /* its device has the others' memory mapped; NULLs: none does */
     struct staged *staged; /* device_staged.c; NULL: nothing yet */
     struct bounce bounce;
-    void *offer; /* device_fused.c: room for what this rank shows */
+    _Atomic size_t bounce_room; /* its bytes, for who makes calls meanwhile */
+    _Atomic int nccl_first;     /* what NCCL can make it makes */
+    void *offer;                /* device_fused.c: room for what this rank shows */
     size_t offer_bytes;
 };
 

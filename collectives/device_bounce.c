@@ -7,13 +7,15 @@
  * written once more, on this rank's device, which is far less than the way through the host.  An
  * all_to_all in place sends from there, too.
  *
- * The memory is kept for the next call, and given back with the group. */
+ * The memory is kept for the next call, and given back with the group.  To get more may mean to
+ * wait for a stream that stands still, so a call that needs more is one that no stream waits for;
+ * and while another's does it is staged. */
 #include "collectives/device_bounce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/device.h"
+#include "collectives/device_offer.h"
 #include "runtime/clock.h"
 #include "runtime/device_wait.h"
 #include "runtime/flat.h"
@@ -40,6 +42,32 @@ void bounce_free(struct bounce *bounce)
     bounce->bytes = 0;
 }
 
+/* Where each side begins and how much that is in all. */
+static size_t bytes_for(const struct call *c, int sides, size_t *apart)
+{
+    const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
+    const size_t recvs = sides & RECVS_BOUNCE ? blocks_bytes(c, &c->recv) : 0;
+
+    *apart = (sends + APART - 1) / APART * APART;
+    return *apart + recvs;
+}
+
+void bounce_note(struct staging *s, int is_used)
+{
+    atomic_store(&s->bounce_room, is_used && !s->bounce.useless ? s->bounce.bytes : SIZE_MAX);
+}
+
+int bounce_must_grow(const struct call *c)
+{
+    const size_t room = atomic_load(&c->group->staging->bounce_room);
+    size_t apart, bytes;
+
+    if (bytes_for(c, SENDS_BOUNCE | RECVS_BOUNCE, &apart) <= room)
+        return 0;
+    bytes = bytes_for(c, offer_bounces(c), &apart);
+    return bytes > room && bytes <= MOST;
+}
+
 /* NULL: there is none. */
 static char *room(const struct call *c, size_t bytes)
 {
@@ -54,7 +82,7 @@ static char *room(const struct call *c, size_t bytes)
     while (wanted < bytes)
         wanted *= 2;
     bounce->place = c->place;
-    if (c->place.space->alloc(c->place.device, wanted, &bounce->memory) != CT_OK)
+    if (c->place.space->alloc_now(c->place.device, wanted, &bounce->memory) != CT_OK)
         return NULL;
     bounce->bytes = wanted;
     return bounce->memory;
@@ -124,10 +152,8 @@ static int receives_what_it_gives(const struct call *c)
 
 ct_status bounce_in(const struct call *c, int sides, struct call *given, int *bounced)
 {
-    const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
-    const size_t recvs = sides & RECVS_BOUNCE ? blocks_bytes(c, &c->recv) : 0;
-    const size_t apart = (sends + APART - 1) / APART * APART;
-    char *const memory = room(c, apart + recvs);
+    size_t apart;
+    char *const memory = room(c, bytes_for(c, sides, &apart));
     ct_status status = CT_OK;
 
     *bounced = 0;

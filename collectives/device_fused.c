@@ -196,11 +196,9 @@ ct_status device_fused(struct call *c, int *done)
         return CT_OK;
     if (c->by_streams)
         handover_turn(c);
-    if (e->count > 1 && e->proof == NOT_PROVED)
-        status = executors_prove(c, e);
-    if (status == CT_OK && e->count > 1 && e->proof != REACH)
+    if (e->count > 1 && e->proof == DONT_REACH) /* device.c has tried */
         word = NEVER;
-    else if (status == CT_OK)
+    else if (e->count == 1 || e->proof == REACH)
         status = with_all(c, &word);
     if (status != CT_OK && c->by_streams)
         handover_fail(c);

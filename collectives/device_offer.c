@@ -122,6 +122,21 @@ static int is_in_place(const struct call *c)
     return 0;
 }
 
+static int side_bounces(const struct call *c, const struct blocks *b)
+{
+    for (int i = 0; i < handles_for(c, b); i++)
+        if (!c->place.space->can_give(c->place.device,
+                                      b->list ? block_at(c, b, i).data : extent(c, b).data))
+            return 1;
+    return 0;
+}
+
+int offer_bounces(const struct call *c)
+{
+    return (is_in_place(c) || side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
+           | (side_bounces(c, &c->recv) ? RECVS_BOUNCE : 0);
+}
+
 static size_t bytes_of(const struct call *c, const struct offer *offer)
 {
     const struct offered_block *end = table_of(offer, SENDS, 0);

@@ -36,6 +36,8 @@ size_t offer_most(const struct call *c);
  * unusable, and would not elsewhere (device_bounce.h).  CT_ERR_INVALID: a buffer is longer than its
  * allocation. */
 ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce);
+/* Which sides will bounce, as far as can be seen before; from any thread. */
+int offer_bounces(const struct call *c);
 /* What a rank has offered of one side, as `count` blocks that this process reaches. */
 ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
                      struct span *blocks, int count);

@@ -81,10 +81,15 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait);
 /* ---- Memory that other processes can map ------------------------------------ */
 
 /* libct's own.  What is released is kept, for the next who asks: the driver never frees it, so it
- * is nobody's loss who still has it mapped, and nobody waits.  NULL is fine. */
+ * is nobody's loss who still has it mapped, and nobody waits.  NULL is fine.  To get more may be to
+ * wait for all that runs: not in cuda_alloc_now(), which is CT_ERR_UNSUPPORTED while a stream is
+ * held. */
 ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory);
+ct_status cuda_alloc_now(struct device *gpu, size_t bytes, void **memory);
 void cuda_release(struct device *gpu, void *memory);
 
+/* Whether cuda_export() would find that this memory can't be. */
+int cuda_is_exportable(struct device *gpu, const void *pointer);
 /* `bytes` from the pointer on.  CT_ERR_UNSUPPORTED: memory that can't be mapped elsewhere (managed,
  * from a pool, made by cuMemCreate()), or a machine where none can; CT_ERR_INVALID: the
  * allocation ends earlier. */

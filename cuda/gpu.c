@@ -66,8 +66,10 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         status = cuda_gpu_use(gpu);
         if (status == CT_OK)
             status = gpu_fill(gpu);
-        if (status == CT_OK)
+        if (status == CT_OK) {
             gpu_load_kernels(gpu); /* who needs one that there is not says so */
+            gpu_prepare_holds(gpu);
+        }
         cuda_leave(before);
     }
     if (status != CT_OK) {

@@ -33,13 +33,15 @@ struct device {
     CUstream copies[COPY_WAYS]; /* transfer.c: likewise */
     struct device *next;
 
+    struct hold_words
+        *hold_words; /* hold.c, which has a lock of its own; NULL: none can be held yet */
+
     pthread_mutex_t lock; /* of all that follows */
     CUmodule module;      /* combine.c: the kernels; NULL until the first is needed */
     int has_no_kernels;   /* combine.c: the driver said so */
     CUfunction *kernels;  /* combine.c: of that module, by its own numbers; NULL until then */
     CUevent events[EVENTS_KEPT]; /* gpu.c: that no wait uses now */
     int events_idle;
-    struct hold_words *hold_words; /* NULL until a stream is held */
     struct own_memory *own_memory; /* own_memory.c: used and idle */
     CUcontext peers[PEERS_KEPT];   /* peers.c: of this process, whose memory this one reaches */
     int peers_known;
@@ -54,8 +56,13 @@ ct_status gpu_load_kernels(struct device *gpu);
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream);
 /* gpu.c: the first of all, by ->next. */
 struct device *gpu_first(void);
-/* hold.c: streams that stand still.  The lock is held. */
-int gpu_holds(const struct device *gpu);
+/* hold.c: with the GPU, before anything waits there; if it fails the first hold tries again. */
+void gpu_prepare_holds(struct device *gpu);
+/* 1: no stream of this process stands still, nor will any until gpu_has_waited(), so the
+ * driver may be asked for what might wait for all that runs. */
+int gpu_may_wait(void);
+void gpu_has_waited(void);
+ct_status gpu_refuse_to_wait(void); /* else: CT_ERR_UNSUPPORTED, and why */
 /* gpu.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 

@@ -5,6 +5,9 @@
  * writes to it that it has passed.  So letting go is one store, by any thread, whatever the
  * driver is busy with; and the word is known to be free again.
  *
+ * What makes the driver wait for all that runs would wait for such a stream, too.  So it is only
+ * done while none is held, of any GPU of this process: gpu_may_wait().
+ *
  * Words lie in a page for each GPU, kept as long as the process. */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,8 +25,9 @@ struct hold_words {
     unsigned next; /* where to look first */
 };
 
-/* The lock is held.  Made with the first, before anything waits: to get such memory may mean to
- * wait for all that runs. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all GPUs' words */
+
+/* The lock is held.  To get such memory may mean to wait for all that runs. */
 static ct_status make_words(struct device *gpu)
 {
     struct hold_words *words = NULL;
@@ -53,24 +57,53 @@ static _Atomic uint32_t *take_word(struct hold_words *words)
     return NULL;
 }
 
-int gpu_holds(const struct device *gpu)
+/* The lock is held.  Streams that stand still. */
+static int holds(void)
 {
     int held = 0;
 
-    for (int i = 0; i < WORDS && gpu->hold_words; i++)
-        held += atomic_load(&gpu->hold_words->word[i]) == HELD;
+    for (const struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
+        for (int i = 0; i < WORDS && gpu->hold_words; i++)
+            held += atomic_load(&gpu->hold_words->word[i]) == HELD;
     return held;
+}
+
+void gpu_prepare_holds(struct device *gpu)
+{
+    pthread_mutex_lock(&lock);
+    make_words(gpu);
+    pthread_mutex_unlock(&lock);
+}
+
+int gpu_may_wait(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!holds())
+        return 1;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+void gpu_has_waited(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+ct_status gpu_refuse_to_wait(void)
+{
+    return ct_fail(CT_ERR_UNSUPPORTED,
+                   "a stream waits for the host, and the driver might wait for it");
 }
 
 static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
 {
     ct_status status = CT_OK;
 
-    pthread_mutex_lock(&gpu->lock);
+    pthread_mutex_lock(&lock);
     if (!gpu->hold_words)
-        status = make_words(gpu);
+        status = holds() ? gpu_refuse_to_wait() : make_words(gpu);
     *word = status == CT_OK ? take_word(gpu->hold_words) : NULL;
-    pthread_mutex_unlock(&gpu->lock);
+    pthread_mutex_unlock(&lock);
     if (status == CT_OK && !*word)
         status =
             ct_fail(CT_ERR_UNSUPPORTED, "%d waits of streams are under way on this GPU", WORDS);

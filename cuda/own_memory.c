@@ -44,7 +44,20 @@ static struct own_memory *take_idle(struct device *gpu, size_t bytes)
     return own;
 }
 
-static ct_status get_more(struct device *gpu, size_t bytes, struct own_memory **made)
+static ct_status ask_driver(struct device *gpu, size_t bytes, int may_wait, CUdeviceptr *at)
+{
+    ct_status status;
+
+    if (!may_wait && !gpu_may_wait())
+        return gpu_refuse_to_wait();
+    status = driver_says(gpu->driver, gpu->driver->cuMemAlloc(at, bytes),
+                         "allocating %zu bytes on the GPU", bytes);
+    if (!may_wait)
+        gpu_has_waited();
+    return status;
+}
+
+static ct_status get_more(struct device *gpu, size_t bytes, int may_wait, struct own_memory **made)
 {
     struct own_memory *own = malloc(sizeof *own);
     CUdeviceptr at = 0;
@@ -52,8 +65,7 @@ static ct_status get_more(struct device *gpu, size_t bytes, struct own_memory **
 
     if (!own)
         return ct_fail(CT_ERR_NOMEM, "no memory to note some of the GPU's");
-    status = driver_says(gpu->driver, gpu->driver->cuMemAlloc(&at, bytes),
-                         "allocating %zu bytes on the GPU", bytes);
+    status = ask_driver(gpu, bytes, may_wait, &at);
     if (status != CT_OK) {
         free(own);
         return status;
@@ -66,17 +78,27 @@ static ct_status get_more(struct device *gpu, size_t bytes, struct own_memory **
     return CT_OK;
 }
 
-ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory)
+static ct_status alloc(struct device *gpu, size_t bytes, int may_wait, void **memory)
 {
     const size_t size = size_for(bytes);
     ct_status status = cuda_gpu_use(gpu);
     struct own_memory *own = status == CT_OK ? take_idle(gpu, size) : NULL;
 
     if (status == CT_OK && !own)
-        status = get_more(gpu, size, &own);
+        status = get_more(gpu, size, may_wait, &own);
     if (status == CT_OK)
         *memory = (void *)(uintptr_t)own->at;
     return status;
+}
+
+ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory)
+{
+    return alloc(gpu, bytes, 1, memory);
+}
+
+ct_status cuda_alloc_now(struct device *gpu, size_t bytes, void **memory)
+{
+    return alloc(gpu, bytes, 0, memory);
 }
 
 void cuda_release(struct device *gpu, void *memory)

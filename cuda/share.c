@@ -103,6 +103,17 @@ static ct_status look_up(const struct driver *driver, const void *pointer, size_
     return CT_OK;
 }
 
+int cuda_is_exportable(struct device *gpu, const void *pointer)
+{
+    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
+    unsigned capable = 0;
+
+    return gpu->driver->cuPointerGetAttribute(&capable,
+                                              CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at)
+               == CUDA_SUCCESS
+           && capable;
+}
+
 /* Asks the driver, unless the allocation was exported lately.  The GPU is locked. */
 static ct_status make_handle(struct device *gpu, struct device_handle *handle)
 {
@@ -181,10 +192,11 @@ static struct import **close_unused(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
 
-    if (import->users || gpu_holds(gpu))
+    if (import->users || !gpu_may_wait())
         return &import->next;
     *place = import->next;
     gpu->driver->cuIpcCloseMemHandle(import->mapped);
+    gpu_has_waited();
     free(import);
     return place;
 }

@@ -37,44 +37,33 @@ ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t 
         bytes, "to the GPU");
 }
 
-/* The lock is held, so that none is held from here on. */
-static ct_status refuse_held(const struct device *gpu)
-{
-    return gpu_holds(gpu) ? ct_fail(CT_ERR_UNSUPPORTED,
-                                    "a stream waits for the host, and the driver might wait for it")
-                          : CT_OK;
-}
-
 ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes)
 {
     ct_status status = cuda_gpu_use(gpu);
 
     if (status != CT_OK)
         return status;
-    pthread_mutex_lock(&gpu->lock);
-    status = refuse_held(gpu);
-    if (status == CT_OK)
-        status = driver_says(
-            gpu->driver, gpu->driver->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
-            "pinning %zu bytes of host memory", bytes);
-    pthread_mutex_unlock(&gpu->lock);
+    if (!gpu_may_wait())
+        return gpu_refuse_to_wait();
+    status = driver_says(gpu->driver,
+                         gpu->driver->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
+                         "pinning %zu bytes of host memory", bytes);
+    gpu_has_waited();
     return status;
 }
 
 ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait)
 {
-    ct_status status = cuda_gpu_use(gpu);
+    const ct_status status = cuda_gpu_use(gpu);
 
-    if (status == CT_OK && may_wait) {
-        gpu->driver->cuMemHostUnregister(memory);
-    } else if (status == CT_OK) {
-        pthread_mutex_lock(&gpu->lock);
-        status = refuse_held(gpu);
-        if (status == CT_OK)
-            gpu->driver->cuMemHostUnregister(memory);
-        pthread_mutex_unlock(&gpu->lock);
-    }
-    return status;
+    if (status != CT_OK)
+        return status;
+    if (!may_wait && !gpu_may_wait())
+        return gpu_refuse_to_wait();
+    gpu->driver->cuMemHostUnregister(memory);
+    if (!may_wait)
+        gpu_has_waited();
+    return CT_OK;
 }
 
 ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,

@@ -21,8 +21,9 @@ extern "C" {
  *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
  * returns when its results are there, for any stream (so does a group's first call on device
- * memory, the first that is no gather_v, scatter_v or all_to_all_v, the one that joins NCCL, and
- * any where the driver can't let streams wait for the host).
+ * memory, the first that is no gather_v, scatter_v or all_to_all_v, the one that joins NCCL,
+ * one whose buffers are of a pool or of cuMemCreate() and larger than those before, and any where
+ * the driver can't let streams wait for the host).
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is made from another
  * begins with that one's stream.
  *

@@ -151,7 +151,13 @@ struct space {
     /* Memory there that other processes can map (give()).  When it is released, nothing may use it,
      * but others may still have it mapped: it is kept for the next one, of whatever group. */
     ct_status (*alloc)(struct device *device, size_t bytes, void **memory);
+    /* CT_ERR_UNSUPPORTED: none is there, and to get some might be to wait for a stream that is
+     * held.
+     */
+    ct_status (*alloc_now)(struct device *device, size_t bytes, void **memory);
     void (*release)(struct device *device, void *memory);
+    /* Can this memory be given, by what is known of it?  From any thread, without enter(). */
+    int (*can_give)(struct device *device, const void *pointer);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
      * mapped elsewhere. */
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,

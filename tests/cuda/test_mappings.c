@@ -230,6 +230,49 @@ static void a_call_in_a_stream_does_not_wait_for_itself_to_unmap(void **state)
     run_processes(3, in_a_stream, (void *)(uintptr_t) "unmaps");
 }
 
+/* Rank 1 makes the call that rank 0's stream stands still for when rank 0 has left the other group:
+ * what that had mapped is of the other GPU. */
+static void on_two_gpus(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    CUstream stream;
+    ct_group *parts[2];
+    int32_t *buffers[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (!EXPECT(device_open(i)) || !EXPECT_OK(ct_split_group(group, 0, me, &parts[i])))
+            return;
+        buffers[i] = device_alloc(COUNT * sizeof(int32_t), 1);
+        sum(parts[i], buffers[i]);
+    }
+    if (!EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
+        return;
+    EXPECT_OK(ct_set_stream(parts[1], stream));
+    if (me == 1)
+        await(arg, 0);
+    EXPECT_OK(ct_all_reduce(parts[1], buffers[1], buffers[1], COUNT, CT_I32, CT_MAX, NULL));
+    if (me == 0) {
+        EXPECT_OK(ct_destroy_process_group(parts[0]));
+        mark(arg, 0);
+    }
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    if (me == 1)
+        EXPECT_OK(ct_destroy_process_group(parts[0]));
+    EXPECT_OK(ct_destroy_process_group(parts[1]));
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT(device.cuStreamDestroy(stream) == CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++)
+        device_free(buffers[i]);
+}
+
+static void nor_does_it_for_a_stream_of_another_gpu(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    run_processes(2, on_two_gpus, (void *)(uintptr_t) "other");
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +281,7 @@ int main(void)
         cmocka_unit_test(nor_does_one_where_the_rank_has_nothing_itself),
         cmocka_unit_test(memory_of_libcts_own_is_never_freed_but_used_again),
         cmocka_unit_test(a_call_in_a_stream_does_not_wait_for_itself_to_unmap),
+        cmocka_unit_test(nor_does_it_for_a_stream_of_another_gpu),
     };
 
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

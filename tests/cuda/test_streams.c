@@ -306,10 +306,14 @@ static void grows(ct_group *group, void *arg)
     tear_down(&s);
 }
 
+/* The second time to get memory waits for whatever stands still. */
 static void memory_of_libcts_own_may_grow_in_a_stream(void **state)
 {
     (void)state;
     run_processes(2, grows, NULL);
+    setenv("FAKE_CUDA_ALLOC", "waits", 1);
+    run_processes(2, grows, NULL);
+    unsetenv("FAKE_CUDA_ALLOC");
 }
 
 static void host_waits(ct_group *group, void *arg)

@@ -21,11 +21,12 @@
  *   FAKE_CUDA_FAIL=name:n      the n-th call of that function from now on fails
  * and, as often as they are asked for:
  *   FAKE_CUDA_MAPPED=stays     to free what another living process has mapped ends the program
- *   FAKE_CUDA_KERNELS=02       no module has code for other GPUs than these (a digit each)
- *   FAKE_CUDA_WORDS=0          no stream can wait for a word in memory
- *   FAKE_CUDA_PEERS=0-1,2-3    who reaches whom (all); other copies go through the host at 1 GB/s,
- *                              and nothing else touches the others' memory
- *   FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy or a kernel ends with a wrong bit */
+ *   FAKE_CUDA_ALLOC=waits      cuMemAlloc() waits for all streams that wait for words, as
+ * cuMemFree() FAKE_CUDA_KERNELS=02       no module has code for other GPUs than these (a digit
+ * each) FAKE_CUDA_WORDS=0          no stream can wait for a word in memory FAKE_CUDA_PEERS=0-1,2-3
+ * who reaches whom (all); other copies go through the host at 1 GB/s, and nothing else touches the
+ * others' memory FAKE_CUDA_PEERS_CORRUPT=0-1  between whom a direct copy or a kernel ends with a
+ * wrong bit */
 #ifndef TESTS_FAKE_LIBCUDA_H
 #define TESTS_FAKE_LIBCUDA_H
 

@@ -2,7 +2,18 @@
 /* libcuda_alloc.c - to get, to free and to ask about the fake driver's memory. */
 #include "tests/fake/libcuda.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+/* As the real one waits for whatever stands still. */
+static void wait_for_words(void)
+{
+    const struct timespec nap = { 0, 100000 };
+
+    while (fake_waits_for_words() > 0)
+        nanosleep(&nap, NULL);
+}
 
 static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr *at, size_t bytes)
 {
@@ -21,6 +32,10 @@ static CUresult allocate(const char *function, enum block_kind kind, CUdeviceptr
 
 CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
+    const char *setting = getenv("FAKE_CUDA_ALLOC");
+
+    if (setting && !strcmp(setting, "waits"))
+        wait_for_words();
     return allocate(__func__, PLAIN, at, bytes);
 }
 
@@ -68,14 +83,13 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
  * still used must not be freed.  kind: PLAIN stands for all of the device. */
 static CUresult release(const char *function, CUdeviceptr at, enum block_kind kind)
 {
-    const struct timespec nap = { 0, 100000 };
     const CUresult result = fake_begin(function);
     struct block *block = block_of(at);
 
     if (result != CUDA_SUCCESS)
         return result;
-    while (kind == PLAIN && fake_waits_for_words() > 0)
-        nanosleep(&nap, NULL); /* as the real one waits for whatever stands still */
+    if (kind == PLAIN)
+        wait_for_words();
     if (!block || block->base != at
         || (kind == PLAIN ? block->kind > MANAGED : block->kind != kind))
         return CUDA_ERROR_INVALID_VALUE;
