@@ -173,6 +173,18 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
     return status;
 }
 
+/* Nobody asks how it fared; the next call on the group does. */
+static ct_status make_all_unowned(struct task *task)
+{
+    const ct_group *group = ((struct coalesced *)task)->calls[0].group;
+    const ct_status status = make_all(task);
+
+    if (status != CT_OK)
+        log_line(LOG_WARN, "group %s, rank %d: collected calls in a stream failed: %s", group->name,
+                 group->rank, ct_last_error());
+    return status;
+}
+
 static void abandon_list(struct task *task)
 {
     list_free((struct coalesced *)task);
@@ -188,6 +200,7 @@ static ct_status enqueue(ct_group *group, struct coalesced *list)
         return status;
     list->task.sequels = &held->sequel;
     list->task.abandon = abandon_list;
+    list->task.run = make_all_unowned;
     status = queue_push(&group->queue, &list->task);
     if (status != CT_OK)
         stream_let_go(held);

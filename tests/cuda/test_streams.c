@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "include/ct_cuda.h"
+#include "runtime/log.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
@@ -533,6 +534,46 @@ static void somebody_leaves(ct_group *group, void *arg)
     tear_down(&s);
 }
 
+/* Lines of the log. */
+static void count_failed(void *arg, const char *line, size_t size)
+{
+    static const char words[] = "calls in a stream failed";
+
+    *(int *)arg += memmem(line, size, words, sizeof words - 1) != NULL;
+}
+
+static void leaves_before_a_list(ct_group *group, void *arg)
+{
+    struct scene s;
+    int said = 0;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
+    if (ct_rank(group) == 1)
+        rank_leaves();
+    log_divert(count_failed, &said);
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(ct_coalesce_begin(group));
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_all_reduce(group, s.recv, s.send, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_coalesce_end(group, NULL));
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    log_divert(NULL, NULL);
+    EXPECT(said == 1);
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
+    tear_down(&s);
+}
+
+static void collected_calls_that_fail_in_a_stream_are_said(void **state)
+{
+    (void)state;
+    setenv("CT_LOG", "warn", 1);
+    run_processes(3, leaves_before_a_list, NULL);
+    unsetenv("CT_LOG");
+}
+
 /* All have made the call, but rank 1's stream stands still, and then it is gone. */
 static void gone_while_it_waits(ct_group *group, void *arg)
 {
@@ -618,6 +659,7 @@ int main(void)
         cmocka_unit_test(a_message_that_a_stream_waits_for_keeps_its_limit),
         cmocka_unit_test(without_a_context_there_is_no_stream),
         cmocka_unit_test(a_stream_goes_on_when_its_call_fails),
+        cmocka_unit_test(collected_calls_that_fail_in_a_stream_are_said),
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
     };
 
