@@ -201,6 +201,14 @@ static struct import **close_unused(struct device *gpu, struct import **place)
     return place;
 }
 
+static void close_all_unused(struct device *gpu)
+{
+    struct import **place = &gpu->imports;
+
+    while (*place)
+        place = close_unused(gpu, place);
+}
+
 static void remove_users(struct import *import)
 {
     while (import->users) {
@@ -324,7 +332,9 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
     }
     if (status == CT_OK)
         status = add_user(import, user);
-    if (status == CT_OK)
+    if (status != CT_OK)
+        close_all_unused(gpu); /* what was opened for nobody */
+    else
         *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
     pthread_mutex_unlock(&gpu->lock);
     return status;
@@ -332,15 +342,12 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
 
 static void release(struct device *gpu, const void *user)
 {
-    struct import **place = &gpu->imports;
-
     if (cuda_gpu_use(gpu) != CT_OK)
         return;
     pthread_mutex_lock(&gpu->lock);
-    while (*place) {
-        remove_user(*place, user);
-        place = close_unused(gpu, place);
-    }
+    for (struct import *import = gpu->imports; import; import = import->next)
+        remove_user(import, user);
+    close_all_unused(gpu);
     pthread_mutex_unlock(&gpu->lock);
 }
 

@@ -36,12 +36,13 @@ static int set_now_or_later(ct_group *group, const struct breach *breach)
 /* 1: it was sound until now. */
 static int set_breach(ct_group *group, const struct breach *breach)
 {
-    struct flat *const team = group->team;
+    struct flat *team;
     int first;
 
     pthread_mutex_lock(&group->broken_lock);
     first = set_now_or_later(group, breach);
     pthread_mutex_unlock(&group->broken_lock);
+    team = group->team; /* now: who makes one later finds the group broken */
     if (first && group->flat)
         flat_break(group->flat, breach);
     if (first && team)
