@@ -142,7 +142,7 @@ static ct_status share_memory(struct call *c, const struct team *t)
 /* In a call it is too late to find that an executor has no kernels, or none for so many sources. */
 static ct_status try_fold(struct call *c, const struct team *t, void *memory, int *can)
 {
-    const struct place *place = &c->place;
+    const struct place *place = &c->group->staging->devices.place;
     const struct fold fold = { CT_U8, CT_MAX, t->size, 1, &t->size };
     const void **const src = calloc((size_t)t->size, sizeof *src);
     const struct fold_part part = { &memory, src, 1, 1 };
@@ -164,8 +164,10 @@ static ct_status prepare(struct call *c, const struct team *t, struct staging *s
 
     *can = status == CT_OK && (t->size == 1 || c->group->team);
     if (*can && t->e->mine >= 0) {
-        *can = c->place.space->alloc(c->place.device, TEAM_SCRATCH, &memory) == CT_OK;
-        s->scratch = (struct bounce){ .memory = memory, .bytes = TEAM_SCRATCH, .place = c->place };
+        const struct place place = s->devices.place;
+
+        *can = place.space->alloc(place.device, TEAM_SCRATCH, &memory) == CT_OK;
+        s->scratch = (struct bounce){ .memory = memory, .bytes = TEAM_SCRATCH, .place = place };
     }
     return *can && memory ? try_fold(c, t, memory, can) : status;
 }

@@ -22,9 +22,10 @@ static ct_status find_comm(struct call *outer, struct wanted *w)
     struct talking *t = s ? &s->talking : NULL;
     ct_status status = s ? CT_OK : CT_ERR_NOMEM;
 
-    c.place = w->place;
+    c.place = s && s->devices.known ? s->devices.place : w->place;
     if (status == CT_OK && t->state == NOT_TRIED) {
-        status = device_cards(&c, &s->devices);
+        if (!s->devices.known)
+            status = device_cards(&c, &s->devices);
         if (status == CT_ERR_UNSUPPORTED) { /* now; it may come back with a context */
             if (c.place.device)
                 snprintf(w->why, sizeof w->why, "%s", ct_last_error());

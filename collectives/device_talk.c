@@ -196,6 +196,7 @@ static ct_status steps(struct call *c, struct talking *t, struct word *words)
 
 ct_status talking_begin(struct call *c, struct talking *t)
 {
+    const struct place *ours = &c->group->staging->devices.place;
     struct word *words;
     ct_status status;
 
@@ -203,8 +204,8 @@ ct_status talking_begin(struct call *c, struct talking *t)
         never(c, t, "a rank's libct was built without it");
         return CT_OK;
     }
-    t->by = c->place.space->talks;
-    t->device = c->place.device;
+    t->by = ours->space->talks; /* of the device that all know, wherever this call's buffers are */
+    t->device = ours->device;
     words = malloc((size_t)c->group->size * sizeof *words);
     status = words ? steps(c, t, words)
                    : ct_fail(CT_ERR_NOMEM, "no memory for the words of %d ranks", c->group->size);

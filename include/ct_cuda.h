@@ -42,6 +42,11 @@ extern "C" {
  * nobody's; ct_abort() and ct_destroy_process_group() end a launch that waits for it.  The graph
  * must be destroyed before the group.
  *
+ * Who in a gather_v, scatter_v or all_to_all_v neither gives nor gets a byte has no device memory
+ * in it: that rank's call is in no stream, and returns when it is over.  Groups may share a stream:
+ * then all ranks make the calls of these in one order, or streams wait for each other until a
+ * deadline.  The stream is one of the GPU that has the buffers; else a call is CT_ERR_CUDA.
+ *
  * The stream stays the caller's and must live as long as calls are made.  What waits for the whole
  * device (cudaFree(), cudaDeviceSynchronize()) also waits for the calls in its streams, so for the
  * other ranks. [torch.cuda.current_stream(), which torch.distributed waits for; NCCL's stream
@@ -61,8 +66,9 @@ CT_API ct_status ct_set_stream(ct_group *group, void *stream);
 CT_API ct_status ct_wait_on_stream(ct_work *work, void *stream);
 
 /* NCCL's communicator of the group, an ncclComm_t: for what libct has no call for.  A collective,
- * of a group whose ranks each have a GPU of their own: that of the CUDA context that is current;
- * where it can't be, CT_ERR_UNSUPPORTED on all ranks says why, and the group stays sound.
+ * of a group whose ranks each have a GPU of their own: that of the CUDA context that is current, or
+ * after a call on device memory that of its buffers; where it can't be, CT_ERR_UNSUPPORTED on all
+ * ranks says why, and the group stays sound.
  *
  * It is the one that libct's own calls go by where they go by NCCL, so no call may be made on the
  * group while one of the program's is under way; and it never blocks (ncclConfig_t.blocking 0):

@@ -800,6 +800,25 @@ static void gets_it_later(ct_group *group, void *arg)
     gets_it(group, arg);
 }
 
+/* Behind a call that is fused, with no context: it is that of the buffers' GPU. */
+static void gets_it_without_context(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    void *comm = NULL, *there;
+
+    if (!EXPECT(device_open(device_of(arg, me))))
+        return;
+    there = device_alloc(COUNT * sizeof(float), 0);
+    EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_F32, CT_MIN, NULL));
+    EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+    EXPECT(me != 1 || device.cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
+    EXPECT_OK(ct_nccl_comm(group, &comm));
+    EXPECT(device_open(device_of(arg, me)));
+    uses_it(comm, ct_size(group), there);
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(there);
+}
+
 static void does_not_get_it(ct_group *group, void *arg)
 {
     void *comm = NULL;
@@ -822,6 +841,7 @@ static void a_program_gets_the_groups_communicator(void **state)
     run_all(3, 0, gets_it, &(struct run_of){ .settings = hosts });
     run_all(0, 3, gets_it, &(struct run_of){ 0 });
     run_all(1, 0, gets_it, &(struct run_of){ 0 });
+    run_all(3, 3, gets_it_without_context, &(struct run_of){ 0 });
     run_all(3, 3, does_not_get_it, &(struct run_of){ .devices = 2 });
 }
 
