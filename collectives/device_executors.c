@@ -22,8 +22,10 @@ static ct_status make(struct executors *e, int rank, int size,
     e->ranks = size;
     e->rank = calloc((size_t)size, sizeof *e->rank);
     e->of = calloc((size_t)size, sizeof *e->of);
+    e->place = calloc((size_t)size, sizeof *e->place);
+    e->has = calloc((size_t)size, sizeof *e->has);
     e->id = calloc((size_t)size, sizeof *e->id);
-    if (!e->rank || !e->of || !e->id) {
+    if (!e->rank || !e->of || !e->place || !e->has || !e->id) {
         executors_free(e);
         return ct_fail(CT_ERR_NOMEM, "no memory to note the devices of %d ranks", size);
     }
@@ -35,6 +37,9 @@ static ct_status make(struct executors *e, int rank, int size,
             e->rank[e->count++] = i;
         }
         e->of[i] = which;
+        e->place[i] = e->has[which]++;
+        if (e->has[which] > e->most)
+            e->most = e->has[which];
     }
     e->mine = e->rank[e->of[rank]] == rank ? e->of[rank] : -1;
     return CT_OK;
@@ -66,6 +71,8 @@ void executors_free(struct executors *e)
 {
     free(e->rank);
     free(e->of);
+    free(e->place);
+    free(e->has);
     free(e->id);
     *e = (struct executors){ .mine = -1 };
 }

@@ -18,6 +18,9 @@ struct executors {
     int count, ranks;        /* so many; of so many ranks */
     int *rank;               /* [count] in the group, ascending */
     int *of;                 /* [size] which of them has that rank's device */
+    int *place;              /* [size] how many lower ranks have that rank's device */
+    int *has;                /* [count] how many ranks have its device */
+    int most;                /* of these the largest number */
     unsigned char (*id)[16]; /* [count] of their devices */
     int mine;                /* which of them this rank is; -1: none */
     enum { NOT_PROVED, REACH, DONT_REACH } proof;

@@ -6,13 +6,12 @@
  *   -> each call: a team shows its executor where its buffers are, which maps them (once)
  *   -> could every executor?  all ranks know, before anything is touched
  *   -> it folds what its team gives, or copies it together; NCCL; it spreads what came
- * (device_team.c)
+ * (device_team.c, device_team_blocks.c)
  *   -> its team waits for its word
  *
  * So NCCL never sees two ranks with one device, and between devices go a device's bytes and not its
- * ranks'.  A broadcast, a reduce and an all_reduce go so for any teams, an all_gather and a
- * reduce_scatter if the teams are neighbours and equally large, since NCCL then has their blocks in
- * our order. */
+ * ranks'.  The teams may be any: a broadcast, a reduce and an all_reduce don't mind, and what has a
+ * block for each rank gets NCCL's order in between (device_team_blocks.c). */
 #include "collectives/device_team.h"
 
 #include <stdlib.h>
@@ -20,51 +19,20 @@
 #include "runtime/device_wait.h"
 #include "runtime/log.h"
 
-static int team_size(const struct executors *e, int executor, int group_size)
-{
-    int size = 0;
-
-    for (int i = 0; i < group_size; i++)
-        size += e->of[i] == executor;
-    return size;
-}
-
-static int are_neighbours(const struct executors *e, int group_size)
-{
-    const int each = group_size / e->count;
-
-    for (int i = 0; i < group_size; i++)
-        if (e->of[i] != i / each)
-            return 0;
-    return group_size % e->count == 0;
-}
-
-static int are_alike(const struct executors *e, int group_size)
-{
-    for (int i = 0; i < e->count; i++)
-        if (team_size(e, i, group_size) * e->count != group_size)
-            return 0;
-    return 1;
-}
-
 /* From what all ranks agree on.  An average is that of the teams' averages. */
 static int fits(const struct call *c, const struct executors *e)
 {
-    const int p = c->group->size;
+    const int are_alike = e->most * e->count == e->ranks;
 
-    if (call_bytes(c) == 0 || !nccl_can(c) || (c->signature.op == CT_AVG && !are_alike(e, p)))
+    if (call_bytes(c) == 0 || !nccl_can(c) || (c->signature.op == CT_AVG && !are_alike))
         return 0;
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
     case OPERATION_REDUCE:
     case OPERATION_ALL_REDUCE:
         return 1;
-    case OPERATION_ALL_GATHER:
-        return are_neighbours(e, p);
-    case OPERATION_REDUCE_SCATTER: /* all blocks of a piece lie in the scratch */
-        return are_neighbours(e, p) && (size_t)p <= TEAM_SCRATCH / 4096;
     default:
-        return 0;
+        return team_has_slots(c, e);
     }
 }
 
@@ -72,7 +40,6 @@ static void team_free(struct team *t)
 {
     free(t->rank);
     free(t->send);
-    free(t->recv);
     free(t->offer);
 }
 
@@ -80,17 +47,19 @@ static ct_status team_of(struct call *c, struct team *t)
 {
     const ct_group *g = c->group;
     const struct executors *e = &g->staging->devices.executors;
-    const size_t size = (size_t)team_size(e, e->of[g->rank], g->size);
+    const size_t size = (size_t)e->has[e->of[g->rank]];
 
-    *t = (struct team){ .call = c, .e = e, .flat = g->team };
+    *t = (struct team){
+        .call = c, .e = e, .flat = g->team, .sends = device_sends(c), .recvs = device_recvs(c)
+    };
     t->rank = calloc(size, sizeof *t->rank);
-    t->send = calloc(size, sizeof *t->send);
-    t->recv = calloc(size, sizeof *t->recv);
+    t->send = calloc(size * (size_t)(t->sends + t->recvs), sizeof *t->send);
     t->offer = malloc(offer_most(c));
-    if (!t->rank || !t->send || !t->recv || !t->offer) {
+    if (!t->rank || !t->send || !t->offer) {
         team_free(t);
         return ct_fail(CT_ERR_NOMEM, "no memory to note the ranks of a GPU");
     }
+    t->recv = t->send + size * (size_t)t->sends;
     for (int i = 0; i < g->size; i++)
         if (e->of[i] == e->of[g->rank])
             t->rank[t->size++] = i;

@@ -2,11 +2,10 @@
 /* device_team.c - what the executor of a device does for its team when NCCL is between the
  * executors.
  *
- *   broadcast        the root's to its executor's buffer; NCCL there; to all others of the team
- *   all_reduce       a fold into the executor's buffer; NCCL there; to all others
- *   reduce           a fold into the scratch, in pieces of its size; NCCL there; to the root
- *   all_gather       the team's blocks into the executor's buffer; NCCL; all of it to the others
- *   reduce_scatter   a fold of each block's next piece into the scratch; NCCL there; to its rank
+ *   broadcast    the root's to its executor's buffer; NCCL there; to all others of the team
+ *   all_reduce   a fold into the executor's buffer; NCCL there; to all others
+ *   reduce       a fold into the scratch, in pieces of its size; NCCL there; to the root
+ *   all others   block by block, by device_team_blocks.c
  *
  * The device's own work and NCCL's are in two streams: the host waits between them. */
 #include "collectives/device_team.h"
@@ -36,15 +35,15 @@ ct_status team_show(struct team *t)
     return status == CT_OK && t->e->mine >= 0 ? flat_wait_all(t->flat) : status;
 }
 
-/* One buffer, or none: blocks that lie apart are not for NCCL. */
-static int map(const struct call *c, const struct offer *o, enum side side, char **pointer)
+static int map(const struct team *t, int i, const struct offer *o)
 {
-    struct span first = { NULL, 0 };
+    const struct call *c = t->call;
+    const int apart = o->handles[SENDS] > 1 || o->handles[RECVS] > 1;
 
-    if (o->handles[side] > 1 || offer_take(c, o, side, &first, 1) != CT_OK)
+    if (apart && team_needs_buffer(c, t->e))
         return 0;
-    *pointer = first.data;
-    return 1;
+    return offer_take(c, o, SENDS, t->send + (size_t)i * (size_t)t->sends, t->sends) == CT_OK
+           && offer_take(c, o, RECVS, t->recv + (size_t)i * (size_t)t->recvs, t->recvs) == CT_OK;
 }
 
 int team_reach(struct team *t)
@@ -55,8 +54,7 @@ int team_reach(struct team *t)
         const struct offer *o = t->flat ? flat_slot(t->flat, i) : t->offer;
 
         if (!o->usable || o->scaled
-            || memcmp(o->device, t->e->id[t->e->mine], sizeof o->device) != 0
-            || !map(t->call, o, SENDS, &t->send[i]) || !map(t->call, o, RECVS, &t->recv[i]))
+            || memcmp(o->device, t->e->id[t->e->mine], sizeof o->device) != 0 || !map(t, i, o))
             return 0;
     }
     return t->call->place.device == talking->device;
@@ -81,7 +79,7 @@ static ct_status fold(const struct team *t, char *to, size_t at, size_t bytes)
     const struct fold_part part = { &dst, src, 1, bytes / c->element };
 
     for (int i = 0; i < t->size; i++)
-        src[i] = t->send[i] + at;
+        src[i] = team_sent(t, i, 0) + at;
     return c->place.space->fold(c->place.device, NULL, &order, NULL, &part, 1);
 }
 
@@ -112,12 +110,11 @@ static ct_status spread(const struct team *t, const char *from, int but, size_t 
 
     for (int i = 1; i < t->size; i++)
         if (i != but)
-            dst[dsts++] = t->recv[i];
+            dst[dsts++] = team_received(t, i, 0);
     return copy_to(t, dst, dsts, from, bytes);
 }
 
-/* Between the executors, when the team's part is done. */
-static ct_status talk(const struct team *t, const char *from, char *to, size_t bytes)
+ct_status team_talk(const struct team *t, const char *from, char *to, size_t bytes)
 {
     struct call *c = t->call;
     const struct talking *talking = &c->group->staging->talking;
@@ -132,32 +129,29 @@ static ct_status talk(const struct team *t, const char *from, char *to, size_t b
     return status == CT_OK ? talking_wait(c, talking) : status;
 }
 
-/* Where a rank of the group is in the team; -1: elsewhere. */
-static int place_in(const struct team *t, int rank)
+int team_place(const struct team *t, int rank)
 {
-    for (int i = 0; i < t->size; i++)
-        if (t->rank[i] == rank)
-            return i;
-    return -1;
+    return t->e->of[rank] == t->e->mine ? t->e->place[rank] : -1;
 }
 
 static ct_status broadcast(const struct team *t, size_t n)
 {
-    const int root = place_in(t, t->call->signature.root);
-    ct_status status = root > 0 ? copy(t, t->recv[0], t->recv[root], n) : CT_OK;
+    const int root = team_place(t, t->call->signature.root);
+    ct_status status =
+        root > 0 ? copy(t, team_received(t, 0, 0), team_received(t, root, 0), n) : CT_OK;
 
     if (status == CT_OK)
-        status = talk(t, t->recv[0], t->recv[0], n);
-    return status == CT_OK ? spread(t, t->recv[0], root, n) : status;
+        status = team_talk(t, team_received(t, 0, 0), team_received(t, 0, 0), n);
+    return status == CT_OK ? spread(t, team_received(t, 0, 0), root, n) : status;
 }
 
 static ct_status all_reduce(const struct team *t, size_t n)
 {
-    ct_status status = fold(t, t->recv[0], 0, n);
+    ct_status status = fold(t, team_received(t, 0, 0), 0, n);
 
     if (status == CT_OK)
-        status = talk(t, t->recv[0], t->recv[0], n);
-    return status == CT_OK ? spread(t, t->recv[0], -1, n) : status;
+        status = team_talk(t, team_received(t, 0, 0), team_received(t, 0, 0), n);
+    return status == CT_OK ? spread(t, team_received(t, 0, 0), -1, n) : status;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -169,7 +163,7 @@ static size_t smaller(size_t a, size_t b)
 static ct_status reduce(const struct team *t, size_t n)
 {
     char *const scratch = t->call->group->staging->scratch.memory;
-    const int root = place_in(t, t->call->signature.root);
+    const int root = team_place(t, t->call->signature.root);
     ct_status status = CT_OK;
 
     for (size_t at = 0; at < n && status == CT_OK; at += TEAM_SCRATCH) {
@@ -177,49 +171,10 @@ static ct_status reduce(const struct team *t, size_t n)
 
         status = fold(t, scratch, at, bytes);
         if (status == CT_OK)
-            status = talk(t, scratch, scratch, bytes);
+            status = team_talk(t, scratch, scratch, bytes);
         if (status == CT_OK && root >= 0)
-            status = copy(t, t->recv[root] + at, scratch, bytes);
+            status = copy(t, team_received(t, root, 0) + at, scratch, bytes);
     }
-    return status;
-}
-
-static ct_status all_gather(const struct team *t, size_t n)
-{
-    char *const all = t->recv[0], *const own = all + (size_t)t->rank[0] * n;
-    ct_status status = CT_OK;
-
-    for (int i = 0; i < t->size && status == CT_OK; i++)
-        status = copy(t, own + (size_t)i * n, t->send[i], n);
-    if (status == CT_OK)
-        status = talk(t, own, all, (size_t)t->size * n);
-    return status == CT_OK ? spread(t, all, -1, (size_t)t->call->group->size * n) : status;
-}
-
-/* A piece of each block at a time. */
-static ct_status scatter_piece(const struct team *t, size_t n, size_t at, size_t bytes)
-{
-    char *const scratch = t->call->group->staging->scratch.memory, *const own =
-                                                                       scratch
-                                                                       + (size_t)t->rank[0] * bytes;
-    ct_status status = CT_OK;
-
-    for (int b = 0; b < t->call->group->size && status == CT_OK; b++)
-        status = fold(t, scratch + (size_t)b * bytes, (size_t)b * n + at, bytes);
-    if (status == CT_OK)
-        status = talk(t, scratch, own, (size_t)t->size * bytes);
-    for (int i = 0; i < t->size && status == CT_OK; i++)
-        status = copy(t, t->recv[i] + at, own + (size_t)i * bytes, bytes);
-    return status;
-}
-
-static ct_status reduce_scatter(const struct team *t, size_t n)
-{
-    const size_t most = TEAM_SCRATCH / (size_t)t->call->group->size / 4096 * 4096;
-    ct_status status = CT_OK;
-
-    for (size_t at = 0; at < n && status == CT_OK; at += most)
-        status = scatter_piece(t, n, at, smaller(most, n - at));
     return status;
 }
 
@@ -238,11 +193,8 @@ static ct_status carry_out(const struct team *t)
     case OPERATION_ALL_REDUCE:
         status = all_reduce(t, n);
         break;
-    case OPERATION_ALL_GATHER:
-        status = all_gather(t, n);
-        break;
     default:
-        status = reduce_scatter(t, n);
+        status = team_blocks(t);
     }
     return status == CT_OK ? finish(t) : status;
 }

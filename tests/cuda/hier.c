@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hier.c - see hier.h. */
+#include "tests/cuda/hier.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/device.h"
+
+static CUdeviceptr at(const void *memory)
+{
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* ---- A run ------------------------------------------------------------------------------ */
+
+int hier_open(const struct hier_run *run, int rank)
+{
+    return EXPECT(device_open(run->devices[rank] - '0'));
+}
+
+void hier_settings(const struct hier_run *run)
+{
+    setenv("FAKE_CUDA_DEVICES", "4", 1);
+    setenv("CT_LIBNCCL", FAKE_NCCL, 1);
+    if (run->hosts)
+        setenv("CT_FAULT", run->hosts, 1);
+    else
+        setenv("FAKE_CUDA_PEERS", "8-9", 1);
+    if (run->variable)
+        setenv(run->variable, run->value, 1);
+}
+
+int hier_forget_settings(void **state)
+{
+    static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_LIBNCCL",     "CT_DEVICE",
+                                       "CT_ORDER",          "CT_FAULT",       "FAKE_CUDA_PEERS",
+                                       "CT_LINK",           "FAKE_NCCL_FAIL", "FAKE_CUDA_KERNELS" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        unsetenv(all[i]);
+    return 0;
+}
+
+void hier_go(rank_body *body, const struct hier_run *run)
+{
+    const int p = (int)strlen(run->devices);
+
+    hier_settings(run);
+    run_processes(p, body, (void *)(uintptr_t)run);
+    run_threads(p, body, (void *)(uintptr_t)run);
+    hier_forget_settings(NULL);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------- */
+
+static int folds_in(enum hier_kind kind)
+{
+    return kind == REDUCE || kind == ALL_REDUCE || kind == REDUCE_SCATTER;
+}
+
+int hier_has_root(enum hier_kind kind)
+{
+    return kind == BROADCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
+}
+
+/* The last block first. */
+static ct_status make_list(ct_group *g, const struct hier_call *c, char *send, char *recv)
+{
+    const size_t bytes = c->n * ct_dtype_size(c->dtype);
+    void *from[16], *to[16];
+
+    for (int i = 0, p = ct_size(g); i < p; i++) {
+        from[i] = send + (size_t)(p - 1 - i) * bytes;
+        to[i] = recv + (size_t)(p - 1 - i) * bytes;
+    }
+    switch (c->kind) {
+    case ALL_GATHER:
+        return ct_all_gather_list(g, send, to, c->n, c->dtype, NULL);
+    case REDUCE_SCATTER:
+        return ct_reduce_scatter_list(g, (const void *const *)from, recv, c->n, c->dtype, c->op,
+                                      NULL);
+    case GATHER:
+        return ct_gather_list(g, send, to, c->n, c->dtype, c->root, NULL);
+    case SCATTER:
+        return ct_scatter_list(g, (const void *const *)from, recv, c->n, c->dtype, c->root, NULL);
+    default:
+        return ct_all_to_all_list(g, (const void *const *)from, to, c->n, c->dtype, NULL);
+    }
+}
+
+/* Which of p blocks of each buffer is where a call in place begins. */
+ct_status hier_make(ct_group *g, const struct hier_call *c, char *send, char *recv)
+{
+    const int me = ct_rank(g), in_place = c->in_place;
+    const size_t n = c->n, block = (size_t)me * n * ct_dtype_size(c->dtype);
+    const int at_root = in_place && me == c->root;
+
+    if (c->is_list)
+        return make_list(g, c, send, recv);
+    switch (c->kind) {
+    case BROADCAST:
+        return ct_broadcast(g, recv, n, c->dtype, c->root, NULL);
+    case REDUCE:
+        return ct_reduce(g, send, in_place ? send : recv, n, c->dtype, c->op, c->root, NULL);
+    case ALL_REDUCE:
+        return ct_all_reduce(g, send, in_place ? send : recv, n, c->dtype, c->op, NULL);
+    case ALL_GATHER:
+        return ct_all_gather(g, in_place ? recv + block : send, recv, n, c->dtype, NULL);
+    case REDUCE_SCATTER:
+        return ct_reduce_scatter(g, send, in_place ? send + block : recv, n, c->dtype, c->op, NULL);
+    case GATHER:
+        return ct_gather(g, at_root ? recv + block : send, recv, n, c->dtype, c->root, NULL);
+    case SCATTER:
+        return ct_scatter(g, send, at_root ? send + block : recv, n, c->dtype, c->root, NULL);
+    default:
+        return ct_all_to_all(g, send, in_place ? send : recv, n, c->dtype, NULL);
+    }
+}
+
+/* 1, 2 or 4: sums, products and averages over two or four ranks are exact. */
+static void fill(char *to, size_t bytes, ct_dtype dtype, int me)
+{
+    for (size_t i = 0; i < bytes / ct_dtype_size(dtype); i++) {
+        const int value = 1 << ((i * 7 + i / 11 + (size_t)me * 5) % 3);
+
+        if (dtype == CT_F32)
+            ((float *)(void *)to)[i] = (float)value;
+        else if (dtype == CT_I32)
+            ((int32_t *)(void *)to)[i] = value - 2;
+        else
+            to[i] = (char)(value * 31 + me);
+    }
+}
+
+/* ---- Compared ------------------------------------------------------------------------------ */
+
+struct hier_buffers hier_take(size_t bytes)
+{
+    struct hier_buffers b = { malloc(2 * bytes), malloc(2 * bytes), device_alloc(2 * bytes, 0),
+                              bytes };
+
+    if (!b.host || !b.seen || !b.there)
+        abort();
+    return b;
+}
+
+void hier_give(ct_group *group, struct hier_buffers b)
+{
+    EXPECT_OK(ct_barrier(group, NULL));
+    device_free(b.there);
+    free(b.host);
+    free(b.seen);
+}
+
+static const char *way_of(const struct hier_run *run, const struct hier_call *c)
+{
+    if (c->kind == ALL_TO_ALL && c->in_place)
+        return "staged"; /* as all that bounces */
+    if (c->op == CT_AVG && folds_in(c->kind))
+        return run->of_averages;
+    return c->kind >= ALL_GATHER ? run->of_blocks : run->expected;
+}
+
+void hier_compare(ct_group *group, const struct hier_run *run, const struct hier_call *c,
+                  const struct hier_buffers *b)
+{
+    const size_t bytes = b->bytes;
+
+    fill(b->host, 2 * bytes, c->dtype, ct_rank(group));
+    if (device.cuMemcpyHtoD(at(b->there), b->host, 2 * bytes) != CUDA_SUCCESS)
+        abort();
+    EXPECT_OK(hier_make(group, c, b->host, b->host + bytes));
+    EXPECT_OK(hier_make(group, c, b->there, b->there + bytes));
+    if (strcmp(ct_last_algorithm(group), way_of(run, c)))
+        expect_fails(__FILE__, __LINE__, "kind %d, op %d by %s", c->kind, c->op,
+                     ct_last_algorithm(group));
+    if (device.cuMemcpyDtoH(b->seen, at(b->there), 2 * bytes) != CUDA_SUCCESS)
+        abort();
+    if (memcmp(b->seen, b->host, 2 * bytes))
+        expect_fails(__FILE__, __LINE__,
+                     "kind %d, op %d, dtype %d, root %d, in place %d: other bits than on the host",
+                     c->kind, c->op, c->dtype, c->root, c->in_place);
+}
+
+static void compare_kind(ct_group *group, const struct hier_run *run, enum hier_kind kind,
+                         const struct hier_buffers *b)
+{
+    static const struct {
+        ct_dtype dtype;
+        ct_op op;
+    } folds[] = {
+        { CT_I32, CT_SUM }, { CT_I32, CT_PRODUCT }, { CT_U8, CT_MAX },
+        { CT_F32, CT_SUM }, { CT_F32, CT_AVG },
+    };
+    const int p = ct_size(group);
+    /* Where nothing is folded: both sizes, and odd ones. */
+    const size_t picks = folds_in(kind) ? sizeof folds / sizeof *folds : 3;
+
+    for (size_t f = 0; f < picks; f++)
+        for (int root = 0; root < p; root += hier_has_root(kind) ? 1 : p)
+            for (int in_place = 0; in_place < 2; in_place++) {
+                const struct hier_call c = { .kind = kind,
+                                             .root = root,
+                                             .in_place = in_place,
+                                             .dtype = folds[f].dtype,
+                                             .op = folds[f].op,
+                                             .n = f % 2 ? 13 : HIER_COUNT };
+
+                if (c.op != CT_AVG || p == 2 || p == 4)
+                    hier_compare(group, run, &c, b);
+            }
+}
+
+void hier_compare_kinds(ct_group *group, const struct hier_run *run, enum hier_kind first,
+                        enum hier_kind last)
+{
+    struct hier_buffers b;
+
+    if (!hier_open(run, ct_rank(group)))
+        return;
+    b = hier_take((size_t)ct_size(group) * HIER_COUNT * sizeof(float));
+    for (int kind = (int)first; kind <= (int)last; kind++)
+        compare_kind(group, run, (enum hier_kind)kind, &b);
+    hier_give(group, b);
+}
