@@ -101,7 +101,7 @@ static void lists_of_neighbours(ct_group *group, void *arg)
 }
 
 /* Only one rank knows that its blocks lie apart, and all must go the same way. */
-static void an_all_gather_that_needs_one_buffer_is_staged_for_lists(void **state)
+static void where_an_all_gather_needs_one_buffer_lists_are_staged(void **state)
 {
     (void)state;
     hier_go(
@@ -138,6 +138,33 @@ static void what_is_larger_than_the_scratch_goes_in_pieces(void **state)
     run_processes(5, large_ones, (void *)(uintptr_t)&run);
 }
 
+static void one_fails(ct_group *group, void *arg)
+{
+    static const struct hier_call call = { ALL_TO_ALL, .dtype = CT_I32, .n = HIER_COUNT };
+    const struct hier_run *run = arg;
+    const size_t bytes = (size_t)ct_size(group) * HIER_COUNT * sizeof(int32_t);
+    ct_status status = CT_OK;
+    char *there;
+
+    if (!hier_open(run, ct_rank(group)))
+        return;
+    there = device_alloc(2 * bytes, 0);
+    for (int i = 0; i < HIER_CALLS && status == CT_OK; i++)
+        status = hier_make(group, &call, there, there + bytes);
+    EXPECT_ERROR(status, ct_rank(group) == 1 ? CT_ERR_NCCL : CT_ERR_PEER, "as it was told to");
+    device_free(there); /* nothing uses it any more */
+}
+
+/* Of the executor of ranks 1 and 3, in the second call. */
+static void an_error_of_nccl_is_told_in_its_words(void **state)
+{
+    (void)state;
+    hier_go(one_fails, &(struct hier_run){ .devices = "0101",
+                                           .hosts = "hosts:0.1.0.1",
+                                           .variable = "FAKE_NCCL_FAIL",
+                                           .value = "ncclAlltoAll:2:1" });
+}
+
 static void who_is_left_hears_of_a_death(void **state)
 {
     (void)state;
@@ -157,10 +184,11 @@ int main(void)
         cmocka_unit_test_teardown(nor_as_many_on_each, hier_forget_settings),
         cmocka_unit_test_teardown(an_older_nccl_will_do, hier_forget_settings),
         cmocka_unit_test_teardown(blocks_may_lie_apart, hier_forget_settings),
-        cmocka_unit_test_teardown(an_all_gather_that_needs_one_buffer_is_staged_for_lists,
+        cmocka_unit_test_teardown(where_an_all_gather_needs_one_buffer_lists_are_staged,
                                   hier_forget_settings),
         cmocka_unit_test_teardown(what_is_larger_than_the_scratch_goes_in_pieces,
                                   hier_forget_settings),
+        cmocka_unit_test_teardown(an_error_of_nccl_is_told_in_its_words, hier_forget_settings),
         cmocka_unit_test_teardown(who_is_left_hears_of_a_death, hier_forget_settings),
     };
 
