@@ -65,9 +65,9 @@ void hier_compare(ct_group *group, const struct hier_run *run, const struct hier
 void hier_compare_kinds(ct_group *group, const struct hier_run *run, enum hier_kind first,
                         enum hier_kind last);
 
-/* Of four ranks one after the other of the first three dies, behind each hand-over of such a call,
- * and of the next; the others hear who it was. */
-void hier_kill_each(const struct hier_run *run, const struct hier_call *call,
-                    const char *operation);
+/* Of four ranks one after the other of the first three dies, behind each hand-over of the group's
+ * first or second such call; the others hear who it was. */
+void hier_kill_each(const struct hier_run *run, const struct hier_call *call, const char *operation,
+                    int in_call);
 
 #endif

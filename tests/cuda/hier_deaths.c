@@ -83,7 +83,7 @@ static void one_is_killed(ct_group *unused, void *arg)
 /* There are that many in the group's first call, and in any other one. */
 enum { PHASES_FIRST = 12, PHASES = 6 };
 
-static void kill_in(struct death *death, int call)
+static void kill_in(const struct death *death, int call)
 {
     char fault[120];
 
@@ -92,16 +92,13 @@ static void kill_in(struct death *death, int call)
                  death->victim, death->operation, call, phase);
         hier_settings(death->run);
         setenv("CT_FAULT", fault, 1);
-        run_programs(4, one_is_killed, death);
+        run_programs(4, one_is_killed, (void *)(uintptr_t)death);
     }
 }
 
-void hier_kill_each(const struct hier_run *run, const struct hier_call *call, const char *operation)
+void hier_kill_each(const struct hier_run *run, const struct hier_call *call, const char *operation,
+                    int in_call)
 {
-    for (int victim = 0; victim < 3; victim++) {
-        struct death death = { run, call, operation, victim };
-
-        kill_in(&death, 1);
-        kill_in(&death, 2);
-    }
+    for (int victim = 0; victim < 3; victim++)
+        kill_in(&(struct death){ run, call, operation, victim }, in_call);
 }

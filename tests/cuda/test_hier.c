@@ -164,11 +164,13 @@ static void what_cant_be_goes_another_way(void **state)
 
 static void who_is_left_hears_of_a_death(void **state)
 {
+    static const struct hier_run run = { .devices = "0011", .hosts = "hosts:0.0.1.1" };
+    static const struct hier_call call = { ALL_REDUCE, .in_place = 1, .dtype = CT_F32, .op = CT_SUM,
+                                           .n = HIER_COUNT };
+
     (void)state;
-    hier_kill_each(&(struct hier_run){ .devices = "0011", .hosts = "hosts:0.0.1.1" },
-                   &(struct hier_call){ ALL_REDUCE, .in_place = 1, .dtype = CT_F32, .op = CT_SUM,
-                                        .n = HIER_COUNT },
-                   "all_reduce");
+    hier_kill_each(&run, &call, "all_reduce", 1);
+    hier_kill_each(&run, &call, "all_reduce", 2);
 }
 
 int main(void)

@@ -165,15 +165,16 @@ static void an_error_of_nccl_is_told_in_its_words(void **state)
                                            .value = "ncclAlltoAll:2:1" });
 }
 
+/* In a group's first call it is as in test_hier.c. */
 static void who_is_left_hears_of_a_death(void **state)
 {
     (void)state;
     hier_kill_each(&(struct hier_run){ .devices = "0101", .hosts = "hosts:0.1.0.1" },
                    &(struct hier_call){ ALL_TO_ALL, .dtype = CT_F32, .n = HIER_COUNT },
-                   "all_to_all");
+                   "all_to_all", 2);
     hier_kill_each(&(struct hier_run){ .devices = "0100", .hosts = "hosts:0.1.0.0" },
                    &(struct hier_call){ GATHER, .root = 2, .dtype = CT_F32, .n = HIER_COUNT },
-                   "gather");
+                   "gather", 2);
 }
 
 int main(void)
