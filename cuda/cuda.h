@@ -65,8 +65,8 @@ ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t by
 ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t bytes);
 
 /* Copies that go on while the host does something else, each way on a stream of its own: done when
- * the mark of what was begun that way until now has come.  To host memory that is pinned, or
- * begin_copy() may itself take as long as the copy. */
+ * the mark of what was begun that way until now has come.  Of host memory that is pinned, or
+ * begin_copy() may itself take as long as the copy; or between GPUs, from what was imported. */
 ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,
                           size_t bytes);
 ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transfer.c - bytes between a GPU and the host: at once, on libct's own stream, or begun, on one
- * for each way, since a GPU copies both ways at a time.
+ * for each way, since a GPU copies both ways at a time; and to it from memory that it reaches.
  *
  * The host's memory need not be pinned; the driver then copies it once more. */
 #include "cuda/gpu_parts.h"
@@ -66,22 +66,32 @@ ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait)
     return CT_OK;
 }
 
+static CUresult enqueue(struct device *gpu, enum copy_way way, void *to, const void *from,
+                        size_t bytes)
+{
+    const CUdeviceptr there = (CUdeviceptr)(uintptr_t)to, here = (CUdeviceptr)(uintptr_t)from;
+    const CUstream stream = gpu->copies[way];
+
+    switch (way) {
+    case COPY_TO_HOST:
+        return gpu->driver->cuMemcpyDtoHAsync(to, here, bytes, stream);
+    case COPY_FROM_HOST:
+        return gpu->driver->cuMemcpyHtoDAsync(there, from, bytes, stream);
+    default:
+        return gpu->driver->cuMemcpyDtoDAsync(there, here, bytes, stream);
+    }
+}
+
 ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,
                           size_t bytes)
 {
-    const struct driver *const driver = gpu->driver;
-    const CUstream stream = gpu->copies[way];
+    static const char *const ways[COPY_WAYS] = { "from the GPU", "to the GPU", "between GPUs" };
     const ct_status status = cuda_gpu_use(gpu);
 
     if (status != CT_OK || bytes == 0)
         return status;
-    return driver_says(
-        driver,
-        way == COPY_TO_HOST
-            ? driver->cuMemcpyDtoHAsync(to, (CUdeviceptr)(uintptr_t)from, bytes, stream)
-            : driver->cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)to, from, bytes, stream),
-        "beginning to copy %zu bytes %s", bytes,
-        way == COPY_TO_HOST ? "from the GPU" : "to the GPU");
+    return driver_says(gpu->driver, enqueue(gpu, way, to, from, bytes),
+                       "beginning to copy %zu bytes %s", bytes, ways[way]);
 }
 
 ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark)

@@ -68,7 +68,7 @@ struct talk_id {
     unsigned char bytes[128];
 };
 
-enum copy_way { COPY_TO_HOST, COPY_FROM_HOST, COPY_WAYS };
+enum copy_way { COPY_TO_HOST, COPY_FROM_HOST, COPY_BETWEEN_DEVICES, COPY_WAYS };
 
 struct talk; /* one rank's end of what ranks with a device each have together */
 
@@ -135,9 +135,10 @@ struct space {
     /* Blocking copies between it and host memory. */
     ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);
-    /* Copies that are begun: those of one way one behind the other, beside those of the other way.
-     * They are done, and the buffers the caller's again, when what mark_copies() noted of that way
-     * has come (wait_for(), forget()); end_copies() waits for all, after a failure. */
+    /* Copies that are begun: those of one way one behind the other, beside those of other ways.
+     * Between devices: both are this one's, or were taken.  They are done, and the buffers the
+     * caller's again, when what mark_copies() noted of that way has come (wait_for(), forget());
+     * end_copies() waits for all, after a failure. */
     ct_status (*begin_copy)(struct device *device, enum copy_way way, void *to, const void *from,
                             size_t bytes);
     ct_status (*mark_copies)(struct device *device, enum copy_way way, void **mark);
