@@ -216,6 +216,7 @@ ct_status group_choices(ct_group *group, const char *wishes)
 
     if (group->root != group && !wishes) {
         group->choices = group->root->choices;
+        group->lends_nothing = group->root->lends_nothing;
         return CT_OK;
     }
     group->choices = calloc(1, sizeof *group->choices);
@@ -226,6 +227,7 @@ ct_status group_choices(ct_group *group, const char *wishes)
         status = read_environment(group->choices);
     else
         *group->choices = *group->root->choices;
+    group->lends_nothing = group->choices->device == WISH_STAGED;
     if (status == CT_OK && wishes)
         status = choices_add_all(group->choices, wishes, "ct_group_options.algorithms");
     if (status == CT_OK && wishes && !(group->wishes = strdup(wishes)))

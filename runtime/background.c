@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "runtime/clock.h"
+#include "runtime/loan.h"
 #include "runtime/messages.h"
 
 static int needed(const struct messages *m)
@@ -34,13 +35,17 @@ static void move(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
     struct wait wait;
+    int naps = 0;
 
     wait_begin(&wait, &mesh->waiter, NO_DEADLINE);
     wait_sleeps_at_once(&wait);
     while (!m->stop && needed(m)) {
         progress(mesh);
         pthread_mutex_unlock(&m->lock);
-        wait_turn(&wait);
+        if (errands_move(mesh))
+            errands_nap(naps++);
+        else
+            wait_turn(&wait);
         pthread_mutex_lock(&m->lock);
     }
     wait_end(&wait);

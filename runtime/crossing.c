@@ -3,6 +3,7 @@
 #include "runtime/crossing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/device_wait.h"
 #include "runtime/error.h"
@@ -13,7 +14,10 @@ struct crossing {
     void *device; /* the caller's buffer */
     void *mark;   /* what comes before that is read or written; NULL: nothing any more */
     size_t bytes;
-    void *host;
+    void *host;   /* NULL: none yet, it is lent */
+    void *copied; /* when an errand's copy is done; NULL: none was begun */
+    int is_lent, is_taken;
+    struct loan loan;
     struct pinned_block *pinned; /* NULL: it is of malloc() */
 };
 
@@ -48,20 +52,36 @@ static ct_status find_host_memory(struct crossing *c)
     return c->host ? CT_OK : no_memory(c->bytes);
 }
 
-/* What is sent lies in host memory when this returns. */
-static ct_status take_over(struct crossing *c, int is_send, int64_t deadline)
+/* Who gives memory that nobody can map copies it himself. */
+static int lend(struct crossing *c, int to)
+{
+    const struct space *space = c->place.space;
+
+    if (c->bytes <= LEND_ABOVE || c->group->lends_nothing || !may_lend_to(c->group->mesh, to))
+        return 0;
+    space->id(c->place.device, c->loan.device);
+    return space->give(c->place.device, c->device, c->bytes, &c->loan.handle) == CT_OK;
+}
+
+/* What is sent is there, and lies in host memory when this returns, or is lent. */
+static ct_status take_over(struct crossing *c, int to, int64_t deadline)
 {
     const struct space *space = c->place.space;
     ct_status status = space->mark(c->place.device, c->group->stream, &c->mark);
 
-    if (status == CT_OK && is_send)
+    if (status == CT_OK && to == RECEIVES)
+        return find_host_memory(c);
+    if (status == CT_OK)
         status = wait_for_mark(c, deadline);
-    if (status == CT_OK && is_send)
+    if (status != CT_OK || (c->is_lent = lend(c, to)))
+        return status;
+    status = find_host_memory(c);
+    if (status == CT_OK)
         status = space->to_host(c->place.device, c->host, c->device, c->bytes);
     return status;
 }
 
-ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t bytes, int is_send,
+ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t bytes, int to,
                          int64_t deadline, struct crossing **crossing)
 {
     struct crossing *c = malloc(sizeof *c);
@@ -73,18 +93,24 @@ ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t
     *c = (struct crossing){ .group = group, .place = place, .device = *buf, .bytes = bytes };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = find_host_memory(c);
-        if (status == CT_OK)
-            status = take_over(c, is_send, deadline);
+        status = take_over(c, to, deadline);
         place.space->leave(before);
     }
     if (status != CT_OK) {
         crossing_end(c);
         return status;
     }
-    *buf = c->host;
+    if (!c->is_lent)
+        *buf = c->host;
     *crossing = c;
     return CT_OK;
+}
+
+void crossing_attach(struct crossing *c, struct request *request)
+{
+    request->crossing = c;
+    if (c && c->is_lent)
+        request_lends(request, &c->loan);
 }
 
 int crossing_is_clear(struct crossing *c, int64_t deadline)
@@ -103,9 +129,9 @@ ct_status crossing_land(struct crossing *c, int64_t deadline)
 {
     const struct space *space = c->place.space;
     void *before;
-    ct_status status = space->enter(&before);
+    ct_status status = c->is_taken ? CT_OK : space->enter(&before);
 
-    if (status != CT_OK)
+    if (status != CT_OK || c->is_taken)
         return status;
     status = wait_for_mark(c, deadline);
     if (status == CT_OK)
@@ -119,9 +145,127 @@ void crossing_end(struct crossing *c)
     if (!c)
         return;
     forget_mark(c);
+    if (c->copied)
+        c->place.space->forget(c->place.device, c->copied);
     if (c->pinned)
         pinned_give(&c->group->pinned, c->pinned);
     else
         free(c->host);
     free(c);
+}
+
+/* ---- Errands ------------------------------------------------------------------ */
+
+void crossing_borrows(struct crossing *c, const struct loan *loan)
+{
+    c->loan = *loan;
+}
+
+void *crossing_host(const struct crossing *c)
+{
+    return c->host;
+}
+
+static ct_status begin_copy(struct crossing *c, enum copy_way way, void *to, const void *from)
+{
+    const struct space *space = c->place.space;
+    ct_status status = space->begin_copy(c->place.device, way, to, from, c->bytes);
+
+    if (status == CT_OK)
+        status = space->mark_copies(c->place.device, way, &c->copied);
+    if (status != CT_OK)
+        space->end_copies(c->place.device);
+    return status;
+}
+
+/* Looks once whether the mark has come. */
+static enum crossing_step step_to(const struct crossing *c, void *mark, ct_status *status)
+{
+    *status = c->place.space->wait_for(c->place.device, mark, 0, NULL);
+    return *status == CT_OK            ? CROSSING_DONE
+           : *status == CT_ERR_TIMEOUT ? CROSSING_GOES_ON
+                                       : CROSSING_FAILED;
+}
+
+/* That one GPU reads another's memory right has to be proved first, which collectives do. */
+static ct_status map(struct crossing *c, void **from)
+{
+    unsigned char own[sizeof c->loan.device];
+
+    c->place.space->id(c->place.device, own);
+    if (memcmp(own, c->loan.device, sizeof own))
+        return ct_fail(CT_ERR_UNSUPPORTED, "it is another GPU's");
+    return c->place.space->take(c->place.device, &c->loan.handle, &c->group->pinned, from);
+}
+
+/* Where anything fails before the copy runs, the bytes can still come through the host. */
+static enum crossing_step begin_to_take(struct crossing *c, ct_status *status)
+{
+    enum crossing_step step = c->mark ? step_to(c, c->mark, status) : CROSSING_DONE;
+    void *from;
+
+    if (step != CROSSING_DONE)
+        return step;
+    forget_mark(c);
+    atomic_store(&c->group->borrows_from, c->place.space);
+    *status = map(c, &from);
+    if (*status == CT_OK)
+        *status = begin_copy(c, COPY_BETWEEN_DEVICES, c->device, from);
+    return *status == CT_OK                ? CROSSING_GOES_ON
+           : *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN
+                                           : CROSSING_CANT;
+}
+
+static enum crossing_step begin_to_stage(struct crossing *c, ct_status *status)
+{
+    *status = find_host_memory(c);
+    if (*status == CT_OK)
+        *status = begin_copy(c, COPY_TO_HOST, c->host, c->device);
+    return *status == CT_OK ? CROSSING_GOES_ON : CROSSING_FAILED;
+}
+
+typedef enum crossing_step begin_fn(struct crossing *c, ct_status *status);
+
+static enum crossing_step run_errand(struct crossing *c, begin_fn *begin, int given_up,
+                                     ct_status *status)
+{
+    enum crossing_step step = CROSSING_CANT;
+    void *before;
+
+    if (given_up && !c->copied)
+        return step;
+    *status = c->place.space->enter(&before);
+    if (*status != CT_OK)
+        return CROSSING_FAILED;
+    step = c->copied ? step_to(c, c->copied, status) : begin(c, status);
+    c->place.space->leave(before);
+    return step;
+}
+
+enum crossing_step crossing_take(struct crossing *c, int given_up, ct_status *status)
+{
+    enum crossing_step step = CROSSING_DONE;
+
+    *status = CT_OK;
+    if (!c->is_taken) /* else the sender is still to say whether it was sound */
+        step = run_errand(c, begin_to_take, given_up, status);
+    c->is_taken = step == CROSSING_DONE;
+    return step;
+}
+
+enum crossing_step crossing_stage(struct crossing *c, int given_up, ct_status *status)
+{
+    *status = CT_OK;
+    return run_errand(c, begin_to_stage, given_up, status);
+}
+
+void crossings_close(ct_group *group)
+{
+    const struct space *space = atomic_load(&group->borrows_from);
+    void *before;
+
+    if (!space || space->enter(&before) != CT_OK)
+        return;
+    space->put(&group->pinned);
+    space->leave(before);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/clock.h"
+#include "runtime/crossing.h"
 #include "runtime/default_group.h"
 #include "runtime/new_group.h"
 #include "runtime/queue.h"
@@ -126,6 +127,7 @@ static void group_free(ct_group *group)
         group->births = next;
     }
     pthread_mutex_destroy(&group->broken_lock);
+    crossings_close(group);
     pinned_close(&group->pinned);
     if (group->owns_choices)
         free(group->choices);

@@ -21,6 +21,7 @@ struct queue;     /* queue.c */
 struct choices;   /* collectives/choices.h */
 struct coalesced; /* collectives/coalesce.c */
 struct staging;   /* collectives/device.h */
+struct space;     /* space.h */
 
 /* How many groups were made of one list with local_sync; new_group.c */
 struct list_births {
@@ -78,9 +79,11 @@ struct ct_group {
     _Atomic int in_streams;      /* which of its calls may be (collectives/device.c); 0: none yet */
     struct staging *staging;     /* of calls on device memory; NULL: there was none */
     struct pinned_pool pinned;   /* of messages of device memory */
-    struct record record;        /* its line in the control page */
-    _Atomic uint64_t running;    /* number of the call that is being run; 0: none */
-    _Atomic uint64_t begun;      /* the last number that ever ran */
+    int lends_nothing;           /* CT_DEVICE=staged: not even in messages */
+    const struct space *_Atomic borrows_from; /* messages were lent to it there; NULL: none was */
+    struct record record;                     /* its line in the control page */
+    _Atomic uint64_t running;                 /* number of the call that is being run; 0: none */
+    _Atomic uint64_t begun;                   /* the last number that ever ran */
     _Atomic uint64_t later;      /* in this call the group broke elsewhere; 0: it did not */
     _Atomic int lost;            /* 1 + group rank of a member that died; 0: none */
     _Atomic uint64_t lost_after; /* the last call that it had finished */

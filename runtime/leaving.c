@@ -77,7 +77,8 @@ static int index_of(const struct channel *channel, int peer)
 static int is_in_vain(const struct request *request, uint64_t channel, int peer)
 {
     return request->peer == peer && (request->channel & ~1ull) == channel
-           && (!request->is_send || request->out.frame.kind == FRAME_OFFER);
+           && (!request->is_send || request->out.frame.kind == FRAME_OFFER
+               || request->out.frame.kind == FRAME_LEND);
 }
 
 static void give_up(struct mesh *mesh, struct request *request)

@@ -4,6 +4,7 @@
  *   small:  sender  EAGER + payload  ->  posted receive, or kept as unexpected
  *   large:  sender  OFFER            ->  posted receive, or kept
  *           receiver ACCEPT          ->  sender writes DATA + payload
+ *   on a device:    LEND, TAKEN, LOAN_ENDS, or ACCEPT and DATA  ->  loan.c
  *   another call:   receiver REFUSE  ->  both ends fail and name both calls
  *   no message:     ASK, whether the peer makes the same call  ->  question.c
  *   broken group:   BREAK            ->  its members; channel.c
@@ -17,6 +18,7 @@
 #include <string.h>
 
 #include "runtime/channel.h"
+#include "runtime/loan.h"
 #include "runtime/log.h"
 #include "runtime/messages.h"
 
@@ -24,7 +26,7 @@
 
 /* Of a large message that the other side knows nothing bad of yet. */
 static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id, uint64_t answer,
-                 const struct signature *signature)
+                 const struct signature *signature, int no_loans)
 {
     struct outgoing *out = calloc(1, sizeof *out);
 
@@ -34,6 +36,7 @@ static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
     }
     out->frame = (struct frame){ .magic = FRAME_MAGIC,
                                  .kind = (uint16_t)kind,
+                                 .no_loans = (uint16_t)no_loans,
                                  .id = id,
                                  .answer = answer,
                                  .signature = *signature };
@@ -46,18 +49,19 @@ int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame
     receive->sent_as = frame->id;
     if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
         return 1;
-    if (frame->kind == FRAME_OFFER && from != mesh->rank)
-        tell(mesh, from, FRAME_REFUSE, frame->id, 0, &receive->signature);
+    if (frame->kind != FRAME_EAGER && from != mesh->rank)
+        tell(mesh, from, FRAME_REFUSE, frame->id, 0, &receive->signature, 0);
     finish_mismatch(mesh, receive, from, &frame->signature);
     return 0;
 }
 
-void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
+void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+                  int no_loans)
 {
     if (receive->from_anybody)
         receive->peer = from;
     list_add(&mesh->messages->active, receive);
-    tell(mesh, from, FRAME_ACCEPT, frame->id, receive->id, &receive->signature);
+    tell(mesh, from, FRAME_ACCEPT, frame->id, receive->id, &receive->signature, no_loans);
 }
 
 /* ---- Arrivals ------------------------------------------------------------ */
@@ -96,7 +100,7 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
 
     if (receive) {
         if (agrees(mesh, receive, frame, stream->peer))
-            accept_offer(mesh, receive, frame, stream->peer);
+            accept_offer(mesh, receive, frame, stream->peer, 0);
         return;
     }
     if (answer_leaving(mesh, frame, stream->peer))
@@ -117,17 +121,21 @@ static struct request *offered(struct mesh *mesh, uint64_t id, int to)
     struct request *send = request_by_id(mesh, id, to, 1);
     const struct outgoing *out = send ? &send->out : NULL;
 
-    return out && out->frame.kind == FRAME_OFFER && out->written == sizeof out->frame ? send : NULL;
+    return out && (out->frame.kind == FRAME_OFFER || out->frame.kind == FRAME_LEND)
+                   && out->written == sizeof out->frame + out->bytes
+               ? send
+               : NULL;
 }
 
-static void arrived_break(struct stream *stream)
+/* What follows is kept, and looked at when all of it is there. */
+static void arrived_more(struct stream *stream, size_t bytes)
 {
     const struct frame *frame = &stream->head.frame;
 
-    stream->left = frame->bytes;
+    stream->left = bytes;
     stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
     if (!stream->unexpected)
-        return; /* we will find out when it leaves */
+        return; /* of a break we will find out when it leaves; a receive runs into its deadline */
     *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
     stream->into = stream->unexpected->data;
 }
@@ -139,6 +147,10 @@ static void arrived_accept(struct mesh *mesh, const struct frame *frame, int fro
     if (!send)
         return;
     mesh->messages->wires[from].unasked = 0; /* it has come as far as this one */
+    if (send->out.frame.kind == FRAME_LEND) {
+        loan_accepted(mesh, send, frame);
+        return;
+    }
     send->out.frame.kind = FRAME_DATA;
     send->out.frame.id = frame->answer;
     send->out.payload = send->data;
@@ -185,7 +197,19 @@ void message_arrived(struct mesh *mesh, struct stream *stream)
         answer_leaving(mesh, frame, stream->peer);
         break;
     case FRAME_BREAK:
-        arrived_break(stream);
+        arrived_more(stream, frame->bytes);
+        break;
+    case FRAME_LEND:
+        arrived_more(stream, sizeof(struct loan));
+        answer_breach(mesh, frame, stream->peer);
+        break;
+    case FRAME_TAKEN:
+        request = offered(mesh, frame->id, stream->peer);
+        if (request && request->out.frame.kind == FRAME_LEND)
+            request_finish(mesh, request, CT_OK, "");
+        break;
+    case FRAME_LOAN_ENDS:
+        loan_end_arrived(mesh, frame, stream->peer);
         break;
     case FRAME_LEAVE:
         leave_arrived(mesh, frame, stream->peer);
@@ -212,11 +236,22 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     } else if (message) {
         struct request *late = take_posted(mesh, &message->frame, message->from);
 
+        if (!late && message->frame.kind == FRAME_LEND
+            && answer_leaving(mesh, &message->frame, message->from)) {
+            free(message);
+            return;
+        }
         if (!late) {
             keep(mesh, message);
             return;
         }
-        if (agrees(mesh, late, &message->frame, message->from)) {
+        if (!agrees(mesh, late, &message->frame, message->from)) {
+            free(message);
+            return;
+        }
+        if (message->frame.kind == FRAME_LEND) {
+            loan_met(mesh, late, message);
+        } else {
             if (late->bytes > 0)
                 memcpy(late->data, message->data, late->bytes);
             request_finish(mesh, late, CT_OK, "");

@@ -34,25 +34,31 @@ enum frame_kind {
     FRAME_ASK,       /* "I am in this call of the group": its signature */
     FRAME_BREAK,     /* "the group is broken": status, on which rank first, payload: its words */
     FRAME_HERE,      /* "I speak on this connection", which the other opened */
-    FRAME_LEAVE      /* "I have destroyed the group" */
+    FRAME_LEAVE,     /* "I have destroyed the group" */
+    FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
+    FRAME_TAKEN,     /* "I have copied them" */
+    FRAME_LOAN_ENDS  /* "I have given up the message that I lent" */
 };
 
 struct frame {
     uint32_t magic;
     uint16_t kind;
-    uint16_t reserved;
-    uint64_t channel; /* one per group and purpose */
+    uint16_t no_loans; /* accept: I can't take what you lend, this time or later */
+    uint64_t channel;  /* one per group and purpose */
     int32_t tag;
     uint32_t reserved2;
     uint64_t bytes;  /* of the whole message */
-    uint64_t id;     /* offer: the sender's request; accept, refuse: the same; data: the receiver's;
-                        break: the rank on which it broke first */
+    uint64_t id;     /* offer, lend: the sender's request, and in what answers that; data: the
+                        receiver's; break: the rank on which it broke first */
     uint64_t answer; /* accept: the receiver's request; break: minus the status */
     struct signature signature;
 };
 
 struct request;
 struct crossing; /* crossing.h */
+
+/* What a device does for a request meanwhile (loan.c): nobody else ends it then. */
+enum errand { NO_ERRAND, TAKES_LOAN, GOES_TO_HOST };
 
 /* What waits to be written to a peer. */
 struct outgoing {
@@ -78,7 +84,11 @@ struct request {
     struct signature signature;
     struct crossing *crossing; /* its data is on a device; NULL: in host memory */
     int is_send;
-    int background; /* counted in messages->background: the thread moves it if nobody waits */
+    enum errand errand;
+    int loan_ended;      /* of a receive: what it takes may be something else by now */
+    ct_status given_up;  /* during its errand; CT_OK: it was not */
+    uint64_t answers_to; /* of a send that goes to the host: the receiver's request */
+    int background;      /* counted in messages->background: the thread moves it if nobody waits */
     ct_status status;
     _Atomic int done;   /* set last */
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */

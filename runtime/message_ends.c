@@ -126,6 +126,7 @@ ct_status messages_create(struct mesh *mesh)
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
     }
     pthread_mutex_init(&m->lock, NULL);
+    pthread_mutex_init(&m->errands_lock, NULL);
     pthread_condattr_init(&monotonic); /* the wall clock jumps */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&m->needed, &monotonic);
@@ -154,6 +155,7 @@ void messages_destroy(struct mesh *mesh)
         m->unexpected = next;
     }
     pthread_cond_destroy(&m->needed);
+    pthread_mutex_destroy(&m->errands_lock);
     pthread_mutex_destroy(&m->lock);
     free(m->wires);
     free(m);

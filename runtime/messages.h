@@ -45,14 +45,16 @@ struct stream {
 struct wire {
     struct link *out; /* NULL: nothing was sent yet */
     struct outgoing *first, *last;
-    size_t unasked;   /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
-    int streams;      /* open ones it may talk to us on */
-    int heard;        /* we hold the connection on which it speaks: it has but one */
-    int64_t ended_ms; /* when the last of them closed; 0: judged, or none did */
-    int gone;         /* nothing will come from it any more */
-    int broken;       /* nothing can be sent to it any more */
-    int blocked;      /* waiting for its socket to take more */
-    int gathered;     /* has something that is to be written when all are started */
+    size_t unasked;       /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
+    int streams;          /* open ones it may talk to us on */
+    int heard;            /* we hold the connection on which it speaks: it has but one */
+    int64_t ended_ms;     /* when the last of them closed; 0: judged, or none did */
+    int gone;             /* nothing will come from it any more */
+    int broken;           /* nothing can be sent to it any more */
+    int blocked;          /* waiting for its socket to take more */
+    int gathered;         /* has something that is to be written when all are started */
+    int no_loans;         /* it can't take them */
+    uint64_t loans_ended; /* that it told of */
     char why[160];
 };
 
@@ -62,8 +64,9 @@ struct messages {
     pthread_mutex_t lock; /* over all of this */
     struct wire *wires;   /* [mesh->size] */
     struct stream *streams;
-    struct request *posted; /* receives without a message, oldest first */
-    struct request *active; /* receives being filled, sends not yet gone */
+    struct request *posted;  /* receives without a message, oldest first */
+    struct request *active;  /* receives being filled, sends not yet gone */
+    struct request *errands; /* whose bytes a device copies; taken off by who holds errands_lock */
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
     int broken_channels;
@@ -86,6 +89,8 @@ struct messages {
     _Atomic int background;
     _Atomic int waiting;      /* threads in request_wait() */
     _Atomic uint64_t glanced; /* messages_glance() looked, by the coarse clock */
+    _Atomic int errands_left;
+    pthread_mutex_t errands_lock; /* of who moves them; taken before `lock` */
     pthread_cond_t needed;
 };
 
@@ -99,7 +104,9 @@ static inline void messages_moved(struct messages *m)
 /* message.c, under the lock */
 /* Do both sides make the same call?  If not, both fail. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
+/* no_loans: also that this rank can't take what is lent to it. */
+void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+                  int no_loans);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
 void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
 

@@ -72,7 +72,8 @@ static void written(struct mesh *mesh, struct outgoing *out)
 {
     if (!out->request)
         outgoing_free(mesh->messages, out);
-    else if (out->frame.kind != FRAME_OFFER) /* an offered one waits to be accepted */
+    else if (out->frame.kind != FRAME_OFFER && out->frame.kind != FRAME_LEND)
+        /* an offered one waits to be accepted */
         request_finish(mesh, out->request, CT_OK, "");
 }
 

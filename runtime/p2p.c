@@ -63,7 +63,8 @@ ct_status transfer_cross(const struct transfer *t, void **buf, int is_send, int6
     *crossing = NULL;
     if (!t->place.space)
         return CT_OK;
-    status = crossing_begin(t->group, t->place, buf, t->bytes, is_send, deadline, crossing);
+    status = crossing_begin(t->group, t->place, buf, t->bytes, is_send ? t->peer : RECEIVES,
+                            deadline, crossing);
     if (status == CT_OK)
         return CT_OK;
     return ct_fail_in(group_cause(t->group, status), "%s: ", t->verb);
@@ -75,13 +76,17 @@ static void start(const struct transfer *t, struct request *request, struct cros
 {
     const uint64_t channel = group_channel(t->group, 1);
 
-    if (is_send)
+    if (crossing) {
+        request_prepare(request, is_send, channel, t->peer, t->tag, buf, t->bytes, &t->signature);
+        crossing_attach(crossing, request);
+        requests_start(t->group->mesh, request, 1);
+    } else if (is_send) {
         request_send(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
                      &t->signature);
-    else
+    } else {
         request_recv(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
                      &t->signature);
-    request->crossing = crossing;
+    }
 }
 
 static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from,

@@ -85,7 +85,7 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         }
         request_prepare(&requests[i], is_send, group_channel(group, 1), t.peer, t.tag, buf, t.bytes,
                         &t.signature);
-        requests[i].crossing = crossing;
+        crossing_attach(crossing, &requests[i]);
     }
     return CT_OK;
 }

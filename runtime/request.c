@@ -8,9 +8,11 @@
  *
  * Given up, a request is its owner's again at once: nobody else may hold it or its buffer. */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/loan.h"
 #include "runtime/messages.h"
 #include "runtime/trace.h"
 
@@ -123,7 +125,9 @@ static void receive_kept(struct mesh *mesh, struct request *receive, struct unex
         request_finish(mesh, sender, CT_OK, "");
         request_finish(mesh, receive, CT_OK, "");
     } else if (message->frame.kind == FRAME_OFFER) {
-        accept_offer(mesh, receive, &message->frame, message->from);
+        accept_offer(mesh, receive, &message->frame, message->from, 0);
+    } else if (message->frame.kind == FRAME_LEND) {
+        loan_met(mesh, receive, message);
     } else {
         if (receive->bytes > 0)
             memcpy(receive->data, message->data, receive->bytes);
@@ -241,6 +245,11 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
 
     if (atomic_load(&request->done))
         return;
+    if (request->errand != NO_ERRAND) { /* it is ended with that: errand_end() */
+        request->given_up = status;
+        snprintf(request->reason, sizeof request->reason, "%s", reason);
+        return;
+    }
     if (request->is_send && request->peer == mesh->rank) {
         forget_sender(m, request);
     } else if (request->is_send) {
@@ -260,6 +269,8 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
                 wire->last = last;
             break;
         }
+        if (request->out.frame.kind == FRAME_LEND && request->out.written > 0)
+            loan_given_up(mesh, request);
     }
     request_finish(mesh, request, status, reason);
 }

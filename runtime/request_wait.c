@@ -11,10 +11,13 @@
  * whether it makes the same call.
  * Who gave up waiting leaves what moves in the background to the thread (background.c). */
 #include "runtime/clock.h"
+#include "runtime/loan.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
 #include "runtime/question.h"
 #include "runtime/trace.h"
+
+enum { NAPS_BEFORE_LOOK = 1000 };
 
 /* at_all: not only at its peer. */
 static int test(struct mesh *mesh, struct request *request, int at_all)
@@ -23,6 +26,7 @@ static int test(struct mesh *mesh, struct request *request, int at_all)
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
+    errands_move(mesh);
     return atomic_load(&request->done);
 }
 
@@ -144,6 +148,13 @@ static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t
     return 0;
 }
 
+/* A device is asked again and again; the peer seldom, as after sleeps. */
+static enum wait_turn turn_of_errands(int *naps)
+{
+    errands_nap((*naps)++);
+    return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
+}
+
 /* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
                                       const _Atomic int *broken)
@@ -155,6 +166,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     const int local = neighbour(mesh, request);
     const struct ring *ring = local >= 0 ? node_ring(&mesh->node, local, mesh->node.rank) : NULL;
     uint64_t sent = sent_so_far(ring);
+    int naps = 0;
     int spun = 0; /* once, and again when bytes have moved */
     struct wait wait;
 
@@ -177,6 +189,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         if (local >= 0)
             wait_for_rank(&wait, local);
         turn = clock_coarse_ms() >= deadline           ? WAIT_OVER /* bytes may flow */
+               : errands_are_left(mesh)                ? turn_of_errands(&naps)
                : !spun && comes_soon(mesh, ring, sent) ? WAIT_AGAIN
                                                        : wait_turn(&wait);
         spun = 1;
@@ -217,6 +230,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
             pthread_mutex_lock(&mesh->messages->lock);
             request_cancel_locked(mesh, request);
             pthread_mutex_unlock(&mesh->messages->lock);
+            errand_end(mesh, request);
         }
         wait_is_over(mesh);
     }
