@@ -19,6 +19,7 @@
 #include "runtime/clock.h"
 #include "runtime/device_wait.h"
 #include "runtime/log.h"
+#include "runtime/reach.h"
 
 enum { AREA = 16 << 10, SPOILT = 0xff };
 
@@ -246,6 +247,8 @@ ct_status executors_prove(struct call *c, struct executors *e)
         e->proof = *why ? DONT_REACH : REACH;
         if (*why)
             say(c, why);
+        else
+            reach_proved(c->group, e->id, e->count); /* for messages, too */
     } /* else others may still use that memory: it is lost */
     free(all);
     free(proof.pattern);

@@ -3,10 +3,10 @@
 #include "runtime/crossing.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/device_wait.h"
 #include "runtime/error.h"
+#include "runtime/reach.h"
 
 struct crossing {
     ct_group *group;
@@ -187,14 +187,14 @@ static enum crossing_step step_to(const struct crossing *c, void *mark, ct_statu
                                        : CROSSING_FAILED;
 }
 
-/* That one GPU reads another's memory right has to be proved first, which collectives do. */
 static ct_status map(struct crossing *c, void **from)
 {
     unsigned char own[sizeof c->loan.device];
 
     c->place.space->id(c->place.device, own);
-    if (memcmp(own, c->loan.device, sizeof own))
-        return ct_fail(CT_ERR_UNSUPPORTED, "it is another GPU's");
+    if (!reach_is_proved(c->group, own, c->loan.device))
+        return ct_fail(CT_ERR_UNSUPPORTED, "it is another GPU's, and no call of the group has "
+                                           "proved that the two reach each other");
     return c->place.space->take(c->place.device, &c->loan.handle, &c->group->pinned, from);
 }
 

@@ -34,7 +34,7 @@ enum crossing_step {
     CROSSING_GOES_ON,
     CROSSING_DONE,
     CROSSING_CANT,      /* nor has begun to */
-    CROSSING_NEVER_CAN, /* of that rank's memory */
+    CROSSING_NEVER_CAN, /* of that rank's memory, as it is now */
     CROSSING_FAILED     /* with *status and a sentence; the device is through */
 };
 

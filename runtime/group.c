@@ -17,6 +17,7 @@
 #include "runtime/default_group.h"
 #include "runtime/new_group.h"
 #include "runtime/queue.h"
+#include "runtime/reach.h"
 #include "runtime/store/store.h"
 #include "runtime/trace.h"
 #include "runtime/messages.h"
@@ -128,6 +129,7 @@ static void group_free(ct_group *group)
     }
     pthread_mutex_destroy(&group->broken_lock);
     crossings_close(group);
+    reach_free(group);
     pinned_close(&group->pinned);
     if (group->owns_choices)
         free(group->choices);

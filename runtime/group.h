@@ -22,6 +22,7 @@ struct choices;   /* collectives/choices.h */
 struct coalesced; /* collectives/coalesce.c */
 struct staging;   /* collectives/device.h */
 struct space;     /* space.h */
+struct reached;   /* reach.c */
 
 /* How many groups were made of one list with local_sync; new_group.c */
 struct list_births {
@@ -80,6 +81,7 @@ struct ct_group {
     struct staging *staging;     /* of calls on device memory; NULL: there was none */
     struct pinned_pool pinned;   /* of messages of device memory */
     int lends_nothing;           /* CT_DEVICE=staged: not even in messages */
+    struct reached *_Atomic reached; /* reach.c: devices that are proved to reach each other */
     const struct space *_Atomic borrows_from; /* messages were lent to it there; NULL: none was */
     struct record record;                     /* its line in the control page */
     _Atomic uint64_t running;                 /* number of the call that is being run; 0: none */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reach.h - which devices a group knows to reach each other's memory: a driver that says so is not
+ * believed (collectives/device_prove.c). */
+#ifndef RUNTIME_REACH_H
+#define RUNTIME_REACH_H
+
+#include "runtime/group.h"
+
+/* Each of these reads and writes each other's memory.  Ranks that were lent nothing any more for
+ * want of this may be lent to again. */
+void reach_proved(ct_group *group, unsigned char (*ids)[16], int count);
+/* Any thread.  A device reaches itself. */
+int reach_is_proved(const ct_group *group, const unsigned char one[16],
+                    const unsigned char other[16]);
+void reach_free(ct_group *group);
+
+#endif
