@@ -507,9 +507,20 @@ static void without_a_context_there_is_no_stream(void **state)
 
 /* ---- Ends that are none ------------------------------------------------------------------- */
 
+/* Not before the others have made their calls, of which this one would be the end. */
+static void leave_behind_them(ct_group *group, const char *run)
+{
+    for (int i = 0; i < ct_size(group); i++)
+        if (i != ct_rank(group))
+            await(run, i);
+    rank_leaves();
+}
+
+/* What is left is a call, but for "messages". */
 static void somebody_leaves(ct_group *group, void *arg)
 {
-    const int calls = *(const int *)arg;
+    const char *const run = arg;
+    const int calls = strcmp(run, "messages") != 0;
     struct scene s;
     ct_work *work = NULL;
 
@@ -517,7 +528,7 @@ static void somebody_leaves(ct_group *group, void *arg)
         return;
     EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
     if (ct_rank(group) == 1)
-        rank_leaves();
+        leave_behind_them(group, run);
     EXPECT_OK(ct_set_stream(group, s.stream));
     if (calls) {
         EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
@@ -525,6 +536,7 @@ static void somebody_leaves(ct_group *group, void *arg)
         EXPECT_OK(ct_irecv(group, s.recv, COUNT, CT_I32, 1, 0, &work));
         EXPECT_OK(ct_wait_on_stream(work, s.stream));
     }
+    mark(run, ct_rank(group));
     EXPECT(cu(device.cuStreamSynchronize(s.stream)));
     if (calls)
         EXPECT_ERROR(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
@@ -552,13 +564,14 @@ static void leaves_before_a_list(ct_group *group, void *arg)
         return;
     EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
     if (ct_rank(group) == 1)
-        rank_leaves();
+        leave_behind_them(group, "list");
     log_divert(count_failed, &said);
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT_OK(ct_coalesce_begin(group));
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
     EXPECT_OK(ct_all_reduce(group, s.recv, s.send, COUNT, CT_I32, CT_SUM, NULL));
     EXPECT_OK(ct_coalesce_end(group, NULL));
+    mark("list", ct_rank(group));
     EXPECT(cu(device.cuStreamSynchronize(s.stream)));
     log_divert(NULL, NULL);
     EXPECT(said == 1);
@@ -590,7 +603,8 @@ static void gone_while_it_waits(ct_group *group, void *arg)
     for (int i = 0; i < ROUNDS; i++)
         EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
     if (ct_rank(group) == 1)
-        rank_leaves();
+        leave_behind_them(group, "handed over");
+    mark("handed over", ct_rank(group));
     EXPECT(cu(device.cuStreamSynchronize(s.stream)));
     EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
     tear_down(&s);
@@ -598,13 +612,11 @@ static void gone_while_it_waits(ct_group *group, void *arg)
 
 static void a_stream_goes_on_when_its_call_fails(void **state)
 {
-    static const int calls = 1, messages = 0;
-
     (void)state;
-    run_processes(3, somebody_leaves, (void *)(uintptr_t)&calls);
-    run_processes(2, somebody_leaves, (void *)(uintptr_t)&messages);
+    run_processes(3, somebody_leaves, (void *)(uintptr_t) "calls");
+    run_processes(2, somebody_leaves, (void *)(uintptr_t) "messages");
     setenv("CT_DEVICE", "staged", 1);
-    run_processes(3, somebody_leaves, (void *)(uintptr_t)&calls);
+    run_processes(3, somebody_leaves, (void *)(uintptr_t) "staged");
     unsetenv("CT_DEVICE");
     setenv("CT_HANDOVER", "stream", 1);
     run_processes(3, gone_while_it_waits, NULL);
@@ -617,7 +629,7 @@ static void driver_fails(ct_group *group, void *arg)
     struct scene s;
 
     if (me == 1)
-        setenv("FAKE_CUDA_FAIL", arg, 1);
+        setenv("FAKE_CUDA_FAIL", "cuStreamBatchMemOp:1", 1);
     if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
@@ -625,9 +637,7 @@ static void driver_fails(ct_group *group, void *arg)
                   me == 1 ? CT_ERR_CUDA : CT_OK);
     EXPECT(cu(device.cuStreamSynchronize(s.stream)));
     EXPECT_STATUS(ct_barrier(group, NULL), me == 1 ? CT_ERR_CUDA : CT_ERR_PEER);
-    mark(arg, me);
-    for (int i = 0; i < ct_size(group); i++)
-        await(arg, i);
+    all_marked(group, arg);
     tear_down(&s);
 }
 
@@ -636,9 +646,9 @@ static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(v
     (void)state;
     if (!device_is_fake())
         skip();
-    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamBatchMemOp:1");
+    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to hosts");
     setenv("CT_HANDOVER", "stream", 1);
-    run_processes(2, driver_fails, (void *)(uintptr_t) "cuStreamBatchMemOp:1");
+    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to streams");
     unsetenv("CT_HANDOVER");
 }
 
