@@ -70,10 +70,15 @@ def end(pid, fd):
 
 # The command: a program that reads the terminal, survives Ctrl-C, and ends at a word.
 open("debugger", "w").write("""#!/usr/bin/env python3
-import os, signal, sys
+import os, select, signal, sys
 signal.signal(signal.SIGINT, lambda *a: print("interrupted", flush=True))
 print("terminal", os.tcgetpgrp(0) == os.getpgrp(), os.isatty(1), flush=True)
-for line in sys.stdin:
+line = "\\n"
+while line:
+    # Python looks at a signal that came right before a read only behind it.
+    while not select.select([0], [], [], 0.1)[0]:
+        pass
+    line = os.read(0, 1000).decode()
     print("read", line.strip(), flush=True)
     if line.strip() == "quit":
         sys.exit(7)

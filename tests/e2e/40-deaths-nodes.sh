@@ -34,10 +34,12 @@ all_up() {
     : >all.up
 }
 # told RANK LINES: the first deaths that RANK was told, in any order
-told() { [ "$(sort "deaths.$1" 2>/dev/null | head -n "$(wc -l <<<"$2")")" = "$2" ]; }
+told() { [ "$(head -n "$(wc -l <<<"$2")" "deaths.$1" 2>/dev/null | sort)" = "$2" ]; }
 all_told() {
     local rank
-    for rank in $1; do told "$rank" "$2" || return 1; done
+    for rank in $1; do
+        told "$rank" "$2" || { out=$(grep . deaths.*) err=$(cat h?.err); return 1; }
+    done
 }
 lost() { for rank in "$@"; do echo "$rank $host_lost 0"; done; }
 lost_on() { # HOST RANKS...
