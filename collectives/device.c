@@ -336,10 +336,10 @@ void staging_drop(ct_group *group)
     if (!s)
         return;
     talking_end(&s->talking, atomic_load(&group->broken) == CT_OK);
-    handover_settle(group, &s->handover);
-    if (!s->handover.waited_for)
+    if (!handover_stays(group, &s->handover)) {
         unmap(group, s, FLAT_DEVICE_SETTLING_MS);
-    handover_end(group, &s->handover);
+        handover_end(group, &s->handover);
+    }
     bounce_free(&s->tried);
     bounce_free(&s->scratch);
     executors_free(&s->devices.executors);

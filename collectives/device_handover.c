@@ -19,16 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "collectives/device.h"
-#include "runtime/clock.h"
 #include "runtime/flat.h"
 #include "runtime/log.h"
 #include "runtime/queue.h"
 
 enum { CANT, CAN, NOT_NOW };
-enum { MOST_RANKS = 64, QUIET_MS = 200, NAP_MS = 2 };
+enum { MOST_RANKS = 64 };
 
 _Atomic uint32_t *handover_word(const ct_group *group, int rank, int executor, int kind)
 {
@@ -187,7 +185,7 @@ ct_status handover_follow(struct call *c, const struct executors *e)
     return status == CT_OK && c->capture == NOT_CAPTURED ? handover_watch(c) : status;
 }
 
-/* ---- Begin and end ------------------------------------------------------------------------ */
+/* ---- Begin ------------------------------------------------------------------------ */
 
 /* What only this rank knows of.  While a stream is captured nothing can be pinned. */
 static int can_here(struct call *c, struct handover *h)
@@ -237,65 +235,4 @@ ct_status handover_begin(struct call *c, struct handover *h, int wished)
         log_line(LOG_INFO, "group %s: CT_HANDOVER=stream can't be: the ranks share no words",
                  c->group->name);
     return CT_OK;
-}
-
-/* What all ranks' streams may wait for; how much of it was taken back since. */
-static int let_all_go(const ct_group *group)
-{
-    const struct executors *e = &group->staging->devices.executors;
-    int taken = 0;
-
-    for (int i = 0; i < e->count; i++)
-        for (int r = 0; r < group->size; r++)
-            if (r != e->rank[i])
-                taken += !atomic_exchange(handover_word(group, r, i, READY), 1)
-                         + !atomic_exchange(handover_word(group, r, i, OVER), 1);
-    return taken;
-}
-
-/* A graph that was launched may wait for ranks that are gone or have given up, and nobody is told
- * of launches.  They are over when for a while nothing is taken back of what was let go. */
-static void end_launches(const ct_group *group)
-{
-    const struct timespec nap = { 0, NAP_MS * 1000000L };
-    const int64_t deadline = deadline_after(FLAT_DEVICE_SETTLING_MS);
-    int64_t quiet = deadline_after(QUIET_MS);
-
-    handover_call_off(group);
-    while (clock_ms() < quiet && clock_ms() < deadline) {
-        if (let_all_go(group) > 0)
-            quiet = deadline_after(QUIET_MS);
-        nanosleep(&nap, NULL);
-    }
-}
-
-static int may_be_launched(const ct_group *group, const struct handover *h)
-{
-    return h->captured && atomic_load(&group->broken) != CT_OK;
-}
-
-void handover_settle(ct_group *group, const struct handover *h)
-{
-    if (may_be_launched(group, h))
-        end_launches(group);
-    if (h->waited_for)
-        log_line(LOG_WARN,
-                 "group %s: a stream stands still before a call of the group's, whose memory stays "
-                 "with the process",
-                 group->name);
-}
-
-/* Words that a stream may still come to can't be taken from under it. */
-void handover_end(ct_group *group, struct handover *h)
-{
-    void *before;
-
-    if (h->waited_for || may_be_launched(group, h))
-        return;
-    if (h->pinned.space && h->pinned.space->enter(&before) == CT_OK) {
-        h->pinned.space->unpin(h->pinned.device, h->parts, 1);
-        h->pinned.space->leave(before);
-    }
-    host_memory_drop(group, &h->memory, 1);
-    *h = (struct handover){ .on = 0 };
 }

@@ -30,9 +30,9 @@ struct handover {
 /* All ranks, in the group's first call, and again while one of them captures its own; that it can't
  * be is no failure. */
 ct_status handover_begin(struct call *c, struct handover *handover, int wished);
-/* At the group's end: no stream is in a call of its any more, as far as that can be had
- * (waited_for).  Then the rest. */
-void handover_settle(ct_group *group, const struct handover *handover);
+/* device_handover_end.c.  At the group's end: what a stream may still come to, and what is mapped
+ * for it, can't be taken from under it.  Where nothing stays, end() gives all back. */
+int handover_stays(ct_group *group, const struct handover *handover);
 void handover_end(ct_group *group, struct handover *handover);
 
 /* First of all, in the caller's thread: the words are those of one stream at a time. */

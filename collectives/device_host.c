@@ -114,6 +114,11 @@ void host_memory_pin(struct call *c, struct host_memory *memory, int *cant)
              c->group->name, c->group->rank, ct_last_error());
 }
 
+void host_memory_leave(ct_group *group, const struct host_memory *memory)
+{
+    region_leave(&group->mesh->node, memory->data);
+}
+
 ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_wait)
 {
     const struct place *place = &memory->pinned;

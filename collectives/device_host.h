@@ -20,5 +20,7 @@ ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t by
 void host_memory_pin(struct call *c, struct host_memory *memory, int *cant);
 /* Also one without data.  CT_ERR_UNSUPPORTED, unless it may wait: not now, it stays. */
 ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_wait);
+/* Somebody may look at it as long as the process lives. */
+void host_memory_leave(ct_group *group, const struct host_memory *memory);
 
 #endif

@@ -37,35 +37,6 @@ ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t 
         bytes, "to the GPU");
 }
 
-ct_status cuda_pin(struct device *gpu, void *memory, size_t bytes)
-{
-    ct_status status = cuda_gpu_use(gpu);
-
-    if (status != CT_OK)
-        return status;
-    if (!gpu_may_wait())
-        return gpu_refuse_to_wait();
-    status = driver_says(gpu->driver,
-                         gpu->driver->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
-                         "pinning %zu bytes of host memory", bytes);
-    gpu_has_waited();
-    return status;
-}
-
-ct_status cuda_unpin(struct device *gpu, void *memory, int may_wait)
-{
-    const ct_status status = cuda_gpu_use(gpu);
-
-    if (status != CT_OK)
-        return status;
-    if (!may_wait && !gpu_may_wait())
-        return gpu_refuse_to_wait();
-    gpu->driver->cuMemHostUnregister(memory);
-    if (!may_wait)
-        gpu_has_waited();
-    return CT_OK;
-}
-
 static CUresult enqueue(struct device *gpu, enum copy_way way, void *to, const void *from,
                         size_t bytes)
 {

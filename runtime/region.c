@@ -135,7 +135,7 @@ int region_of(struct node *node, const void *own, uint64_t *group, uint64_t *off
     return r != NULL;
 }
 
-void region_unmap(struct node *node, void *own)
+static struct region *take_out(struct node *node, const void *own)
 {
     struct region **link, *r;
 
@@ -146,7 +146,17 @@ void region_unmap(struct node *node, void *own)
     if (r)
         *link = r->next;
     pthread_rwlock_unlock(&node->regions_lock);
-    region_free(node, r);
+    return r;
+}
+
+void region_unmap(struct node *node, void *own)
+{
+    region_free(node, take_out(node, own));
+}
+
+void region_leave(struct node *node, const void *own)
+{
+    free(take_out(node, own));
 }
 
 void regions_free(struct node *node)

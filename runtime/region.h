@@ -36,6 +36,8 @@ ct_status region_map(struct node *node, const struct region_plan *plan, void **o
 int region_of(struct node *node, const void *own, uint64_t *group, uint64_t *offset);
 /* Gives the own part back to the system; the others can't reach it any more. */
 void region_unmap(struct node *node, void *own);
+/* Of it nothing is known any more; it stays where it is, as long as the process lives. */
+void region_leave(struct node *node, const void *own);
 void regions_free(struct node *node); /* all of them */
 
 /* What follows is asked between these two.  regions_look() gives 0, and there is nothing to end,

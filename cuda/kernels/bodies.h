@@ -221,11 +221,17 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span
 
 /* ---- All that one thread does ----------------------------------------------------- */
 
-/* A word of the host's, set before the launch was let go: a cached load is one of each
+/* A word of the host's, set before the launch was let go: on a GPU a cached load is one of each
  * multiprocessor. */
 CT_ELEMENT bool is_called_off(const struct fold_args &args)
 {
-    return args.called_off && *(const uint32_t *)(uintptr_t)args.called_off;
+    const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;
+
+#ifdef __CUDA_ARCH__
+    return word && *word;
+#else
+    return word && __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
 }
 
 template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, struct place place)

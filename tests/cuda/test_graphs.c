@@ -251,6 +251,8 @@ static void one_stays_away(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT_OK(ct_abort(part));
     EXPECT_OK(ct_destroy_process_group(part));
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT_OK(ct_barrier(group, NULL)); /* no GPU has anything to do with the buffers any more */
     scene_tear_down(&s);
 }
 
