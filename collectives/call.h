@@ -55,6 +55,7 @@ struct call {
     struct place place;
     int on_host;          /* device_run() was asked, but the buffers are host memory */
     void *mark;           /* in device memory: what is to be waited for first; NULL: nothing */
+    int wish;             /* on device memory: which way goes first (enum device_wish) */
     enum capture capture; /* and of the group's stream: then it becomes part of that graph */
     int by_streams;       /* those shall hand it over (device_handover.c), and no host waits */
     int is_in_stream;     /* and some of it was enqueued there */

@@ -42,6 +42,36 @@ static int row_of(int operation, const char *name)
     return -1;
 }
 
+const char *way_name(enum device_wish way)
+{
+    static const char *const names[] = { "", "fused", "nccl", "staged" };
+
+    return names[way];
+}
+
+enum device_wish way_named(const char *name)
+{
+    for (int i = WISH_FUSED; i <= WISH_STAGED; i++)
+        if (!strcmp(way_name((enum device_wish)i), name))
+            return (enum device_wish)i;
+    return WISH_NONE;
+}
+
+int choices_wish_way(const struct choices *c, enum device_wish way)
+{
+    for (int operation = 0; operation < OPERATION_COUNT; operation++)
+        for (int i = 0; i < c->count[operation]; i++)
+            if (c->wishes[operation][i].way == way)
+                return 1;
+    return c->device == way;
+}
+
+/* Those of which ranks may know nothing of each other's go as they can. */
+static int has_ways(int operation)
+{
+    return !operation_is_barrier(operation) && device_is_agreed(operation);
+}
+
 static ct_status add_wish(struct choices *c, int operation, char *text, const char *source)
 {
     const struct algorithm *const *rows = operation_algorithms(operation);
@@ -55,8 +85,9 @@ static ct_status add_wish(struct choices *c, int operation, char *text, const ch
             return ct_fail(CT_ERR_INVALID, "%s: \"%s\" of %s:%s is no size; 64K is one", source,
                            size, text, size);
     }
+    wish.way = has_ways(operation) ? way_named(text) : WISH_NONE;
     wish.row = row_of(operation, text);
-    if (wish.row < 0)
+    if (wish.row < 0 && wish.way == WISH_NONE)
         return ct_fail(CT_ERR_INVALID, "%s=%s names no algorithm of %s; the first is \"%s\"",
                        source, text, operation_name(operation), rows[0]->name);
     if (c->count[operation] == MOST_WISHES)

@@ -42,7 +42,7 @@ static int wished(const struct choices *choices, const struct call *c, int *cann
     for (int i = 0; i < choices->count[operation]; i++) {
         const struct wish *w = &choices->wishes[operation][i];
 
-        if (size > w->upto)
+        if (w->way != WISH_NONE || size > w->upto)
             continue;
         if (can(rows[w->row], c))
             return w->row;
@@ -51,38 +51,84 @@ static int wished(const struct choices *choices, const struct call *c, int *cann
     return -1;
 }
 
-static void explain(struct choices *choices, const struct call *c, int by_wish)
+/* The same of device memory. */
+static enum device_wish wished_way(const struct choices *choices, const struct call *c)
+{
+    const int operation = c->signature.operation;
+
+    for (int i = 0; i < choices->count[operation]; i++) {
+        const struct wish *w = &choices->wishes[operation][i];
+
+        if (w->way != WISH_NONE && size_of(c) <= w->upto)
+            return w->way;
+    }
+    return WISH_NONE;
+}
+
+size_t choices_begin_line(const struct call *c, int on_device, char *line, size_t size)
+{
+    const size_t bytes = call_bytes(c);
+    const uint64_t bit = (uint64_t)1 << (bytes ? 63 - __builtin_clzll(bytes) : 0);
+    const int operation = c->signature.operation;
+
+    if (atomic_fetch_or(&c->group->choices->explained[on_device][operation], bit) & bit
+        || c->group->rank != 0)
+        return 0;
+    return (size_t)snprintf(
+        line, size,
+        "ct: %s, %zu bytes per rank%s, group %s of %d on %d host%s: ", operation_name(operation),
+        bytes, on_device ? " on a device" : "", c->group->name, c->group->size, c->group->hosts,
+        c->group->hosts == 1 ? "" : "s");
+}
+
+void choices_end_line(char *line, size_t used, size_t size)
+{
+    if (used > size - 2)
+        used = size - 2;
+    line[used++] = '\n';
+    log_text(line, used);
+}
+
+static void explain(const struct choices *choices, const struct call *c, int by_wish)
 {
     const int operation = c->signature.operation;
     const struct algorithm *const *rows = operation_algorithms(operation);
-    const size_t bytes = call_bytes(c);
-    const uint64_t bit = (uint64_t)1 << (bytes ? 63 - __builtin_clzll(bytes) : 0);
     char line[512];
-    size_t used;
+    size_t used = choices_begin_line(c, 0, line, sizeof line);
 
-    if (atomic_fetch_or(&choices->explained[operation], bit) & bit || c->group->rank != 0)
+    if (used == 0)
         return;
-    used = (size_t)snprintf(line, sizeof line,
-                            "ct: %s, %zu bytes per rank, group %s of %d on %d host%s: %s, %s",
-                            operation_name(operation), bytes, c->group->name, c->group->size,
-                            c->group->hosts, c->group->hosts == 1 ? "" : "s", c->algorithm->name,
-                            by_wish ? choices->source[operation] : "the first that suits");
+    if (used < sizeof line)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s", c->algorithm->name,
+                                 by_wish ? choices->source[operation] : "the first that suits");
     for (int i = 0; rows[i] && used < sizeof line; i++)
         if (rows[i] != c->algorithm)
             used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
                                      !can(rows[i], c)                              ? "can't"
                                      : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
                                                                                    : "could");
-    if (used > sizeof line - 2)
-        used = sizeof line - 2;
-    line[used++] = '\n';
-    log_text(line, used);
+    choices_end_line(line, used, sizeof line);
 }
 
-/* One name alone, for any size. */
+/* One row alone, for any size. */
 static int is_a_must(const struct choices *choices, int operation)
 {
-    return choices->count[operation] == 1 && choices->wishes[operation][0].upto == SIZE_MAX;
+    size_t upto = 0;
+    int rows = 0;
+
+    for (int i = 0; i < choices->count[operation]; i++)
+        if (choices->wishes[operation][i].way == WISH_NONE) {
+            upto = choices->wishes[operation][i].upto;
+            rows++;
+        }
+    return rows == 1 && upto == SIZE_MAX;
+}
+
+/* On device memory the algorithm is that of a call which goes through the host. */
+static void choose_way(struct call *c)
+{
+    c->wish = wished_way(c->group->choices, c);
+    c->signature.algorithm |= SIGNATURE_DEVICE | SIGNATURE_WAY(c->wish);
 }
 
 ct_status call_choose(struct call *c)
@@ -93,7 +139,7 @@ ct_status call_choose(struct call *c)
 
     if (choices->count[c->signature.operation] > 0)
         row = wished(choices, c, &cannot);
-    if (row < 0 && is_a_must(choices, c->signature.operation))
+    if (row < 0 && cannot >= 0 && is_a_must(choices, c->signature.operation))
         return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
                        rows[cannot]->name, choices->source[c->signature.operation]);
     by_wish = row >= 0;
@@ -101,11 +147,11 @@ ct_status call_choose(struct call *c)
         for (row = 0; !can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most);)
             row++;
     c->signature.algorithm = (uint32_t)row;
-    if (c->place.space && device_is_agreed(c->signature.operation))
-        c->signature.algorithm |= SIGNATURE_DEVICE;
     c->algorithm = rows[row];
     c->group->last_algorithm = c->algorithm->name;
-    if (choices->explain)
+    if (c->place.space && device_is_agreed(c->signature.operation))
+        choose_way(c);
+    if (choices->explain && !c->place.space)
         explain(choices, c, by_wish);
     return CT_OK;
 }
@@ -160,17 +206,11 @@ static ct_status read_file(struct choices *choices, const char *path)
 
 static ct_status read_device_wish(struct choices *choices)
 {
-    static const char *const words[] = { "auto", "fused", "nccl", "staged" };
     const char *word = getenv("CT_DEVICE");
 
-    choices->device = WISH_NONE;
-    if (!word || !*word)
+    choices->device = word ? way_named(word) : WISH_NONE;
+    if (!word || !*word || choices->device != WISH_NONE || !strcmp(word, "auto"))
         return CT_OK;
-    for (int i = WISH_NONE; i <= WISH_STAGED; i++)
-        if (!strcmp(word, words[i])) {
-            choices->device = (enum device_wish)i;
-            return CT_OK;
-        }
     return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto, fused, nccl or staged", word);
 }
 

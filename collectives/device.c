@@ -14,7 +14,7 @@
  * A call whose stream is being captured into a CUDA graph only becomes part of that, and runs when
  * it is launched.  Where no way can do so, all ranks refuse.
  *
- * CT_DEVICE=fused, nccl or staged names the one that is tried first; the others follow. */
+ * Who goes first, and who next: device_ways.c. */
 #include "collectives/device.h"
 #include "collectives/device_bounce.h"
 
@@ -76,68 +76,12 @@ static ct_status find_devices(struct call *c, struct staging *s)
     return status;
 }
 
-/* In the order in which they are tried. */
-static device_way *const *ways_of(const struct call *c, const struct devices *d)
-{
-    static device_way *const apart[] = { device_nccl, device_fused, NULL };
-    static device_way *const ways[][4] = {
-        [WISH_NONE] = { device_fused, device_nccl, device_hier, NULL },
-        [WISH_FUSED] = { device_fused, device_nccl, device_hier, NULL },
-        [WISH_NCCL] = { device_nccl, device_hier, device_fused, NULL },
-        [WISH_STAGED] = { NULL },
-    };
-
-    return d->wish == WISH_NONE && d->apart && c->group->size > 1 ? apart : ways[d->wish];
-}
-
-/* All ranks together: in the group's first call that is not of a v form. */
-static ct_status find_handover(struct call *c, struct staging *s)
-{
-    const struct devices *d = &s->devices;
-
-    if (s->handover.tried || s->unfused || ways_of(c, d)[0] != device_fused)
-        return CT_OK;
-    return handover_begin(c, &s->handover, d->by_streams);
-}
-
-/* Whether it can leave a call to the launches of a graph; the others do something on the host. */
-static int can_be_captured(const struct call *c, device_way *way)
-{
-    return way == device_nccl || (way == device_fused && c->by_streams);
-}
-
-static ct_status wait_for_mark(struct call *c)
+ct_status device_wait_for_mark(struct call *c)
 {
     const ct_status status =
         c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken) : CT_OK;
 
     device_forget(c);
-    return status;
-}
-
-/* Not by streams on any rank, then: fused was the first way. */
-static ct_status go_by_hosts(struct call *c)
-{
-    c->by_streams = 0;
-    return wait_for_mark(c);
-}
-
-/* A way at a time; *done: it was one of them. */
-static ct_status try_ways(struct call *c, struct staging *s, int *done)
-{
-    ct_status status = find_devices(c, s);
-
-    if (status == CT_OK)
-        status = find_handover(c, s);
-    if (status != CT_OK)
-        return status;
-    for (device_way *const *way = ways_of(c, &s->devices); *way && status == CT_OK && !*done;
-         way++) {
-        if (c->capture == NOT_CAPTURED || can_be_captured(c, *way))
-            status = (*way)(c, done);
-        if (status == CT_OK && !*done && c->by_streams)
-            status = go_by_hosts(c);
-    }
     return status;
 }
 
@@ -220,13 +164,16 @@ static ct_status refuse_capture(struct call *c, const struct staging *s)
 
 static ct_status run(struct call *c, struct staging *s, int *done)
 {
-    const ct_status status = c->by_streams ? CT_OK : wait_for_mark(c);
+    ct_status status = c->by_streams ? CT_OK : device_wait_for_mark(c);
 
     if (status != CT_OK)
         return status;
     if (device_is_asked(c))
         return device_fused(c, done);
-    return device_is_agreed(c->signature.operation) ? try_ways(c, s, done) : CT_OK;
+    if (!device_is_agreed(c->signature.operation))
+        return CT_OK;
+    status = find_devices(c, s);
+    return status == CT_OK ? device_try_ways(c, s, done) : status;
 }
 
 /* Of a rank that has nothing on a device, but may be the one that works for all. */
@@ -257,7 +204,7 @@ int device_hands_over(const struct call *c)
     const ct_group *g = c->group;
 
     return device_is_agreed(c->signature.operation) && atomic_load(&g->in_streams) >= WITHOUT_NCCL
-           && g->staging->handover.on
+           && g->staging->handover.on && device_is_first(c, device_fused)
            && (g->staging->handover.wished || c->capture != NOT_CAPTURED);
 }
 
@@ -268,7 +215,7 @@ static int nccl_is_to_come(const ct_group *group, const struct staging *s)
 
     if (!d->known)
         return 1;
-    return d->wish != WISH_STAGED && d->talks && s->talking.state == NOT_TRIED
+    return d->talks && s->talking.state == NOT_TRIED
            && (device_nccl_is_to_come(group) || device_hier_is_to_come(group));
 }
 
@@ -290,8 +237,8 @@ static void note_for_streams(const struct call *c, struct staging *s)
     if (proof_is_to_come(s))
         return;
     bounce_note(s, s->devices.known && !s->unfused && s->devices.wish != WISH_STAGED);
-    atomic_store(&s->nccl_first, s->devices.known && s->talking.state == TALKS
-                                     && ways_of(c, &s->devices)[0] == device_nccl);
+    atomic_store(&s->nccl_first,
+                 s->devices.known && s->talking.state == TALKS && device_is_first(c, device_nccl));
     if (device_is_agreed(c->signature.operation))
         atomic_store(&c->group->in_streams, nccl_is_to_come(c->group, s) ? WITHOUT_NCCL : ALL);
     else
@@ -313,6 +260,8 @@ static ct_status run_here(struct call *c, struct staging *s)
     c->place.space->leave(before);
     if (status == CT_OK)
         note_for_streams(c, s);
+    if (status == CT_OK && c->group->choices->explain)
+        device_explain(c);
     return status;
 }
 

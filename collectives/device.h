@@ -71,16 +71,28 @@ ct_status device_tell(struct call *c, const void *mine, size_t bytes, void *all)
 /* CT_ERR_UNSUPPORTED, on all ranks: one has no device (ours: c->place). */
 ct_status device_cards(struct call *c, struct devices *devices);
 
+/* device.c: what was in the group's stream when the call was made is over. */
+ct_status device_wait_for_mark(struct call *c);
+
+/* device_ways.c.  An operation's wish, or else the group's. */
+int device_wish(const struct call *c, const struct devices *devices);
+/* A way at a time; *done: it was one of them. */
+ct_status device_try_ways(struct call *c, struct staging *staging, int *done);
+/* The call is over: which way it went, and why (CT_EXPLAIN). */
+void device_explain(const struct call *c);
+
 /* The ways of a call of which device_is_agreed().  *done 0: not this one, on any rank, and nothing
  * was touched. */
 typedef ct_status device_way(struct call *c, int *done);
+
+int device_is_first(const struct call *c, device_way *way); /* as the ranks wish; device_ways.c */
 
 /* device_fused.c: the devices read and write all ranks' buffers where they lie. */
 device_way device_fused;
 
 /* device_nccl.c: by a library of the devices' maker, each rank with a device of its own. */
 device_way device_nccl;
-/* It was not tried, and a call may try it. */
+/* It was not tried, and some call may try it. */
 int device_nccl_is_to_come(const ct_group *group);
 /* Such a call will go by it, once another that is not captured has led all ranks there. */
 int device_nccl_can_join(const struct call *c);

@@ -190,12 +190,18 @@ static ct_status run(struct team *t, int *done)
 }
 
 /* Where calls are fused, one that can't be is staged: it might begin NCCL while a stream waits. */
-int device_hier_is_to_come(const ct_group *group)
+static int may_begin(const ct_group *group, int wish)
 {
     const struct staging *s = group->staging;
 
     return s->hier == HIER_NOT_TRIED && s->devices.executors.count > 1 && !s->devices.apart
-           && (s->unfused || s->devices.wish == WISH_NCCL);
+           && wish != WISH_STAGED && (s->unfused || wish == WISH_NCCL);
+}
+
+int device_hier_is_to_come(const ct_group *group)
+{
+    return may_begin(group, group->staging->devices.wish)
+           || (choices_wish_way(group->choices, WISH_NCCL) && may_begin(group, WISH_NCCL));
 }
 
 ct_status device_hier(struct call *c, int *done)
@@ -205,7 +211,7 @@ ct_status device_hier(struct call *c, int *done)
     struct team team;
     ct_status status = CT_OK;
 
-    if ((s->hier != HIER && !device_hier_is_to_come(c->group)) || !fits(c, e))
+    if ((s->hier != HIER && !may_begin(c->group, device_wish(c, &s->devices))) || !fits(c, e))
         return CT_OK;
     if (s->hier == HIER_NOT_TRIED)
         status = begin(c, s);

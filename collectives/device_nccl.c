@@ -147,38 +147,45 @@ static ct_status run(struct call *c, struct talking *t)
 }
 
 /* Where calls are fused by wish, one that can't be does not begin it: a stream may wait. */
-static int is_for_us(const ct_group *group)
+static int is_for_us(const ct_group *group, int wish)
 {
     const struct staging *s = group->staging;
 
-    if (s->talking.state == NOT_TRIED && s->devices.wish == WISH_FUSED && !s->unfused)
+    if (s->talking.state == NOT_TRIED && wish == WISH_FUSED && !s->unfused)
         return 0;
     return s->talking.state != NO_TALK
-           && (s->devices.wish == WISH_NCCL || (group->size > 1 && s->devices.apart));
+           && (wish == WISH_NCCL || (group->size > 1 && s->devices.apart));
 }
 
-int device_nccl_is_to_come(const ct_group *group)
+static int may_begin(const ct_group *group, int wish)
 {
     const struct staging *s = group->staging;
 
-    return s->talking.state == NOT_TRIED && is_for_us(group) && s->devices.wish != WISH_STAGED
+    return s->talking.state == NOT_TRIED && wish != WISH_STAGED && is_for_us(group, wish)
            && s->devices.talks && s->devices.apart;
+}
+
+/* By this group's wish, or an operation's. */
+int device_nccl_is_to_come(const ct_group *group)
+{
+    return may_begin(group, group->staging->devices.wish)
+           || (choices_wish_way(group->choices, WISH_NCCL) && may_begin(group, WISH_NCCL));
 }
 
 int device_nccl_can_join(const struct call *c)
 {
-    return device_nccl_is_to_come(c->group) && nccl_can(c);
+    return may_begin(c->group, device_wish(c, &c->group->staging->devices)) && nccl_can(c);
 }
 
 ct_status device_nccl(struct call *c, int *done)
 {
     struct staging *s = c->group->staging;
     struct talking *t = &s->talking;
-    const int wished = s->devices.wish == WISH_NCCL;
+    const int wish = device_wish(c, &s->devices), wished = wish == WISH_NCCL;
     ct_status status = CT_OK;
     int can = 0;
 
-    if (!is_for_us(c->group) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
+    if (!is_for_us(c->group, wish) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
         return CT_OK;
     if (!s->devices.apart || !nccl_can(c)) {
         if (wished)

@@ -56,7 +56,13 @@ void signature_differ(const struct signature *here, const struct signature *ther
     same.history = here->history;
     signature_describe(here, ours, sizeof ours);
     signature_describe(there, theirs, sizeof theirs);
-    if (!signature_equal(&same, here))
+    if (!signature_equal(&same, here) && !strcmp(ours, theirs))
+        snprintf(
+            text, size,
+            "rank %d was told another algorithm for %s than this rank (by CT_ALL_REDUCE or the "
+            "like, CT_TUNING or ct_group_options.algorithms)",
+            rank, ours);
+    else if (!signature_equal(&same, here))
         snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);
     else if (operation_has_counts(here->operation) || signature_calls(here) > 0)
         snprintf(text, size,

@@ -58,6 +58,7 @@ struct signature {
 #define SIGNATURE_ROW_BITS 8
 #define SIGNATURE_DEVICE (1u << 31)   /* of ->algorithm: the buffers are device memory */
 #define SIGNATURE_CAPTURED (1u << 30) /* and it becomes part of a graph */
+#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28) /* and that goes first, of four */
 
 static inline uint32_t signature_row(const struct signature *s)
 {
@@ -67,7 +68,7 @@ static inline uint32_t signature_row(const struct signature *s)
 /* How many calls it is, of those between ct_coalesce_begin() and end; 0: one by itself. */
 static inline uint32_t signature_calls(const struct signature *s)
 {
-    return (s->algorithm & ~(SIGNATURE_DEVICE | SIGNATURE_CAPTURED)) >> SIGNATURE_ROW_BITS;
+    return (s->algorithm & (SIGNATURE_WAY(1) - 1)) >> SIGNATURE_ROW_BITS;
 }
 
 /* The history of the next call, behind this one. */

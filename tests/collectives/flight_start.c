@@ -51,7 +51,7 @@ static void force_row(struct flight *f)
 
     fitting(&f->pick, f->group, f->pick.row, &row);
     f->group->choices->count[operation] = row >= 0;
-    f->group->choices->wishes[operation][0] = (struct wish){ row, SIZE_MAX };
+    f->group->choices->wishes[operation][0] = (struct wish){ .row = row, .upto = SIZE_MAX };
     f->row = row < 0 ? "" : operation_algorithms(operation)[row]->name;
 }
 
