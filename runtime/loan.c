@@ -124,7 +124,7 @@ void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *
 
     wire->no_loans |= accept->no_loans;
     list_remove(send);
-    send->answers_to = accept->answer;
+    send->met = accept->answer;
     errand_begin(mesh, send, GOES_TO_HOST);
 }
 
@@ -135,7 +135,7 @@ static void send_staged(struct mesh *mesh, struct request *send)
     list_add(&mesh->messages->active, send);
     send->data = crossing_host(send->crossing);
     send->out.frame.kind = FRAME_DATA;
-    send->out.frame.id = send->answers_to;
+    send->out.frame.id = send->met;
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
     send->out.written = 0;
@@ -163,7 +163,7 @@ void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
 
     m->wires[from].loans_ended++;
     for (struct request *r = m->errands; r; r = r->next)
-        if (r->errand == TAKES_LOAN && r->peer == from && r->sent_as == frame->id)
+        if (r->errand == TAKES_LOAN && r->peer == from && r->met == frame->id)
             r->loan_ended = 1;
     for (struct unexpected *u = m->unexpected; u; u = u->next)
         if (u->frame.kind == FRAME_LEND && u->from == from && u->frame.id == frame->id)
@@ -173,7 +173,7 @@ void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
 /* The sender shall send the bytes; if it has given up meanwhile, they never come. */
 static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loans)
 {
-    const struct frame offer = { .id = receive->sent_as };
+    const struct frame offer = { .id = receive->met };
 
     if (no_loans)
         log_line(LOG_INFO, "messages of rank %d on a device come through the host: %s",
@@ -193,7 +193,7 @@ static void taken(struct mesh *mesh, struct request *receive)
         ask_for_bytes(mesh, receive, 0);
         return;
     }
-    say(mesh, receive->peer, FRAME_TAKEN, receive->sent_as);
+    say(mesh, receive->peer, FRAME_TAKEN, receive->met);
     finish(mesh, receive, CT_OK, "");
 }
 
@@ -207,7 +207,7 @@ static void failed(struct mesh *mesh, struct request *request, ct_status status)
         return;
     }
     if (request->errand == TAKES_LOAN)
-        say(mesh, peer, FRAME_TAKEN, request->sent_as); /* it is not the sender's failure */
+        say(mesh, peer, FRAME_TAKEN, request->met); /* it is not the sender's failure */
     finish(mesh, request, status, ct_last_error());
 }
 
@@ -215,7 +215,7 @@ static void failed(struct mesh *mesh, struct request *request, ct_status status)
 static void drop(struct mesh *mesh, struct request *request)
 {
     if (request->errand == TAKES_LOAN)
-        say(mesh, request->peer, FRAME_TAKEN, request->sent_as);
+        say(mesh, request->peer, FRAME_TAKEN, request->met);
     finish(mesh, request, request->given_up, request->reason);
 }
 

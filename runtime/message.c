@@ -46,7 +46,7 @@ static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
 /* Both sides make the same call?  An offer's sender is told if not. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
 {
-    receive->sent_as = frame->id;
+    receive->met = frame->id;
     if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
         return 1;
     if (frame->kind != FRAME_EAGER && from != mesh->rank)

@@ -75,7 +75,7 @@ struct request {
     struct request *next, *previous; /* in one of the lists of struct messages */
     struct request **list;           /* which; NULL: in none */
     uint64_t id, channel;
-    uint64_t sent_as; /* of a receive: the id of the send that it met */
+    uint64_t met;     /* of a receive: the id of the send; of a send that goes to the host: its */
     int peer;         /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
     int from_anybody; /* so `peer` may change, under the lock */
     int tag;
@@ -83,12 +83,11 @@ struct request {
     size_t bytes;
     struct signature signature;
     struct crossing *crossing; /* its data is on a device; NULL: in host memory */
-    int is_send;
-    enum errand errand;
-    int loan_ended;      /* of a receive: what it takes may be something else by now */
-    ct_status given_up;  /* during its errand; CT_OK: it was not */
-    uint64_t answers_to; /* of a send that goes to the host: the receiver's request */
-    int background;      /* counted in messages->background: the thread moves it if nobody waits */
+    uint8_t is_send;
+    uint8_t errand;     /* enum errand */
+    uint8_t loan_ended; /* of a receive: what it takes may be something else by now */
+    uint8_t background; /* counted in messages->background: the thread moves it if nobody waits */
+    ct_status given_up; /* during its errand; CT_OK: it was not */
     ct_status status;
     _Atomic int done;   /* set last */
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
@@ -96,6 +95,7 @@ struct request {
     struct outgoing out; /* of a send */
     char reason[240];    /* "" while there is none */
 };
+_Static_assert(sizeof(struct request) <= 512, "two are what malloc() keeps in its quick lists");
 
 /* The bytes stay the caller's until the request is done.  Failures show up in
  * request_wait().  In the background, nobody need wait for it to move. */

@@ -116,7 +116,7 @@ static void end_traced_wait(struct mesh *mesh, const struct request *request, ui
     const int arrow = traced && !request->is_send;
 
     trace_received(mesh->trace, traced, request->status, request->peer,
-                   arrow ? trace_arrow(mesh->trace, request->peer, request->sent_as) : 0);
+                   arrow ? trace_arrow(mesh->trace, request->peer, request->met) : 0);
 }
 
 /* Its rank in the node; -1: it is elsewhere, or may be anybody. */
