@@ -216,6 +216,7 @@ static void receiver_gives_up_late(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
     void *buffer;
+    ct_work *work;
 
     (void)arg;
     setenv("FAKE_CUDA_LAG_RANK", me == 1 ? "all" : "-1", 1);
@@ -223,9 +224,11 @@ static void receiver_gives_up_late(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     buffer = device_alloc(BYTES, 1);
-    EXPECT_OK(ct_barrier(group, NULL));
+    if (me == 0)
+        EXPECT_OK(ct_isend(group, buffer, BYTES, CT_U8, 1, 0, &work));
+    EXPECT_OK(ct_barrier(group, NULL)); /* lent: later it would be nobody's */
     if (me == 0) {
-        EXPECT_OK(ct_send(group, buffer, BYTES, CT_U8, 1, 0));
+        EXPECT_OK(ct_wait(work));
     } else {
         EXPECT_OK(ct_set_next_timeout(group, 40)); /* 30 are its stream's */
         ct_recv(group, buffer, BYTES, CT_U8, 0, 0, NULL);
