@@ -156,7 +156,8 @@ typedef struct ct_init_options {
  * ranks.  torch.distributed.init_process_group. */
 CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
-/* Leave a group and free its handle, its pending calls first completed.
+/* Leave a group and free its handle, its pending calls first completed, and messages
+ * that nobody has waited for given up (their works are lost).
  * CT_WORLD: every group made from the default one, then itself; a rank that
  * hosts the store serves on until all said goodbye or the timeout passed.
  * Safe on a broken group and on a non-member's handle. */

@@ -36,6 +36,9 @@ struct channel {
 void channel_open(struct mesh *mesh, struct channel *channel);
 void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its messages too */
 
+/* Of its messages that are under way nothing is left when this returns.  leaving.c */
+void channel_give_up(struct mesh *mesh, const struct channel *channel);
+
 /* It is about to be closed: the others need not wait for this rank in it any more.  leaving.c */
 void channel_leave(struct mesh *mesh, const struct channel *channel);
 

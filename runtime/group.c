@@ -302,6 +302,7 @@ void group_destroy(ct_group *group)
     staging_drop(group);
     record_close(&group->record);
     if (group->member) {
+        channel_give_up(mesh, &group->channel);
         channel_leave(mesh, &group->channel);
         channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
     }

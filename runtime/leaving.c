@@ -12,7 +12,40 @@
 #include <stdlib.h>
 
 #include "runtime/channel.h"
+#include "runtime/crossing.h"
 #include "runtime/messages.h"
+
+/* ---- Giving up -------------------------------------------------------------- */
+
+static struct request *request_of(const struct messages *m, uint64_t channel)
+{
+    struct request *const lists[] = { m->posted, m->active, m->errands };
+
+    for (int i = 0; i < 3; i++)
+        for (struct request *r = lists[i]; r; r = r->next)
+            if ((r->channel & ~1ull) == channel)
+                return r;
+    return NULL;
+}
+
+/* Works that nobody waited for are lost with their group, but their buffers are the caller's, and
+ * what they have of the group goes back to it. */
+void channel_give_up(struct mesh *mesh, const struct channel *channel)
+{
+    struct messages *m = mesh->messages;
+    struct request *request;
+
+    pthread_mutex_lock(&m->lock);
+    while ((request = request_of(m, channel->id))) {
+        request_give_up(mesh, request, CT_ERR_ABORTED, "its group was destroyed");
+        pthread_mutex_unlock(&m->lock);
+        errand_end(mesh, request);
+        crossing_end(request->crossing);
+        request->crossing = NULL;
+        pthread_mutex_lock(&m->lock);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
 
 /* ---- Saying it ------------------------------------------------------------- */
 

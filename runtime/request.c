@@ -144,6 +144,7 @@ static void start_recv(struct mesh *mesh, struct request *request)
     if (message) {
         receive_kept(mesh, request, message);
         free(message);
+        look_for_leaver(mesh, request); /* what was offered may have ended with the group */
         return;
     }
     list_add(&m->posted, request);
