@@ -79,6 +79,7 @@ static void begin_round(struct dynamic *d, struct plan *plan)
     snprintf(d->ranks.generation, sizeof d->ranks.generation, "%s", plan->generation);
     snprintf(d->meet->generation, sizeof d->meet->generation, "%s", plan->generation);
     link_tell(&d->host, NODE_WORKERS, "%s %d %d", d->ranks.generation, d->ranks.base, d->size);
+    link_flush(&d->host); /* before any runs: if we die, whose loss would be told? */
     d->nodes.hooks->round(d->nodes.job, plan);
     guests_new_round(&d->guests, d->ranks.generation, &d->nodes);
     if (d->vote.state == VOTE_DECIDED) {

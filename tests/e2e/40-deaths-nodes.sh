@@ -77,6 +77,22 @@ within 30 all_up
 killed h1
 expect "c10d: a lost ctrun's workers are told to be lost" within 30 all_told "0 1 4 5" "$(lost_on h1 2 3)"
 
+# One that dies while it starts them: its first worker stops it.
+cat >stopper <<'END'
+kill -STOP $PPID
+exec "$deaths" 100
+END
+starting() { grep -q '^State:.T' "/proc/${pid[h1]}/status"; }
+others_up() { for rank in 0 1 10 11; do [ -e deaths.$rank ] || return 1; done; }
+fresh
+for node in 0 2; do agent_on $node h$node --nnodes=3 --nproc-per-node=2 --shutdown-timeout=20 bash worker; done
+agent_on 1 h1 --nnodes=3 --nproc-per-node=8 bash stopper
+expect "c10d: a ctrun stands still that has begun to start its workers" within 30 starting
+within 30 others_up
+killed h1
+expect "c10d: all that a lost ctrun was about to start are told to be lost" \
+    within 30 all_told "0 1 10 11" "$(lost_on h1 {2..9})"
+
 # Its cable.  Who is alone takes all others for lost.
 fresh
 static_start
