@@ -113,13 +113,15 @@ static void sender_gives_up(ct_group *group, void *arg)
 {
     struct scene s;
     void *buffer;
+    ct_work *work;
 
     if (!EXPECT(device_open(0)))
         return;
     if (ct_rank(group) == 0) {
         buffer = device_alloc(BYTES, 1);
-        EXPECT_OK(ct_set_next_timeout(group, SOON_MS));
-        EXPECT_ERROR(ct_send(group, buffer, BYTES, CT_U8, 1, 0), CT_ERR_TIMEOUT, "send|limit");
+        EXPECT_OK(ct_isend(group, buffer, BYTES, CT_U8, 1, 0, &work));
+        EXPECT_OK(ct_set_next_timeout(group, SOON_MS)); /* from when it has been lent */
+        EXPECT_ERROR(ct_wait(work), CT_ERR_TIMEOUT, "isend|limit");
         fill(buffer, 2);
         mark(arg, 0);
         EXPECT_OK(ct_send(group, buffer, BYTES, CT_U8, 1, 0));
