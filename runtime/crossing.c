@@ -187,6 +187,16 @@ static enum crossing_step step_to(const struct crossing *c, void *mark, ct_statu
                                        : CROSSING_FAILED;
 }
 
+/* Where the device can't say whether the copy is done, all copies are waited for. */
+static enum crossing_step step_of_copy(const struct crossing *c, ct_status *status)
+{
+    const enum crossing_step step = step_to(c, c->copied, status);
+
+    if (step == CROSSING_FAILED)
+        c->place.space->end_copies(c->place.device);
+    return step;
+}
+
 static ct_status map(struct crossing *c, void **from)
 {
     unsigned char own[sizeof c->loan.device];
@@ -237,7 +247,7 @@ static enum crossing_step run_errand(struct crossing *c, begin_fn *begin, int gi
     *status = c->place.space->enter(&before);
     if (*status != CT_OK)
         return CROSSING_FAILED;
-    step = c->copied ? step_to(c, c->copied, status) : begin(c, status);
+    step = c->copied ? step_of_copy(c, status) : begin(c, status);
     c->place.space->leave(before);
     return step;
 }

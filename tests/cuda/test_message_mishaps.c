@@ -303,12 +303,45 @@ static void copy_fails(ct_group *group, void *arg)
     device_free(buffer);
 }
 
+/* Of rank 1 the first question is whether its own stream is done, and the second one whether the
+ * copy is, which begins 20 ms late. */
+static void asking_fails(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    ct_work *work = NULL;
+    void *buffer;
+
+    (void)arg;
+    setenv("FAKE_CUDA_LAG_RANK", me == 1 ? "all" : "-1", 1);
+    setenv("FAKE_CUDA_LAG_US", "20000", 1);
+    if (me == 1)
+        setenv("FAKE_CUDA_FAIL", "cuEventQuery:2", 1);
+    if (!EXPECT(device_open(0)))
+        return;
+    buffer = device_alloc(BYTES, (unsigned char)(3 + me));
+    if (me == 1) {
+        EXPECT_OK(ct_irecv(group, buffer, BYTES, CT_U8, 0, 0, &work));
+        CU(device.cuStreamSynchronize(NULL));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (me == 0) {
+        EXPECT_OK(ct_send(group, buffer, BYTES, CT_U8, 1, 0));
+        fill(buffer, 9);
+    } else {
+        EXPECT_ERROR(ct_wait(work), CT_ERR_CUDA, "recv|rank 0");
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT(me == 0 || is_full_of(buffer, 3)); /* nothing was read when it was the sender's again */
+    device_free(buffer);
+}
+
 static void a_receive_that_a_device_fails_is_not_the_senders_failure(void **state)
 {
     (void)state;
     if (!device_is_fake())
         skip();
     run_processes(2, copy_fails, NULL);
+    run_processes(2, asking_fails, NULL);
 }
 
 /* ---- Deaths ---------------------------------------------------------------------- */
