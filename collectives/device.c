@@ -238,7 +238,7 @@ static void note_for_streams(const struct call *c, struct staging *s)
         return;
     bounce_note(s, s->devices.known && !s->unfused && s->devices.wish != WISH_STAGED);
     atomic_store(&s->nccl_first,
-                 s->devices.known && s->talking.state == TALKS && device_is_first(c, device_nccl));
+                 s->devices.apart && s->talking.state == TALKS && device_is_first(c, device_nccl));
     if (device_is_agreed(c->signature.operation))
         atomic_store(&c->group->in_streams, nccl_is_to_come(c->group, s) ? WITHOUT_NCCL : ALL);
     else
