@@ -86,7 +86,7 @@ void handover_turn(const struct call *c)
     if (c->capture != NOT_CAPTURED)
         return;
     if (h->stream && h->stream != c->group->stream)
-        queue_drain(c->group->landings);
+        queue_drain(c->group->watches);
     h->stream = c->group->stream;
 }
 

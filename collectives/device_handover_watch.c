@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_handover_watch.c - who watches over calls that streams hand over to each other.
  *
- * Nobody waits in such a call, so a thread of the group's (group->landings) waits for the stream to
- * pass it, and hears meanwhile what becomes of the other ranks.
+ * Nobody waits in such a call, so a thread of the group's (group->watches) waits for the stream to
+ * pass it, and hears meanwhile what becomes of the other ranks.  It does nothing else: a message
+ * may come after calls that wait for this thread (handover_turn()).
  *
  *   a rank is gone, or has given up, or the time is over
  *   -> the group breaks
@@ -159,7 +160,7 @@ ct_status handover_watch(const struct call *c)
                            .worked = h->worked };
     status = c->place.space->mark(c->place.device, c->group->stream, &w->mark);
     if (status == CT_OK) {
-        status = queue_push(&c->group->landings, &w->task);
+        status = queue_push(&c->group->watches, &w->task);
         if (status != CT_OK)
             c->place.space->forget(c->place.device, w->mark);
     }

@@ -299,6 +299,7 @@ void group_destroy(ct_group *group)
     coalesce_drop(group);
     queue_destroy(group->queue);
     queue_destroy(group->landings);
+    queue_destroy(group->watches);
     staging_drop(group);
     record_close(&group->record);
     if (group->member) {

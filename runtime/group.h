@@ -75,6 +75,7 @@ struct ct_group {
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
     struct queue *queue;                /* of asynchronous calls; NULL: none yet */
     struct queue *landings;             /* of messages that streams wait for; likewise */
+    struct queue *watches;              /* of calls that streams hand over; likewise */
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     void *stream;                /* ct_set_stream(): of device memory */
     _Atomic int in_streams;      /* which of its calls may be (collectives/device.c); 0: none yet */

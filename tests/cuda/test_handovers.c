@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_handovers.c - calls that streams hand over to each other (CT_HANDOVER=stream), beside what
+ * else goes on in the group and in the process.
+ *
+ * Runs against tests/fake/, where streams run late: what it proves is proved of the fake driver. */
+#include "tests/harness.h"
+
+#ifdef CT_WITH_CUDA
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/ct_cuda.h"
+#include "tests/cuda/device.h"
+
+enum { COUNT = 1000 };
+
+static int cu(CUresult result)
+{
+    return result == CUDA_SUCCESS;
+}
+
+/* A rank's GPU, two streams, two buffers there. */
+struct scene {
+    CUstream stream, other;
+    int32_t *send, *recv;
+};
+
+/* A group's first call on device memory is in no stream. */
+static int set_up(struct scene *s, ct_group *group)
+{
+    *s = (struct scene){ .stream = NULL };
+    if (!EXPECT(device_open(0))
+        || !EXPECT(cu(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING)))
+        || !EXPECT(cu(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING))))
+        return 0;
+    s->send = device_alloc(COUNT * sizeof *s->send, 1);
+    s->recv = device_alloc(COUNT * sizeof *s->recv, 0);
+    return EXPECT(s->send != NULL && s->recv != NULL)
+           && EXPECT_OK(ct_all_reduce(group, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL));
+}
+
+static void tear_down(struct scene *s)
+{
+    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
+    EXPECT(cu(device.cuStreamSynchronize(s->other)));
+    EXPECT(cu(device.cuStreamDestroy(s->stream)));
+    EXPECT(cu(device.cuStreamDestroy(s->other)));
+    device_free(s->send);
+    device_free(s->recv);
+}
+
+static ct_status sum(struct scene *s, ct_group *group)
+{
+    return ct_all_reduce(group, s->send, s->recv, COUNT, CT_I32, CT_SUM, NULL);
+}
+
+/* Rank 1 sends behind the call that rank 0 makes while a stream waits for the message. */
+static void message_comes_later(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    ct_work *work = NULL;
+    int32_t value = me;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(sum(&s, group));
+    if (me == 0) {
+        EXPECT_OK(ct_irecv(group, &value, 1, CT_I32, 1, 0, &work));
+        EXPECT_OK(ct_wait_on_stream(work, s.stream));
+    }
+    EXPECT_OK(ct_set_stream(group, s.other));
+    EXPECT_OK(sum(&s, group));
+    EXPECT(cu(device.cuStreamSynchronize(s.other)));
+    if (me == 1)
+        EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 0));
+    else
+        EXPECT_OK(ct_wait(work));
+    EXPECT(value == 1);
+    tear_down(&s);
+}
+
+static void a_message_that_a_stream_awaits_keeps_no_call_waiting(void **state)
+{
+    (void)state;
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, message_comes_later, NULL);
+    run_threads(2, message_comes_later, NULL);
+}
+
+/* Also behind a run that failed. */
+static int forget_settings(void **state)
+{
+    (void)state;
+    unsetenv("CT_HANDOVER");
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_message_that_a_stream_awaits_keeps_no_call_waiting,
+                                  forget_settings),
+    };
+
+    return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: built without CUDA */
+}
+
+#endif
