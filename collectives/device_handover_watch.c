@@ -108,8 +108,11 @@ static ct_status watch_in(struct watched *w)
 {
     struct call *c = &w->call;
     char text[96], words[512];
-    ct_status status = wait_among_others(c, w->mark);
+    ct_status status;
 
+    /* Those before it in the stream had their own time. */
+    c->deadline = deadline_after(c->limit.ms);
+    status = wait_among_others(c, w->mark);
     if (status == CT_OK) {
         has_worked(w);
         return CT_OK;

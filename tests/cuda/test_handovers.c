@@ -7,13 +7,14 @@
 
 #ifdef CT_WITH_CUDA
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/ct_cuda.h"
 #include "tests/cuda/device.h"
 
-enum { COUNT = 1000 };
+enum { COUNT = 1000, GATES = 3, APART_MS = 1000, LIMIT_MS = 2500 };
 
 static int cu(CUresult result)
 {
@@ -91,6 +92,50 @@ static void a_message_that_a_stream_awaits_keeps_no_call_waiting(void **state)
     run_threads(2, message_comes_later, NULL);
 }
 
+static void *open_one_by_one(void *gates)
+{
+    for (int i = 0; i < GATES; i++) {
+        nap(APART_MS);
+        gate_open((struct gate *)gates + i);
+    }
+    return NULL;
+}
+
+/* Each has something before it, and all of that takes longer than any of them may. */
+static void one_behind_the_other(ct_group *group, void *arg)
+{
+    const int late = ct_rank(group) == 1;
+    struct gate gates[GATES];
+    pthread_t opener;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    for (int i = 0; i < GATES; i++) {
+        if (late)
+            EXPECT(gate_close(&gates[i], s.stream));
+        EXPECT_OK(ct_set_next_timeout(group, LIMIT_MS));
+        EXPECT_OK(sum(&s, group));
+    }
+    if (late)
+        EXPECT(pthread_create(&opener, NULL, open_one_by_one, gates) == 0);
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    if (late)
+        pthread_join(opener, NULL);
+    EXPECT_OK(ct_barrier(group, NULL));
+    tear_down(&s);
+}
+
+static void a_calls_time_begins_when_those_before_it_are_over(void **state)
+{
+    (void)state;
+    run_processes(2, one_behind_the_other, NULL);
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, one_behind_the_other, NULL);
+}
+
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
@@ -103,6 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_message_that_a_stream_awaits_keeps_no_call_waiting,
+                                  forget_settings),
+        cmocka_unit_test_teardown(a_calls_time_begins_when_those_before_it_are_over,
                                   forget_settings),
     };
 
