@@ -16,10 +16,12 @@ static ct_status enqueue(const struct call *c, const struct offer *const *offers
 {
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
-    const struct in_stream in = { c->group->stream, handover_called_off(c->group) };
+    struct in_stream in;
     const void *scalars[FLAT_MOST];
     int scaled = 0;
 
+    if (c->by_streams) /* else the program may set another stream meanwhile */
+        in = (struct in_stream){ c->group->stream, handover_called_off(c->group) };
     if (plan->folds) {
         fold = c->group->order;
         fold.dtype = call_dtype(c);
