@@ -86,6 +86,7 @@ void device_explain(const struct call *c);
 typedef ct_status device_way(struct call *c, int *done);
 
 int device_is_first(const struct call *c, device_way *way); /* as the ranks wish; device_ways.c */
+int device_handover_is_to_come(const struct call *c); /* with this call, or the next like it */
 
 /* device_fused.c: the devices read and write all ranks' buffers where they lie. */
 device_way device_fused;

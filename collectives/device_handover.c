@@ -27,6 +27,7 @@
 
 enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
+enum { UNUSED = sizeof(uint32_t) * KINDS * MOST_RANKS }; /* where a word of no call's lies */
 
 _Atomic uint32_t *handover_word(const ct_group *group, int rank, int executor, int kind)
 {
@@ -192,6 +193,7 @@ static int can_here(struct call *c, struct handover *h)
 {
     const struct space *space = c->place.space;
     char *const parts = h->memory.data - (size_t)c->group->rank * h->memory.bytes;
+    ct_status status;
 
     if (!h->memory.shared)
         return CANT;
@@ -200,16 +202,19 @@ static int can_here(struct call *c, struct handover *h)
     if (c->capture != NOT_CAPTURED)
         return NOT_NOW;
     memset(h->memory.data, 0, h->memory.bytes);
-    if (space->pin(c->place.device, parts, (size_t)c->group->size * h->memory.bytes) != CT_OK)
-        return CANT;
+    status = space->pin(c->place.device, parts, (size_t)c->group->size * h->memory.bytes);
+    if (status != CT_OK) /* unsupported: while some stream stands still */
+        return status == CT_ERR_UNSUPPORTED ? NOT_NOW : CANT;
     h->parts = parts;
     h->pinned = c->place;
-    return CAN;
+    return space->try_word(c->place.device, (void *)(h->memory.data + UNUSED)) == CT_OK ? CAN
+                                                                                        : CANT;
 }
 
 ct_status handover_begin(struct call *c, struct handover *h, int wished)
 {
     int32_t could[MOST_RANKS], mine;
+    int cant = 0, not_now = 0;
     ct_status status;
 
     h->tried = 1;
@@ -218,7 +223,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int wished)
     if (!c->group->flat || c->group->size < 2 || c->group->size > MOST_RANKS)
         return CT_OK;
     if (!h->memory.data) {
-        status = host_memory_make(c, &h->memory, sizeof(uint32_t) * KINDS * MOST_RANKS, 1);
+        status = host_memory_make(c, &h->memory, UNUSED + sizeof(uint32_t), 1);
         if (status != CT_OK)
             return status;
     }
@@ -226,13 +231,16 @@ ct_status handover_begin(struct call *c, struct handover *h, int wished)
     status = device_tell(c, &mine, sizeof mine, could);
     if (status != CT_OK)
         return status;
-    h->on = 1;
     for (int i = 0; i < c->group->size; i++) {
-        h->on &= could[i] == CAN;
-        h->tried &= could[i] != NOT_NOW;
+        cant |= could[i] == CANT;
+        not_now |= could[i] == NOT_NOW;
     }
-    if (wished && h->tried && !h->on && c->group->rank == 0)
-        log_line(LOG_INFO, "group %s: CT_HANDOVER=stream can't be: the ranks share no words",
+    h->on = !cant && !not_now;
+    h->tried = cant || !not_now;
+    if (wished && cant && c->group->rank == 0)
+        log_line(LOG_INFO,
+                 "group %s: CT_HANDOVER=stream can't be: not all ranks' streams can wait for words "
+                 "that they share",
                  c->group->name);
     return CT_OK;
 }

@@ -27,8 +27,8 @@ struct handover {
     void *stream;        /* of the last call that is in no graph */
 };
 
-/* All ranks, in the group's first call, and again while one of them captures its own; that it can't
- * be is no failure. */
+/* All ranks, in the group's first call, and again while one of them captures its own, or has a
+ * stream that stands still; that it can't be is no failure. */
 ct_status handover_begin(struct call *c, struct handover *handover, int wished);
 /* device_handover_end.c.  At the group's end: what a stream may still come to, and what is mapped
  * for it, can't be taken from under it.  Where nothing stays, end() gives all back. */

@@ -47,12 +47,18 @@ int device_is_first(const struct call *c, device_way *way)
     return first && first->try == way;
 }
 
+int device_handover_is_to_come(const struct call *c)
+{
+    const struct staging *s = c->group->staging;
+
+    return !s->handover.tried && !s->unfused && device_is_first(c, device_fused);
+}
+
 /* All ranks together: in the group's first call that is not of a v form. */
 static ct_status find_handover(struct call *c, struct staging *s)
 {
-    if (s->handover.tried || s->unfused || !device_is_first(c, device_fused))
-        return CT_OK;
-    return handover_begin(c, &s->handover, s->devices.by_streams);
+    return device_handover_is_to_come(c) ? handover_begin(c, &s->handover, s->devices.by_streams)
+                                         : CT_OK;
 }
 
 /* Whether it can leave a call to the launches of a graph; the others do something on the host. */

@@ -51,6 +51,9 @@ void cuda_forget(struct device *gpu, void *mark); /* waited for or not */
 /* Enqueued in the stream, in this order.  CT_ERR_UNSUPPORTED: the driver can't. */
 ct_status cuda_words(struct device *gpu, void *stream, const struct word_op *ops, int count);
 
+/* Whether it can, by a 0 written to a word that nobody else uses, on libct's own stream. */
+ct_status cuda_try_word(struct device *gpu, void *word);
+
 /* What is captured in it becomes no graph. */
 void cuda_spoil(struct device *gpu, void *stream);
 

@@ -51,6 +51,13 @@ ct_status cuda_words(struct device *gpu, void *stream, const struct word_op *ops
     return result == CUDA_ERROR_NOT_SUPPORTED ? CT_ERR_UNSUPPORTED : status;
 }
 
+ct_status cuda_try_word(struct device *gpu, void *word)
+{
+    const struct word_op write = { word, 0, 0 };
+
+    return cuda_words(gpu, gpu->stream, &write, 1);
+}
+
 /* A stream that is captured must not be asked. */
 void cuda_spoil(struct device *gpu, void *stream)
 {

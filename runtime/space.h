@@ -125,6 +125,8 @@ struct space {
     /* Enqueued in a stream of the caller's, in this order.  CT_ERR_UNSUPPORTED: the driver can't.
      */
     ct_status (*words)(struct device *device, void *stream, const struct word_op *ops, int count);
+    /* Whether that can be, by a word that is pinned and of no use: as of words(). */
+    ct_status (*try_word)(struct device *device, void *word);
     /* What is captured in it becomes no graph. */
     void (*spoil)(struct device *device, void *stream);
     /* What comes later in a stream of the caller's (NULL: the legacy default one) waits until it is

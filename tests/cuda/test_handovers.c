@@ -136,6 +136,40 @@ static void a_calls_time_begins_when_those_before_it_are_over(void **state)
     run_processes(2, one_behind_the_other, NULL);
 }
 
+/* The part's first call falls in a time when nothing can be pinned. */
+static void begins_beside_another(ct_group *group, void *arg)
+{
+    ct_group *part = NULL;
+    CUgraph graph = NULL;
+    struct gate gate;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT_OK(ct_split_group(group, 0, 0, &part)))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT(gate_close(&gate, s.stream));
+    EXPECT_OK(sum(&s, group));
+    EXPECT_OK(ct_set_stream(part, s.other));
+    EXPECT_OK(sum(&s, part));
+    gate_open(&gate);
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT_OK(sum(&s, part));
+    EXPECT(cu(device.cuStreamSynchronize(s.other)));
+    EXPECT(cu(device.cuStreamBeginCapture(s.other, CU_STREAM_CAPTURE_MODE_GLOBAL)));
+    EXPECT_OK(sum(&s, part));
+    EXPECT(cu(device.cuStreamEndCapture(s.other, &graph)));
+    EXPECT(cu(device.cuGraphDestroy(graph)));
+    EXPECT_OK(ct_destroy_process_group(part));
+    tear_down(&s);
+}
+
+static void a_group_that_began_while_a_stream_stood_still_has_words_later(void **state)
+{
+    (void)state;
+    run_processes(2, begins_beside_another, NULL);
+}
+
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
@@ -150,6 +184,8 @@ int main(void)
         cmocka_unit_test_teardown(a_message_that_a_stream_awaits_keeps_no_call_waiting,
                                   forget_settings),
         cmocka_unit_test_teardown(a_calls_time_begins_when_those_before_it_are_over,
+                                  forget_settings),
+        cmocka_unit_test_teardown(a_group_that_began_while_a_stream_stood_still_has_words_later,
                                   forget_settings),
     };
 

@@ -344,6 +344,9 @@ static void where_no_stream_can_wait_the_host_does(void **state)
         skip();
     setenv("FAKE_CUDA_WORDS", "0", 1);
     run_processes(2, host_waits, NULL);
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, host_waits, NULL);
+    unsetenv("CT_HANDOVER");
     unsetenv("FAKE_CUDA_WORDS");
 }
 
@@ -629,7 +632,7 @@ static void driver_fails(ct_group *group, void *arg)
     struct scene s;
 
     if (me == 1)
-        setenv("FAKE_CUDA_FAIL", "cuStreamBatchMemOp:1", 1);
+        setenv("FAKE_CUDA_FAIL", "cuStreamBatchMemOp:2", 1); /* the first one tries */
     if (!set_up(&s, group))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
