@@ -184,6 +184,13 @@ static ct_status with_all(struct call *c, enum word *word)
     return status == CT_OK && *word == DONE ? bounce_out(c, &given) : status;
 }
 
+static ct_status by_hosts(struct call *c, enum word *word)
+{
+    const ct_status status = device_go_by_hosts(c);
+
+    return status == CT_OK ? with_all(c, word) : status;
+}
+
 ct_status device_fused(struct call *c, int *done)
 {
     struct staging *s = c->group->staging;
@@ -200,6 +207,8 @@ ct_status device_fused(struct call *c, int *done)
         word = NEVER;
     else if (e->count == 1 || e->proof == REACH)
         status = with_all(c, &word);
+    if (status == CT_OK && word == BY_HOSTS && c->capture == NOT_CAPTURED)
+        status = by_hosts(c, &word);
     if (status != CT_OK && c->by_streams)
         handover_fail(c);
     s->unfused = word == NEVER;

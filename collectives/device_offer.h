@@ -6,9 +6,9 @@
 
 #include "collectives/device.h"
 
-/* Of a rank that works for all: the call is done (can be done), or which calls go another way; what
- * is furthest from that last. */
-enum word { DONE = 1, NOT_THIS_CALL, NEVER };
+/* Of a rank that works for all: the call is done (can be done), though streams can't hand it over
+ * the hosts may, or which calls go another way; what is furthest from that last. */
+enum word { DONE = 1, BY_HOSTS, NOT_THIS_CALL, NEVER };
 
 enum side { SENDS, RECVS };
 

@@ -67,8 +67,7 @@ static int can_be_captured(const struct call *c, const struct way *way)
     return way == &nccl || (way == &fused && c->by_streams);
 }
 
-/* Not by streams on any rank, then: fused was the first way. */
-static ct_status go_by_hosts(struct call *c)
+ct_status device_go_by_hosts(struct call *c)
 {
     c->by_streams = 0;
     return device_wait_for_mark(c);
@@ -83,7 +82,7 @@ ct_status device_try_ways(struct call *c, struct staging *s, int *done)
         if (c->capture == NOT_CAPTURED || can_be_captured(c, *way))
             status = (*way)->try(c, done);
         if (status == CT_OK && !*done && c->by_streams)
-            status = go_by_hosts(c);
+            status = device_go_by_hosts(c); /* fused was the first way */
     }
     return status;
 }

@@ -35,6 +35,15 @@ static ct_status enqueue(const struct call *c, const struct offer *const *offers
                                 scaled ? scalars : NULL, plan->parts, plan->count);
 }
 
+static int some_by_streams(const struct call *c, const struct offer *const *offers)
+{
+    int some = 0;
+
+    for (int i = 0; i < c->group->size; i++)
+        some |= offers[i]->by_streams;
+    return some;
+}
+
 /* All ranks' blocks from here: DONE, or another word and why not. */
 static enum word reach(const struct call *c, const struct offer *const *offers,
                        struct everybody *all, char *why, size_t size)
@@ -48,11 +57,11 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
 
         if (!o->usable) {
             snprintf(why, size, "%s", o->why);
-            return NOT_THIS_CALL;
+            return some_by_streams(c, offers) ? BY_HOSTS : NOT_THIS_CALL;
         }
         if (o->by_streams != offers[0]->by_streams) {
             snprintf(why, size, "not all ranks' calls are in a stream and without a work");
-            return NOT_THIS_CALL;
+            return BY_HOSTS;
         }
         if (memcmp(o->device, device, sizeof o->device) != 0) {
             snprintf(why, size, "rank %d's buffers are on another device than %s", i,
@@ -137,7 +146,9 @@ enum word reach_all(const struct call *c, const struct offer *const *offers, str
     char why[160];
     const enum word word = reach(c, offers, all, why, sizeof why);
 
-    if (word != DONE)
+    if (word == BY_HOSTS)
+        log_line(LOG_DEBUG, "group %s: streams don't hand this call over: %s", c->group->name, why);
+    else if (word != DONE)
         say_why(c, word, why);
     return word;
 }

@@ -170,6 +170,41 @@ static void a_group_that_began_while_a_stream_stood_still_has_words_later(void *
     run_processes(2, begins_beside_another, NULL);
 }
 
+/* First of pools, which must be copied; then in no stream on rank 1. */
+static void cant_be_handed_over(ct_group *group, void *arg)
+{
+    CUdeviceptr pooled;
+    ct_work *work = NULL;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group)
+        || !EXPECT(cu(device.cuMemAllocAsync(&pooled, COUNT * sizeof(int32_t), s.stream))))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    for (int i = 0; i < 2; i++) { /* the first one gets memory for it */
+        EXPECT_OK(
+            ct_all_reduce(group, s.send, (void *)(uintptr_t)pooled, COUNT, CT_I32, CT_SUM, NULL));
+        EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+        EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+    }
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM,
+                            ct_rank(group) == 1 ? &work : NULL));
+    EXPECT_OK(ct_wait(work));
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
+    EXPECT(cu(device.cuMemFree(pooled)));
+    tear_down(&s);
+}
+
+static void what_streams_cant_hand_over_is_fused_by_the_hosts(void **state)
+{
+    (void)state;
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(3, cant_be_handed_over, NULL);
+    run_threads(2, cant_be_handed_over, NULL);
+}
+
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
@@ -184,6 +219,8 @@ int main(void)
         cmocka_unit_test_teardown(a_message_that_a_stream_awaits_keeps_no_call_waiting,
                                   forget_settings),
         cmocka_unit_test_teardown(a_calls_time_begins_when_those_before_it_are_over,
+                                  forget_settings),
+        cmocka_unit_test_teardown(what_streams_cant_hand_over_is_fused_by_the_hosts,
                                   forget_settings),
         cmocka_unit_test_teardown(a_group_that_began_while_a_stream_stood_still_has_words_later,
                                   forget_settings),
