@@ -115,13 +115,26 @@ int handover_stays(ct_group *group, const struct handover *h)
     return 1;
 }
 
-void handover_end(ct_group *group, struct handover *h)
+/* Not while a stream stands still, perhaps for a call that this rank has yet to make. */
+static ct_status unpin(const struct handover *h)
 {
+    const struct space *space = h->pinned.space;
+    ct_status status = CT_OK;
     void *before;
 
-    if (h->pinned.space && h->pinned.space->enter(&before) == CT_OK) {
-        h->pinned.space->unpin(h->pinned.device, h->parts, 1);
-        h->pinned.space->leave(before);
+    if (space && space->enter(&before) == CT_OK) {
+        status = space->unpin(h->pinned.device, h->parts, 0);
+        space->leave(before);
+    }
+    return status;
+}
+
+/* Words that can't be unpinned now stay with the process: a page for each rank. */
+void handover_end(ct_group *group, struct handover *h)
+{
+    if (unpin(h) == CT_ERR_UNSUPPORTED) {
+        host_memory_leave(group, &h->memory);
+        return;
     }
     host_memory_drop(group, &h->memory, 1);
     *h = (struct handover){ .on = 0 };

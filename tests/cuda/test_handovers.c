@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "include/ct_cuda.h"
+#include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
 enum { COUNT = 1000, GATES = 3, APART_MS = 1000, LIMIT_MS = 2500 };
@@ -205,6 +206,39 @@ static void what_streams_cant_hand_over_is_fused_by_the_hosts(void **state)
     run_threads(2, cant_be_handed_over, NULL);
 }
 
+/* Rank 1's stream stands still for a call that rank 0 makes when the other group has ended there.
+ */
+static void ends_before(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    ct_group *part = NULL;
+    struct scene s;
+
+    if (!set_up(&s, group) || !EXPECT_OK(ct_split_group(group, 0, 0, &part)))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(sum(&s, part));
+    if (me == 1) {
+        EXPECT_OK(sum(&s, group));
+        mark(arg, 1);
+    } else {
+        await(arg, 1);
+    }
+    EXPECT_OK(ct_destroy_process_group(part));
+    if (me != 1)
+        EXPECT_OK(sum(&s, group));
+    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    EXPECT_OK(ct_barrier(group, NULL));
+    tear_down(&s);
+}
+
+static void a_group_ends_beside_a_stream_that_stands_still(void **state)
+{
+    (void)state;
+    run_threads(2, ends_before, (void *)(uintptr_t) "threads");
+    run_processes(2, ends_before, (void *)(uintptr_t) "processes");
+}
+
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
@@ -222,6 +256,7 @@ int main(void)
                                   forget_settings),
         cmocka_unit_test_teardown(what_streams_cant_hand_over_is_fused_by_the_hosts,
                                   forget_settings),
+        cmocka_unit_test_teardown(a_group_ends_beside_a_stream_that_stands_still, forget_settings),
         cmocka_unit_test_teardown(a_group_that_began_while_a_stream_stood_still_has_words_later,
                                   forget_settings),
     };
