@@ -239,7 +239,7 @@ static void note_for_streams(const struct call *c, struct staging *s)
     bounce_note(s, s->devices.known && !s->unfused && s->devices.wish != WISH_STAGED);
     atomic_store(&s->nccl_first,
                  s->devices.apart && s->talking.state == TALKS && device_is_first(c, device_nccl));
-    if (device_is_agreed(c->signature.operation) && !device_handover_is_to_come(c))
+    if (device_is_agreed(c->signature.operation) && !device_handover_is_to_come(c->group))
         atomic_store(&c->group->in_streams, nccl_is_to_come(c->group, s) ? WITHOUT_NCCL : ALL);
     else
         atomic_compare_exchange_strong(&c->group->in_streams, &none, NOT_AGREED);

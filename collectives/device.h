@@ -86,7 +86,7 @@ void device_explain(const struct call *c);
 typedef ct_status device_way(struct call *c, int *done);
 
 int device_is_first(const struct call *c, device_way *way); /* as the ranks wish; device_ways.c */
-int device_handover_is_to_come(const struct call *c); /* with this call, or the next like it */
+int device_handover_is_to_come(const ct_group *group);      /* with the next agreed call */
 /* A call that streams can't hand over, on all ranks: as any other from here on. */
 ct_status device_go_by_hosts(struct call *c);
 

@@ -132,7 +132,8 @@ static ct_status unpin(const struct handover *h)
 /* Words that can't be unpinned now stay with the process: a page for each rank. */
 void handover_end(ct_group *group, struct handover *h)
 {
-    if (unpin(h) == CT_ERR_UNSUPPORTED) {
+    /* Of pages that are given back another rank's GPU would go on reading those that it knows. */
+    if (unpin(h) == CT_ERR_UNSUPPORTED || h->captured) {
         host_memory_leave(group, &h->memory);
         return;
     }

@@ -26,8 +26,9 @@ int device_wish(const struct call *c, const struct devices *d)
 }
 
 /* NULL at the end: then the host. */
-static const struct way *const *ways_of(const struct call *c, const struct devices *d)
+static const struct way *const *ways_of(const ct_group *group, int wish)
 {
+    const struct devices *d = &group->staging->devices;
     static const struct way *const apart[] = { &nccl, &fused, NULL };
     static const struct way *const by_wish[][4] = {
         [WISH_NONE] = { &fused, &nccl, &hier, NULL },
@@ -35,30 +36,35 @@ static const struct way *const *ways_of(const struct call *c, const struct devic
         [WISH_NCCL] = { &nccl, &hier, &fused, NULL },
         [WISH_STAGED] = { NULL },
     };
-    const int wish = device_wish(c, d);
 
-    return wish == WISH_NONE && d->apart && c->group->size > 1 ? apart : by_wish[wish];
+    return wish == WISH_NONE && d->apart && group->size > 1 ? apart : by_wish[wish];
+}
+
+static const struct way *const *ways_of_call(const struct call *c)
+{
+    return ways_of(c->group, device_wish(c, &c->group->staging->devices));
 }
 
 int device_is_first(const struct call *c, device_way *way)
 {
-    const struct way *first = ways_of(c, &c->group->staging->devices)[0];
+    const struct way *first = ways_of_call(c)[0];
 
     return first && first->try == way;
 }
 
-int device_handover_is_to_come(const struct call *c)
+int device_handover_is_to_come(const ct_group *group)
 {
-    const struct staging *s = c->group->staging;
+    const struct staging *s = group->staging;
 
-    return !s->handover.tried && !s->unfused && device_is_first(c, device_fused);
+    return !s->handover.tried && !s->unfused && ways_of(group, (int)s->devices.wish)[0] == &fused;
 }
 
-/* All ranks together: in the group's first call that is not of a v form. */
+/* All ranks together: in the group's first call that is not of a v form, whatever its own wish. */
 static ct_status find_handover(struct call *c, struct staging *s)
 {
-    return device_handover_is_to_come(c) ? handover_begin(c, &s->handover, s->devices.by_streams)
-                                         : CT_OK;
+    return device_handover_is_to_come(c->group)
+               ? handover_begin(c, &s->handover, s->devices.by_streams)
+               : CT_OK;
 }
 
 /* Whether it can leave a call to the launches of a graph; the others do something on the host. */
@@ -77,8 +83,7 @@ ct_status device_try_ways(struct call *c, struct staging *s, int *done)
 {
     ct_status status = find_handover(c, s);
 
-    for (const struct way *const *way = ways_of(c, &s->devices); *way && status == CT_OK && !*done;
-         way++) {
+    for (const struct way *const *way = ways_of_call(c); *way && status == CT_OK && !*done; way++) {
         if (c->capture == NOT_CAPTURED || can_be_captured(c, *way))
             status = (*way)->try(c, done);
         if (status == CT_OK && !*done && c->by_streams)
@@ -105,7 +110,7 @@ void device_explain(const struct call *c)
 {
     static const struct way *const asked[] = { &fused, NULL };
     const struct way *const *way =
-        device_is_agreed(c->signature.operation) ? ways_of(c, &c->group->staging->devices) : asked;
+        device_is_agreed(c->signature.operation) ? ways_of_call(c) : asked;
     const char *const taken = atomic_load(&c->group->last_algorithm);
     char line[400];
     size_t used = choices_begin_line(c, 1, line, sizeof line);

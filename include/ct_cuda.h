@@ -17,7 +17,8 @@ extern "C" {
  * a call is made is done before it reads or writes its buffers; and a call without a work returns
  * at once, and what is enqueued there later comes after it.  How it fared the next call on the
  * group says: one that failed has broken the group, and let the stream go on.  ct_barrier(group,
- * NULL) waits for all of them on the host.
+ * NULL) waits for all of them on the host.  (With CT_HANDOVER=stream the ranks meet in the call, as
+ * in any that blocks, and none waits for a device.)
  *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
  * returns when its results are there, for any stream (so does a group's first call on device
@@ -39,8 +40,8 @@ extern "C" {
  *
  * A launch asks nothing of libct.  All ranks launch, while no call of the group is under way, and
  * in the same place among them.  A rank that dies then, or never launches, is NCCL's to notice, or
- * nobody's; ct_abort() and ct_destroy_process_group() end a launch that waits for it.  The graph
- * must be destroyed before the group.
+ * nobody's; ct_abort() and then ct_destroy_process_group() end a launch that waits for it.  The
+ * graph must be destroyed before the group.
  *
  * Who in a gather_v, scatter_v or all_to_all_v neither gives nor gets a byte has no device memory
  * in it: that rank's call is in no stream, and returns when it is over.  Groups may share a stream:
