@@ -15,7 +15,7 @@
 #include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
-enum { COUNT = 1000, GATES = 3, APART_MS = 1000, LIMIT_MS = 2500 };
+enum { COUNT = 1000, GATES = 6, APART_MS = 1000, LIMIT_MS = 5000 };
 
 static int cu(CUresult result)
 {
