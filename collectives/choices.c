@@ -57,15 +57,6 @@ enum device_wish way_named(const char *name)
     return WISH_NONE;
 }
 
-int choices_wish_way(const struct choices *c, enum device_wish way)
-{
-    for (int operation = 0; operation < OPERATION_COUNT; operation++)
-        for (int i = 0; i < c->count[operation]; i++)
-            if (c->wishes[operation][i].way == way)
-                return 1;
-    return c->device == way;
-}
-
 /* Those of which ranks may know nothing of each other's go as they can. */
 static int has_ways(int operation)
 {
@@ -94,6 +85,7 @@ static ct_status add_wish(struct choices *c, int operation, char *text, const ch
         return ct_fail(CT_ERR_INVALID, "%s: more than %d algorithms of %s", source, MOST_WISHES,
                        operation_name(operation));
     c->wishes[operation][c->count[operation]++] = wish;
+    c->may_wish_nccl |= wish.way == WISH_NCCL;
     return CT_OK;
 }
 

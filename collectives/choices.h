@@ -35,6 +35,7 @@ struct choices {
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80]; /* who wished it, for messages */
     enum device_wish device;          /* CT_DEVICE */
+    int may_wish_nccl;                /* of some operation */
     int by_streams;                   /* CT_HANDOVER */
     int explain;                      /* CT_EXPLAIN: each choice is said once */
     _Atomic uint64_t
@@ -44,8 +45,6 @@ struct choices {
 /* WISH_NONE: it is the name of none. */
 enum device_wish way_named(const char *name);
 const char *way_name(enum device_wish way);
-/* Does somebody wish that way, of any operation? */
-int choices_wish_way(const struct choices *choices, enum device_wish way);
 
 /* The beginning of a line that says what was chosen; 0: not on this rank, or it was said. */
 size_t choices_begin_line(const struct call *c, int on_device, char *line, size_t size);

@@ -201,7 +201,7 @@ static int may_begin(const ct_group *group, int wish)
 int device_hier_is_to_come(const ct_group *group)
 {
     return may_begin(group, group->staging->devices.wish)
-           || (choices_wish_way(group->choices, WISH_NCCL) && may_begin(group, WISH_NCCL));
+           || (group->choices->may_wish_nccl && may_begin(group, WISH_NCCL));
 }
 
 ct_status device_hier(struct call *c, int *done)

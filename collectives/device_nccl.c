@@ -169,7 +169,7 @@ static int may_begin(const ct_group *group, int wish)
 int device_nccl_is_to_come(const ct_group *group)
 {
     return may_begin(group, group->staging->devices.wish)
-           || (choices_wish_way(group->choices, WISH_NCCL) && may_begin(group, WISH_NCCL));
+           || (group->choices->may_wish_nccl && may_begin(group, WISH_NCCL));
 }
 
 int device_nccl_can_join(const struct call *c)
