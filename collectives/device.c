@@ -141,8 +141,8 @@ static ct_status say_why_not(const struct call *c, const struct talking *t)
     return ct_fail(
         CT_ERR_INVALID,
         "only calls that go by NCCL, or that GPUs of one host make where the buffers lie, can be "
-        "in "
-        "a CUDA graph, and not all ranks' can (docs/gpu.md)%s%s: make it outside of the capture",
+        "in a CUDA graph, and not all ranks' can (docs/gpu.md)%s%s: make it outside of the "
+        "capture",
         *t->why ? ": " : "", t->why);
 }
 

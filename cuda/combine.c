@@ -104,7 +104,6 @@ ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct
             gpu->driver,
             gpu->driver->cuMemHostGetDevicePointer(&called_off, (void *)in->called_off, 0),
             "looking for a word of the host's");
-
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
     return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,
