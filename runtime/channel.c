@@ -189,6 +189,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
     for (struct channel *parent = m->channels; parent; parent = parent->next)
         if (parent->broken)
             break_if_unmade(mesh, channel, parent);
+    leaves_came_early(m, channel);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -123,6 +123,32 @@ static void give_up(struct mesh *mesh, struct request *request)
     request_give_up(mesh, request, CT_ERR_PEER, reason);
 }
 
+static void note_left(struct messages *m, struct channel *channel, int member)
+{
+    if (!channel->left && (channel->left = calloc((size_t)channel->size, 1)))
+        m->left_channels++;
+    if (channel->left)
+        channel->left[member] = 1;
+}
+
+/* This rank has destroyed it too; or makes it after another was through with it. */
+static void note_early(struct messages *m, uint64_t channel, int from)
+{
+    if (!was_closed(m, channel))
+        m->early[m->earlies++ % CLOSED] = (struct early_leaver){ channel & ~1ull, from };
+}
+
+void leaves_came_early(struct messages *m, struct channel *channel)
+{
+    for (unsigned i = 0; i < CLOSED && i < m->earlies; i++) {
+        const struct early_leaver *early = &m->early[i];
+        const int member = early->channel == channel->id ? index_of(channel, early->peer) : -1;
+
+        if (member >= 0)
+            note_left(m, channel, member);
+    }
+}
+
 void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
@@ -130,12 +156,11 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
     struct request **const lists[] = { &m->posted, &m->active };
     const int member = channel ? index_of(channel, from) : -1;
 
+    if (!channel)
+        note_early(m, frame->channel, from);
     if (member < 0)
-        return; /* this rank has destroyed it too; or makes it after another was through with it */
-    if (!channel->left && (channel->left = calloc((size_t)channel->size, 1)))
-        m->left_channels++;
-    if (channel->left)
-        channel->left[member] = 1;
+        return;
+    note_left(m, channel, member);
     for (int i = 0; i < 2; i++)
         for (struct request *r = *lists[i]; r;) {
             if (!is_in_vain(r, channel->id, from)) {

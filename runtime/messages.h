@@ -60,6 +60,12 @@ struct wire {
 
 struct channel; /* channel.h */
 
+/* Who has left a group that is not made here yet. */
+struct early_leaver {
+    uint64_t channel;
+    int peer;
+};
+
 struct messages {
     pthread_mutex_t lock; /* over all of this */
     struct wire *wires;   /* [mesh->size] */
@@ -73,6 +79,8 @@ struct messages {
     int left_channels;       /* that a member has left */
     uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
     unsigned closings;
+    struct early_leaver early[CLOSED]; /* the last ones */
+    unsigned earlies;
     _Atomic int questions; /* kept for calls to come */
     uint64_t next_id;
     unsigned looks; /* of progress_for() */
@@ -138,7 +146,8 @@ void request_cancel_locked(struct mesh *mesh, struct request *request);
 
 /* leaving.c, under the lock */
 void leave_arrived(struct mesh *mesh, const struct frame *frame, int from);
-void look_for_leaver(struct mesh *mesh, struct request *request); /* one that begins */
+void leaves_came_early(struct messages *messages, struct channel *channel); /* it was made now */
+void look_for_leaver(struct mesh *mesh, struct request *request);           /* one that begins */
 void note_closing(struct messages *m, uint64_t channel);
 int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
 /* Who sends or asks for a group that was destroyed here may not have heard of it; 1: it was. */

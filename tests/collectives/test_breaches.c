@@ -418,6 +418,41 @@ static void a_group_may_be_broken_before_it_is_made(void **state)
     run_ranks(2, broken_before_it_was_made, NULL);
 }
 
+/* And when rank 0 has left it. */
+static void left_before_it_was_made(ct_group *group, void *arg)
+{
+    const int both[2] = { 0, 1 };
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *early;
+    int word = 7;
+
+    (void)arg;
+    options.parent = group;
+    options.local_sync = 1;
+    options.name = "early";
+    EXPECT_OK(ct_barrier(group, NULL)); /* opens the wires */
+    if (ct_rank(group) == 1)
+        EXPECT_OK(ct_recv(group, &word, 1, CT_I32, 0, 0, NULL));
+    EXPECT_OK(ct_new_group_with(both, 2, &options, &early));
+    if (ct_rank(group) == 0) {
+        EXPECT_OK(ct_send(early, &word, 1, CT_I32, 1, 0));
+        EXPECT_OK(ct_destroy_process_group(early));
+        EXPECT_OK(ct_send(group, &word, 1, CT_I32, 1, 0));
+    } else {
+        EXPECT_OK(ct_recv(early, &word, 1, CT_I32, 0, 0, NULL)); /* it was sent before */
+        EXPECT_ERROR(ct_recv(early, &word, 1, CT_I32, 0, 0, NULL), CT_ERR_PEER,
+                     "recv|rank 0|has destroyed the group");
+        EXPECT_OK(ct_destroy_process_group(early));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void who_has_left_a_group_before_it_is_made_is_not_waited_for(void **state)
+{
+    (void)state;
+    run_ranks(2, left_before_it_was_made, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_call_that_others_have_finished_is_finished),
         cmocka_unit_test(another_group_of_the_same_ranks_goes_on),
         cmocka_unit_test(a_group_may_be_broken_before_it_is_made),
+        cmocka_unit_test(who_has_left_a_group_before_it_is_made_is_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
