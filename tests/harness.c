@@ -185,6 +185,22 @@ int program_size(void)
     return atoi(getenv("WORLD_SIZE"));
 }
 
+ct_group *program_group(void)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    ct_group *group = NULL;
+    ct_store *store = NULL;
+    char path[200];
+
+    options.timeout_ms = GROUP_TIMEOUT_MS;
+    snprintf(path, sizeof path, "%s/programs", scratch());
+    if (!EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &store)))
+        return NULL;
+    EXPECT_OK(ct_create_group(store, program_rank(), program_size(), &options, &group));
+    EXPECT_OK(ct_store_close(store));
+    return group;
+}
+
 void rank_leaves(void)
 {
     atomic_store(&me->finished, 1);

@@ -48,6 +48,8 @@ void run_sizes(rank_body *body, void *arg);
 /* What a rank of run_programs() is, before it has a group. */
 int program_rank(void);
 int program_size(void);
+/* Of all of them, in whichever process of theirs; NULL: it can't be, which counts as a failure. */
+ct_group *program_group(void);
 
 /* This rank ends here and that is right (in a process: _exit). */
 _Noreturn void rank_leaves(void);

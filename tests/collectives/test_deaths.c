@@ -59,22 +59,6 @@ static const struct death deaths[] = {
     { "barrier", "CT_BARRIER", meets, "0.0.0.1.1", 5 },
 };
 
-static ct_group *joined(void)
-{
-    ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    ct_group *group = NULL;
-    ct_store *store = NULL;
-    char path[200];
-
-    options.timeout_ms = GROUP_TIMEOUT_MS;
-    snprintf(path, sizeof path, "%s/deaths", scratch());
-    if (!EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &store)))
-        return NULL;
-    EXPECT_OK(ct_create_group(store, program_rank(), program_size(), &options, &group));
-    EXPECT_OK(ct_store_close(store));
-    return group;
-}
-
 static ct_status make_calls(const struct run *run, ct_group *group, int calls)
 {
     int32_t *const send = calloc(MOST_RANKS, run->count * sizeof *send + 1);
@@ -97,7 +81,7 @@ static void victim_dies(const struct run *run)
     int status = 0;
 
     if (pid == 0) {
-        ct_group *group = joined();
+        ct_group *group = program_group();
 
         if (group)
             make_calls(run, group, CALLS);
@@ -131,7 +115,7 @@ static void one_is_killed(ct_group *unused, void *arg)
         victim_dies(run);
         return;
     }
-    if (!(group = joined()))
+    if (!(group = program_group()))
         return;
     snprintf(who, sizeof who, "rank %d", run->victim);
     EXPECT_ERROR(make_calls(run, group, CALLS + 1), CT_ERR_PEER, who);

@@ -6,25 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static ct_group *joined(void)
-{
-    ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    ct_group *group = NULL;
-    ct_store *store = NULL;
-    char path[200];
-
-    options.timeout_ms = GROUP_TIMEOUT_MS;
-    snprintf(path, sizeof path, "%s/deaths", scratch());
-    if (!EXPECT_OK(ct_store_file(path, GROUP_TIMEOUT_MS, &store)))
-        return NULL;
-    EXPECT_OK(ct_create_group(store, program_rank(), program_size(), &options, &group));
-    EXPECT_OK(ct_store_close(store));
-    return group;
-}
-
 static int lives_or_dies(const struct death *death)
 {
-    ct_group *const group = joined();
+    ct_group *const group = program_group();
     char who[16];
 
     if (!group)
