@@ -13,16 +13,14 @@
 
 /* 1 if the program has loaded a driver. */
 int cuda_is_there(void);
-/* 1 if the pointer is device memory that the host can't touch.  Asks the driver
- * only when the program itself has loaded one: a few ns until then. */
-int cuda_owns(const void *pointer);
 
 /* ---- The GPU --------------------------------------------------------------- */
 
 /* A struct device is one GPU as this process uses it: the context that its pointers belong to, and
  * a stream of libct's own.  Kept until the process ends; any thread may use it. */
 
-/* Whose memory it is (cuda_owns() says that it is a GPU's). */
+/* Whose memory it is, of what the host can't touch; NULL: it is no GPU's.  Asks the driver only
+ * when the program itself has loaded one: a few ns until then. */
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu);
 /* Which GPU's context is current on a thread is the program's business: it is asked for before all
  * that follows, and made so again behind it.  Between them nothing that libct asks or

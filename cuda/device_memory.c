@@ -6,15 +6,15 @@
  * at, the answer is no.  The loader counts them, at the price of two locks.  But its list
  * only grows at its end: in a program that loads nothing later on, that the last
  * library of its start is still the last one is one load to see. */
-#include "cuda/cuda.h"
+#include "cuda/gpu_parts.h"
 
-#include <cuda.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef CUresult pointer_attribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer);
+typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **into,
+                                    CUdeviceptr pointer);
 
 static _Atomic uintptr_t found; /* the driver's function; 0: the program has no driver */
 static _Atomic unsigned long long looked_at;
@@ -37,7 +37,7 @@ static void look_for_driver(void)
         return;
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
-        atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttribute"));
+        atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttributes"));
         dlclose(driver); /* the program keeps it */
     }
     atomic_store_explicit(&looked_at, loaded, memory_order_relaxed);
@@ -56,7 +56,7 @@ static __attribute__((constructor)) void note_libraries(void)
     look_for_driver();
 }
 
-static pointer_attribute *find_driver(void)
+static pointer_attributes *find_driver(void)
 {
     const struct link_map *last = last_at_start;
 
@@ -65,7 +65,7 @@ static pointer_attribute *find_driver(void)
             return NULL;
         look_for_driver();
     }
-    return (pointer_attribute *)atomic_load(&found);
+    return (pointer_attributes *)atomic_load(&found);
 }
 
 int cuda_is_there(void)
@@ -73,15 +73,17 @@ int cuda_is_there(void)
     return find_driver() != NULL;
 }
 
-int cuda_owns(const void *pointer)
+int gpu_memory_of(const void *pointer, CUcontext *context, CUdevice *device)
 {
-    pointer_attribute *ask = pointer ? find_driver() : NULL;
+    CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
     unsigned kind = 0, managed = 0;
+    void *into[] = { &kind, &managed, context, device };
+    pointer_attributes *ask = pointer ? find_driver() : NULL;
 
-    if (!ask
-        || ask(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pointer)
-               != CUDA_SUCCESS)
-        return 0;
-    ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, (CUdeviceptr)(uintptr_t)pointer);
-    return kind == CU_MEMORYTYPE_DEVICE && !managed;
+    return ask
+           && ask(sizeof which / sizeof which[0], which, into, (CUdeviceptr)(uintptr_t)pointer)
+                  == CUDA_SUCCESS
+           && kind == CU_MEMORYTYPE_DEVICE && !managed;
 }

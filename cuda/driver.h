@@ -2,7 +2,7 @@
 /* driver.h - the driver's functions that libct calls.
  *
  * A row more is a function more.  The header's macros name the version that its
- * prototypes are of (cuMemGetAddressRange is cuMemGetAddressRange_v2): a row is
+ * prototypes are of (cuMemAlloc is cuMemAlloc_v2): a row is
  * expanded before it becomes a field or a string, so all three agree. */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H
@@ -15,6 +15,7 @@
     X(cuGetErrorName)                    \
     X(cuGetErrorString)                  \
     X(cuPointerGetAttribute)             \
+    X(cuPointerGetAttributes)            \
     X(cuDeviceGetAttribute)              \
     X(cuDeviceGetUuid)                   \
     X(cuDeviceCanAccessPeer)             \
@@ -38,7 +39,6 @@
     X(cuMemAllocHost)                    \
     X(cuMemFreeHost)                     \
     X(cuMemAlloc)                        \
-    X(cuMemGetAddressRange)              \
     X(cuMemHostGetDevicePointer)         \
     X(cuMemHostRegister)                 \
     X(cuMemHostUnregister)               \

@@ -126,23 +126,6 @@ ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUco
     return driver_says(driver, result, "using the primary context of GPU %d", device);
 }
 
-/* Memory from pools and of cuMemCreate() is a device's and no context's: then its primary one. */
-static ct_status context_of(const struct driver *driver, const void *pointer, CUcontext *context)
-{
-    const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
-    CUdevice device;
-    CUresult result;
-
-    *context = NULL;
-    if (driver->cuPointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at) == CUDA_SUCCESS
-        && *context)
-        return CT_OK;
-    result = driver->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
-    if (result != CUDA_SUCCESS)
-        return driver_says(driver, result, "asking whose memory %p is", pointer);
-    return gpu_primary_context(driver, device, context);
-}
-
 static ct_status gpu_of(const struct driver *driver, CUcontext context, struct device **gpu)
 {
     struct device *known = gpu_of_context(context);
@@ -156,11 +139,16 @@ static ct_status gpu_of(const struct driver *driver, CUcontext context, struct d
 ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
 {
     const struct driver *driver;
-    CUcontext context;
-    ct_status status = driver_find(&driver);
+    CUcontext context = NULL;
+    CUdevice device = 0;
+    ct_status status;
 
-    if (status == CT_OK)
-        status = context_of(driver, pointer, &context);
+    *gpu = NULL;
+    if (!gpu_memory_of(pointer, &context, &device))
+        return CT_OK;
+    status = driver_find(&driver);
+    if (status == CT_OK && !context)
+        status = gpu_primary_context(driver, device, &context);
     return status == CT_OK ? gpu_of(driver, context, gpu) : status;
 }
 

@@ -50,6 +50,9 @@ struct device {
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
 
+/* device_memory.c: 1 if the pointer is a GPU's.  Memory of pools and of cuMemCreate() is a device's
+ * and no context's: *context is NULL. */
+int gpu_memory_of(const void *pointer, CUcontext *context, CUdevice *device);
 /* combine.c: gpu->kernels never changes once this was CT_OK. */
 ct_status gpu_load_kernels(struct device *gpu);
 /* gpu.c: what is captured does not run now. */

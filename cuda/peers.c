@@ -58,6 +58,8 @@ ct_status gpu_reach_own(struct device *gpu, const void *pointer)
     struct device *other;
     ct_status status = cuda_gpu_of(pointer, &other);
 
+    if (status == CT_OK && !other)
+        status = ct_fail(CT_ERR_CUDA, "there is no GPU memory at %p any more", pointer);
     if (status != CT_OK || other->device == gpu->device)
         return status;
     for (int i = 0; i < gpu->peers_known; i++)

@@ -72,30 +72,29 @@ static ct_status look_up(const struct driver *driver, const void *pointer, size_
                          struct device_handle *handle)
 {
     const CUdeviceptr at = (CUdeviceptr)(uintptr_t)pointer;
+    CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                    CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                    CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                    CU_POINTER_ATTRIBUTE_RANGE_SIZE };
     unsigned managed = 0, capable = 0;
     unsigned long long id = 0;
     CUdeviceptr base = 0;
     size_t size = 0;
+    void *into[] = { &managed, &capable, &id, &base, &size };
     CUresult result;
 
-    result = driver->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuPointerGetAttribute(&capable,
-                                               CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
-    if (result == CUDA_SUCCESS)
-        result = driver->cuMemGetAddressRange(&base, &size, at);
+    result = driver->cuPointerGetAttributes(sizeof which / sizeof which[0], which, into, at);
     if (result != CUDA_SUCCESS)
         return driver_says(driver, result, "asking about the GPU memory at %p", pointer);
     if (managed)
         return refuse(pointer, "it is managed memory");
-    if (!capable)
+    if (!capable && size > 0)
         return refuse(pointer, "it is of a memory pool or of cuMemCreate()");
     if (at - base > size || bytes > size - (at - base))
         return ct_fail(CT_ERR_INVALID,
                        "%zu bytes at %p are more than the GPU memory that was allocated there: %zu",
-                       bytes, pointer, size - (size_t)(at - base));
+                       bytes, pointer, size > at - base ? size - (size_t)(at - base) : 0);
     handle->base = base;
     handle->bytes = size;
     handle->id = id;

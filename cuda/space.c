@@ -6,7 +6,6 @@ extern const struct space space_cuda;
 
 const struct space space_cuda = { .name = "cuda",
                                   .is_there = cuda_is_there,
-                                  .owns = cuda_owns,
                                   .device_of = cuda_gpu_of,
                                   .enter = cuda_enter,
                                   .leave = cuda_leave,

@@ -29,18 +29,17 @@ int spaces_are_there(void)
     return there;
 }
 
-static const struct space *space_of(const void *pointer)
-{
-    for (int i = 0; spaces[i]; i++)
-        if (spaces[i]->owns(pointer))
-            return spaces[i];
-    return NULL;
-}
-
 ct_status place_of(const void *pointer, struct place *place)
 {
-    *place = (struct place){ space_of(pointer), NULL };
-    return place->space ? place->space->device_of(pointer, &place->device) : CT_OK;
+    ct_status status = CT_OK;
+
+    *place = (struct place){ NULL, NULL };
+    for (int i = 0; spaces[i] && status == CT_OK && !place->device; i++) {
+        status = spaces[i]->device_of(pointer, &place->device);
+        if (place->device)
+            place->space = spaces[i];
+    }
+    return status;
 }
 
 ct_status place_current(struct place *place)

@@ -102,8 +102,8 @@ struct talks {
 struct space {
     const char *name;
     int (*is_there)(void); /* 0: no pointer can be its own now; some ns */
-    int (*owns)(const void *pointer);
-    ct_status (*device_of)(const void *pointer, struct device **device); /* whose memory it is */
+    /* Whose memory it is; NULL: it is not of this kind.  From any thread, without enter(). */
+    ct_status (*device_of)(const void *pointer, struct device **device);
     /* The one that is current on this thread; where there is none it fails. */
     ct_status (*current)(struct device **device);
     /* Around all that follows but id(): which device is current on this thread is the program's

@@ -118,19 +118,42 @@ CUresult cuMemHostUnregister(void *at)
                                   : result;
 }
 
-CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+/* Without a block: of a pointer that the driver has never heard of. */
+static CUresult tell(const struct block *block, CUpointer_attribute attribute, void *value)
 {
-    CUcontext context;
-    const CUresult result = fake_begin_in(__func__, &context);
-    const struct block *block = block_of(at);
+    static const struct block nobodys = { .kind = POOLED, .device = CU_DEVICE_INVALID };
+    const struct block *of = block ? block : &nobodys;
 
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!block)
-        return CUDA_ERROR_NOT_FOUND;
-    *base = block->base;
-    *bytes = block->bytes;
-    return CUDA_SUCCESS;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = of->kind == POOLED ? NULL : of->context;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)value = !block                                       ? 0
+                             : of->kind == PINNED || of->kind == TAKEN_IN ? CU_MEMORYTYPE_HOST
+                                                                          : CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)value = of->id;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)value = of->kind == MANAGED;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = of->device;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(unsigned *)value = of->kind == PLAIN;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)value = of->base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)value = of->bytes;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr at)
@@ -140,36 +163,17 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 
     if (result != CUDA_SUCCESS)
         return result;
-    if (!block)
-        return CUDA_ERROR_INVALID_VALUE; /* never heard of it */
-    switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = block->kind == POOLED ? NULL : block->context;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)value = block->kind == PINNED || block->kind == TAKEN_IN
-                                 ? CU_MEMORYTYPE_HOST
-                                 : CU_MEMORYTYPE_DEVICE;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(unsigned long long *)value = block->id;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned *)value = block->kind == MANAGED;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = block->device;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)value = block->kind == PLAIN;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = block->base;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = block->bytes;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    return block ? tell(block, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What one attribute says is an error of one pointer; of several it is zeros. */
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **into,
+                                CUdeviceptr at)
+{
+    CUresult result = fake_begin(__func__);
+    const struct block *block = block_of(at);
+
+    for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+        result = tell(block, which[i], into[i]);
+    return result;
 }
