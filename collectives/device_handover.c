@@ -113,6 +113,8 @@ static ct_status set_out(struct call *c, const struct executors *e)
         return status;
     c->is_in_stream = h->used = 1;
     h->captured |= c->capture != NOT_CAPTURED;
+    if (c->capture == NOT_CAPTURED)
+        c->place.space->call_enters_stream();
     return CT_OK;
 }
 

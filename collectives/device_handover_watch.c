@@ -72,8 +72,8 @@ static void has_worked(const struct watched *w)
 }
 
 /* The group is broken.  What comes later in this rank's stream may be to free its buffers: not
- * while an executor is at them. */
-static void let_all_go(const struct watched *w)
+ * while an executor is at them.  0: it stands still nevertheless. */
+static int let_all_go(const struct watched *w)
 {
     handover_call_off(w->call.group);
     if (w->call.group->staging->devices.executors.mine >= 0
@@ -81,7 +81,7 @@ static void let_all_go(const struct watched *w)
         has_worked(w);
     if (w->call.group->flat)
         flat_settle(w->call.group->flat);
-    let_go_until(w, OVER, w->mark);
+    return let_go_until(w, OVER, w->mark);
 }
 
 /* Nobody else may be waiting for the ranks whose streams this one waits for. */
@@ -115,6 +115,7 @@ static ct_status watch_in(struct watched *w)
     status = wait_among_others(c, w->mark);
     if (status == CT_OK) {
         has_worked(w);
+        c->place.space->call_leaves_stream();
         return CT_OK;
     }
     status = group_cause(c->group, status);
@@ -124,7 +125,8 @@ static ct_status watch_in(struct watched *w)
             c->group->rank, words);
     log_line(LOG_WARN, "%s", ct_last_error());
     status = group_break(c->group, status);
-    let_all_go(w);
+    if (let_all_go(w))
+        c->place.space->call_leaves_stream();
     return status;
 }
 

@@ -73,6 +73,11 @@ ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const
 ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark);
 void cuda_end_copies(struct device *gpu); /* waits until all are done */
 
+/* Around a call in which a stream waits for what other ranks' streams write (cuda_words()), from
+ * before that is enqueued until it has passed: meanwhile it counts as one that is held. */
+void cuda_call_enters_stream(void);
+void cuda_call_leaves_stream(void);
+
 /* Host memory that this GPU's copies reach without one more, and those of others.  It stays the
  * caller's, who ends that before it is unmapped.  CT_ERR_UNSUPPORTED: a stream is held, and to do
  * it now might be to wait for that; who unpins may have it so. */

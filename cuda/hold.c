@@ -5,8 +5,9 @@
  * writes to it that it has passed.  So letting go is one store, by any thread, whatever the
  * driver is busy with; and the word is known to be free again.
  *
- * What makes the driver wait for all that runs would wait for such a stream, too.  So it is only
- * done while none is held, of any GPU of this process: gpu_may_wait().
+ * What makes the driver wait for all that runs would wait for such a stream, too, and for one that
+ * waits for other ranks.  So it is only done while none does, of any GPU of this process:
+ * gpu_may_wait().
  *
  * Words lie in a page for each GPU, kept as long as the process. */
 #include <stdatomic.h>
@@ -25,7 +26,8 @@ struct hold_words {
     unsigned next; /* where to look first */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all GPUs' words */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all GPUs' words, and of this: */
+static int calls_in_streams;                             /* cuda_call_enters_stream() */
 
 /* The lock is held.  To get such memory may mean to wait for all that runs. */
 static ct_status make_words(struct device *gpu)
@@ -78,7 +80,7 @@ void gpu_prepare_holds(struct device *gpu)
 int gpu_may_wait(void)
 {
     pthread_mutex_lock(&lock);
-    if (!holds())
+    if (calls_in_streams == 0 && !holds())
         return 1;
     pthread_mutex_unlock(&lock);
     return 0;
@@ -89,10 +91,27 @@ void gpu_has_waited(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void count_calls(int more)
+{
+    pthread_mutex_lock(&lock);
+    calls_in_streams += more;
+    pthread_mutex_unlock(&lock);
+}
+
+void cuda_call_enters_stream(void)
+{
+    count_calls(1);
+}
+
+void cuda_call_leaves_stream(void)
+{
+    count_calls(-1);
+}
+
 ct_status gpu_refuse_to_wait(void)
 {
-    return ct_fail(CT_ERR_UNSUPPORTED,
-                   "a stream waits for the host, and the driver might wait for it");
+    return ct_fail(CT_ERR_UNSUPPORTED, "a stream waits for the host or for other ranks, and the "
+                                       "driver might wait for it");
 }
 
 static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
@@ -101,7 +120,7 @@ static ct_status get_word(struct device *gpu, _Atomic uint32_t **word)
 
     pthread_mutex_lock(&lock);
     if (!gpu->hold_words)
-        status = holds() ? gpu_refuse_to_wait() : make_words(gpu);
+        status = calls_in_streams > 0 || holds() ? gpu_refuse_to_wait() : make_words(gpu);
     *word = status == CT_OK ? take_word(gpu->hold_words) : NULL;
     pthread_mutex_unlock(&lock);
     if (status == CT_OK && !*word)

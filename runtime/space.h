@@ -134,6 +134,11 @@ struct space {
      * CT_ERR_UNSUPPORTED: the driver can't.  CT_ERR_INVALID: as of mark(). */
     ct_status (*hold)(struct device *device, void *stream, void **hold);
     void (*let_go)(void *hold);
+    /* Around a call in which a stream waits for words that other ranks write, from before they are
+     * enqueued until it has passed them: what the driver might wait for it with is put off, as
+     * while one is held.  From any thread, without enter(). */
+    void (*call_enters_stream)(void);
+    void (*call_leaves_stream)(void);
     /* Blocking copies between it and host memory. */
     ct_status (*to_host)(struct device *device, void *to, const void *from, size_t bytes);
     ct_status (*from_host)(struct device *device, void *to, const void *from, size_t bytes);

@@ -15,7 +15,7 @@
 #include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 
-enum { COUNT = 1000, GATES = 6, APART_MS = 1000, LIMIT_MS = 5000 };
+enum { COUNT = 1000, GATES = 6, APART_MS = 1000, LIMIT_MS = 5000, BYTES = 256 << 10 };
 
 static int cu(CUresult result)
 {
@@ -239,6 +239,51 @@ static void a_group_ends_beside_a_stream_that_stands_still(void **state)
     run_processes(2, ends_before, (void *)(uintptr_t) "processes");
 }
 
+/* Rank 0's stream waits for rank 1's, which goes on when rank 0 has the message.  So many bytes
+ * have pinned memory, if the driver may be asked. */
+static void message_beside_a_call(ct_group *group, void *arg)
+{
+    const int late = ct_rank(group) == 1;
+    char *const here = calloc(1, BYTES), *there;
+    struct gate gate;
+    struct scene s;
+    int heard = 0, wrong = 0;
+
+    (void)arg;
+    if (!set_up(&s, group) || !EXPECT(here && (there = device_alloc(BYTES, 0)) != NULL))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    if (late)
+        EXPECT(gate_close(&gate, s.stream));
+    EXPECT_OK(sum(&s, group));
+    EXPECT_OK(ct_set_stream(group, s.other));
+    EXPECT_OK(ct_set_timeout(group, LIMIT_MS));
+    if (late) {
+        memset(here, 7, BYTES);
+        EXPECT_OK(ct_send(group, here, BYTES, CT_U8, 0, 0));
+        EXPECT_OK(ct_recv(group, &heard, 1, CT_I32, 0, 1, NULL));
+        gate_open(&gate);
+    } else {
+        EXPECT_OK(ct_recv(group, there, BYTES, CT_U8, 1, 0, NULL));
+        EXPECT_OK(ct_send(group, &heard, 1, CT_I32, 1, 1));
+        EXPECT(cu(device.cuMemcpyDtoH(here, (CUdeviceptr)(uintptr_t)there, BYTES)));
+        for (int i = 0; i < BYTES; i++)
+            wrong += here[i] != 7;
+        EXPECT(wrong == 0);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    tear_down(&s);
+    device_free(there);
+    free(here);
+}
+
+static void a_message_gets_no_pinned_memory_while_a_stream_waits_for_another_rank(void **state)
+{
+    (void)state;
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, message_beside_a_call, NULL);
+}
+
 /* Also behind a run that failed. */
 static int forget_settings(void **state)
 {
@@ -256,6 +301,8 @@ int main(void)
                                   forget_settings),
         cmocka_unit_test_teardown(what_streams_cant_hand_over_is_fused_by_the_hosts,
                                   forget_settings),
+        cmocka_unit_test_teardown(
+            a_message_gets_no_pinned_memory_while_a_stream_waits_for_another_rank, forget_settings),
         cmocka_unit_test_teardown(a_group_ends_beside_a_stream_that_stands_still, forget_settings),
         cmocka_unit_test_teardown(a_group_that_began_while_a_stream_stood_still_has_words_later,
                                   forget_settings),
