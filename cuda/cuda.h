@@ -94,6 +94,9 @@ ct_status cuda_alloc(struct device *gpu, size_t bytes, void **memory);
 ct_status cuda_alloc_now(struct device *gpu, size_t bytes, void **memory);
 void cuda_release(struct device *gpu, void *memory);
 
+/* SAMPLE_BYTES that never change: sample_fill() of the GPU's id.  Otherwise as cuda_alloc_now(). */
+ct_status cuda_sample(struct device *gpu, void **memory);
+
 /* Whether cuda_export() would find that this memory can't be. */
 int cuda_is_exportable(struct device *gpu, const void *pointer);
 /* `bytes` from the pointer on.  CT_ERR_UNSUPPORTED: memory that can't be mapped elsewhere (managed,

@@ -33,6 +33,7 @@ struct device {
     CUstream copies[COPY_WAYS]; /* transfer.c: likewise */
     struct device *next;
 
+    void *sample; /* sample.c, which has a lock of its own; NULL: none yet */
     struct hold_words
         *hold_words; /* hold.c, which has a lock of its own; NULL: none can be held yet */
 

@@ -7,6 +7,7 @@
 #include "runtime/device_wait.h"
 #include "runtime/error.h"
 #include "runtime/reach.h"
+#include "runtime/sample.h"
 
 struct crossing {
     ct_group *group;
@@ -18,6 +19,7 @@ struct crossing {
     void *copied; /* when an errand's copy is done; NULL: none was begun */
     int is_lent, is_taken;
     struct loan loan;
+    struct trial *trial;         /* whether that can be copied; NULL: none goes on */
     struct pinned_block *pinned; /* NULL: it is of malloc() */
 };
 
@@ -52,12 +54,27 @@ static ct_status find_host_memory(struct crossing *c)
     return c->host ? CT_OK : no_memory(c->bytes);
 }
 
+static int add_sample(struct crossing *c)
+{
+    const struct space *space = c->place.space;
+    void *sample;
+
+    c->loan.has_sample =
+        space->sample(c->place.device, &sample) == CT_OK
+        && space->give(c->place.device, sample, SAMPLE_BYTES, &c->loan.sample) == CT_OK;
+    return c->loan.has_sample;
+}
+
 /* Who gives memory that nobody can map copies it himself. */
 static int lend(struct crossing *c, int to)
 {
     const struct space *space = c->place.space;
+    enum lending may;
 
-    if (c->bytes <= LEND_ABOVE || c->group->lends_nothing || !may_lend_to(c->group->mesh, to))
+    if (c->bytes <= LEND_ABOVE || c->group->lends_nothing)
+        return 0;
+    may = may_lend_to(c->group->mesh, to);
+    if (may == LENDS_NOTHING || (may == LENDS_WITH_SAMPLE && !add_sample(c)))
         return 0;
     space->id(c->place.device, c->loan.device);
     return space->give(c->place.device, c->device, c->bytes, &c->loan.handle) == CT_OK;
@@ -147,6 +164,7 @@ void crossing_end(struct crossing *c)
     forget_mark(c);
     if (c->copied)
         c->place.space->forget(c->place.device, c->copied);
+    trial_free(c->trial);
     if (c->pinned)
         pinned_give(&c->group->pinned, c->pinned);
     else
@@ -197,15 +215,42 @@ static enum crossing_step step_of_copy(const struct crossing *c, ct_status *stat
     return step;
 }
 
-static ct_status map(struct crossing *c, void **from)
+static ct_status map(struct crossing *c, const struct device_handle *handle, void **from)
+{
+    atomic_store(&c->group->borrows_from, c->place.space);
+    return c->place.space->take(c->place.device, handle, &c->group->pinned, from);
+}
+
+/* CROSSING_DONE: its device reads what lies in the other's memory.  The sample goes into the
+ * buffer, where the message will be. */
+static enum crossing_step try_sample(struct crossing *c, ct_status *status)
 {
     unsigned char own[sizeof c->loan.device];
+    void *from;
 
     c->place.space->id(c->place.device, own);
-    if (!reach_is_proved(c->group, own, c->loan.device))
-        return ct_fail(CT_ERR_UNSUPPORTED, "it is another GPU's, and no call of the group has "
-                                           "proved that the two reach each other");
-    return c->place.space->take(c->place.device, &c->loan.handle, &c->group->pinned, from);
+    if (reads_as_proved(c->group, own, c->loan.device))
+        return CROSSING_DONE;
+    if (!c->loan.has_sample)
+        return CROSSING_NEEDS_SAMPLE;
+    if (!c->trial) {
+        *status = map(c, &c->loan.sample, &from);
+        if (*status != CT_OK)
+            return *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN : CROSSING_CANT;
+        c->trial = trial_make(c->place, c->device, from, c->loan.device);
+        if (!c->trial)
+            return CROSSING_CANT;
+    }
+    *status = trial_step(c->trial);
+    if (*status == CT_ERR_TIMEOUT)
+        return CROSSING_GOES_ON;
+    trial_free(c->trial);
+    c->trial = NULL;
+    if (*status == CT_OK)
+        reach_proved_to_read(c->group, own, c->loan.device);
+    return *status == CT_OK                ? CROSSING_DONE
+           : *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN
+                                           : CROSSING_CANT;
 }
 
 /* Where anything fails before the copy runs, the bytes can still come through the host. */
@@ -217,8 +262,10 @@ static enum crossing_step begin_to_take(struct crossing *c, ct_status *status)
     if (step != CROSSING_DONE)
         return step;
     forget_mark(c);
-    atomic_store(&c->group->borrows_from, c->place.space);
-    *status = map(c, &from);
+    step = try_sample(c, status);
+    if (step != CROSSING_DONE)
+        return step;
+    *status = map(c, &c->loan.handle, &from);
     if (*status == CT_OK)
         *status = begin_copy(c, COPY_BETWEEN_DEVICES, c->device, from);
     return *status == CT_OK                ? CROSSING_GOES_ON
@@ -242,12 +289,17 @@ static enum crossing_step run_errand(struct crossing *c, begin_fn *begin, int gi
     enum crossing_step step = CROSSING_CANT;
     void *before;
 
-    if (given_up && !c->copied)
+    if (given_up && !c->copied && !c->trial)
         return step;
     *status = c->place.space->enter(&before);
     if (*status != CT_OK)
         return CROSSING_FAILED;
-    step = c->copied ? step_of_copy(c, status) : begin(c, status);
+    if (c->copied)
+        step = step_of_copy(c, status);
+    else if (!given_up)
+        step = begin(c, status);
+    else if (try_sample(c, status) == CROSSING_GOES_ON) /* into its buffer */
+        step = CROSSING_GOES_ON;
     c->place.space->leave(before);
     return step;
 }

@@ -33,9 +33,10 @@ void crossing_end(struct crossing *crossing); /* however it went; NULL is fine *
 enum crossing_step {
     CROSSING_GOES_ON,
     CROSSING_DONE,
-    CROSSING_CANT,      /* nor has begun to */
-    CROSSING_NEVER_CAN, /* of that rank's memory, as it is now */
-    CROSSING_FAILED     /* with *status and a sentence; the device is through */
+    CROSSING_CANT,         /* nor has begun to */
+    CROSSING_NEVER_CAN,    /* of that rank's memory, as it is now */
+    CROSSING_NEEDS_SAMPLE, /* nobody knows whether it can */
+    CROSSING_FAILED        /* with *status and a sentence; the device is through */
 };
 
 /* What is received is to come from there. */

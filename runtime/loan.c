@@ -12,6 +12,10 @@
  * under way its request is in a list of its own, where nobody else ends it: its buffer is not the
  * caller's again before the device is through.
  *
+ * Of two devices the receiver's may read other bytes than lie in the sender's.  So it asks for the
+ * bytes of the first message, and that the next ones bring the handle of a sample; it tries that,
+ * once, before it takes the message (sample.h).
+ *
  * A sender that gives up (its deadline, an abort) does not wait for its receiver, whose copy may
  * then find other bytes.  So before it goes it counts that in the ring between the two, and sends
  * LOAN_ENDS.  A receiver whose copy is done looks at that count, which it sees if it has copied
@@ -34,16 +38,18 @@ enum { YIELDS = 100, NAP_US = 50 };
 
 /* ---- The sender --------------------------------------------------------------- */
 
-int may_lend_to(struct mesh *mesh, int peer)
+enum lending may_lend_to(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
     const struct wire *wire = &m->wires[peer];
-    int may;
+    enum lending may = LENDS_NOTHING;
 
     if (peer == mesh->rank)
-        return 0;
+        return may;
     pthread_mutex_lock(&m->lock);
-    may = wire->out && wire->out->fd < 0 && !wire->broken && !wire->gone && !wire->no_loans;
+    if (wire->out && wire->out->fd < 0 && !wire->broken && !wire->gone
+        && !(wire->no_loans & NO_MORE_LOANS))
+        may = wire->no_loans & LOANS_WITH_SAMPLE ? LENDS_WITH_SAMPLE : LENDS;
     pthread_mutex_unlock(&m->lock);
     return may;
 }
@@ -175,7 +181,7 @@ static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loa
 {
     const struct frame offer = { .id = receive->met };
 
-    if (no_loans)
+    if (no_loans & NO_MORE_LOANS)
         log_line(LOG_INFO, "messages of rank %d on a device come through the host: %s",
                  receive->peer, ct_last_error());
     errand_over(mesh, receive);
@@ -237,7 +243,10 @@ static void conclude(struct mesh *mesh, struct request *request, enum crossing_s
     else if (step == CROSSING_DONE)
         taken(mesh, request);
     else
-        ask_for_bytes(mesh, request, step == CROSSING_NEVER_CAN);
+        ask_for_bytes(mesh, request,
+                      step == CROSSING_NEVER_CAN      ? NO_MORE_LOANS
+                      : step == CROSSING_NEEDS_SAMPLE ? LOANS_WITH_SAMPLE
+                                                      : 0);
 }
 
 /* ---- Moving them ---------------------------------------------------------------- */

@@ -10,14 +10,20 @@
 struct loan {
     struct device_handle handle;
     unsigned char device[16]; /* whose memory it is: space->id() */
+    int32_t has_sample;
+    struct device_handle sample; /* of that device's (sample.h), if it has */
 };
+
+/* What who accepts a message says of loans from that rank: bits. */
+enum { NO_MORE_LOANS = 1, LOANS_WITH_SAMPLE = 2 };
 
 /* Fewer bytes go unasked whatever the link: who sends those does not wait for a receiver.  And the
  * copies through the host that they take cost no more than to ask and to answer. */
 #define LEND_ABOVE EAGER_BYTES
 
-/* May it be offered a loan: is there a ring to it, and does it take them? */
-int may_lend_to(struct mesh *mesh, int peer);
+/* May it be offered a loan: is there a ring to it, and does it take them, with a sample? */
+enum lending { LENDS_NOTHING, LENDS, LENDS_WITH_SAMPLE };
+enum lending may_lend_to(struct mesh *mesh, int peer);
 /* The send's crossing has a loan: not started yet, it becomes one. */
 void request_lends(struct request *send, const struct loan *loan);
 

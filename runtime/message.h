@@ -43,7 +43,7 @@ enum frame_kind {
 struct frame {
     uint32_t magic;
     uint16_t kind;
-    uint16_t no_loans; /* accept: I can't take what you lend, this time or next */
+    uint16_t no_loans; /* accept: bits of loan.h, of what you will lend me */
     uint64_t channel;  /* one per group and purpose */
     int32_t tag;
     uint32_t reserved2;

@@ -53,7 +53,7 @@ struct wire {
     int broken;           /* nothing can be sent to it any more */
     int blocked;          /* waiting for its socket to take more */
     int gathered;         /* has something that is to be written when all are started */
-    int no_loans;         /* it can't take them */
+    int no_loans;         /* what it has said of them: bits of loan.h */
     uint64_t loans_ended; /* that it told of */
     char why[160];
 };
@@ -112,7 +112,7 @@ static inline void messages_moved(struct messages *m)
 /* message.c, under the lock */
 /* Do both sides make the same call?  If not, both fail. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-/* no_loans: also that this rank can't take what is lent to it. */
+/* no_loans: what this rank says of loans. */
 void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
                   int no_loans);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reach.c - see reach.h.  A set for each proof, kept until the group ends, since messages of other
- * threads look at them. */
+/* reach.c - see reach.h.  A set for each proof, added at the front by any thread and kept until the
+ * group ends, since messages of other threads look at them. */
 #include "runtime/reach.h"
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 struct reached {
     struct reached *next;
     int count;
+    int one_reads; /* the first the second, and no more is known of the two */
     unsigned char ids[][16];
 };
 
@@ -24,18 +25,43 @@ static void lend_again(ct_group *group)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* One call of the group's at a time. */
+static struct reached *make(int count)
+{
+    return calloc(1,
+                  sizeof(struct reached) + (size_t)count * sizeof((struct reached *)NULL)->ids[0]);
+}
+
+static void add(ct_group *group, struct reached *r)
+{
+    r->next = atomic_load(&group->reached);
+    while (!atomic_compare_exchange_weak(&group->reached, &r->next, r))
+        ;
+}
+
 void reach_proved(ct_group *group, unsigned char (*ids)[16], int count)
 {
-    struct reached *r = malloc(sizeof *r + (size_t)count * sizeof r->ids[0]);
+    struct reached *r = make(count);
 
     if (!r)
         return; /* messages take the longer way */
-    r->next = atomic_load(&group->reached);
     r->count = count;
     memcpy(r->ids, ids, (size_t)count * sizeof r->ids[0]);
-    atomic_store(&group->reached, r);
+    add(group, r);
     lend_again(group);
+}
+
+void reach_proved_to_read(ct_group *group, const unsigned char reader[16],
+                          const unsigned char owner[16])
+{
+    struct reached *r = make(2);
+
+    if (!r)
+        return; /* it is tried again */
+    r->count = 2;
+    r->one_reads = 1;
+    memcpy(r->ids[0], reader, sizeof r->ids[0]);
+    memcpy(r->ids[1], owner, sizeof r->ids[1]);
+    add(group, r);
 }
 
 static int has(const struct reached *r, const unsigned char id[16])
@@ -47,14 +73,23 @@ static int has(const struct reached *r, const unsigned char id[16])
     return i < r->count;
 }
 
-int reach_is_proved(const ct_group *group, const unsigned char one[16],
-                    const unsigned char other[16])
+static int says(const struct reached *r, const unsigned char reader[16],
+                const unsigned char owner[16])
+{
+    if (r->one_reads)
+        return !memcmp(r->ids[0], reader, sizeof r->ids[0])
+               && !memcmp(r->ids[1], owner, sizeof r->ids[1]);
+    return has(r, reader) && has(r, owner);
+}
+
+int reads_as_proved(const ct_group *group, const unsigned char reader[16],
+                    const unsigned char owner[16])
 {
     const struct reached *r = atomic_load(&group->reached);
 
-    if (!memcmp(one, other, sizeof r->ids[0]))
+    if (!memcmp(reader, owner, sizeof r->ids[0]))
         return 1;
-    while (r && !(has(r, one) && has(r, other)))
+    while (r && !says(r, reader, owner))
         r = r->next;
     return r != NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reach.h - which devices a group knows to reach each other's memory: a driver that says so is not
- * believed (collectives/device_prove.c). */
+ * believed (collectives/device_prove.c; of one pair, sample.h). */
 #ifndef RUNTIME_REACH_H
 #define RUNTIME_REACH_H
 
@@ -9,9 +9,12 @@
 /* Each of these reads and writes each other's memory.  Ranks that were lent nothing any more for
  * want of this may be lent to again. */
 void reach_proved(ct_group *group, unsigned char (*ids)[16], int count);
+/* The one reads the other's; any thread. */
+void reach_proved_to_read(ct_group *group, const unsigned char reader[16],
+                          const unsigned char owner[16]);
 /* Any thread.  A device reaches itself. */
-int reach_is_proved(const ct_group *group, const unsigned char one[16],
-                    const unsigned char other[16]);
+int reads_as_proved(const ct_group *group, const unsigned char reader[16],
+                    const unsigned char owner[16]);
 void reach_free(ct_group *group);
 
 #endif

@@ -164,6 +164,9 @@ struct space {
      */
     ct_status (*alloc_now)(struct device *device, size_t bytes, void **memory);
     void (*release)(struct device *device, void *memory);
+    /* Some of it with bytes that never change, by which others try whether they reach it
+     * (sample.h); it stays the space's. */
+    ct_status (*sample)(struct device *device, void **memory);
     /* Can this memory be given, by what is known of it?  From any thread, without enter(). */
     int (*can_give)(struct device *device, const void *pointer);
     /* `bytes` from the pointer on, for another process; CT_ERR_UNSUPPORTED: this memory can't be
