@@ -1,82 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c - the public calls: arguments checked once, defaults and prefixes put
- * in, then the kind's own operation.
- *
- * ct_store_prefix() makes no kind of its own: it is a name in front of every key,
- * put there here, and the store at the bottom does the work. */
+/* store.c - the public calls: arguments checked once, defaults put in, keys under their prefixes
+ * (keys.c), then the kind's own operation. */
 #include "runtime/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/clock.h"
-#include "runtime/fault.h"
+#include "runtime/store/keys.h"
 #include "runtime/store/lists.h"
-#include "runtime/store/wire.h"
 
-/* ---- Keys ------------------------------------------------------------------ */
-
-/* A key as the store at the bottom knows it: under every prefix on the way. */
-struct full_key {
-    ct_store *bottom;
-    struct bytes key;
-    char *memory; /* NULL: small was enough */
-    char small[256];
-};
-
-static ct_store *bottom_of(ct_store *store)
-{
-    while (store->base)
-        store = store->base;
-    return store;
-}
-
-static size_t full_size(const ct_store *store, const char *key)
-{
-    size_t size = strlen(key);
-
-    for (; store->base; store = store->base)
-        size += store->prefix_size;
-    return size;
-}
-
-/* The prefix nearest the bottom comes first: filled from the end. */
-static void fill_key(char *to, size_t size, const ct_store *store, const char *key)
-{
-    char *at = to + size - strlen(key);
-
-    memcpy(at, key, strlen(key));
-    for (; store->base; store = store->base) {
-        at -= store->prefix_size;
-        memcpy(at, store->prefix, store->prefix_size);
-    }
-}
-
-/* Checks what every call with one key checks. */
-static ct_status key_begin(struct full_key *full, ct_store *store, const char *key,
-                           const char *call)
-{
-    size_t size;
-
-    if (!store || !key)
-        return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
-                       store ? "key" : "store");
-    fault_begin(store->faults, NULL, FAULT_STORE, 0);
-    size = full_size(store, key);
-    full->bottom = bottom_of(store);
-    full->memory = size > sizeof full->small ? malloc(size) : NULL;
-    if (size > sizeof full->small && !full->memory)
-        return ct_fail(CT_ERR_NOMEM, "ct_store_%s: no memory for a key of %zu bytes", call, size);
-    full->key = (struct bytes){ full->memory ? full->memory : full->small, size };
-    fill_key(full->memory ? full->memory : full->small, size, store, key);
-    return CT_OK;
-}
-
-static ct_status key_end(struct full_key *full, ct_status status)
-{
-    free(full->memory);
-    return status;
-}
+/* ---- Arguments ------------------------------------------------------------- */
 
 static ct_status check_value(const char *key, const void *value, size_t bytes, const char *call)
 {
@@ -102,40 +36,6 @@ static ct_status check_store(const ct_store *store, const char *call)
 static int64_t deadline_of(const ct_store *store, int timeout_ms)
 {
     return deadline_after(timeout_ms < 0 ? store->timeout_ms : timeout_ms);
-}
-
-/* Many keys in one block: the array, then their text.  NULL with the sentence set. */
-static struct bytes *keys_begin(const ct_store *store, const char *const *keys, int count,
-                                const char *call)
-{
-    struct bytes *all;
-    size_t text = 0;
-    char *at;
-
-    if (!store || count < 0 || (!keys && count > 0)) {
-        ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
-        return NULL;
-    }
-    fault_begin(store->faults, NULL, FAULT_STORE, 0);
-    for (int i = 0; i < count; i++) {
-        if (!keys[i]) {
-            ct_fail(CT_ERR_INVALID, "ct_store_%s: key %d is NULL", call, i);
-            return NULL;
-        }
-        text += full_size(store, keys[i]);
-    }
-    all = malloc(((size_t)count + 1) * sizeof *all + text);
-    if (!all) {
-        ct_fail(CT_ERR_NOMEM, "ct_store_%s: no memory for %d keys", call, count);
-        return NULL;
-    }
-    at = (char *)(all + count + 1);
-    for (int i = 0; i < count; i++) {
-        all[i] = (struct bytes){ at, full_size(store, keys[i]) };
-        fill_key(at, all[i].size, store, keys[i]);
-        at += all[i].size;
-    }
-    return all;
 }
 
 /* ---- Values ---------------------------------------------------------------- */
@@ -191,7 +91,7 @@ ct_status ct_store_wait(ct_store *store, const char *const *keys, int count, int
 
     if (!all)
         return CT_ERR_INVALID;
-    bottom = bottom_of(store);
+    bottom = store_bottom(store);
     status = bottom->ops->wait(bottom, all, count, deadline_of(store, timeout_ms));
     free(all);
     return status;
@@ -208,7 +108,7 @@ ct_status ct_store_check(ct_store *store, const char *const *keys, int count, in
     all = keys_begin(store, keys, count, "check");
     if (!all)
         return CT_ERR_INVALID;
-    bottom = bottom_of(store);
+    bottom = store_bottom(store);
     status = bottom->ops->check(bottom, all, count, present);
     free(all);
     return status;
@@ -281,7 +181,7 @@ ct_status ct_store_multi_get(ct_store *store, const char *const *keys, int count
     all = keys_begin(store, keys, count, "multi_get");
     if (!all)
         return CT_ERR_INVALID;
-    bottom = bottom_of(store);
+    bottom = store_bottom(store);
     status =
         bottom->ops->multi_get(bottom, all, count, deadline_of(store, timeout_ms), values, bytes);
     free(all);
@@ -307,7 +207,7 @@ ct_status ct_store_multi_set(ct_store *store, const char *const *keys, int count
         data[i] = (struct bytes){ values[i], bytes[i] };
         status = check_value(keys[i], values[i], bytes[i], "multi_set");
     }
-    bottom = bottom_of(store);
+    bottom = store_bottom(store);
     if (status == CT_OK)
         status = bottom->ops->multi_set(bottom, all, count, data);
     free(data);
@@ -368,7 +268,8 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
 
     if (status == CT_OK)
         status = check_place(count, "num_keys");
-    return status == CT_OK ? bottom_of(store)->ops->num_keys(bottom_of(store), count) : status;
+    return status == CT_OK ? store_bottom(store)->ops->num_keys(store_bottom(store), count)
+                           : status;
 }
 
 /* Only those under the prefix, without it. */
@@ -411,75 +312,10 @@ ct_status ct_store_wait_workers(ct_store *store, int world_size)
         return status;
     if (world_size < 1)
         return ct_fail(CT_ERR_INVALID, "ct_store_wait_workers: a world of %d workers", world_size);
-    bottom = bottom_of(store);
+    bottom = store_bottom(store);
     if (!bottom->ops->wait_workers)
         return ct_fail(CT_ERR_UNSUPPORTED,
                        "ct_store_wait_workers: a %s store has no server that counts its workers",
                        bottom->ops->kind);
     return bottom->ops->wait_workers(bottom, world_size, deadline_of(store, -1));
-}
-
-ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
-{
-    ct_store *s;
-    size_t length;
-
-    if (!base || !prefix || !store)
-        return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
-                                       "store is NULL");
-    length = strlen(prefix);
-    s = calloc(1, sizeof *s);
-    if (!s || !(s->prefix = malloc(length + 1))) {
-        free(s);
-        return ct_fail(CT_ERR_NOMEM, "no memory for a store");
-    }
-    s->base = store_hold(base);
-    s->timeout_ms = base->timeout_ms;
-    memcpy(s->prefix, prefix, length);
-    s->prefix[length] = '/';
-    s->prefix_size = length + 1;
-    *store = s;
-    return CT_OK;
-}
-
-ct_store *store_hold(ct_store *store)
-{
-    atomic_fetch_add(&store->others, 1);
-    return store;
-}
-
-ct_status ct_store_close(ct_store *store)
-{
-    if (!store || atomic_fetch_sub(&store->others, 1) > 0)
-        return CT_OK;
-    if (store->base) {
-        ct_store *base = store->base;
-
-        free(store->prefix);
-        free(store);
-        ct_store_close(base);
-    } else {
-        store->ops->close(store);
-    }
-    return CT_OK;
-}
-
-void store_tells(ct_store *store, struct control *control, uint32_t known, int any)
-{
-    store_client_tells(bottom_of(store), control, known, any);
-}
-
-void store_knows(ct_store *store, uint32_t known)
-{
-    store_client_knows(bottom_of(store), known);
-}
-
-ct_status store_look(ct_store *store)
-{
-    return store_client_look(bottom_of(store));
-}
-
-int store_client_fd(ct_store *store)
-{
-    return store_client_socket(bottom_of(store));
 }

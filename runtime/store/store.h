@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what stands behind ct_store_*: one table of operations per kind.
- * The public calls check their arguments once, in store.c, and forward. */
+ * The public calls check their arguments once, in store.c, and forward; prefix.c has what all
+ * kinds share of their lives. */
 #ifndef RUNTIME_STORE_H
 #define RUNTIME_STORE_H
 
@@ -63,6 +64,8 @@ struct ct_store {
 
 /* The same store once more; owed a ct_store_close() of its own. */
 ct_store *store_hold(ct_store *store);
+/* The one below all prefixes, which does the work. */
+ct_store *store_bottom(ct_store *store);
 
 /* A TCP or abstract unix (host "@name", port 0) client.  Where the kind of store
  * server matters (the address to reach peers from), store_client_fd() is its
