@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.h - one connection to the store's server, and what the files of the
- * server share: store/server.c accepts and ends them, store/conn.c moves their bytes,
- * store/door.c says who may come in, store/agents.c talks with launchers elsewhere. */
+ * server share: store/guests.c accepts them, store/conn.c moves their bytes, store/door.c says
+ * who may come in, store/agents.c talks with launchers elsewhere, store/server.c is the whole. */
 #ifndef RUNTIME_STORE_CONN_H
 #define RUNTIME_STORE_CONN_H
 
@@ -80,10 +80,17 @@ void server_work(struct store_server *server);
 
 /* One line for each `why`, with who was the first. */
 void server_refused(struct store_server *server, const struct conn *conn, const char *why);
+
+/* ---- store/guests.c --------------------------------------------------------- */
+
+int guests_open(struct store_server *server); /* listens; -1: no memory */
+void guests_close(struct store_server *server);
 void server_gone(struct conn *conn); /* takes it off the server's lists */
 /* From the guests to the clients, and back: guests are closed after some seconds. */
 void server_let_in(struct conn *conn);
 void server_back_to_guests(struct conn *conn);
+/* All of them go, and what they asked with them; agents stay. */
+void clients_forget(struct store_server *server);
 
 /* ---- store/door.c ----------------------------------------------------------- */
 
