@@ -66,7 +66,20 @@ void accept_offer(struct mesh *mesh, struct request *receive, const struct frame
 
 /* ---- Arrivals ------------------------------------------------------------ */
 
-static void arrived_eager(struct mesh *mesh, struct stream *stream)
+/* What follows is kept, and looked at when all of it is there.  0: there is no memory, it is
+ * passed over. */
+static int keep_what_follows(struct stream *stream, size_t bytes)
+{
+    stream->left = bytes;
+    stream->unexpected = malloc(sizeof *stream->unexpected + bytes);
+    if (!stream->unexpected)
+        return 0;
+    *stream->unexpected = (struct unexpected){ .frame = stream->head.frame, .from = stream->peer };
+    stream->into = stream->unexpected->data;
+    return 1;
+}
+
+static void meet_eager(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head.frame;
     struct request *receive = take_posted(mesh, frame, stream->peer);
@@ -82,17 +95,12 @@ static void arrived_eager(struct mesh *mesh, struct stream *stream)
     }
     if (answer_leaving(mesh, frame, stream->peer))
         return;
-    stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
-    if (!stream->unexpected) {
+    if (!keep_what_follows(stream, frame->bytes)) /* its receive runs into its deadline */
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
                  stream->left, stream->peer);
-        return; /* the receive runs into its deadline */
-    }
-    *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
-    stream->into = stream->unexpected->data;
 }
 
-static void arrived_offer(struct mesh *mesh, struct stream *stream)
+static void meet_offer(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head.frame;
     struct request *receive = take_posted(mesh, frame, stream->peer);
@@ -114,6 +122,18 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
     keep(mesh, message);
 }
 
+static void arrived_eager(struct mesh *mesh, struct stream *stream)
+{
+    meet_eager(mesh, stream);
+    answer_breach(mesh, &stream->head.frame, stream->peer);
+}
+
+static void arrived_offer(struct mesh *mesh, struct stream *stream)
+{
+    meet_offer(mesh, stream);
+    answer_breach(mesh, &stream->head.frame, stream->peer);
+}
+
 /* An offer of ours that a peer answers.  NULL: cancelled meanwhile, or it was offered to another
  * or not at all, or answered before: what waits to be written must not be queued again or freed. */
 static struct request *offered(struct mesh *mesh, uint64_t id, int to)
@@ -127,21 +147,10 @@ static struct request *offered(struct mesh *mesh, uint64_t id, int to)
                : NULL;
 }
 
-/* What follows is kept, and looked at when all of it is there. */
-static void arrived_more(struct stream *stream, size_t bytes)
+static void arrived_accept(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head.frame;
-
-    stream->left = bytes;
-    stream->unexpected = malloc(sizeof *stream->unexpected + stream->left);
-    if (!stream->unexpected)
-        return; /* of a break we will find out when it leaves; a receive runs into its deadline */
-    *stream->unexpected = (struct unexpected){ .frame = *frame, .from = stream->peer };
-    stream->into = stream->unexpected->data;
-}
-
-static void arrived_accept(struct mesh *mesh, const struct frame *frame, int from)
-{
+    const int from = stream->peer;
     struct request *send = offered(mesh, frame->id, from);
 
     if (!send)
@@ -159,66 +168,107 @@ static void arrived_accept(struct mesh *mesh, const struct frame *frame, int fro
     send_out(mesh, from, &send->out);
 }
 
-void message_arrived(struct mesh *mesh, struct stream *stream)
+static void arrived_data(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head.frame;
-    struct request *request;
+    struct request *request = request_by_id(mesh, frame->id, stream->peer, 0);
+
+    stream->left = frame->bytes;
+    if (request && request->bytes == frame->bytes) {
+        stream->request = request;
+        stream->into = request->data;
+    }
+}
+
+static void arrived_refuse(struct mesh *mesh, struct stream *stream)
+{
+    const struct frame *frame = &stream->head.frame;
+    struct request *send = offered(mesh, frame->id, stream->peer);
+
+    if (send)
+        finish_mismatch(mesh, send, stream->peer, &frame->signature);
+}
+
+static void arrived_ask(struct mesh *mesh, struct stream *stream)
+{
+    question_arrived(mesh, &stream->head.frame, stream->peer);
+    answer_leaving(mesh, &stream->head.frame, stream->peer);
+}
+
+static void arrived_break(struct mesh *mesh, struct stream *stream)
+{
+    (void)mesh;
+    keep_what_follows(stream, stream->head.frame.bytes); /* else we find out when it leaves */
+}
+
+static void arrived_lend(struct mesh *mesh, struct stream *stream)
+{
+    keep_what_follows(stream, sizeof(struct loan)); /* else its receive runs into its deadline */
+    answer_breach(mesh, &stream->head.frame, stream->peer);
+}
+
+static void arrived_taken(struct mesh *mesh, struct stream *stream)
+{
+    struct request *send = offered(mesh, stream->head.frame.id, stream->peer);
+
+    if (send && send->out.frame.kind == FRAME_LEND)
+        request_finish(mesh, send, CT_OK, "");
+}
+
+static void arrived_loan_end(struct mesh *mesh, struct stream *stream)
+{
+    loan_end_arrived(mesh, &stream->head.frame, stream->peer);
+}
+
+static void arrived_leave(struct mesh *mesh, struct stream *stream)
+{
+    leave_arrived(mesh, &stream->head.frame, stream->peer);
+}
+
+/* Nothing of ours depends on kinds that are not here: that a HERE came says it, others are a later
+ * version's. */
+static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
+    [FRAME_EAGER] = arrived_eager,   [FRAME_OFFER] = arrived_offer,
+    [FRAME_ACCEPT] = arrived_accept, [FRAME_DATA] = arrived_data,
+    [FRAME_REFUSE] = arrived_refuse, [FRAME_ASK] = arrived_ask,
+    [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
+    [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
+    [FRAME_LEAVE] = arrived_leave,
+};
+
+void message_arrived(struct mesh *mesh, struct stream *stream)
+{
+    const size_t kind = stream->head.frame.kind;
 
     stream->into = NULL;
     stream->request = NULL;
     stream->unexpected = NULL;
-    switch (frame->kind) {
-    case FRAME_EAGER:
-        arrived_eager(mesh, stream);
-        answer_breach(mesh, frame, stream->peer);
-        break;
-    case FRAME_OFFER:
-        arrived_offer(mesh, stream);
-        answer_breach(mesh, frame, stream->peer);
-        break;
-    case FRAME_ACCEPT:
-        arrived_accept(mesh, frame, stream->peer);
-        break;
-    case FRAME_DATA:
-        stream->left = frame->bytes;
-        request = request_by_id(mesh, frame->id, stream->peer, 0);
-        if (request && request->bytes == frame->bytes) {
-            stream->request = request;
-            stream->into = request->data;
-        }
-        break;
-    case FRAME_REFUSE:
-        request = offered(mesh, frame->id, stream->peer);
-        if (request)
-            finish_mismatch(mesh, request, stream->peer, &frame->signature);
-        break;
-    case FRAME_ASK:
-        question_arrived(mesh, frame, stream->peer);
-        answer_leaving(mesh, frame, stream->peer);
-        break;
-    case FRAME_BREAK:
-        arrived_more(stream, frame->bytes);
-        break;
-    case FRAME_LEND:
-        arrived_more(stream, sizeof(struct loan));
-        answer_breach(mesh, frame, stream->peer);
-        break;
-    case FRAME_TAKEN:
-        request = offered(mesh, frame->id, stream->peer);
-        if (request && request->out.frame.kind == FRAME_LEND)
-            request_finish(mesh, request, CT_OK, "");
-        break;
-    case FRAME_LOAN_ENDS:
-        loan_end_arrived(mesh, frame, stream->peer);
-        break;
-    case FRAME_LEAVE:
-        leave_arrived(mesh, frame, stream->peer);
-        break;
-    case FRAME_HERE: /* that it came says it */
-        break;
-    default:
-        break; /* a later version's: nothing of ours depends on it */
+    if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
+        arrivals[kind](mesh, stream);
+}
+
+/* ---- Landings ------------------------------------------------------------ */
+
+/* Nobody had asked for it when it began; perhaps somebody does now. */
+static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
+{
+    const int is_lent = message->frame.kind == FRAME_LEND;
+    struct request *late = take_posted(mesh, &message->frame, message->from);
+
+    if (!late && !(is_lent && answer_leaving(mesh, &message->frame, message->from))) {
+        keep(mesh, message);
+        return;
     }
+    if (late && agrees(mesh, late, &message->frame, message->from)) {
+        if (is_lent) {
+            loan_met(mesh, late, message);
+        } else {
+            if (late->bytes > 0)
+                memcpy(late->data, message->data, late->bytes);
+            request_finish(mesh, late, CT_OK, "");
+        }
+    }
+    free(message);
 }
 
 void message_landed(struct mesh *mesh, struct stream *stream)
@@ -229,33 +279,10 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     stream->request = NULL;
     stream->unexpected = NULL;
     stream->into = NULL;
-    if (request) {
+    if (request)
         request_finish(mesh, request, CT_OK, "");
-    } else if (message && message->frame.kind == FRAME_BREAK) {
+    else if (message && message->frame.kind == FRAME_BREAK)
         breach_arrived(mesh, message);
-    } else if (message) {
-        struct request *late = take_posted(mesh, &message->frame, message->from);
-
-        if (!late && message->frame.kind == FRAME_LEND
-            && answer_leaving(mesh, &message->frame, message->from)) {
-            free(message);
-            return;
-        }
-        if (!late) {
-            keep(mesh, message);
-            return;
-        }
-        if (!agrees(mesh, late, &message->frame, message->from)) {
-            free(message);
-            return;
-        }
-        if (message->frame.kind == FRAME_LEND) {
-            loan_met(mesh, late, message);
-        } else {
-            if (late->bytes > 0)
-                memcpy(late->data, message->data, late->bytes);
-            request_finish(mesh, late, CT_OK, "");
-        }
-        free(message);
-    }
+    else if (message)
+        landed_unexpected(mesh, message);
 }
