@@ -183,6 +183,43 @@ static ct_status start(const struct call *c, ct_work **work)
     return status;
 }
 
+/* Chooses how, and takes what the caller may change before the call has run. */
+static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work,
+                         int *in_stream)
+{
+    ct_status status = call_choose(c);
+
+    if (status == CT_OK && c->place.space)
+        status = device_note(c, !has_work);
+    if (status != CT_OK)
+        return status;
+    *in_stream = !has_work && c->place.space && c->group->stream && c->capture == NOT_CAPTURED
+                 && device_may_hold_stream(c);
+    if ((*in_stream || c->capture != NOT_CAPTURED) && device_hands_over(c)) {
+        c->by_streams = 1;
+        *in_stream = 0;
+    }
+    return has_work || *in_stream || r->op >= 256
+               ? call_copy_inputs(c, r->op, has_work || *in_stream)
+               : CT_OK;
+}
+
+/* On the group's thread if there is a work or a stream waits for it, else here. */
+static ct_status carry_out(struct call *c, ct_work **work, int in_stream)
+{
+    /* What is not for the thread, and what it can't take for a stream, runs here. */
+    ct_status status = work || in_stream ? start(c, work) : CT_ERR_UNSUPPORTED;
+
+    if (status == CT_OK) /* the thread owns it now */
+        return CT_OK;
+    if (!work && status == CT_ERR_UNSUPPORTED) {
+        queue_drain(c->group->queue);
+        status = call_run_now(c);
+    }
+    call_forget(c);
+    return status;
+}
+
 ct_status call_run(const struct request_of_call *r, ct_work **work)
 {
     ct_group *group = NULL;
@@ -206,31 +243,14 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (status != CT_OK)
         return status;
     call_make(&c, r, group, place);
-    status = call_choose(&c);
-    if (status == CT_OK && place.space)
-        status = device_note(&c, !work);
-    in_stream = !work && place.space && group->stream && c.capture == NOT_CAPTURED
-                && device_may_hold_stream(&c);
-    if (status == CT_OK && (in_stream || c.capture != NOT_CAPTURED) && device_hands_over(&c)) {
-        c.by_streams = 1;
-        in_stream = 0;
-    }
-    if (status == CT_OK && (work || in_stream || r->op >= 256))
-        status = call_copy_inputs(&c, r->op, work || in_stream);
+    status = prepare(&c, r, work != NULL, &in_stream);
     if (status == CT_OK) {
         call_number(&c);
         c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
-        if (work || in_stream) {
-            status = start(&c, work);
-            if (status == CT_OK)
-                return CT_OK;
-        }
-        if (!work && (!in_stream || status == CT_ERR_UNSUPPORTED)) {
-            queue_drain(group->queue);
-            status = call_run_now(&c);
-        }
+        status = carry_out(&c, work, in_stream);
+    } else {
+        call_forget(&c);
     }
-    call_forget(&c);
     /* The others are in this call already, or will be: they must not wait for us. */
     return status == CT_OK || status == CT_ERR_INVALID ? status : group_break(group, status);
 }
