@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c - see options.h.
+/* options.c - one row for each option: its name, whether it has a value, and who takes it.
  *
  * Nothing is printed here: every rank reads the same command line, and rank 0, known after init,
  * is the one that speaks. */
@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,51 +48,13 @@ const char options_usage[] =
     "to\n"
     "                       which; CT_TUNING=FILE makes programs follow it\n";
 
-enum {
-    SIZES = 256,
-    OPS,
-    IN_PLACE,
-    OUT_OF_PLACE,
-    BOTH,
-    MEMORY,
-    IN_STREAM,
-    CHECK,
-    CALLS,
-    TIME,
-    LIMITS,
-    MODEL,
-    CSV,
-    JSON,
-    TUNE,
-    HELP
-};
-
-static const struct option words[] = {
-    { "begin", required_argument, NULL, 'b' },
-    { "end", required_argument, NULL, 'e' },
-    { "factor", required_argument, NULL, 'f' },
-    { "sizes", required_argument, NULL, SIZES },
-    { "ops", required_argument, NULL, OPS },
-    { "op", required_argument, NULL, 'o' },
-    { "dtype", required_argument, NULL, 'd' },
-    { "root", required_argument, NULL, 'r' },
-    { "in-place", no_argument, NULL, IN_PLACE },
-    { "out-of-place", no_argument, NULL, OUT_OF_PLACE },
-    { "both", no_argument, NULL, BOTH },
-    { "memory", required_argument, NULL, MEMORY },
-    { "in-stream", no_argument, NULL, IN_STREAM },
-    { "check", no_argument, NULL, CHECK },
-    { "iters", required_argument, NULL, 'n' },
-    { "warmup", required_argument, NULL, 'w' },
-    { "calls", required_argument, NULL, CALLS },
-    { "time", required_argument, NULL, TIME },
-    { "limits", optional_argument, NULL, LIMITS },
-    { "model", optional_argument, NULL, MODEL },
-    { "csv", required_argument, NULL, CSV },
-    { "json", required_argument, NULL, JSON },
-    { "tune", required_argument, NULL, TUNE },
-    { "help", no_argument, NULL, HELP },
-    { NULL, 0, NULL, 0 },
+struct row {
+    const char *name;
+    int letter; /* 0: it has none */
+    int value;  /* required_argument and its like */
+    void (*take)(struct options *o, const struct row *row, const char *text);
+    size_t field;    /* of struct options, for what many have in common */
+    int least, most; /* of a number */
 };
 
 /* The first one counts. */
@@ -106,76 +69,130 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct options *o, const
     va_end(args);
 }
 
-static size_t size_of(struct options *o, const char *name, const char *text)
-{
-    size_t bytes = 1;
+/* ---- What many have in common --------------------------------------------- */
 
-    if (size_read(text, &bytes) < 0)
-        wrong(o, "--%s=%s is no size; give bytes from 1 to 1024G, such as 8, 64K or 16M", name,
-              text);
-    return bytes;
+static void *field_of(struct options *o, const struct row *row)
+{
+    return (char *)o + row->field;
 }
 
-static void take_sizes(struct options *o, const char *list)
+static void take_size(struct options *o, const struct row *row, const char *text)
+{
+    if (size_read(text, field_of(o, row)) < 0)
+        wrong(o, "--%s=%s is no size; give bytes from 1 to 1024G, such as 8, 64K or 16M", row->name,
+              text);
+}
+
+/* *value stays if it is wrong. */
+static void read_number(struct options *o, const struct row *row, const char *text, int *value)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (end == text || *end || errno || number < row->least || number > row->most)
+        wrong(o, "--%s=%s: give a number from %d to %d", row->name, text, row->least, row->most);
+    else
+        *value = (int)number;
+}
+
+static void take_number(struct options *o, const struct row *row, const char *text)
+{
+    read_number(o, row, text, field_of(o, row));
+}
+
+static void take_text(struct options *o, const struct row *row, const char *text)
+{
+    *(const char **)field_of(o, row) = text;
+}
+
+static void take_flag(struct options *o, const struct row *row, const char *text)
+{
+    (void)text;
+    *(int *)field_of(o, row) = 1;
+}
+
+/* ---- One of a kind --------------------------------------------------------- */
+
+static void take_factor(struct options *o, const struct row *row, const char *text)
+{
+    int factor = 2;
+
+    read_number(o, row, text, &factor);
+    o->range.factor = (size_t)factor;
+}
+
+static void take_time(struct options *o, const struct row *row, const char *text)
+{
+    int ms = 1;
+
+    read_number(o, row, text, &ms);
+    o->effort.budget_ms = ms;
+}
+
+static void take_sizes(struct options *o, const struct row *row, const char *list)
 {
     const char *at_fault = sizes_list(&o->sizes, list);
 
     if (at_fault)
-        wrong(o, "--sizes: \"%s\": give up to %d sizes in bytes, such as 8,64K,16M", at_fault,
-              MOST_SIZES);
+        wrong(o, "--%s: \"%s\": give up to %d sizes in bytes, such as 8,64K,16M", row->name,
+              at_fault, MOST_SIZES);
 }
 
-static int number_of(struct options *o, const char *name, const char *text, int least, int most)
-{
-    char *end;
-    long value;
-
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (end == text || *end || errno || value < least || value > most)
-        wrong(o, "--%s=%s: give a number from %d to %d", name, text, least, most);
-    return (int)value;
-}
-
-static void take_type(struct options *o, const char *text)
+static void take_type(struct options *o, const struct row *row, const char *text)
 {
     const int dtype = dtype_named(text);
     char names[200];
 
     dtype_names(names, sizeof names);
     if (dtype < 0)
-        wrong(o, "--dtype=%s is none of %s", text, names);
+        wrong(o, "--%s=%s is none of %s", row->name, text, names);
     else
         o->dtype = (ct_dtype)dtype;
 }
 
-static void take_op(struct options *o, const char *text)
+static void take_op(struct options *o, const struct row *row, const char *text)
 {
     char names[100];
 
     op_names(names, sizeof names);
     o->op = op_named(text);
     if (o->op < 0)
-        wrong(o, "--op=%s is none of %s", text, names);
+        wrong(o, "--%s=%s is none of %s", row->name, text, names);
 }
 
-static void take_memory(struct options *o, const char *text)
+static void take_only(struct options *o, const struct row *row, const char *text)
+{
+    (void)text;
+    o->in_place = o->out_of_place = 0;
+    *(int *)field_of(o, row) = 1;
+}
+
+static void take_both(struct options *o, const struct row *row, const char *text)
+{
+    (void)row;
+    (void)text;
+    o->in_place = o->out_of_place = 1;
+}
+
+static void take_memory(struct options *o, const struct row *row, const char *text)
 {
     o->memory = strcmp(text, "ct") == 0     ? SHARED_MEMORY
                 : strcmp(text, "cuda") == 0 ? DEVICE_MEMORY
                                             : ANY_MEMORY;
     if (o->memory == ANY_MEMORY && strcmp(text, "any") != 0)
-        wrong(o, "--memory=%s: there are any, ct and cuda", text);
+        wrong(o, "--%s=%s: there are any, ct and cuda", row->name, text);
 }
 
-static void take_limits(struct options *o, const char *text)
+static void take_limits(struct options *o, const struct row *row, const char *text)
 {
     o->limits = text ? ONLY_LIMITS : WITH_LIMITS;
     if (text && strcmp(text, "only") != 0)
-        wrong(o, "--limits=%s: there are --limits and --limits=only", text);
+        wrong(o, "--%s=%s: there are --limits and --limits=only", row->name, text);
 }
 
-static void take_model(struct options *o, const char *text)
+static void take_model(struct options *o, const struct row *row, const char *text)
 {
     char *end;
 
@@ -184,83 +201,89 @@ static void take_model(struct options *o, const char *text)
         return;
     o->wire = strtod(text, &end);
     if (end == text || *end || !(o->wire > 0 && o->wire < 1e6))
-        wrong(o, "--model=%s: give the bandwidth of a wire in GB/s, such as 1.25", text);
+        wrong(o, "--%s=%s: give the bandwidth of a wire in GB/s, such as 1.25", row->name, text);
 }
 
-static void take(struct options *o, struct size_range *range, int word, const char *text)
+/* ---- The rows -------------------------------------------------------------- */
+
+#define FIELD(name) offsetof(struct options, name)
+enum { NO = no_argument, YES = required_argument, MAY = optional_argument };
+
+/* A new option is a row here, a field in struct options, and a line of the usage. */
+static const struct row rows[] = {
+    { "begin", 'b', YES, take_size, FIELD(range.begin), 0, 0 },
+    { "end", 'e', YES, take_size, FIELD(range.end), 0, 0 },
+    { "factor", 'f', YES, take_factor, 0, 2, INT_MAX },
+    { "sizes", 0, YES, take_sizes, 0, 0, 0 },
+    { "ops", 0, YES, take_text, FIELD(ops), 0, 0 },
+    { "op", 'o', YES, take_op, 0, 0, 0 },
+    { "dtype", 'd', YES, take_type, 0, 0, 0 },
+    { "root", 'r', YES, take_number, FIELD(root), 0, INT_MAX },
+    { "in-place", 0, NO, take_only, FIELD(in_place), 0, 0 },
+    { "out-of-place", 0, NO, take_only, FIELD(out_of_place), 0, 0 },
+    { "both", 0, NO, take_both, 0, 0, 0 },
+    { "memory", 0, YES, take_memory, 0, 0, 0 },
+    { "in-stream", 0, NO, take_flag, FIELD(in_stream), 0, 0 },
+    { "check", 0, NO, take_flag, FIELD(check), 0, 0 },
+    { "iters", 'n', YES, take_number, FIELD(effort.samples), 1, MOST_SAMPLES },
+    { "warmup", 'w', YES, take_number, FIELD(effort.warmup), 0, INT_MAX },
+    { "calls", 0, YES, take_number, FIELD(effort.calls), 1, INT_MAX },
+    { "time", 0, YES, take_time, 0, 1, INT_MAX },
+    { "limits", 0, MAY, take_limits, 0, 0, 0 },
+    { "model", 0, MAY, take_model, 0, 0, 0 },
+    { "csv", 0, YES, take_text, FIELD(csv), 0, 0 },
+    { "json", 0, YES, take_text, FIELD(json), 0, 0 },
+    { "tune", 0, YES, take_text, FIELD(tune), 0, 0 },
+    { "help", 0, NO, take_flag, FIELD(help), 0, 0 },
+};
+enum { ROWS = sizeof rows / sizeof *rows, WORD = 256 }; /* no letter is WORD + number of the row */
+
+/* As getopt_long() wants them. */
+static void list_rows(struct option words[ROWS + 1], char letters[2 + 2 * ROWS + 1])
 {
-    switch (word) {
-    case 'b':
-        range->begin = size_of(o, "begin", text);
-        break;
-    case 'e':
-        range->end = size_of(o, "end", text);
-        break;
-    case 'f':
-        range->factor = (size_t)number_of(o, "factor", text, 2, INT_MAX);
-        break;
-    case 'o':
-        take_op(o, text);
-        break;
-    case 'd':
-        take_type(o, text);
-        break;
-    case 'r':
-        o->root = number_of(o, "root", text, 0, INT_MAX);
-        break;
-    case 'n':
-        o->effort.samples = number_of(o, "iters", text, 1, MOST_SAMPLES);
-        break;
-    case 'w':
-        o->effort.warmup = number_of(o, "warmup", text, 0, INT_MAX);
-        break;
-    case CALLS:
-        o->effort.calls = number_of(o, "calls", text, 1, INT_MAX);
-        break;
-    case TIME:
-        o->effort.budget_ms = number_of(o, "time", text, 1, INT_MAX);
-        break;
-    case SIZES:
-        take_sizes(o, text);
-        break;
-    case OPS:
-        o->ops = text;
-        break;
-    case IN_PLACE:
-    case OUT_OF_PLACE:
-    case BOTH:
-        o->in_place = word != OUT_OF_PLACE;
-        o->out_of_place = word != IN_PLACE;
-        break;
-    case MEMORY:
-        take_memory(o, text);
-        break;
-    case IN_STREAM:
-        o->in_stream = 1;
-        break;
-    case CHECK:
-        o->check = 1;
-        break;
-    case LIMITS:
-        take_limits(o, text);
-        break;
-    case MODEL:
-        take_model(o, text);
-        break;
-    case CSV:
-        o->csv = text;
-        break;
-    case TUNE:
-        o->tune = text;
-        break;
-    case JSON:
-        o->json = text;
-        break;
-    case HELP:
-        o->help = 1;
-        break;
+    char *at = letters + sprintf(letters, "+:");
+
+    for (int i = 0; i < ROWS; i++) {
+        words[i] = (struct option){ rows[i].name, rows[i].value, NULL, WORD + i };
+        if (rows[i].letter)
+            at += sprintf(at, "%c%s", rows[i].letter, rows[i].value == YES ? ":" : "");
     }
+    words[ROWS] = (struct option){ NULL, 0, NULL, 0 };
 }
+
+/* Of what getopt_long() gave. */
+static const struct row *row_of(int word)
+{
+    int i = 0;
+
+    if (word >= WORD)
+        return &rows[word - WORD];
+    while (rows[i].letter != word)
+        i++;
+    return &rows[i];
+}
+
+static void take_words(struct options *o, int argc, char **argv)
+{
+    struct option words[ROWS + 1];
+    char letters[2 + 2 * ROWS + 1];
+    int word;
+
+    list_rows(words, letters);
+    opterr = 0;
+    while ((word = getopt_long(argc, argv, letters, words, NULL)) != -1) {
+        if (word == '?')
+            wrong(o, "%s is no option, or not complete; --help lists them", argv[optind - 1]);
+        else if (word == ':')
+            wrong(o, "%s wants a value", argv[optind - 1]);
+        else
+            row_of(word)->take(o, row_of(word), optarg);
+    }
+    if (optind < argc)
+        wrong(o, "\"%s\" is no option; --help lists them", argv[optind]);
+}
+
+/* ---- All of them ----------------------------------------------------------- */
 
 /* Is `length` letters of `list` the name of an operation? */
 static int known(const char *list, size_t length)
@@ -284,33 +307,21 @@ static void check_names(struct options *o)
 
 void options_read(struct options *o, int argc, char **argv)
 {
-    struct size_range range = { 8, 64 << 20, 2 };
-    int word;
-
-    *o = (struct options){ .dtype = CT_F32,
+    *o = (struct options){ .range = { 8, 64 << 20, 2 },
+                           .dtype = CT_F32,
                            .op = CT_SUM,
                            .in_place = 1,
                            .out_of_place = 1,
                            .effort = { .warmup = 5, .budget_ms = 100 } };
-    opterr = 0;
-    while ((word = getopt_long(argc, argv, "+:b:e:f:o:d:r:n:w:", words, NULL)) != -1) {
-        if (word == '?')
-            wrong(o, "%s is no option, or not complete; --help lists them", argv[optind - 1]);
-        else if (word == ':')
-            wrong(o, "%s wants a value", argv[optind - 1]);
-        else
-            take(o, &range, word, optarg);
-    }
-    if (optind < argc)
-        wrong(o, "\"%s\" is no option; --help lists them", argv[optind]);
-    if (range.begin > range.end)
-        wrong(o, "--begin=%zu is more than --end=%zu", range.begin, range.end);
+    take_words(o, argc, argv);
+    if (o->range.begin > o->range.end)
+        wrong(o, "--begin=%zu is more than --end=%zu", o->range.begin, o->range.end);
     if (o->tune && o->memory == DEVICE_MEMORY)
         wrong(o, "--tune chooses among the algorithms of host memory: leave --memory=cuda out");
     if (o->in_stream && o->memory != DEVICE_MEMORY)
         wrong(o, "--in-stream: host memory has no streams; add --memory=cuda");
     if (o->sizes.count == 0)
-        sizes_range(&o->sizes, &range);
+        sizes_range(&o->sizes, &o->range);
     check_names(o);
 }
 

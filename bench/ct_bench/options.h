@@ -10,6 +10,7 @@ enum limits_wanted { NO_LIMITS, WITH_LIMITS, ONLY_LIMITS };
 
 struct options {
     struct sizes sizes;
+    struct size_range range; /* where sizes are not listed */
     ct_dtype dtype;
     ct_op op;
     int root;
