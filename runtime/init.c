@@ -156,12 +156,29 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     return status;
 }
 
+/* Until a try ends otherwise than by a store that went away. */
+static ct_status join(const struct identity *who, const ct_init_options *options,
+                      struct limit limit, ct_group **group)
+{
+    const int64_t deadline = deadline_after(limit.ms);
+    ct_status status;
+
+    do
+        status = try_once(who, options, limit, deadline, group);
+    while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
+           && !somebody_died(who));
+    if (status == CT_ERR_PEER && clock_ms() >= deadline)
+        status = CT_ERR_TIMEOUT;
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
+    return status;
+}
+
 static ct_status init_locked(const ct_init_options *options)
 {
     struct identity who;
     char speaker[24];
     struct limit limit;
-    int64_t deadline;
     ct_group *group = NULL;
     enum control_state before;
     ct_status status;
@@ -178,19 +195,11 @@ static ct_status init_locked(const ct_init_options *options)
         return status;
     snprintf(speaker, sizeof speaker, "rank %d", who.rank);
     log_setup(speaker, LOG_NONE);
-    deadline = deadline_after(limit.ms);
     control_take(&world.control);
     if (world.control.own) /* a program before this one may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);
-    do
-        status = try_once(&who, options, limit, deadline, &group);
-    while (status == CT_ERR_PEER && who.rank > 0 && !who.agent_store && clock_ms() < deadline
-           && !somebody_died(&who));
-    if (status == CT_ERR_PEER && clock_ms() >= deadline)
-        status = CT_ERR_TIMEOUT;
-    if (status == CT_ERR_TIMEOUT)
-        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
+    status = join(&who, options, limit, &group);
     if (status != CT_OK) {
         control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
