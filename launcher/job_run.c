@@ -27,11 +27,12 @@ static void raise_descriptor_limit(struct job *job)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int setup(struct job *job)
-{
-    struct guard_last last_words = { &job->folder, NULL, trace_host_save, &job->trace };
-    int code;
+/* Of setup(): 0, or ctrun's exit code and the sentence is said. */
+typedef int step(struct job *job);
 
+/* Their ends, whoever of theirs outlives them, and what is told of both. */
+static int watch_workers(struct job *job)
+{
     job->workers = calloc((size_t)job->size, sizeof *job->workers);
     if (!job->workers) {
         log_line(LOG_ERROR, "out of memory for %d workers", job->size);
@@ -45,8 +46,13 @@ static int setup(struct job *job)
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
     orphans_adopt(&job->orphans);
-    if (events_open(&job->events, job->options, job->meeting) < 0)
-        return 1;
+    return events_open(&job->events, job->options, job->meeting) < 0;
+}
+
+static int find_program_and_places(struct job *job)
+{
+    int code;
+
     signals_ignored(&job->ignored);
     raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
@@ -55,22 +61,43 @@ static int setup(struct job *job)
         return code;
     if (job->options->report != REPORT_NOT)
         place_links(job->placement, "");
+    return 0;
+}
+
+/* Where the workers, the other nodes and their timers reach us. */
+static int open_doors(struct job *job)
+{
+    int code;
+
     if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = job_listen(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
     events_job_started(&job->events, job->meet.run_id, job->size);
-    code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
+    return 0;
+}
+
+/* From here on something lies about; the guard sees to it if we can't. */
+static int open_folder_and_guard(struct job *job)
+{
+    struct guard_last last_words = { &job->folder, job->watchdog.path, trace_host_save,
+                                     &job->trace };
+    const int code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
+
     if (code != 0)
         return code;
-    last_words.file = job->watchdog.path;
     if (trace_host_open(&job->trace, job->options, job->size) < 0)
         return 1;
     if (guard_start(&job->guard, job->size, &last_words) < 0) {
         log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
         return 1;
     }
+    return 0;
+}
+
+static int meet_nodes(struct job *job)
+{
     if (job->meeting->kind == MEET_DYNAMIC)
         job->nodes = nodes_c10d(job->base, &job->meet, job->options, job->meeting, job->size,
                                 &job_nodes_hooks, job);
@@ -78,6 +105,17 @@ static int setup(struct job *job)
         job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
             job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
     return job->nodes && trace_host_meet(&job->trace, job->nodes) == 0 ? 0 : 1;
+}
+
+static int setup(struct job *job)
+{
+    static step *const steps[] = { watch_workers, find_program_and_places, open_doors,
+                                   open_folder_and_guard, meet_nodes };
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
+        code = steps[i](job);
+    return code;
 }
 
 /* Who started us may want to know it as torchrun would have told it. */

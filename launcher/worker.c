@@ -66,39 +66,46 @@ static int refuse(const struct worker *worker, const struct program *program, in
     return cause == ENOENT ? 127 : 126;
 }
 
-int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
-                 const sigset_t *ignored, struct output *output, const struct guard *guard)
+/* What its round and its place decide; the program and the streams are to come. */
+static struct spawn_args args_of(const struct worker *worker, const struct round *round,
+                                 const sigset_t *ignored, const struct guard *guard)
 {
-    struct spawn_args args = { .path = program->path,
-                               .in = -1,
+    const struct placement *placement = round->placement;
+    struct spawn_args args = { .in = -1,
                                .out = -1,
                                .err = -1,
                                .announce = guard_place(guard, worker->local_rank),
                                .ignored = ignored,
                                .foreground = worker->foreground,
-                               .descriptors = env->round->descriptors,
+                               .descriptors = round->descriptors,
                                .keep = { -1, -1, -1 } };
-    const struct placement *placement = env->round->placement;
-    char **argv = program_argv(program, worker->local_rank);
-    char **envp = worker_env_of(env, worker->local_rank);
-    int execed = 0, code = 0, status = -1;
 
-    if (env->round->control) {
-        args.keep[0] = env->round->control->memory;
-        args.keep[1] = env->round->control->event;
+    if (round->control) {
+        args.keep[0] = round->control->memory;
+        args.keep[1] = round->control->event;
     }
-    if (env->round->trace)
-        args.keep[2] = env->round->trace->memory;
-    if (worker->wrapper) {
-        argv = wrapper_argv(worker->wrapper, program->path, argv);
-        args.path = worker->wrapper->path;
-    }
-    args.argv = argv;
-    args.envp = envp;
+    if (round->trace)
+        args.keep[2] = round->trace->memory;
     if (placement && placement->place[worker->local_rank].bound) {
         args.cpus = &placement->place[worker->local_rank].cpus;
         args.memory = placement->place[worker->local_rank].memory;
     }
+    return args;
+}
+
+int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
+                 const sigset_t *ignored, struct output *output, const struct guard *guard)
+{
+    struct spawn_args args = args_of(worker, env->round, ignored, guard);
+    char **argv = program_argv(program, worker->local_rank);
+    char **envp = worker_env_of(env, worker->local_rank);
+    int execed = 0, code = 0, status = -1;
+
+    if (worker->wrapper)
+        argv = wrapper_argv(worker->wrapper, program->path, argv);
+    args.path = worker->wrapper ? worker->wrapper->path : program->path;
+    args.argv = argv;
+    args.envp = envp;
     worker->pid = 0;
     worker->asked = worker->first_failed = worker->lost = worker->expired = 0;
     errno = ENOMEM;
