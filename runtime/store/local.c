@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* local.c - set, get, add ... on a map under a mutex; waits on a condition. */
+/* local.c - set, get, add ... on a map under a mutex; waits on a condition.
+ *
+ * enter() takes the mutex and lets the kind of store look first: a file reads what others wrote.
+ * Whoever stores something tells the kind, which may write it down, and wakes who waits; who waits
+ * for others than this process looks now and then by itself. */
 #include "runtime/store/local.h"
 
 #include <errno.h>
@@ -56,16 +60,7 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
     return changed(s, key, entry);
 }
 
-static ct_status local_set(ct_store *store, struct bytes key, struct bytes value)
-{
-    ct_status status = enter(local(store), 1);
-
-    if (status != CT_OK)
-        return status;
-    status = set_locked(local(store), key, value);
-    leave(local(store));
-    return status;
-}
+/* ---- Waiting, and what is waited for --------------------------------------- */
 
 /* Sleeps until something is stored here, or it is time to look outside. */
 static void sleep_until_stored(struct local_store *s, int64_t deadline)
@@ -145,6 +140,19 @@ static ct_status local_get(ct_store *store, struct bytes key, int64_t deadline, 
                            size_t *bytes)
 {
     return local_multi_get(store, &key, 1, deadline, value, bytes);
+}
+
+/* ---- Without waiting ------------------------------------------------------- */
+
+static ct_status local_set(ct_store *store, struct bytes key, struct bytes value)
+{
+    ct_status status = enter(local(store), 1);
+
+    if (status != CT_OK)
+        return status;
+    status = set_locked(local(store), key, value);
+    leave(local(store));
+    return status;
 }
 
 static ct_status local_add(ct_store *store, struct bytes key, int64_t delta, int64_t *result)
@@ -270,6 +278,21 @@ static ct_status local_multi_set(ct_store *store, const struct bytes *keys, int 
     return status;
 }
 
+static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
+{
+    struct key_list list = { 0 };
+    const ct_status status = enter(local(store), 0);
+
+    if (status != CT_OK)
+        return status;
+    for (const struct entry *entry = local(store)->map.oldest; entry; entry = entry->newer)
+        key_list_add(&list, entry_key(entry));
+    leave(local(store));
+    return key_list_finish(&list, CT_OK, keys, count);
+}
+
+/* ---- Queues ---------------------------------------------------------------- */
+
 /* Queues stay in this process; a store that others share has none. */
 static ct_status check_queues(const struct local_store *s)
 {
@@ -343,18 +366,7 @@ static ct_status local_queue_len(ct_store *store, struct bytes key, int64_t *len
     return CT_OK;
 }
 
-static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
-{
-    struct key_list list = { 0 };
-    const ct_status status = enter(local(store), 0);
-
-    if (status != CT_OK)
-        return status;
-    for (const struct entry *entry = local(store)->map.oldest; entry; entry = entry->newer)
-        key_list_add(&list, entry_key(entry));
-    leave(local(store));
-    return key_list_finish(&list, CT_OK, keys, count);
-}
+/* ---- Life ------------------------------------------------------------------ */
 
 static void local_close(ct_store *store)
 {
