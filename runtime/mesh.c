@@ -2,8 +2,8 @@
 /* mesh.c - finding the peers.
  *
  * Each rank leaves a card at the store; from all of them every rank knows who is where
- * (mesh_cards.c).  The ranks of a host then try to share memory (node.c).  Where some can't, or
- * are on other hosts, everybody listens and a second round of cards says where. */
+ * (mesh_cards.c).  The ranks of a host then try to share memory (node_join.c).  Where some can't,
+ * or are on other hosts, everybody listens and a second round of cards says where. */
 #include "runtime/mesh.h"
 
 #include <fcntl.h>

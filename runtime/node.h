@@ -107,6 +107,12 @@ int node_watch(struct node *node, int epoll_fd);
 size_t node_area_alloc(struct node *node, size_t bytes);
 void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes));
 
+/* For node_join.c.  To make: the file, mapped, or -1 where memory can't be shared.  To map: takes
+ * over fd; -1: it can't. */
+int node_make_memory(struct node *node);
+int node_map_memory(struct node *node, int fd);
+void node_unmap_memory(struct node *node);
+
 /* For area.c and node_leave(). */
 size_t node_arenas_offset(const struct node *node);
 void node_areas_free(struct node *node);

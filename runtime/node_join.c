@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node_join.c - how the ranks of a host come to share memory.
+ *
+ * Each rank opens a door (an unnamed-to-the-file-system unix socket) and an
+ * eventfd.  The leader accepts one connection per follower, checks the uid the
+ * kernel reports, takes the follower's eventfd, and when all are there sends
+ * everybody the memfd and all eventfds.  A follower maps it and says so; only
+ * when all could does the leader say "go".  One failure, and the whole node
+ * uses sockets: a map that worked decides, not a variable. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/descriptors.h"
+#include "runtime/node.h"
+#include "runtime/socket.h"
+#include "runtime/store/store.h"
+
+/* Who is waited for may have died, or live and have given up, since it knew of another's death
+ * when it was still at the store. */
+#define GLANCE_MS 3
+
+struct hello {
+    int32_t local_rank;
+    int32_t can_share;
+};
+
+/* ---- Doors --------------------------------------------------------------- */
+
+ct_status node_door_open(struct node_door *door)
+{
+    door->listener = -1;
+    door->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (door->event_fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "eventfd: %s", strerror(errno));
+    if (socket_listen_unix(NULL, &door->listener) != CT_OK
+        || socket_unix_name(door->listener, door->name, sizeof door->name) != CT_OK) {
+        node_door_close(door);
+        return CT_ERR_SYSTEM;
+    }
+    return CT_OK;
+}
+
+void node_door_close(struct node_door *door)
+{
+    if (door->listener >= 0)
+        close(door->listener);
+    if (door->event_fd >= 0)
+        close(door->event_fd);
+    door->listener = door->event_fd = -1;
+}
+
+/* ---- Finding each other -------------------------------------------------- */
+
+static ct_status died(const struct node *node, int local_rank)
+{
+    return ct_fail(CT_ERR_PEER, "rank %d ended before it could share memory",
+                   node->ranks[local_rank]);
+}
+
+/* The next one that connects, unless one of those that are to come is dead. */
+static ct_status accept_follower(struct node *node, ct_store *store, int listener,
+                                 const int *sockets, int64_t deadline, int *socket)
+{
+    ct_status status;
+
+    do {
+        status = socket_accept(listener, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
+        if (status != CT_ERR_TIMEOUT)
+            return status;
+        for (int i = 1; i < node->size; i++)
+            if (sockets[i] < 0 && node_peer_gone(node, i))
+                return died(node, i);
+        if (store_look(store) != CT_OK)
+            return CT_ERR_PEER;
+    } while (clock_ms() < deadline);
+    return status;
+}
+
+static ct_status connect_leader(struct node *node, ct_store *store, const char *name,
+                                int64_t deadline, int *socket)
+{
+    ct_status status;
+
+    do {
+        status = socket_connect_unix(name, clock_ms(), socket); /* once */
+        if (status != CT_ERR_TIMEOUT)
+            return status;
+        if (node_peer_gone(node, 0))
+            return died(node, 0);
+        if (store_look(store) != CT_OK)
+            return CT_ERR_PEER;
+        poll(NULL, 0, GLANCE_MS);
+    } while (clock_ms() < deadline);
+    return status;
+}
+
+/* ---- The leader ---------------------------------------------------------- */
+
+/* All followers, each with its eventfd. */
+static ct_status gather(struct node *node, ct_store *store, int listener, int *sockets,
+                        int64_t deadline)
+{
+    int missing = node->size - 1;
+
+    while (missing > 0) {
+        struct hello follower;
+        int socket;
+        uid_t uid;
+        ct_status status = accept_follower(node, store, listener, sockets, deadline, &socket);
+
+        if (status != CT_OK)
+            return status;
+        status = socket_peer(socket, NULL, &uid);
+        if (status == CT_OK && uid != geteuid()) {
+            close(socket); /* a stranger: as if it had never come */
+            continue;
+        }
+        if (status == CT_OK)
+            status = socket_read_all(socket, &follower, sizeof follower, deadline);
+        if (status == CT_OK
+            && (follower.local_rank < 1 || follower.local_rank >= node->size
+                || sockets[follower.local_rank] >= 0))
+            status = ct_fail(CT_ERR_MISMATCH, "two ranks of this host say that they are the same "
+                                              "one");
+        if (status != CT_OK) {
+            close(socket);
+            return status;
+        }
+        sockets[follower.local_rank] = socket;
+        status = recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline);
+        if (status != CT_OK)
+            return status;
+        missing--;
+    }
+    return CT_OK;
+}
+
+/* The memory, if there is any, and everybody's eventfd. */
+static ct_status hand_out(const struct node *node, int memory, const int *sockets, int64_t deadline)
+{
+    const struct hello hello = { 0, memory >= 0 };
+    ct_status status = CT_OK;
+
+    for (int i = 1; i < node->size && status == CT_OK; i++) {
+        status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
+        if (status == CT_OK && memory >= 0)
+            status = send_fds(sockets[i], &memory, 1);
+        if (status == CT_OK)
+            status = send_all_fds(sockets[i], node->event_fds, node->size);
+    }
+    return status;
+}
+
+/* All ranks learn the same verdict: each says whether it could, the leader whether all could. */
+static ct_status lead(struct node *node, ct_store *store, struct node_door *door, int *sockets,
+                      int64_t deadline, int *shared)
+{
+    const int memory = node_make_memory(node);
+    struct hello hello = { 0, memory >= 0 }, follower;
+    ct_status status = gather(node, store, door->listener, sockets, deadline);
+
+    if (status == CT_OK)
+        status = hand_out(node, memory, sockets, deadline);
+    for (int i = 1; i < node->size && status == CT_OK; i++) {
+        status = socket_read_all(sockets[i], &follower, sizeof follower, deadline);
+        hello.can_share &= follower.can_share;
+    }
+    for (int i = 1; i < node->size && status == CT_OK; i++)
+        status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
+    *shared = hello.can_share;
+    return status;
+}
+
+/* ---- A follower ---------------------------------------------------------- */
+
+static ct_status follow(struct node *node, ct_store *store, const char *leader_name, int *sockets,
+                        int64_t deadline, int *shared)
+{
+    struct hello me = { node->rank, 0 }, leader;
+    uid_t uid;
+    int fd = -1, own = node->event_fds[node->rank];
+    ct_status status = connect_leader(node, store, leader_name, deadline, &sockets[0]);
+
+    if (status == CT_OK)
+        status = socket_peer(sockets[0], NULL, &uid);
+    if (status == CT_OK && uid != geteuid())
+        return ct_fail(CT_ERR_INVALID, "uid %u listens where rank %d of this job should",
+                       (unsigned)uid, node->ranks[0]);
+    if (status == CT_OK)
+        status = socket_write_all(sockets[0], &me, sizeof me, deadline);
+    if (status == CT_OK)
+        status = send_fds(sockets[0], &own, 1);
+    if (status == CT_OK)
+        status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
+    if (status == CT_OK && leader.can_share)
+        status = recv_fds(sockets[0], &fd, 1, deadline);
+    if (status == CT_OK) {
+        node->event_fds[node->rank] = -1; /* replaced by the copy that comes back */
+        close(own);
+        status = recv_all_fds(sockets[0], node->event_fds, node->size, deadline);
+    }
+    if (status == CT_OK) {
+        me.can_share = fd >= 0 && node_map_memory(node, fd) == 0;
+        status = socket_write_all(sockets[0], &me, sizeof me, deadline);
+    }
+    if (status == CT_OK)
+        status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
+    if (fd >= 0 && node->fd != fd)
+        close(fd);
+    *shared = status == CT_OK && leader.can_share;
+    return status;
+}
+
+/* ---- Both ---------------------------------------------------------------- */
+
+ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
+                    const char *leader_name, int64_t deadline, int *shared)
+{
+    int *sockets = malloc(sizeof *sockets * (size_t)node->size);
+    ct_status status;
+
+    *shared = 0;
+    if (!sockets)
+        return ct_fail(CT_ERR_NOMEM, "no memory to join the ranks of this host");
+    for (int i = 0; i < node->size; i++)
+        sockets[i] = -1;
+    node->event_fds[node->rank] = door->event_fd;
+    door->event_fd = -1;
+    status = node->rank == 0 ? lead(node, store, door, sockets, deadline, shared)
+                             : follow(node, store, leader_name, sockets, deadline, shared);
+    for (int i = 0; i < node->size; i++)
+        if (sockets[i] >= 0)
+            close(sockets[i]);
+    free(sockets);
+    node_door_close(door);
+    if (status != CT_OK)
+        return ct_fail_in(status, "sharing memory on this host: ");
+    if (!*shared)
+        node_unmap_memory(node);
+    return CT_OK;
+}
