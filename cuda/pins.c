@@ -29,15 +29,17 @@ static struct pin **find(const void *memory)
     return at;
 }
 
+/* For all contexts.  Mapped, for streams wait for words in it (words.c): of memory that is not, the
+ * driver gives no address. */
 static ct_status pin(struct device *gpu, void *memory, size_t bytes, struct pin **end)
 {
+    const unsigned how = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
     struct pin *made = malloc(sizeof *made);
     ct_status status;
 
     if (!made)
         return ct_fail(CT_ERR_NOMEM, "no memory to note what is pinned");
-    status = driver_says(gpu->driver,
-                         gpu->driver->cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE),
+    status = driver_says(gpu->driver, gpu->driver->cuMemHostRegister(memory, bytes, how),
                          "pinning %zu bytes of host memory", bytes);
     *made = (struct pin){ .memory = memory, .bytes = bytes, .users = 1 };
     if (status == CT_OK)

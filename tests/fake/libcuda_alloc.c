@@ -74,8 +74,9 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
         result = fake_wait_for_all(context); /* the real one may; so this one does */
     if (result != CUDA_SUCCESS)
         return result;
-    if (bytes == 0 || flags != CU_MEMHOSTREGISTER_PORTABLE)
-        return CUDA_ERROR_INVALID_VALUE; /* the others mean what nobody here needs */
+    /* Other contexts use it; without the second a GPU has no address for the words in it. */
+    if (bytes == 0 || flags != (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
+        return CUDA_ERROR_INVALID_VALUE;
     return block_take_in(context, (CUdeviceptr)(uintptr_t)memory, bytes);
 }
 
