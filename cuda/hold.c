@@ -16,7 +16,11 @@
 #include "cuda/gpu_parts.h"
 #include "runtime/error.h"
 
-enum { WORDS = 1024 }; /* streams of one GPU that stand still at one time */
+/* Waits of one GPU's streams at one time.  A stream takes some 1,000 things; who enqueues one more
+ * waits within the driver, and as long as it does so nobody of the process may be able to launch
+ * anything: the very call that the stream stands still for neither.  So they must all fit, and what
+ * the program enqueues between them. */
+enum { WORDS = 128 };
 
 /* A stream goes on when its word is GO or more: the comparison is that of whole numbers. */
 enum { FREE, HELD, GO, PASSED };

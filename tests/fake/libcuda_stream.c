@@ -21,6 +21,11 @@ struct CUstream_st {
     CUstream next;
 };
 
+/* A stream takes so much.  Who finds it full waits, and meanwhile nobody of the process can enqueue
+ * anything anywhere. */
+enum { MOST_PENDING = 1024 };
+
+static pthread_mutex_t enqueueing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all streams */
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;  /* something was enqueued or done */
 static CUstream streams;                                 /* never freed: events point to them */
@@ -150,19 +155,24 @@ int fake_is_blocking(CUstream stream)
 struct point fake_enqueue(CUstream stream, struct op *op)
 {
     struct point behind = { stream, 0 };
+    const int late_us = fake_lag_us();
 
     if (capture_takes(stream, op))
         return behind;
     if (op->is_wait)
         fake_will_wait_for_word();
-    op->start_us = now_us() + fake_lag_us();
+    pthread_mutex_lock(&enqueueing);
     pthread_mutex_lock(&lock);
+    while (stream->enqueued - stream->done >= MOST_PENDING)
+        pthread_cond_wait(&moved, &lock);
+    op->start_us = now_us() + late_us;
     add_order(stream, op);
     *stream->last = op;
     stream->last = &op->next;
     behind.number = ++stream->enqueued;
     pthread_cond_broadcast(&moved);
     pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&enqueueing);
     return behind;
 }
 
