@@ -103,7 +103,7 @@ static void *take(size_t bytes)
 
 static void put(void *there, const void *here, size_t bytes)
 {
-    if (device.cuMemcpyHtoD((CUdeviceptr)(uintptr_t)there, here, bytes) != CUDA_SUCCESS)
+    if (device_put((CUdeviceptr)(uintptr_t)there, here, bytes) != CUDA_SUCCESS)
         abort();
 }
 

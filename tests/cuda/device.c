@@ -84,6 +84,13 @@ void device_free(void *memory)
     device.cuMemFree((CUdeviceptr)(uintptr_t)memory);
 }
 
+CUresult device_put(CUdeviceptr to, const void *from, size_t bytes)
+{
+    const CUresult result = device.cuMemcpyHtoD(to, from, bytes);
+
+    return result == CUDA_SUCCESS ? device.cuStreamSynchronize(NULL) : result;
+}
+
 static void CUDA_CB stand_still(void *arg)
 {
     struct gate *gate = arg;

@@ -76,6 +76,9 @@ int device_is_fake(void);
 /* cuMemAlloc(), and filled with one byte; NULL: no memory. */
 void *device_alloc(size_t bytes, unsigned char byte);
 void device_free(void *memory);
+/* cuMemcpyHtoD(), and the bytes have arrived for all streams: of memory that is not pinned it
+ * returns when they have been read. */
+CUresult device_put(CUdeviceptr to, const void *from, size_t bytes);
 
 /* Whether that ends a process, which must not have a driver yet, by a signal; and says the word. */
 int device_ends(void (*what)(void), const char *word);

@@ -170,7 +170,7 @@ void hier_compare(ct_group *group, const struct hier_run *run, const struct hier
     const size_t bytes = b->bytes;
 
     fill(b->host, 2 * bytes, c->dtype, ct_rank(group));
-    if (device.cuMemcpyHtoD(at(b->there), b->host, 2 * bytes) != CUDA_SUCCESS)
+    if (device_put(at(b->there), b->host, 2 * bytes) != CUDA_SUCCESS)
         abort();
     EXPECT_OK(hier_make(group, c, b->host, b->host + bytes));
     EXPECT_OK(hier_make(group, c, b->there, b->there + bytes));

@@ -57,7 +57,7 @@ static inline void write_key(struct buffer b, size_t offset, size_t bytes, int k
     if (b.kind == HOST)
         memcpy(b.at + offset, here, bytes);
     else
-        EXPECT(device.cuMemcpyHtoD(at(b.at) + offset, here, bytes) == CUDA_SUCCESS);
+        EXPECT(device_put(at(b.at) + offset, here, bytes) == CUDA_SUCCESS);
     free(here);
 }
 

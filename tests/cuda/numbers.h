@@ -27,7 +27,7 @@ static inline int32_t *numbers(int32_t value)
 
     for (int i = 0; i < COUNT; i++)
         here[i] = value;
-    if (!there || device.cuMemcpyHtoD(at(there), here, sizeof here) != CUDA_SUCCESS)
+    if (!there || device_put(at(there), here, sizeof here) != CUDA_SUCCESS)
         abort();
     return there;
 }

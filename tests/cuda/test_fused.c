@@ -123,7 +123,7 @@ static void scales(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     buffer = device_alloc(sizeof ones, 0);
-    CU(device.cuMemcpyHtoD(at(buffer), ones, sizeof ones));
+    CU(device_put(at(buffer), ones, sizeof ones));
     if (me > 0)
         EXPECT_OK(ct_op_premul(&factor, CT_F32, &op));
     EXPECT_OK(ct_all_reduce(group, buffer, buffer, 4, CT_F32, op, NULL));
@@ -150,7 +150,7 @@ static void fill_blocks(CUdeviceptr there, int p, int me)
 
     for (int i = 0; i < 3 * p; i++)
         here[i] = 1000 * me + i / 3;
-    CU(device.cuMemcpyHtoD(there, here, (size_t)p * 3 * sizeof *here));
+    CU(device_put(there, here, (size_t)p * 3 * sizeof *here));
 }
 
 static int blocks_are(CUdeviceptr there, int p, int by_rank, int by_block)
@@ -227,7 +227,7 @@ static void lacks_room(ct_group *group, void *arg)
     for (int i = 0; i < 3; i++) {
         int32_t here = 1;
 
-        CU(device.cuMemcpyHtoD(buffer, &here, sizeof here));
+        CU(device_put(buffer, &here, sizeof here));
         EXPECT_OK(ct_all_reduce(group, (void *)(uintptr_t)buffer, (void *)(uintptr_t)buffer, 1,
                                 CT_I32, CT_SUM, NULL));
         CU(device.cuMemcpyDtoH(&here, buffer, sizeof here));
@@ -297,7 +297,7 @@ static void nothing(ct_group *group, void *arg)
         for (int j = 0; j < 3; j++)
             here[3 * i + j] = 10 * me + i;
     }
-    CU(device.cuMemcpyHtoD(at(send), here, (size_t)(3 * p) * sizeof *here));
+    CU(device_put(at(send), here, (size_t)(3 * p) * sizeof *here));
     EXPECT_OK(ct_all_to_all_v(group, me == idle ? NULL : send, sends, displs,
                               me == idle ? NULL : recv, recvs, displs, CT_I32, NULL));
     EXPECT(is_fused(group));

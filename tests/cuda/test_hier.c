@@ -89,7 +89,7 @@ static void sums(ct_group *group, void *arg)
         return;
     there = device_alloc(sizeof one, 0);
     for (int i = 0; i < HIER_CALLS; i++) {
-        EXPECT(device.cuMemcpyHtoD(at(there), &one, sizeof one) == CUDA_SUCCESS);
+        EXPECT(device_put(at(there), &one, sizeof one) == CUDA_SUCCESS);
         EXPECT_OK(ct_all_reduce(group, there, there, 1, CT_F32, CT_SUM, NULL));
         EXPECT(!strcmp(ct_last_algorithm(group), run->expected));
         EXPECT(device.cuMemcpyDtoH(&sum, at(there), sizeof sum) == CUDA_SUCCESS);
@@ -115,7 +115,7 @@ static void in_a_stream(ct_group *group, void *arg)
         || !EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
         return;
     there = device_alloc(2 * sizeof one, 0);
-    EXPECT(device.cuMemcpyHtoD(at(there), &one, sizeof one) == CUDA_SUCCESS);
+    EXPECT(device_put(at(there), &one, sizeof one) == CUDA_SUCCESS);
     EXPECT_OK(ct_set_stream(group, stream));
     EXPECT_OK(ct_all_reduce(group, there + 1, there + 1, 1, CT_I16, CT_SUM, NULL));
     for (int i = 0; i < 2; i++)

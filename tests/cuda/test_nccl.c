@@ -266,7 +266,7 @@ static void compare(ct_group *group, const struct run_of *run, const struct pick
     memset(host, 0x5a, sizeof *host);
     fill(c, me, host->send, c->count * send_blocks(c->kind, p));
     fill(c, me + 1, host->recv, c->count * recv_blocks(c->kind, p));
-    if (device.cuMemcpyHtoD(at(there), host, sizeof *host) != CUDA_SUCCESS)
+    if (device_put(at(there), host, sizeof *host) != CUDA_SUCCESS)
         abort();
     lay_out(c, me, host->send, host->recv, &from, &to);
     EXPECT_OK(make(group, c, from, to));
@@ -359,7 +359,7 @@ static void put(void *there, ct_dtype dtype, int value)
             here.f[i] = (float)value;
         else
             here.i[i] = value;
-    if (device.cuMemcpyHtoD(at(there), &here, sizeof here) != CUDA_SUCCESS)
+    if (device_put(at(there), &here, sizeof here) != CUDA_SUCCESS)
         abort();
 }
 

@@ -186,7 +186,7 @@ static struct buffers on_host(size_t floats)
 
 static void put(void *there, const float *here, size_t floats)
 {
-    if (device.cuMemcpyHtoD(at(there), here, floats * sizeof *here) != CUDA_SUCCESS)
+    if (device_put(at(there), here, floats * sizeof *here) != CUDA_SUCCESS)
         abort();
 }
 

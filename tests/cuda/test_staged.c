@@ -376,7 +376,7 @@ static void late_pieces(ct_group *group, void *arg)
     for (int i = 0; i < COUNT; i++)
         here[i] = i * (me + 1);
     there = device_alloc(sizeof here, 0);
-    CU(device.cuMemcpyHtoD(at(there), here, sizeof here));
+    CU(device_put(at(there), here, sizeof here));
     EXPECT_OK(ct_all_reduce(group, there, there, COUNT, CT_I32, CT_SUM, NULL));
     CU(device.cuMemcpyDtoH(here, at(there), sizeof here));
     for (int i = 0; i < COUNT; i++)

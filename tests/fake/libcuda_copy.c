@@ -5,6 +5,7 @@
  * does if that memory is pinned: who changes it too early sends what it is then. */
 #include "tests/fake/libcuda.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void run_copy(struct op *op)
@@ -74,9 +75,18 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
     return start(__func__, stream, op_create(run_copy), DEVICE, to, DEVICE, from, bytes, 0);
 }
 
+/* What is not pinned has been read when it returns, and need not have arrived yet. */
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
-    return start(__func__, NULL, op_create(run_copy), DEVICE, to, HOST, address(from), bytes, 1);
+    struct op *op = op_create(run_copy);
+
+    if (block_of(address(from)))
+        return start(__func__, NULL, op, DEVICE, to, HOST, address(from), bytes, 1);
+    op->args = malloc(bytes);
+    if (!op->args)
+        fake_dies("no memory");
+    memcpy(op->args, from, bytes);
+    return start(__func__, NULL, op, DEVICE, to, HOST, address(op->args), bytes, 0);
 }
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)

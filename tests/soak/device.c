@@ -63,8 +63,7 @@ static int get_buffers(struct buffers *b)
     b->recv = device_alloc(MANY * sizeof *here, 0xa5);
     for (int i = 0; i < MANY; i++)
         here[i] = rank + 1;
-    return b->send && b->recv
-           && device.cuMemcpyHtoD(at(b->send), here, MANY * sizeof *here) == CUDA_SUCCESS;
+    return b->send && b->recv && device_put(at(b->send), here, MANY * sizeof *here) == CUDA_SUCCESS;
 }
 
 /* Nobody may use them any more, in no process. */
