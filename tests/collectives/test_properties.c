@@ -123,6 +123,12 @@ static int has_nccl(void)
     return is_apart() || is_device("spread") || is_device("teams");
 }
 
+/* Else there may be one GPU only. */
+static int has_devices(void)
+{
+    return device_is_fake() || !(is_apart() || is_device("spread") || is_device("teams"));
+}
+
 static int device_of(int rank)
 {
     const int second = (int)(mix(batch.seed, 400 + (uint64_t)rank) % 2);
@@ -184,6 +190,11 @@ static void leave_stream(void)
 static int has_nccl(void)
 {
     return 0;
+}
+
+static int has_devices(void)
+{
+    return 1;
 }
 
 static void use_device(int rank)
@@ -423,6 +434,8 @@ int main(void)
         cmocka_unit_test_teardown(random_calls_give_what_the_manual_says, say_which),
     };
 
+    if (!has_devices())
+        return 77;
     digests =
         mmap(NULL, sizeof *digests, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (digests == MAP_FAILED)

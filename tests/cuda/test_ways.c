@@ -121,6 +121,8 @@ static void an_operation_goes_the_way_that_is_wished_for_it_and_its_size(void **
 
     (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        if (!device_is_fake() && strcmp(runs[i].gpus, "1") != 0) /* there may be one only */
+            continue;
         tell(&runs[i]);
         run_processes(3, goes, (void *)(uintptr_t)&runs[i]);
         setenv("CT_HANDOVER", "stream", 1);
