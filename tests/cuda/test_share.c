@@ -15,6 +15,10 @@
 
 #define EXPECT_CUDA(call) EXPECT((call) == CUDA_SUCCESS)
 
+/* A driver puts small allocations into one block of this size, which it shares as a whole: who has
+ * mapped one of them has the others, too. */
+enum { BLOCK = 2 << 20 };
+
 static char user; /* whoever imports */
 
 static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
@@ -159,7 +163,8 @@ static void refusals(ct_group *group, void *arg)
     CUdeviceptr pooled, managed;
     struct device_handle handle;
     void *memory;
-    struct device *gpu = open_gpu(100, 1, &memory);
+    struct device *gpu = open_gpu(BLOCK, 1, &memory);
+    char *const last = gpu ? (char *)memory + BLOCK - 50 : NULL;
 
     (void)group;
     (void)arg;
@@ -172,9 +177,8 @@ static void refusals(ct_group *group, void *arg)
                  "memory pool|cudaMalloc()");
     EXPECT_ERROR(cuda_export(gpu, (void *)(uintptr_t)managed, 64, &handle), CT_ERR_UNSUPPORTED,
                  "managed|cudaMalloc()");
-    EXPECT_ERROR(cuda_export(gpu, (char *)memory + 50, 51, &handle), CT_ERR_INVALID,
-                 "51 bytes|: 50");
-    EXPECT_OK(cuda_export(gpu, (char *)memory + 50, 50, &handle));
+    EXPECT_ERROR(cuda_export(gpu, last, 51, &handle), CT_ERR_INVALID, "51 bytes|: 50");
+    EXPECT_OK(cuda_export(gpu, last, 50, &handle));
     EXPECT_CUDA(device.cuMemFree(pooled));
     EXPECT_CUDA(device.cuMemFree(managed));
     device_free(memory);
@@ -240,7 +244,7 @@ static pid_t start_owner(int *to_read, int *to_write)
         if (!device_open(0))
             _exit(1);
         for (int i = 0; i < 2; i++) {
-            memory[i] = device_alloc(1000, (unsigned char)(i + 1));
+            memory[i] = device_alloc(BLOCK, (unsigned char)(i + 1));
             if (!memory[i] || cuda_gpu_of(memory[i], &gpu) != CT_OK
                 || cuda_export(gpu, memory[i], 1000, &made[i]) != CT_OK)
                 _exit(1);
