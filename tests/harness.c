@@ -37,6 +37,14 @@ static int runs; /* a number for each run's keys */
 /* Leak check of the sanitizer, where there is one: children skip its atexit. */
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
+/* TSan's, which asks for them by this name.  A process that ends with a GPU's threads in it would
+ * stand still for a second each time, to see what they still do; here they do nothing. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
+{
+    return "atexit_sleep_ms=20";
+}
+
 void expect_fails(const char *file, int line, const char *format, ...)
 {
     char text[600];

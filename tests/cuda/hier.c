@@ -120,10 +120,15 @@ ct_status hier_make(ct_group *g, const struct hier_call *c, char *send, char *re
     }
 }
 
-/* 1, 2 or 4: sums, products and averages over two or four ranks are exact. */
+/* 1, 2 or 4: sums, products and averages over two or four ranks are exact.  What comes behind the
+ * first PERIOD of them is the same again. */
+enum { PERIOD = 33 };
+
 static void fill(char *to, size_t bytes, ct_dtype dtype, int me)
 {
-    for (size_t i = 0; i < bytes / ct_dtype_size(dtype); i++) {
+    const size_t size = ct_dtype_size(dtype);
+
+    for (size_t i = 0; i < PERIOD && i < bytes / size; i++) {
         const int value = 1 << ((i * 7 + i / 11 + (size_t)me * 5) % 3);
 
         if (dtype == CT_F32)
@@ -133,6 +138,8 @@ static void fill(char *to, size_t bytes, ct_dtype dtype, int me)
         else
             to[i] = (char)(value * 31 + me);
     }
+    for (size_t done = PERIOD * size; done < bytes; done *= 2)
+        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
 }
 
 /* ---- Compared ------------------------------------------------------------------------------ */

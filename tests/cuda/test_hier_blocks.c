@@ -10,7 +10,8 @@
 #include "tests/cuda/device.h"
 #include "tests/cuda/hier.h"
 
-enum { LARGE = 5 << 20 }; /* elements of all blocks: more than the scratch of a GPU has room for */
+/* Elements of all blocks: more than the scratch of a GPU has room for. */
+enum { LARGE = (4 << 20) + 4099 };
 
 static void kinds(ct_group *group, void *arg)
 {

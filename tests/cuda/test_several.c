@@ -208,6 +208,7 @@ static void compare(ct_group *group, const struct run *run, int kind, size_t n, 
 {
     const int me = ct_rank(group);
 
+    host.floats = (size_t)ct_size(group) * n;
     fill(host, me);
     put(there.send, host.send, host.floats);
     put(there.recv, host.recv, host.floats);
