@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <semaphore.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define DEVICE_GRAPH_FUNCTIONS(X)        \
     X(cuStreamBeginCapture)              \
@@ -66,6 +67,15 @@ struct device_functions {
 
 /* Of the driver, once device_load() found it. */
 extern struct device_functions device;
+
+/* A pointer as the driver has it. */
+static inline CUdeviceptr at(const void *memory)
+{
+    return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* For tests, which include tests/harness.h. */
+#define CU(call) EXPECT((call) == CUDA_SUCCESS)
 
 /* The driver is loaded; 0: there is none. */
 int device_load(void);

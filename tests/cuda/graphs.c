@@ -11,7 +11,7 @@ int scene_set_up(struct scene *s, ct_group *group, int gpus)
     *s = (struct scene){ .group = group, .p = ct_size(group), .me = ct_rank(group) };
     s->way = gpus < s->p || s->p == 1 ? "fused" : "nccl";
     if (!EXPECT(device_open(s->me % gpus))
-        || !EXPECT(cu(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))))
+        || !CU(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING)))
         return 0;
     s->send = device_alloc(BYTES, 0);
     s->recv = device_alloc(BYTES, 0);
@@ -20,14 +20,14 @@ int scene_set_up(struct scene *s, ct_group *group, int gpus)
 
 void scene_free(const struct scene *s)
 {
-    EXPECT(cu(device.cuStreamDestroy(s->stream)));
+    CU(device.cuStreamDestroy(s->stream));
     device_free(s->send);
     device_free(s->recv);
 }
 
 void scene_tear_down(const struct scene *s)
 {
-    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
+    CU(device.cuStreamSynchronize(s->stream));
     EXPECT_OK(ct_barrier(s->group, NULL));
     scene_free(s);
 }
@@ -43,17 +43,17 @@ void put(const struct scene *s, int round)
 
     for (int i = 0; i < COUNT * PARTS; i++)
         here[i] = given(s->me, round, i);
-    EXPECT(cu(device.cuMemcpyHtoDAsync(at(s->send), here, sizeof here, s->stream)));
-    EXPECT(cu(device.cuMemsetD8Async(at(s->recv), 0xEE, BYTES, s->stream)));
-    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
+    CU(device.cuMemcpyHtoDAsync(at(s->send), here, sizeof here, s->stream));
+    CU(device.cuMemsetD8Async(at(s->recv), 0xEE, BYTES, s->stream));
+    CU(device.cuStreamSynchronize(s->stream));
 }
 
 void look(const struct scene *s, const void *there, int round, int count, expected_fn *is)
 {
     int32_t here[COUNT * PARTS];
 
-    EXPECT(cu(device.cuMemcpyDtoHAsync(here, at(there), sizeof here, s->stream)));
-    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
+    CU(device.cuMemcpyDtoHAsync(here, at(there), sizeof here, s->stream));
+    CU(device.cuStreamSynchronize(s->stream));
     for (int i = 0; i < count; i++)
         if (here[i] != is(s, round, i)) {
             expect_fails(__FILE__, __LINE__, "round %d: number %d is %d, not %d", round, i, here[i],
@@ -76,7 +76,7 @@ static CUstreamCaptureMode mode;
 
 void begin(const struct scene *s)
 {
-    EXPECT(cu(device.cuStreamBeginCapture(s->stream, mode)));
+    CU(device.cuStreamBeginCapture(s->stream, mode));
 }
 
 CUgraphExec end(const struct scene *s)
@@ -84,10 +84,10 @@ CUgraphExec end(const struct scene *s)
     CUgraphExec exec = NULL;
     CUgraph graph = NULL;
 
-    if (!EXPECT(cu(device.cuStreamEndCapture(s->stream, &graph))))
+    if (!CU(device.cuStreamEndCapture(s->stream, &graph)))
         return NULL;
-    EXPECT(cu(device.cuGraphInstantiate(&exec, graph, 0)));
-    EXPECT(cu(device.cuGraphDestroy(graph)));
+    CU(device.cuGraphInstantiate(&exec, graph, 0));
+    CU(device.cuGraphDestroy(graph));
     return exec;
 }
 
@@ -137,7 +137,7 @@ void end_and_forget(const struct scene *s)
     CUgraphExec exec = end(s);
 
     if (exec)
-        EXPECT(cu(device.cuGraphExecDestroy(exec)));
+        CU(device.cuGraphExecDestroy(exec));
 }
 
 void launch_with_new_data(const struct scene *s, const struct operation *o)
@@ -155,11 +155,11 @@ void launch_with_new_data(const struct scene *s, const struct operation *o)
         return;
     for (int round = 2; round < 2 + LAUNCHES; round++) {
         put(s, round);
-        EXPECT(cu(device.cuGraphLaunch(exec, s->stream)));
+        CU(device.cuGraphLaunch(exec, s->stream));
         look(s, result, round, count, o->is);
     }
     put(s, 9);
     EXPECT_OK(o->make(s)); /* calls of the same group outside of it go on */
     look(s, result, 9, count, o->is);
-    EXPECT(cu(device.cuGraphExecDestroy(exec)));
+    CU(device.cuGraphExecDestroy(exec));
 }

@@ -10,16 +10,6 @@
 
 enum { COUNT = 500, LAUNCHES = 4, PARTS = 4 };
 
-static inline int cu(CUresult result)
-{
-    return result == CUDA_SUCCESS;
-}
-
-static inline CUdeviceptr at(const void *pointer)
-{
-    return (CUdeviceptr)(uintptr_t)pointer;
-}
-
 /* A rank's GPU, a stream, and buffers there for PARTS * COUNT numbers. */
 struct scene {
     ct_group *group;

@@ -8,11 +8,6 @@
 
 #include "tests/cuda/device.h"
 
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* ---- A run ------------------------------------------------------------------------------ */
 
 int hier_open(const struct hier_run *run, int rank)

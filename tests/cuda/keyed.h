@@ -19,11 +19,6 @@ struct buffer {
     unsigned char *at;
 };
 
-static inline CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 static inline struct buffer buffer_of(enum kind kind)
 {
     CUdeviceptr memory = 0;

@@ -12,13 +12,6 @@
 
 enum { COUNT = 1000 };
 
-#define CU(call) EXPECT((call) == CUDA_SUCCESS)
-
-static inline CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* COUNT numbers on the device, all of them `value`. */
 static inline int32_t *numbers(int32_t value)
 {

@@ -20,7 +20,7 @@ static void refused(const struct scene *s, ct_status got, const char *words)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
     EXPECT_ERROR(got, CT_ERR_INVALID, words);
-    EXPECT(cu(device.cuStreamIsCapturing(s->stream, &status)));
+    CU(device.cuStreamIsCapturing(s->stream, &status));
     EXPECT(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
 }
 
@@ -182,11 +182,11 @@ static void one_is_void(ct_group *group, void *arg)
     join(&s);
     begin(&s);
     if (s.me == 1)
-        EXPECT(!cu(device.cuStreamQuery(s.stream)));
+        EXPECT(device.cuStreamQuery(s.stream) != CUDA_SUCCESS);
     EXPECT_ERROR(all_reduce(&s), CT_ERR_INVALID,
                  s.me == 1 ? "the capture of the group's stream is void" : "only calls that go");
     if (s.me == 1)
-        EXPECT(!cu(device.cuStreamEndCapture(s.stream, &graph)));
+        EXPECT(device.cuStreamEndCapture(s.stream, &graph) != CUDA_SUCCESS);
     else
         end_and_forget(&s);
     launch_with_new_data(&s, &all_reduce_of_sums);
@@ -210,7 +210,7 @@ static void one_captures(ct_group *group, void *arg)
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT_OK(all_reduce(&s));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     if (s.me == 0) {
         begin(&s);
         EXPECT_ERROR(all_reduce(&s), CT_ERR_MISMATCH, "makes another call|in a CUDA graph");
@@ -241,7 +241,7 @@ static int thread_is_global(void)
 {
     CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-    return cu(device.cuThreadExchangeStreamCaptureMode(&now))
+    return device.cuThreadExchangeStreamCaptureMode(&now) == CUDA_SUCCESS
            && now == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
@@ -285,16 +285,15 @@ static void beside_a_capture(ct_group *group, void *arg)
     CUstream calls;
     struct scene s;
 
-    if (!scene_set_up(&s, group, gpus)
-        || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING)))
+    if (!scene_set_up(&s, group, gpus) || !CU(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))
         || !EXPECT_OK(ct_split_group(group, 0, s.me, &part)))
         return;
     put(&s, 3);
     EXPECT_OK(all_reduce(&s)); /* the GPU's first; the part's comes in the capture */
     s.group = part;
     EXPECT_OK(ct_barrier(group, NULL)); /* all that the test itself allocates is there */
-    EXPECT(cu(device.cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_GLOBAL)));
-    EXPECT(cu(device.cuMemsetD8Async(at(s.recv), 7, 1, s.stream)));
+    CU(device.cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU(device.cuMemsetD8Async(at(s.recv), 7, 1, s.stream));
     EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, &other));
     EXPECT_OK(ct_wait_on_stream(work, calls));
@@ -311,11 +310,11 @@ static void beside_a_capture(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL)); /* nobody captures any more */
     put(&s, 3);
     EXPECT_OK(all_reduce(&s));
-    EXPECT(cu(device.cuStreamSynchronize(calls)));
+    CU(device.cuStreamSynchronize(calls));
     look(&s, s.recv, 3, COUNT, sum_is);
     EXPECT_OK(ct_destroy_process_group(part));
     s.group = group;
-    EXPECT(cu(device.cuStreamDestroy(calls)));
+    CU(device.cuStreamDestroy(calls));
     scene_tear_down(&s);
 }
 

@@ -9,13 +9,6 @@
 
 #include "tests/cuda/device.h"
 
-#define EXPECT_CUDA(call) EXPECT((call) == CUDA_SUCCESS)
-
-static CUdeviceptr at(const void *pointer)
-{
-    return (CUdeviceptr)(uintptr_t)pointer;
-}
-
 /* Each test is a process of its own: none of them inherits a driver. */
 static void in_a_process(rank_body *body)
 {
@@ -71,15 +64,15 @@ static void fresh_memory(ct_group *group, void *arg)
     (void)arg;
     if (!EXPECT(device_open(0)))
         return;
-    EXPECT_CUDA(device.cuMemAlloc(&first, sizeof bytes));
-    EXPECT_CUDA(device.cuMemcpyDtoH(bytes, first, sizeof bytes));
+    CU(device.cuMemAlloc(&first, sizeof bytes));
+    CU(device.cuMemcpyDtoH(bytes, first, sizeof bytes));
     for (size_t i = 0; i < sizeof bytes; i++)
         EXPECT(bytes[i] == 0xA5);
     EXPECT(device.cuMemcpyDtoH(bytes, first + 1, sizeof bytes) == CUDA_ERROR_INVALID_VALUE);
-    EXPECT_CUDA(device.cuMemFree(first));
-    EXPECT_CUDA(device.cuMemAlloc(&second, sizeof bytes));
+    CU(device.cuMemFree(first));
+    CU(device.cuMemAlloc(&second, sizeof bytes));
     EXPECT(second == first);
-    EXPECT_CUDA(device.cuMemFree(second));
+    CU(device.cuMemFree(second));
     EXPECT(device.cuMemFree(second) == CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -100,7 +93,7 @@ static void own_handle(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     memory = device_alloc(64, 1);
-    EXPECT_CUDA(device.cuIpcGetMemHandle(&handle, at(memory)));
+    CU(device.cuIpcGetMemHandle(&handle, at(memory)));
     EXPECT(device.cuIpcOpenMemHandle(&there, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
            == CUDA_ERROR_INVALID_CONTEXT);
     device_free(memory);
@@ -126,17 +119,17 @@ static void host_memory_at_its_turn(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     memory = device_alloc(sizeof from, 0);
-    EXPECT_CUDA(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     EXPECT(gate_close(&gate, stream));
     memset(from, 1, sizeof from);
-    EXPECT_CUDA(device.cuMemcpyHtoDAsync(at(memory), from, sizeof from, stream));
+    CU(device.cuMemcpyHtoDAsync(at(memory), from, sizeof from, stream));
     memset(from, 2, sizeof from);
     EXPECT(device.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
-    EXPECT_CUDA(device.cuStreamSynchronize(stream));
-    EXPECT_CUDA(device.cuMemcpyDtoH(back, at(memory), sizeof back));
+    CU(device.cuStreamSynchronize(stream));
+    CU(device.cuMemcpyDtoH(back, at(memory), sizeof back));
     EXPECT(back[0] == 2 && back[31] == 2);
-    EXPECT_CUDA(device.cuStreamDestroy(stream));
+    CU(device.cuStreamDestroy(stream));
     device_free(memory);
 }
 
@@ -159,22 +152,22 @@ static void events_between_streams(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     memory = device_alloc(1, 0);
-    EXPECT_CUDA(device.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
-    EXPECT_CUDA(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-    EXPECT_CUDA(device.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CU(device.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+    CU(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    CU(device.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     EXPECT(gate_close(&gate, first));
-    EXPECT_CUDA(device.cuMemsetD8Async(at(memory), 1, 1, first));
-    EXPECT_CUDA(device.cuEventRecord(event, first));
-    EXPECT_CUDA(device.cuStreamWaitEvent(second, event, 0));
-    EXPECT_CUDA(device.cuMemsetD8Async(at(memory), 2, 1, second));
+    CU(device.cuMemsetD8Async(at(memory), 1, 1, first));
+    CU(device.cuEventRecord(event, first));
+    CU(device.cuStreamWaitEvent(second, event, 0));
+    CU(device.cuMemsetD8Async(at(memory), 2, 1, second));
     EXPECT(device.cuStreamQuery(second) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
-    EXPECT_CUDA(device.cuCtxSynchronize());
-    EXPECT_CUDA(device.cuMemcpyDtoH(&byte, at(memory), 1));
+    CU(device.cuCtxSynchronize());
+    CU(device.cuMemcpyDtoH(&byte, at(memory), 1));
     EXPECT(byte == 2);
-    EXPECT_CUDA(device.cuEventDestroy(event));
-    EXPECT_CUDA(device.cuStreamDestroy(first));
-    EXPECT_CUDA(device.cuStreamDestroy(second));
+    CU(device.cuEventDestroy(event));
+    CU(device.cuStreamDestroy(first));
+    CU(device.cuStreamDestroy(second));
     device_free(memory);
 }
 
@@ -196,17 +189,17 @@ static void default_stream(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     memory = device_alloc(1, 0);
-    EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    EXPECT_CUDA(device.cuStreamCreate(&other, CU_STREAM_DEFAULT));
+    CU(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CU(device.cuStreamCreate(&other, CU_STREAM_DEFAULT));
     EXPECT(gate_close(&gate, blocking));
-    EXPECT_CUDA(device.cuMemsetD8Async(at(memory), 1, 1, NULL));
-    EXPECT_CUDA(device.cuMemsetD8Async(at(memory), 2, 1, other));
+    CU(device.cuMemsetD8Async(at(memory), 1, 1, NULL));
+    CU(device.cuMemsetD8Async(at(memory), 2, 1, other));
     EXPECT(device.cuStreamQuery(other) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
-    EXPECT_CUDA(device.cuMemcpyDtoH(&byte, at(memory), 1));
+    CU(device.cuMemcpyDtoH(&byte, at(memory), 1));
     EXPECT(byte == 2);
-    EXPECT_CUDA(device.cuStreamDestroy(blocking));
-    EXPECT_CUDA(device.cuStreamDestroy(other));
+    CU(device.cuStreamDestroy(blocking));
+    CU(device.cuStreamDestroy(other));
     device_free(memory);
 }
 
@@ -230,15 +223,15 @@ static void faults(ct_group *group, void *arg)
     if (!EXPECT(device_open(1)))
         return;
     EXPECT(!device_open(2));
-    EXPECT_CUDA(device.cuMemAlloc(&first, 64));
+    CU(device.cuMemAlloc(&first, 64));
     EXPECT(device.cuMemAlloc(&second, 64) == CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_CUDA(device.cuMemAlloc(&second, 64));
+    CU(device.cuMemAlloc(&second, 64));
     unsetenv("FAKE_CUDA_FAIL_ALLOC");
     setenv("FAKE_CUDA_FAIL", "cuMemFree:1", 1);
-    EXPECT_CUDA(device.cuInit(0));
+    CU(device.cuInit(0));
     EXPECT(device.cuMemFree(first) == CUDA_ERROR_UNKNOWN);
-    EXPECT_CUDA(device.cuMemFree(first));
-    EXPECT_CUDA(device.cuMemFree(second));
+    CU(device.cuMemFree(first));
+    CU(device.cuMemFree(second));
 }
 
 static void faults_come_when_they_were_asked_for(void **state)
@@ -262,7 +255,7 @@ static void lag(ct_group *group, void *arg)
         return;
     memory = device_alloc(1, 1);
     begun = now_ms();
-    EXPECT_CUDA(device.cuMemcpyDtoH(&byte, at(memory), 1));
+    CU(device.cuMemcpyDtoH(&byte, at(memory), 1));
     EXPECT(now_ms() - begun >= 50);
     device_free(memory);
 }
@@ -284,9 +277,9 @@ static void modules(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     EXPECT(device.cuModuleLoadData(&module, other) == CUDA_ERROR_INVALID_IMAGE);
-    EXPECT_CUDA(device.cuModuleLoadData(&module, fatbin));
+    CU(device.cuModuleLoadData(&module, fatbin));
     EXPECT(device.cuModuleGetFunction(&function, module, "nobody's") == CUDA_ERROR_NOT_FOUND);
-    EXPECT_CUDA(device.cuModuleUnload(module));
+    CU(device.cuModuleUnload(module));
 }
 
 static void an_image_that_is_none_and_a_kernel_that_nobody_has_are_refused(void **state)

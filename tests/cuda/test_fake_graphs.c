@@ -10,14 +10,7 @@
 
 #include "tests/cuda/device.h"
 
-#define EXPECT_CUDA(call) EXPECT((call) == CUDA_SUCCESS)
-
 enum { BYTES = 64 };
-
-static CUdeviceptr at(const void *pointer)
-{
-    return (CUdeviceptr)(uintptr_t)pointer;
-}
 
 /* Two streams, two buffers, an event. */
 struct scene {
@@ -31,9 +24,9 @@ static int set_up(struct scene *s)
     *s = (struct scene){ .stream = NULL };
     if (!EXPECT(device_open(0)))
         return 0;
-    EXPECT_CUDA(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING));
-    EXPECT_CUDA(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING));
-    EXPECT_CUDA(device.cuEventCreate(&s->event, CU_EVENT_DISABLE_TIMING));
+    CU(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING));
+    CU(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING));
+    CU(device.cuEventCreate(&s->event, CU_EVENT_DISABLE_TIMING));
     s->one = device_alloc(BYTES, 1);
     s->two = device_alloc(BYTES, 2);
     return EXPECT(s->one && s->two);
@@ -41,10 +34,10 @@ static int set_up(struct scene *s)
 
 static void tear_down(const struct scene *s)
 {
-    EXPECT_CUDA(device.cuCtxSynchronize());
-    EXPECT_CUDA(device.cuEventDestroy(s->event));
-    EXPECT_CUDA(device.cuStreamDestroy(s->stream));
-    EXPECT_CUDA(device.cuStreamDestroy(s->other));
+    CU(device.cuCtxSynchronize());
+    CU(device.cuEventDestroy(s->event));
+    CU(device.cuStreamDestroy(s->stream));
+    CU(device.cuStreamDestroy(s->other));
     device_free(s->one);
     device_free(s->two);
 }
@@ -100,7 +93,7 @@ static CUresult end(CUstream stream)
 
     EXPECT((graph != NULL) == (result == CUDA_SUCCESS));
     if (graph)
-        EXPECT_CUDA(device.cuGraphDestroy(graph));
+        CU(device.cuGraphDestroy(graph));
     return result;
 }
 
@@ -109,9 +102,9 @@ static CUgraphExec end_and_instantiate(CUstream stream)
     CUgraphExec exec = NULL;
     CUgraph graph = NULL;
 
-    EXPECT_CUDA(device.cuStreamEndCapture(stream, &graph));
-    EXPECT_CUDA(device.cuGraphInstantiate(&exec, graph, 0));
-    EXPECT_CUDA(device.cuGraphDestroy(graph));
+    CU(device.cuStreamEndCapture(stream, &graph));
+    CU(device.cuGraphInstantiate(&exec, graph, 0));
+    CU(device.cuGraphDestroy(graph));
     return exec;
 }
 
@@ -135,23 +128,23 @@ static void launches(struct scene *s)
     CUgraphExec exec;
     int calls = 0;
 
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(device.cuStreamIsCapturing(s->stream, &status));
+    CU(begin(s));
+    CU(device.cuStreamIsCapturing(s->stream, &status));
     EXPECT(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    EXPECT_CUDA(device.cuMemcpyDtoDAsync(at(s->two), at(s->one), BYTES, s->stream));
-    EXPECT_CUDA(set(s->one, 9, s->stream));
-    EXPECT_CUDA(device.cuLaunchHostFunc(s->stream, count_up, &calls));
+    CU(device.cuMemcpyDtoDAsync(at(s->two), at(s->one), BYTES, s->stream));
+    CU(set(s->one, 9, s->stream));
+    CU(device.cuLaunchHostFunc(s->stream, count_up, &calls));
     exec = end_and_instantiate(s->stream);
-    EXPECT_CUDA(device.cuStreamIsCapturing(s->stream, &status));
+    CU(device.cuStreamIsCapturing(s->stream, &status));
     EXPECT(status == CU_STREAM_CAPTURE_STATUS_NONE);
     EXPECT(byte_of(s->two) == 2 && calls == 0);
     for (int i = 3; i < 6; i++) {
-        EXPECT_CUDA(set(s->one, (unsigned char)i, s->other));
-        EXPECT_CUDA(device.cuGraphLaunch(exec, s->other));
+        CU(set(s->one, (unsigned char)i, s->other));
+        CU(device.cuGraphLaunch(exec, s->other));
         EXPECT(byte_of(s->two) == i && byte_of(s->one) == 9 && calls == i - 2);
     }
-    EXPECT_CUDA(device.cuGraphLaunch(exec, s->other));
-    EXPECT_CUDA(device.cuGraphExecDestroy(exec)); /* what was launched goes on */
+    CU(device.cuGraphLaunch(exec, s->other));
+    CU(device.cuGraphExecDestroy(exec)); /* what was launched goes on */
     EXPECT(byte_of(s->two) == 9 && calls == 4);
 }
 
@@ -165,18 +158,18 @@ static void forks(struct scene *s)
 {
     CUgraphExec exec;
 
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(set(s->one, 7, s->stream));
-    EXPECT_CUDA(follow(s->other, s->stream, s->event));
-    EXPECT_CUDA(device.cuMemcpyDtoDAsync(at(s->two), at(s->one), BYTES, s->other));
-    EXPECT_CUDA(follow(s->stream, s->other, s->event));
-    EXPECT_CUDA(set(s->one, 8, s->stream));
+    CU(begin(s));
+    CU(set(s->one, 7, s->stream));
+    CU(follow(s->other, s->stream, s->event));
+    CU(device.cuMemcpyDtoDAsync(at(s->two), at(s->one), BYTES, s->other));
+    CU(follow(s->stream, s->other, s->event));
+    CU(set(s->one, 8, s->stream));
     exec = end_and_instantiate(s->stream);
-    EXPECT_CUDA(set(s->two, 5, s->other)); /* it is captured no more */
+    CU(set(s->two, 5, s->other)); /* it is captured no more */
     EXPECT(byte_of(s->one) == 1 && byte_of(s->two) == 5);
-    EXPECT_CUDA(device.cuGraphLaunch(exec, s->stream));
+    CU(device.cuGraphLaunch(exec, s->stream));
     EXPECT(byte_of(s->one) == 8 && byte_of(s->two) == 7);
-    EXPECT_CUDA(device.cuGraphExecDestroy(exec));
+    CU(device.cuGraphExecDestroy(exec));
 }
 
 static void a_stream_that_waits_for_a_captured_event_is_captured_too(void **state)
@@ -187,13 +180,13 @@ static void a_stream_that_waits_for_a_captured_event_is_captured_too(void **stat
 
 static void stays_apart(struct scene *s)
 {
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(follow(s->other, s->stream, s->event));
+    CU(begin(s));
+    CU(follow(s->other, s->stream, s->event));
     EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(follow(s->other, s->stream, s->event));
-    EXPECT_CUDA(follow(s->stream, s->other, s->event));
-    EXPECT_CUDA(set(s->one, 7, s->other));
+    CU(begin(s));
+    CU(follow(s->other, s->stream, s->event));
+    CU(follow(s->stream, s->other, s->event));
+    CU(set(s->one, 7, s->other));
     EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     EXPECT(byte_of(s->one) == 1);
 }
@@ -208,22 +201,22 @@ static void waits_across(struct scene *s)
 {
     CUstream third;
 
-    EXPECT_CUDA(device.cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
-    EXPECT_CUDA(device.cuEventRecord(s->event, s->other));
-    EXPECT_CUDA(begin(s));
+    CU(device.cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+    CU(device.cuEventRecord(s->event, s->other));
+    CU(begin(s));
     EXPECT(device.cuStreamWaitEvent(s->stream, s->event, 0) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     EXPECT(set(s->one, 7, s->stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(device.cuEventRecord(s->event, s->stream));
-    EXPECT_CUDA(device.cuStreamBeginCapture(third, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU(begin(s));
+    CU(device.cuEventRecord(s->event, s->stream));
+    CU(device.cuStreamBeginCapture(third, CU_STREAM_CAPTURE_MODE_GLOBAL));
     EXPECT(device.cuStreamWaitEvent(third, s->event, 0) == CUDA_ERROR_STREAM_CAPTURE_MERGE);
     EXPECT(end(third) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     /* Of a capture that is over. */
     EXPECT(device.cuStreamWaitEvent(third, s->event, 0) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-    EXPECT_CUDA(device.cuStreamDestroy(third));
+    CU(device.cuStreamDestroy(third));
 }
 
 static void what_is_captured_and_what_is_not_do_not_wait_for_each_other(void **state)
@@ -253,17 +246,17 @@ static CUresult ask(const struct scene *s, enum question question, CUgraphExec e
     case SYNCHRONIZE:
         return device.cuStreamSynchronize(s->stream);
     case QUERY_EVENT:
-        EXPECT_CUDA(device.cuEventRecord(s->event, s->stream));
+        CU(device.cuEventRecord(s->event, s->stream));
         return device.cuEventQuery(s->event);
     case OTHER_STREAM:
-        EXPECT_CUDA(follow(s->other, s->stream, s->event));
+        CU(follow(s->other, s->stream, s->event));
         return device.cuStreamQuery(s->other);
     case CONTEXT:
         return device.cuCtxSynchronize();
     case LAUNCH:
         return device.cuGraphLaunch(exec, s->stream);
     default:
-        EXPECT_CUDA(follow(s->other, s->stream, s->event));
+        CU(follow(s->other, s->stream, s->event));
         return device.cuStreamDestroy(s->other);
     }
 }
@@ -274,23 +267,23 @@ static void asks(struct scene *s)
     CUstreamCaptureStatus status;
     CUgraphExec exec;
 
-    EXPECT_CUDA(begin(s));
+    CU(begin(s));
     exec = end_and_instantiate(s->stream);
-    EXPECT_CUDA(device.cuThreadExchangeStreamCaptureMode(&relaxed)); /* that changes nothing */
+    CU(device.cuThreadExchangeStreamCaptureMode(&relaxed)); /* that changes nothing */
     EXPECT(relaxed == CU_STREAM_CAPTURE_MODE_GLOBAL);
     for (int i = 0; i < QUESTIONS; i++) {
-        EXPECT_CUDA(begin(s));
+        CU(begin(s));
         EXPECT(ask(s, (enum question)i, exec)
                == (i == QUERY_EVENT ? CUDA_ERROR_CAPTURED_EVENT
                    : i == DESTROY   ? CUDA_SUCCESS
                                     : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
-        EXPECT_CUDA(device.cuStreamIsCapturing(s->stream, &status));
+        CU(device.cuStreamIsCapturing(s->stream, &status));
         EXPECT(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
         EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         if (i == DESTROY)
-            EXPECT_CUDA(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING));
+            CU(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING));
     }
-    EXPECT_CUDA(device.cuGraphExecDestroy(exec));
+    CU(device.cuGraphExecDestroy(exec));
 }
 
 static void to_ask_what_is_captured_makes_it_void(void **state)
@@ -304,17 +297,17 @@ static void legacy(struct scene *s)
     CUstreamCaptureStatus status;
     CUstream blocking;
 
-    EXPECT_CUDA(begin(s));
-    EXPECT_CUDA(set(s->one, 7, NULL));
-    EXPECT_CUDA(end(s->stream));
-    EXPECT_CUDA(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    EXPECT_CUDA(device.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(begin(s));
+    CU(set(s->one, 7, NULL));
+    CU(end(s->stream));
+    CU(device.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CU(device.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
     EXPECT(device.cuStreamIsCapturing(NULL, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    EXPECT_CUDA(end(blocking));
-    EXPECT_CUDA(device.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(end(blocking));
+    CU(device.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
     EXPECT(set(s->one, 7, NULL) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     EXPECT(end(blocking) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    EXPECT_CUDA(device.cuStreamDestroy(blocking));
+    CU(device.cuStreamDestroy(blocking));
     EXPECT(device.cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_RELAXED)
            == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -339,12 +332,12 @@ static void *allocate(void *arg)
 
     if (!EXPECT(device_open(0)))
         return NULL;
-    EXPECT_CUDA(device.cuThreadExchangeStreamCaptureMode(&mode));
+    CU(device.cuThreadExchangeStreamCaptureMode(&mode));
     EXPECT(device.cuMemAlloc(&memory, BYTES)
            == (o->may ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
     if (o->may)
-        EXPECT_CUDA(device.cuMemFree(memory));
-    EXPECT_CUDA(device.cuThreadExchangeStreamCaptureMode(&mode));
+        CU(device.cuMemFree(memory));
+    CU(device.cuThreadExchangeStreamCaptureMode(&mode));
     return NULL;
 }
 
@@ -361,7 +354,7 @@ static void unsafe_calls(struct scene *s)
                 struct outsider o = { (CUstreamCaptureMode)captured, (CUstreamCaptureMode)mine,
                                       (itself ? by_itself : by_another)[captured][mine] };
 
-                EXPECT_CUDA(device.cuStreamBeginCapture(s->stream, o.captured));
+                CU(device.cuStreamBeginCapture(s->stream, o.captured));
                 if (itself)
                     allocate(&o);
                 else if (EXPECT(pthread_create(&thread, NULL, allocate, &o) == 0))
@@ -391,10 +384,10 @@ static void wrong_ends(struct scene *s)
     pthread_t thread;
 
     EXPECT(end(s->stream) == CUDA_ERROR_INVALID_VALUE);
-    EXPECT_CUDA(begin(s));
+    CU(begin(s));
     if (EXPECT(pthread_create(&thread, NULL, ends_elsewhere, s->stream) == 0))
         pthread_join(thread, NULL);
-    EXPECT_CUDA(follow(s->other, s->stream, s->event));
+    CU(follow(s->other, s->stream, s->event));
     EXPECT(end(s->other) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     EXPECT(end(s->stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }

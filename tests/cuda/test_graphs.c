@@ -51,14 +51,14 @@ static void by_the_program(ct_group *group, void *arg)
     exec = end(&s);
     for (int round = 1; round <= LAUNCHES && exec; round++) {
         put(&s, round);
-        EXPECT(cu(device.cuGraphLaunch(exec, s.stream)));
+        CU(device.cuGraphLaunch(exec, s.stream));
         look(&s, s.recv, round, COUNT, sum_is);
         put(&s, round + 1); /* one that is in no graph, of the same communicator */
         all_reduce_by_nccl(&s, comm);
         look(&s, s.recv, round + 1, COUNT, sum_is);
     }
     if (exec)
-        EXPECT(cu(device.cuGraphExecDestroy(exec)));
+        CU(device.cuGraphExecDestroy(exec));
     scene_tear_down(&s);
 }
 
@@ -159,20 +159,20 @@ static void training_step(ct_group *group, void *arg)
         return;
     join(&s);
     begin(&s);
-    EXPECT(cu(device.cuMemsetD8Async(at(gradient), 0x11, bytes, s.stream)));
-    EXPECT(cu(device.cuMemcpyDtoDAsync(at(gradient), at(s.send), bytes, s.stream)));
+    CU(device.cuMemsetD8Async(at(gradient), 0x11, bytes, s.stream));
+    CU(device.cuMemcpyDtoDAsync(at(gradient), at(s.send), bytes, s.stream));
     EXPECT_OK(ct_all_reduce(group, gradient, gradient, COUNT, CT_I32, CT_SUM, NULL));
-    EXPECT(cu(device.cuMemsetD8Async(at(s.recv), 0, bytes, s.stream)));
+    CU(device.cuMemsetD8Async(at(s.recv), 0, bytes, s.stream));
     EXPECT_OK(ct_all_reduce(group, gradient, s.recv, COUNT, CT_I32, CT_SUM, NULL));
-    EXPECT(cu(device.cuMemcpyDtoDAsync(at(s.send), at(s.recv), bytes, s.stream)));
+    CU(device.cuMemcpyDtoDAsync(at(s.send), at(s.recv), bytes, s.stream));
     exec = end(&s);
     for (int round = 1; round <= LAUNCHES && exec; round++) {
         put(&s, round);
-        EXPECT(cu(device.cuGraphLaunch(exec, s.stream)));
+        CU(device.cuGraphLaunch(exec, s.stream));
         look(&s, s.send, round, COUNT, step_is);
     }
     if (exec)
-        EXPECT(cu(device.cuGraphExecDestroy(exec)));
+        CU(device.cuGraphExecDestroy(exec));
     scene_tear_down(&s);
     device_free(gradient);
 }
@@ -212,14 +212,15 @@ static void without_a_context(ct_group *group, void *arg)
         return;
     join(&s);
     begin(&s);
-    EXPECT(cu(device.cuCtxGetCurrent(&context)) && cu(device.cuCtxSetCurrent(NULL)));
+    CU(device.cuCtxGetCurrent(&context));
+    CU(device.cuCtxSetCurrent(NULL));
     EXPECT_OK(all_reduce(&s));
-    EXPECT(cu(device.cuCtxSetCurrent(context)));
+    CU(device.cuCtxSetCurrent(context));
     exec = end(&s);
     put(&s, 1);
-    EXPECT(cu(device.cuGraphLaunch(exec, s.stream)));
+    CU(device.cuGraphLaunch(exec, s.stream));
     look(&s, s.recv, 1, COUNT, sum_is);
-    EXPECT(cu(device.cuGraphExecDestroy(exec)));
+    CU(device.cuGraphExecDestroy(exec));
     scene_tear_down(&s);
 }
 
@@ -246,15 +247,15 @@ static void one_stays_away(ct_group *group, void *arg)
     EXPECT_OK(all_reduce(&of_part));
     exec = end(&s);
     if (s.me == 0) {
-        EXPECT(cu(device.cuGraphLaunch(exec, s.stream)));
+        CU(device.cuGraphLaunch(exec, s.stream));
         nap(SOON_MS);
         EXPECT(device.cuStreamQuery(s.stream) == CUDA_ERROR_NOT_READY);
     }
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT_OK(ct_abort(part));
     EXPECT_OK(ct_destroy_process_group(part));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
-    EXPECT(cu(device.cuGraphExecDestroy(exec)));
+    CU(device.cuStreamSynchronize(s.stream));
+    CU(device.cuGraphExecDestroy(exec));
     EXPECT_OK(ct_barrier(group, NULL)); /* no GPU has anything to do with the buffers any more */
     scene_tear_down(&s);
 }

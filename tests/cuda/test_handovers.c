@@ -17,11 +17,6 @@
 
 enum { COUNT = 1000, GATES = 6, APART_MS = 1000, LIMIT_MS = 5000, BYTES = 256 << 10 };
 
-static int cu(CUresult result)
-{
-    return result == CUDA_SUCCESS;
-}
-
 /* A rank's GPU, two streams, two buffers there. */
 struct scene {
     CUstream stream, other;
@@ -32,9 +27,8 @@ struct scene {
 static int set_up(struct scene *s, ct_group *group)
 {
     *s = (struct scene){ .stream = NULL };
-    if (!EXPECT(device_open(0))
-        || !EXPECT(cu(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING)))
-        || !EXPECT(cu(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING))))
+    if (!EXPECT(device_open(0)) || !CU(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))
+        || !CU(device.cuStreamCreate(&s->other, CU_STREAM_NON_BLOCKING)))
         return 0;
     s->send = device_alloc(COUNT * sizeof *s->send, 1);
     s->recv = device_alloc(COUNT * sizeof *s->recv, 0);
@@ -44,10 +38,10 @@ static int set_up(struct scene *s, ct_group *group)
 
 static void tear_down(struct scene *s)
 {
-    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
-    EXPECT(cu(device.cuStreamSynchronize(s->other)));
-    EXPECT(cu(device.cuStreamDestroy(s->stream)));
-    EXPECT(cu(device.cuStreamDestroy(s->other)));
+    CU(device.cuStreamSynchronize(s->stream));
+    CU(device.cuStreamSynchronize(s->other));
+    CU(device.cuStreamDestroy(s->stream));
+    CU(device.cuStreamDestroy(s->other));
     device_free(s->send);
     device_free(s->recv);
 }
@@ -76,7 +70,7 @@ static void message_comes_later(ct_group *group, void *arg)
     }
     EXPECT_OK(ct_set_stream(group, s.other));
     EXPECT_OK(sum(&s, group));
-    EXPECT(cu(device.cuStreamSynchronize(s.other)));
+    CU(device.cuStreamSynchronize(s.other));
     if (me == 1)
         EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 0));
     else
@@ -122,7 +116,7 @@ static void one_behind_the_other(ct_group *group, void *arg)
     }
     if (late)
         EXPECT(pthread_create(&opener, NULL, open_one_by_one, gates) == 0);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     if (late)
         pthread_join(opener, NULL);
     EXPECT_OK(ct_barrier(group, NULL));
@@ -154,13 +148,13 @@ static void begins_beside_another(ct_group *group, void *arg)
     EXPECT_OK(ct_set_stream(part, s.other));
     EXPECT_OK(sum(&s, part));
     gate_open(&gate);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT_OK(sum(&s, part));
-    EXPECT(cu(device.cuStreamSynchronize(s.other)));
-    EXPECT(cu(device.cuStreamBeginCapture(s.other, CU_STREAM_CAPTURE_MODE_GLOBAL)));
+    CU(device.cuStreamSynchronize(s.other));
+    CU(device.cuStreamBeginCapture(s.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
     EXPECT_OK(sum(&s, part));
-    EXPECT(cu(device.cuStreamEndCapture(s.other, &graph)));
-    EXPECT(cu(device.cuGraphDestroy(graph)));
+    CU(device.cuStreamEndCapture(s.other, &graph));
+    CU(device.cuGraphDestroy(graph));
     EXPECT_OK(ct_destroy_process_group(part));
     tear_down(&s);
 }
@@ -180,21 +174,21 @@ static void cant_be_handed_over(ct_group *group, void *arg)
 
     (void)arg;
     if (!set_up(&s, group)
-        || !EXPECT(cu(device.cuMemAllocAsync(&pooled, COUNT * sizeof(int32_t), s.stream))))
+        || !CU(device.cuMemAllocAsync(&pooled, COUNT * sizeof(int32_t), s.stream)))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     for (int i = 0; i < 2; i++) { /* the first one gets memory for it */
         EXPECT_OK(
             ct_all_reduce(group, s.send, (void *)(uintptr_t)pooled, COUNT, CT_I32, CT_SUM, NULL));
-        EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+        CU(device.cuStreamSynchronize(s.stream));
         EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
     }
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM,
                             ct_rank(group) == 1 ? &work : NULL));
     EXPECT_OK(ct_wait(work));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
-    EXPECT(cu(device.cuMemFree(pooled)));
+    CU(device.cuMemFree(pooled));
     tear_down(&s);
 }
 
@@ -227,7 +221,7 @@ static void ends_before(ct_group *group, void *arg)
     EXPECT_OK(ct_destroy_process_group(part));
     if (me != 1)
         EXPECT_OK(sum(&s, group));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT_OK(ct_barrier(group, NULL));
     tear_down(&s);
 }
@@ -266,7 +260,7 @@ static void message_beside_a_call(ct_group *group, void *arg)
     } else {
         EXPECT_OK(ct_recv(group, there, BYTES, CT_U8, 1, 0, NULL));
         EXPECT_OK(ct_send(group, &heard, 1, CT_I32, 1, 1));
-        EXPECT(cu(device.cuMemcpyDtoH(here, (CUdeviceptr)(uintptr_t)there, BYTES)));
+        CU(device.cuMemcpyDtoH(here, (CUdeviceptr)(uintptr_t)there, BYTES));
         for (int i = 0; i < BYTES; i++)
             wrong += here[i] != 7;
         EXPECT(wrong == 0);

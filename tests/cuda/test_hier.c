@@ -18,11 +18,6 @@
 
 enum { LARGE = (4 << 20) + 4099 }; /* elements: more than the scratch of a GPU has room for */
 
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* ---- What is whole ------------------------------------------------------------------------ */
 
 static void whole_kinds(ct_group *group, void *arg)

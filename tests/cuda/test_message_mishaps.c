@@ -19,13 +19,6 @@
 /* Lent, and below what is pinned: to pin memory may be to wait for the stream. */
 enum { BYTES = 60000, SOON_MS = 100, LATER_MS = 300 };
 
-#define CU(call) EXPECT((call) == CUDA_SUCCESS)
-
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 static int is_full_of(const void *memory, unsigned char byte)
 {
     unsigned char *here = malloc(BYTES);

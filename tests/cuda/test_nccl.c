@@ -20,11 +20,6 @@
 
 enum { COUNT = 777, SOON_MS = 300, MOST_BYTES = COUNT * 16 * 4 };
 
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* ---- The environment of a run --------------------------------------------------------- */
 
 struct setting {

@@ -23,11 +23,6 @@
 /* LARGE: bytes of so many floats are cut for four GPUs, and not at equal places. */
 enum { SMALL = 777, LARGE = 50021, SAID = 4096, CALLS = 3, MOST_PHASES = 4 };
 
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* ---- A run ------------------------------------------------------------------------------ */
 
 struct run {

@@ -21,13 +21,6 @@
 
 enum { COUNT = 1000, PART = 100000, LIMIT_MS = 20000 };
 
-#define CU(call) EXPECT((call) == CUDA_SUCCESS)
-
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 /* Lines of the log that have the words. */
 struct words {
     const char *words;

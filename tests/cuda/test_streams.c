@@ -18,16 +18,6 @@
 
 enum { COUNT = 1000, ROUNDS = 6, MANY = 1500, LARGE = 1 << 20, SOON_MS = 100 };
 
-static int cu(CUresult result)
-{
-    return result == CUDA_SUCCESS;
-}
-
-static CUdeviceptr at(const void *pointer)
-{
-    return (CUdeviceptr)(uintptr_t)pointer;
-}
-
 /* A rank's GPU, a stream, two buffers there, and host memory that the driver copies into late. */
 struct scene {
     CUstream stream;
@@ -39,9 +29,8 @@ struct scene {
 static int set_up(struct scene *s, ct_group *group)
 {
     *s = (struct scene){ .stream = NULL };
-    if (!EXPECT(device_open(0))
-        || !EXPECT(cu(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING)))
-        || !EXPECT(cu(device.cuMemAllocHost((void **)&s->seen, COUNT * sizeof *s->seen))))
+    if (!EXPECT(device_open(0)) || !CU(device.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))
+        || !CU(device.cuMemAllocHost((void **)&s->seen, COUNT * sizeof *s->seen)))
         return 0;
     memset(s->seen, 0, COUNT * sizeof *s->seen);
     s->send = device_alloc(COUNT * sizeof *s->send, 0);
@@ -52,22 +41,22 @@ static int set_up(struct scene *s, ct_group *group)
 
 static void tear_down(struct scene *s)
 {
-    EXPECT(cu(device.cuStreamSynchronize(s->stream)));
-    EXPECT(cu(device.cuStreamDestroy(s->stream)));
+    CU(device.cuStreamSynchronize(s->stream));
+    CU(device.cuStreamDestroy(s->stream));
     device_free(s->send);
     device_free(s->recv);
-    EXPECT(cu(device.cuMemFreeHost(s->seen)));
+    CU(device.cuMemFreeHost(s->seen));
 }
 
 /* Enqueued in the stream: every byte of send; and what recv holds, for the host to see. */
 static void fill(const struct scene *s, unsigned char byte)
 {
-    EXPECT(cu(device.cuMemsetD8Async(at(s->send), byte, COUNT * sizeof *s->send, s->stream)));
+    CU(device.cuMemsetD8Async(at(s->send), byte, COUNT * sizeof *s->send, s->stream));
 }
 
 static void look(const struct scene *s, const void *buffer)
 {
-    EXPECT(cu(device.cuMemcpyDtoHAsync(s->seen, at(buffer), COUNT * sizeof *s->seen, s->stream)));
+    CU(device.cuMemcpyDtoHAsync(s->seen, at(buffer), COUNT * sizeof *s->seen, s->stream));
 }
 
 static int all_seen_are(const struct scene *s, int32_t value)
@@ -115,7 +104,7 @@ static void returns_at_once(ct_group *group, void *arg)
     look(&s, s.recv);
     EXPECT(device.cuStreamQuery(s.stream) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, p * 0x01010101));
     tear_down(&s);
 }
@@ -141,12 +130,11 @@ static void follow_each_other(ct_group *group, void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
         EXPECT_OK(ct_broadcast(group, s.recv, COUNT, CT_I32, i % p, NULL));
-        EXPECT(
-            cu(device.cuMemcpyDtoDAsync(at(s.send), at(s.recv), COUNT * sizeof *s.send, s.stream)));
+        CU(device.cuMemcpyDtoDAsync(at(s.send), at(s.recv), COUNT * sizeof *s.send, s.stream));
         expected = (int32_t)((uint32_t)expected * (uint32_t)p);
     }
     look(&s, s.send);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, expected));
     tear_down(&s);
 }
@@ -174,7 +162,7 @@ static void from_stream_to_stream(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s, group) || !EXPECT(cu(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING))))
+    if (!set_up(&s, group) || !CU(device.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING)))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
     if (late && EXPECT(gate_close(&gate, s.stream)))
@@ -183,13 +171,13 @@ static void from_stream_to_stream(ct_group *group, void *arg)
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
     EXPECT_OK(ct_set_stream(group, second));
     EXPECT_OK(ct_all_reduce(group, s.recv, s.recv, COUNT, CT_I32, CT_SUM, NULL));
-    EXPECT(cu(device.cuStreamSynchronize(second)));
+    CU(device.cuStreamSynchronize(second));
     look(&s, s.recv);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, p * p * 0x01010101));
     if (late)
         pthread_join(opener, NULL);
-    EXPECT(cu(device.cuStreamDestroy(second)));
+    CU(device.cuStreamDestroy(second));
     tear_down(&s);
 }
 
@@ -219,7 +207,7 @@ static void v_form_first(ct_group *group, void *arg)
             EXPECT_OK(ct_all_to_all_v(part, s.send, ones, NULL, s.recv, ones, NULL, CT_I32, NULL));
         else
             EXPECT_OK(ct_all_reduce(part, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
-        EXPECT(cu(device.cuStreamQuery(s.stream)));
+        CU(device.cuStreamQuery(s.stream));
     }
     EXPECT_OK(ct_destroy_process_group(part));
     tear_down(&s);
@@ -246,7 +234,7 @@ static void collected(ct_group *group, void *arg)
     EXPECT_OK(ct_all_reduce(group, s.recv, s.recv, COUNT, CT_I32, CT_MAX, NULL));
     EXPECT_OK(ct_coalesce_end(group, NULL));
     look(&s, s.recv);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, p * 0x01010101));
     tear_down(&s);
 }
@@ -272,7 +260,7 @@ static void many(ct_group *group, void *arg)
             break;
     EXPECT_OK(ct_barrier(group, NULL));
     look(&s, s.recv);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(s.seen[7] == 0x01010101 && s.seen[8] == 0);
     tear_down(&s);
 }
@@ -292,18 +280,18 @@ static void grows(ct_group *group, void *arg)
     struct scene s;
 
     (void)arg;
-    if (!set_up(&s, group) || !EXPECT(cu(device.cuMemAllocAsync(&pooled, bytes, s.stream))))
+    if (!set_up(&s, group) || !CU(device.cuMemAllocAsync(&pooled, bytes, s.stream)))
         return;
     EXPECT_OK(ct_set_stream(group, s.stream));
-    EXPECT(cu(device.cuMemsetD8Async(pooled, 1, bytes, s.stream)));
+    CU(device.cuMemsetD8Async(pooled, 1, bytes, s.stream));
     for (size_t count = COUNT; count <= LARGE; count *= 2)
         EXPECT_OK(ct_all_reduce(group, (void *)(uintptr_t)pooled, (void *)(uintptr_t)pooled, count,
                                 CT_I32, CT_MAX, NULL));
     look(&s, (void *)(uintptr_t)pooled);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, 0x01010101));
     EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
-    EXPECT(cu(device.cuMemFree(pooled)));
+    CU(device.cuMemFree(pooled));
     tear_down(&s);
 }
 
@@ -331,7 +319,7 @@ static void host_waits(ct_group *group, void *arg)
     EXPECT_OK(ct_all_reduce(group, s.recv, s.recv, COUNT, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_wait_on_stream(work, s.stream));
     look(&s, s.recv);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, ct_size(group) * 0x01010101));
     EXPECT_OK(ct_wait(work));
     tear_down(&s);
@@ -361,23 +349,23 @@ static void other_stream(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!set_up(&s, group) || !EXPECT(cu(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING))))
+    if (!set_up(&s, group) || !CU(device.cuStreamCreate(&calls, CU_STREAM_NON_BLOCKING)))
         return;
     EXPECT_OK(ct_set_stream(group, calls));
     EXPECT(gate_close(&gate, calls));
-    EXPECT(cu(device.cuMemsetD8Async(at(s.send), 1, COUNT * sizeof *s.send, calls)));
+    CU(device.cuMemsetD8Async(at(s.send), 1, COUNT * sizeof *s.send, calls));
     EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_wait_on_stream(work, s.stream));
     EXPECT_OK(ct_wait_on_stream(work, s.stream)); /* as often as one likes */
     look(&s, s.recv);
     EXPECT(device.cuStreamQuery(s.stream) == CUDA_ERROR_NOT_READY);
     gate_open(&gate);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(all_seen_are(&s, p * 0x01010101));
     EXPECT_OK(ct_wait_on_stream(work, NULL)); /* it is over */
     EXPECT_OK(ct_wait(work));
     EXPECT_OK(ct_wait_on_stream(NULL, s.stream));
-    EXPECT(cu(device.cuStreamDestroy(calls)));
+    CU(device.cuStreamDestroy(calls));
     tear_down(&s);
 }
 
@@ -398,9 +386,9 @@ static void on_host_memory(ct_group *group, void *arg)
         return;
     EXPECT_OK(ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, &work));
     EXPECT_OK(ct_wait_on_stream(work, s.stream));
-    EXPECT(cu(device.cuMemcpyHtoDAsync(at(s.recv), &sum, sizeof sum, s.stream)));
+    CU(device.cuMemcpyHtoDAsync(at(s.recv), &sum, sizeof sum, s.stream));
     look(&s, s.recv);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT(s.seen[0] == ct_size(group));
     EXPECT_OK(ct_wait(work));
     tear_down(&s);
@@ -430,14 +418,14 @@ static void receives(ct_group *group, void *arg)
         nap(SOON_MS / 4);
         EXPECT_OK(ct_isend(group, value, COUNT, CT_I32, 1, 0, &work));
         EXPECT_OK(ct_wait_on_stream(work, s.stream));
-        EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+        CU(device.cuStreamSynchronize(s.stream));
         EXPECT_OK(ct_wait(work));
     } else {
         EXPECT_OK(ct_irecv(group, s.recv, COUNT, CT_I32, CT_ANY_SOURCE, 0, &work));
         EXPECT_OK(ct_wait_on_stream(work, s.stream));
         look(&s, s.recv);
         EXPECT_OK(ct_barrier(group, NULL));
-        EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+        CU(device.cuStreamSynchronize(s.stream));
         EXPECT(all_seen_are(&s, 5));
         EXPECT_OK(ct_wait_from(work, &from));
         EXPECT(from == 0);
@@ -494,7 +482,7 @@ static void no_context(ct_group *group, void *arg)
     ct_work *work = NULL;
 
     (void)arg;
-    if (!EXPECT(device_load()) || !EXPECT(cu(device.cuInit(0))))
+    if (!EXPECT(device_load()) || !CU(device.cuInit(0)))
         return;
     EXPECT_OK(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, &work));
     EXPECT_ERROR(ct_wait_on_stream(work, NULL), CT_ERR_UNSUPPORTED,
@@ -540,7 +528,7 @@ static void somebody_leaves(ct_group *group, void *arg)
         EXPECT_OK(ct_wait_on_stream(work, s.stream));
     }
     mark(run, ct_rank(group));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     if (calls)
         EXPECT_ERROR(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
                      "rank 1");
@@ -575,7 +563,7 @@ static void leaves_before_a_list(ct_group *group, void *arg)
     EXPECT_OK(ct_all_reduce(group, s.recv, s.send, COUNT, CT_I32, CT_SUM, NULL));
     EXPECT_OK(ct_coalesce_end(group, NULL));
     mark("list", ct_rank(group));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     log_divert(NULL, NULL);
     EXPECT(said == 1);
     EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
@@ -608,7 +596,7 @@ static void gone_while_it_waits(ct_group *group, void *arg)
     if (ct_rank(group) == 1)
         leave_behind_them(group, "handed over");
     mark("handed over", ct_rank(group));
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
     tear_down(&s);
 }
@@ -638,7 +626,7 @@ static void driver_fails(ct_group *group, void *arg)
     EXPECT_OK(ct_set_stream(group, s.stream));
     EXPECT_STATUS(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL),
                   me == 1 ? CT_ERR_CUDA : CT_OK);
-    EXPECT(cu(device.cuStreamSynchronize(s.stream)));
+    CU(device.cuStreamSynchronize(s.stream));
     EXPECT_STATUS(ct_barrier(group, NULL), me == 1 ? CT_ERR_CUDA : CT_ERR_PEER);
     all_marked(group, arg);
     tear_down(&s);

@@ -46,11 +46,6 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static CUdeviceptr at(const void *memory)
-{
-    return (CUdeviceptr)(uintptr_t)memory;
-}
-
 static int read_back(const int32_t *there, size_t count)
 {
     return device.cuMemcpyDtoH(here, at(there), count * sizeof *here) == CUDA_SUCCESS;
