@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -66,6 +67,16 @@ int device_open(int ordinal)
     return device_load() && device.cuInit(0) == CUDA_SUCCESS
            && device.cuDevicePrimaryCtxRetain(&context, ordinal) == CUDA_SUCCESS
            && device.cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
+int device_open_late(int ordinal, int us)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", us);
+    setenv("FAKE_CUDA_LAG_RANK", "all", 1);
+    setenv("FAKE_CUDA_LAG_US", text, 1);
+    return device_open(ordinal);
 }
 
 void *device_alloc(size_t bytes, unsigned char byte)

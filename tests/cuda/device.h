@@ -81,6 +81,8 @@ static inline CUdeviceptr at(const void *memory)
 int device_load(void);
 /* And this GPU's primary context current on this thread. */
 int device_open(int ordinal);
+/* The same of the fake driver, which in this process begins all that is enqueued so late. */
+int device_open_late(int ordinal, int us);
 int device_is_fake(void);
 
 /* cuMemAlloc(), and filled with one byte; NULL: no memory. */
