@@ -49,71 +49,7 @@ void hier_go(rank_body *body, const struct hier_run *run)
     hier_forget_settings(NULL);
 }
 
-/* ---- Calls ------------------------------------------------------------------------------- */
-
-static int folds_in(enum hier_kind kind)
-{
-    return kind == REDUCE || kind == ALL_REDUCE || kind == REDUCE_SCATTER;
-}
-
-int hier_has_root(enum hier_kind kind)
-{
-    return kind == BROADCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
-}
-
-/* The last block first. */
-static ct_status make_list(ct_group *g, const struct hier_call *c, char *send, char *recv)
-{
-    const size_t bytes = c->n * ct_dtype_size(c->dtype);
-    void *from[16], *to[16];
-
-    for (int i = 0, p = ct_size(g); i < p; i++) {
-        from[i] = send + (size_t)(p - 1 - i) * bytes;
-        to[i] = recv + (size_t)(p - 1 - i) * bytes;
-    }
-    switch (c->kind) {
-    case ALL_GATHER:
-        return ct_all_gather_list(g, send, to, c->n, c->dtype, NULL);
-    case REDUCE_SCATTER:
-        return ct_reduce_scatter_list(g, (const void *const *)from, recv, c->n, c->dtype, c->op,
-                                      NULL);
-    case GATHER:
-        return ct_gather_list(g, send, to, c->n, c->dtype, c->root, NULL);
-    case SCATTER:
-        return ct_scatter_list(g, (const void *const *)from, recv, c->n, c->dtype, c->root, NULL);
-    default:
-        return ct_all_to_all_list(g, (const void *const *)from, to, c->n, c->dtype, NULL);
-    }
-}
-
-/* Which of p blocks of each buffer is where a call in place begins. */
-ct_status hier_make(ct_group *g, const struct hier_call *c, char *send, char *recv)
-{
-    const int me = ct_rank(g), in_place = c->in_place;
-    const size_t n = c->n, block = (size_t)me * n * ct_dtype_size(c->dtype);
-    const int at_root = in_place && me == c->root;
-
-    if (c->is_list)
-        return make_list(g, c, send, recv);
-    switch (c->kind) {
-    case BROADCAST:
-        return ct_broadcast(g, recv, n, c->dtype, c->root, NULL);
-    case REDUCE:
-        return ct_reduce(g, send, in_place ? send : recv, n, c->dtype, c->op, c->root, NULL);
-    case ALL_REDUCE:
-        return ct_all_reduce(g, send, in_place ? send : recv, n, c->dtype, c->op, NULL);
-    case ALL_GATHER:
-        return ct_all_gather(g, in_place ? recv + block : send, recv, n, c->dtype, NULL);
-    case REDUCE_SCATTER:
-        return ct_reduce_scatter(g, send, in_place ? send + block : recv, n, c->dtype, c->op, NULL);
-    case GATHER:
-        return ct_gather(g, at_root ? recv + block : send, recv, n, c->dtype, c->root, NULL);
-    case SCATTER:
-        return ct_scatter(g, send, at_root ? send + block : recv, n, c->dtype, c->root, NULL);
-    default:
-        return ct_all_to_all(g, send, in_place ? send : recv, n, c->dtype, NULL);
-    }
-}
+/* ---- Compared ------------------------------------------------------------------------------ */
 
 /* 1, 2 or 4: sums, products and averages over two or four ranks are exact.  What comes behind the
  * first PERIOD of them is the same again. */
@@ -137,8 +73,6 @@ static void fill(char *to, size_t bytes, ct_dtype dtype, int me)
         memcpy(to + done, to, done < bytes - done ? done : bytes - done);
 }
 
-/* ---- Compared ------------------------------------------------------------------------------ */
-
 struct hier_buffers hier_take(size_t bytes)
 {
     struct hier_buffers b = { malloc(2 * bytes), malloc(2 * bytes), device_alloc(2 * bytes, 0),
@@ -157,7 +91,7 @@ void hier_give(ct_group *group, struct hier_buffers b)
     free(b.seen);
 }
 
-static const char *way_of(const struct hier_run *run, const struct hier_call *c)
+static const char *way_of(const struct hier_run *run, const struct pick *c)
 {
     if (c->kind == ALL_TO_ALL && c->in_place)
         return "staged"; /* as all that bounces */
@@ -166,7 +100,7 @@ static const char *way_of(const struct hier_run *run, const struct hier_call *c)
     return c->kind >= ALL_GATHER ? run->of_blocks : run->expected;
 }
 
-void hier_compare(ct_group *group, const struct hier_run *run, const struct hier_call *c,
+void hier_compare(ct_group *group, const struct hier_run *run, const struct pick *c,
                   const struct hier_buffers *b)
 {
     const size_t bytes = b->bytes;
@@ -174,8 +108,8 @@ void hier_compare(ct_group *group, const struct hier_run *run, const struct hier
     fill(b->host, 2 * bytes, c->dtype, ct_rank(group));
     if (device_put(at(b->there), b->host, 2 * bytes) != CUDA_SUCCESS)
         abort();
-    EXPECT_OK(hier_make(group, c, b->host, b->host + bytes));
-    EXPECT_OK(hier_make(group, c, b->there, b->there + bytes));
+    EXPECT_OK(make(group, c, b->host, b->host + bytes));
+    EXPECT_OK(make(group, c, b->there, b->there + bytes));
     if (strcmp(ct_last_algorithm(group), way_of(run, c)))
         expect_fails(__FILE__, __LINE__, "kind %d, op %d by %s", c->kind, c->op,
                      ct_last_algorithm(group));
@@ -187,7 +121,7 @@ void hier_compare(ct_group *group, const struct hier_run *run, const struct hier
                      c->kind, c->op, c->dtype, c->root, c->in_place);
 }
 
-static void compare_kind(ct_group *group, const struct hier_run *run, enum hier_kind kind,
+static void compare_kind(ct_group *group, const struct hier_run *run, enum kind kind,
                          const struct hier_buffers *b)
 {
     static const struct {
@@ -202,22 +136,22 @@ static void compare_kind(ct_group *group, const struct hier_run *run, enum hier_
     const size_t picks = folds_in(kind) ? sizeof folds / sizeof *folds : 3;
 
     for (size_t f = 0; f < picks; f++)
-        for (int root = 0; root < p; root += hier_has_root(kind) ? 1 : p)
+        for (int root = 0; root < p; root += has_root(kind) ? 1 : p)
             for (int in_place = 0; in_place < 2; in_place++) {
-                const struct hier_call c = { .kind = kind,
-                                             .root = root,
-                                             .in_place = in_place,
-                                             .dtype = folds[f].dtype,
-                                             .op = folds[f].op,
-                                             .n = f % 2 ? 13 : HIER_COUNT };
+                const struct pick c = { .kind = kind,
+                                        .root = root,
+                                        .in_place = in_place,
+                                        .dtype = folds[f].dtype,
+                                        .op = folds[f].op,
+                                        .n = f % 2 ? 13 : HIER_COUNT };
 
                 if (c.op != CT_AVG || p == 2 || p == 4)
                     hier_compare(group, run, &c, b);
             }
 }
 
-void hier_compare_kinds(ct_group *group, const struct hier_run *run, enum hier_kind first,
-                        enum hier_kind last)
+void hier_compare_kinds(ct_group *group, const struct hier_run *run, enum kind first,
+                        enum kind last)
 {
     struct hier_buffers b;
 
@@ -225,6 +159,6 @@ void hier_compare_kinds(ct_group *group, const struct hier_run *run, enum hier_k
         return;
     b = hier_take((size_t)ct_size(group) * HIER_COUNT * sizeof(float));
     for (int kind = (int)first; kind <= (int)last; kind++)
-        compare_kind(group, run, (enum hier_kind)kind, &b);
+        compare_kind(group, run, (enum kind)kind, &b);
     hier_give(group, b);
 }

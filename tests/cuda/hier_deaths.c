@@ -10,7 +10,7 @@
 
 struct scene {
     const struct hier_run *run;
-    const struct hier_call *call;
+    const struct pick *call;
     const char *operation; /* what CT_FAULT calls it */
 };
 
@@ -25,7 +25,7 @@ static ct_status make_calls(ct_group *group, const void *arg, int calls)
         return CT_OK;
     there = device_alloc(2 * bytes, 0);
     for (int i = 0; i < calls && status == CT_OK; i++)
-        status = hier_make(group, scene->call, there, there + bytes);
+        status = make(group, scene->call, there, there + bytes);
     return status; /* the memory may still be read by others: it goes with the process */
 }
 
@@ -46,7 +46,7 @@ static void kill_in(const struct scene *scene, int victim, int call)
     }
 }
 
-void hier_kill_each(const struct hier_run *run, const struct hier_call *call, const char *operation,
+void hier_kill_each(const struct hier_run *run, const struct pick *call, const char *operation,
                     int in_call)
 {
     for (int victim = 0; victim < 3; victim++)

@@ -54,9 +54,9 @@ static void large_reduce(ct_group *group, void *arg)
     if (!hier_open(run, ct_rank(group)))
         return;
     b = hier_take((size_t)LARGE * sizeof(int32_t));
-    hier_compare(
-        group, run,
-        &(struct hier_call){ REDUCE, .root = 3, .dtype = CT_I32, .op = CT_SUM, .n = LARGE }, &b);
+    hier_compare(group, run,
+                 &(struct pick){ REDUCE, .root = 3, .dtype = CT_I32, .op = CT_SUM, .n = LARGE },
+                 &b);
     hier_give(group, b);
 }
 
@@ -160,8 +160,8 @@ static void what_cant_be_goes_another_way(void **state)
 static void who_is_left_hears_of_a_death(void **state)
 {
     static const struct hier_run run = { .devices = "0011", .hosts = "hosts:0.0.1.1" };
-    static const struct hier_call call = { ALL_REDUCE, .in_place = 1, .dtype = CT_F32, .op = CT_SUM,
-                                           .n = HIER_COUNT };
+    static const struct pick call = { ALL_REDUCE, .in_place = 1, .dtype = CT_F32, .op = CT_SUM,
+                                      .n = HIER_COUNT };
 
     (void)state;
     hier_kill_each(&run, &call, "all_reduce", 1);

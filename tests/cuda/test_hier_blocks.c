@@ -66,14 +66,14 @@ static void lists(ct_group *group, void *arg)
         return;
     b = hier_take((size_t)p * HIER_COUNT * sizeof(float));
     for (int kind = ALL_GATHER; kind < KINDS; kind++)
-        for (int root = 0; root < p; root += hier_has_root((enum hier_kind)kind) ? 1 : p)
+        for (int root = 0; root < p; root += has_root((enum kind)kind) ? 1 : p)
             hier_compare(group, run,
-                         &(struct hier_call){ .kind = (enum hier_kind)kind,
-                                              .root = root,
-                                              .is_list = 1,
-                                              .dtype = CT_I32,
-                                              .op = CT_SUM,
-                                              .n = HIER_COUNT },
+                         &(struct pick){ .kind = (enum kind)kind,
+                                         .root = root,
+                                         .is_list = 1,
+                                         .dtype = CT_I32,
+                                         .op = CT_SUM,
+                                         .n = HIER_COUNT },
                          &b);
     hier_give(group, b);
 }
@@ -89,8 +89,7 @@ static void lists_of_neighbours(ct_group *group, void *arg)
 {
     const struct hier_run *run = arg;
     struct hier_buffers b;
-    struct hier_call call = { ALL_GATHER, .is_list = 1, .dtype = CT_I32, .op = CT_SUM,
-                              .n = HIER_COUNT };
+    struct pick call = { ALL_GATHER, .is_list = 1, .dtype = CT_I32, .op = CT_SUM, .n = HIER_COUNT };
 
     if (!hier_open(run, ct_rank(group)))
         return;
@@ -120,12 +119,12 @@ static void large_ones(ct_group *group, void *arg)
     b = hier_take((size_t)LARGE * sizeof(int32_t));
     for (int kind = ALL_GATHER; kind < KINDS; kind++)
         hier_compare(group, run,
-                     &(struct hier_call){ .kind = (enum hier_kind)kind,
-                                          .root = 4 * hier_has_root((enum hier_kind)kind),
-                                          .in_place = kind == REDUCE_SCATTER,
-                                          .dtype = CT_I32,
-                                          .op = CT_SUM,
-                                          .n = LARGE / 5 },
+                     &(struct pick){ .kind = (enum kind)kind,
+                                     .root = 4 * has_root((enum kind)kind),
+                                     .in_place = kind == REDUCE_SCATTER,
+                                     .dtype = CT_I32,
+                                     .op = CT_SUM,
+                                     .n = LARGE / 5 },
                      &b);
     hier_give(group, b);
 }
@@ -141,7 +140,7 @@ static void what_is_larger_than_the_scratch_goes_in_pieces(void **state)
 
 static void one_fails(ct_group *group, void *arg)
 {
-    static const struct hier_call call = { ALL_TO_ALL, .dtype = CT_I32, .n = HIER_COUNT };
+    static const struct pick call = { ALL_TO_ALL, .dtype = CT_I32, .n = HIER_COUNT };
     const struct hier_run *run = arg;
     const size_t bytes = (size_t)ct_size(group) * HIER_COUNT * sizeof(int32_t);
     ct_status status = CT_OK;
@@ -151,7 +150,7 @@ static void one_fails(ct_group *group, void *arg)
         return;
     there = device_alloc(2 * bytes, 0);
     for (int i = 0; i < HIER_CALLS && status == CT_OK; i++)
-        status = hier_make(group, &call, there, there + bytes);
+        status = make(group, &call, there, there + bytes);
     EXPECT_ERROR(status, ct_rank(group) == 1 ? CT_ERR_NCCL : CT_ERR_PEER, "as it was told to");
     device_free(there); /* nothing uses it any more */
 }
@@ -171,11 +170,10 @@ static void who_is_left_hears_of_a_death(void **state)
 {
     (void)state;
     hier_kill_each(&(struct hier_run){ .devices = "0101", .hosts = "hosts:0.1.0.1" },
-                   &(struct hier_call){ ALL_TO_ALL, .dtype = CT_F32, .n = HIER_COUNT },
-                   "all_to_all", 2);
+                   &(struct pick){ ALL_TO_ALL, .dtype = CT_F32, .n = HIER_COUNT }, "all_to_all", 2);
     hier_kill_each(&(struct hier_run){ .devices = "0100", .hosts = "hosts:0.1.0.0" },
-                   &(struct hier_call){ GATHER, .root = 2, .dtype = CT_F32, .n = HIER_COUNT },
-                   "gather", 2);
+                   &(struct pick){ GATHER, .root = 2, .dtype = CT_F32, .n = HIER_COUNT }, "gather",
+                   2);
 }
 
 int main(void)
