@@ -135,8 +135,8 @@ static ct_status prepare(struct call *c, const struct team *t, struct staging *s
     if (*can && t->e->mine >= 0) {
         const struct place place = s->devices.place;
 
-        *can = place.space->alloc(place.device, TEAM_SCRATCH, &memory) == CT_OK;
-        s->scratch = (struct bounce){ .memory = memory, .bytes = TEAM_SCRATCH, .place = place };
+        *can = place.space->alloc(place.device, team_scratch, &memory) == CT_OK;
+        s->scratch = (struct bounce){ .memory = memory, .bytes = team_scratch, .place = place };
     }
     return *can && memory ? try_fold(c, t, memory, can) : status;
 }

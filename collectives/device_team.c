@@ -16,6 +16,8 @@
 #include "runtime/clock.h"
 #include "runtime/device_wait.h"
 
+size_t team_scratch = (size_t)16 << 20;
+
 /* ---- What a team shows ------------------------------------------------------------------- */
 
 ct_status team_show(struct team *t)
@@ -166,8 +168,8 @@ static ct_status reduce(const struct team *t, size_t n)
     const int root = team_place(t, t->call->signature.root);
     ct_status status = CT_OK;
 
-    for (size_t at = 0; at < n && status == CT_OK; at += TEAM_SCRATCH) {
-        const size_t bytes = smaller(TEAM_SCRATCH, n - at);
+    for (size_t at = 0; at < n && status == CT_OK; at += team_scratch) {
+        const size_t bytes = smaller(team_scratch, n - at);
 
         status = fold(t, scratch, at, bytes);
         if (status == CT_OK)

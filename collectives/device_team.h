@@ -7,9 +7,9 @@
 #include "collectives/device_offer.h"
 #include "runtime/flat.h"
 
-#define TEAM_SCRATCH                                                            \
-    ((size_t)16 << 20) /* of an executor's device, where nobody's buffer serves \
-                        */
+/* Bytes of an executor's device, where nobody's buffer serves; the same on all ranks.  Tests that
+ * want several pieces have less. */
+extern size_t team_scratch;
 
 struct team {
     struct call *call;

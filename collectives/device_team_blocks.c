@@ -53,7 +53,7 @@ int team_has_slots(const struct call *c, const struct executors *e)
 {
     if (team_needs_buffer(c, e))
         return 1;
-    return e->most * e->count <= 2 * e->ranks && slots_for(c, e) <= TEAM_SCRATCH / LEAST;
+    return e->most * e->count <= 2 * e->ranks && slots_for(c, e) <= team_scratch / LEAST;
 }
 
 /* ---- Slots -------------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static piece_fn *piece_of(const struct call *c)
 static ct_status in_pieces(struct piece *p)
 {
     const struct call *c = p->team->call;
-    const size_t most = TEAM_SCRATCH / slots_for(c, p->team->e) / LEAST * LEAST;
+    const size_t most = team_scratch / slots_for(c, p->team->e) / LEAST * LEAST;
     piece_fn *const make = piece_of(c);
     ct_status status = CT_OK;
 

@@ -15,7 +15,7 @@ enum kind {
     GATHER,
     SCATTER,
     ALL_TO_ALL,
-    KINDS
+    CALL_KINDS
 };
 
 struct pick {

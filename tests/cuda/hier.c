@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/device_team.h"
 #include "tests/cuda/device.h"
 
 /* ---- A run ------------------------------------------------------------------------------ */
@@ -17,6 +18,7 @@ int hier_open(const struct hier_run *run, int rank)
 
 void hier_settings(const struct hier_run *run)
 {
+    team_scratch = HIER_SCRATCH;
     setenv("FAKE_CUDA_DEVICES", "4", 1);
     setenv("CT_LIBNCCL", FAKE_NCCL, 1);
     if (run->hosts)

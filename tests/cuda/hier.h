@@ -7,7 +7,9 @@
 #include "tests/cuda/calls.h"
 #include "tests/harness.h"
 
-enum { HIER_COUNT = 1777, HIER_CALLS = 3 };
+/* Bytes of scratch on a GPU: all calls of HIER_COUNT elements are one piece.  Less than in earnest,
+ * for each run makes it anew. */
+enum { HIER_COUNT = 1777, HIER_CALLS = 3, HIER_SCRATCH = 1 << 20 };
 
 struct hier_run {
     const char *devices; /* a digit for each rank */

@@ -16,7 +16,8 @@
 #include "tests/cuda/device.h"
 #include "tests/cuda/hier.h"
 
-enum { LARGE = (4 << 20) + 4099 }; /* elements: more than the scratch of a GPU has room for */
+/* Elements: more than the scratch of a GPU has room for. */
+enum { LARGE = HIER_SCRATCH / 4 + 4099 };
 
 /* ---- What is whole ------------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include "tests/cuda/hier.h"
 
 /* Elements of all blocks: more than the scratch of a GPU has room for. */
-enum { LARGE = (4 << 20) + 4099 };
+enum { LARGE = HIER_SCRATCH / 4 + 4099 };
 
 static void kinds(ct_group *group, void *arg)
 {
@@ -65,7 +65,7 @@ static void lists(ct_group *group, void *arg)
     if (!hier_open(run, ct_rank(group)))
         return;
     b = hier_take((size_t)p * HIER_COUNT * sizeof(float));
-    for (int kind = ALL_GATHER; kind < KINDS; kind++)
+    for (int kind = ALL_GATHER; kind < CALL_KINDS; kind++)
         for (int root = 0; root < p; root += has_root((enum kind)kind) ? 1 : p)
             hier_compare(group, run,
                          &(struct pick){ .kind = (enum kind)kind,
@@ -117,7 +117,7 @@ static void large_ones(ct_group *group, void *arg)
     if (!hier_open(run, ct_rank(group)))
         return;
     b = hier_take((size_t)LARGE * sizeof(int32_t));
-    for (int kind = ALL_GATHER; kind < KINDS; kind++)
+    for (int kind = ALL_GATHER; kind < CALL_KINDS; kind++)
         hier_compare(group, run,
                      &(struct pick){ .kind = (enum kind)kind,
                                      .root = 4 * has_root((enum kind)kind),

@@ -156,7 +156,7 @@ static void all_operations(ct_group *group, void *arg)
     if (!EXPECT(host && result && device_open(device_of(run, ct_rank(group)))))
         return;
     there = device_alloc(sizeof *host, 0);
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = 0; kind < CALL_KINDS; kind++)
         for (int dtype = CT_I8; dtype <= CT_F8E5M2; dtype++)
             for (int op = CT_SUM; op <= CT_BXOR; op++) {
                 struct pick c = { .kind = (enum kind)kind, .dtype = (ct_dtype)dtype, .op = op };
