@@ -18,6 +18,7 @@ struct CUstream_st {
     int closed;
     uint64_t enqueued, done;
     struct op *first, **last;
+    pthread_cond_t filled; /* something was enqueued, or it is closed */
     CUstream next;
 };
 
@@ -27,7 +28,7 @@ enum { MOST_PENDING = 1024 };
 
 static pthread_mutex_t enqueueing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all streams */
-static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;  /* something was enqueued or done */
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;  /* something is done */
 static CUstream streams;                                 /* never freed: events point to them */
 
 static int64_t now_us(void)
@@ -62,7 +63,7 @@ static void *stream_main(void *arg)
         if (!op) {
             if (stream->closed)
                 break;
-            pthread_cond_wait(&moved, &lock);
+            pthread_cond_wait(&stream->filled, &lock);
             continue;
         }
         for (int i = 0; i < op->afters; i++)
@@ -98,6 +99,7 @@ CUresult fake_add_stream(CUcontext context, int blocking, CUstream *made)
     stream->context = context;
     stream->blocking = blocking;
     stream->last = &stream->first;
+    pthread_cond_init(&stream->filled, NULL);
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     refused = pthread_create(&thread, &detached, stream_main, stream);
@@ -170,7 +172,7 @@ struct point fake_enqueue(CUstream stream, struct op *op)
     *stream->last = op;
     stream->last = &op->next;
     behind.number = ++stream->enqueued;
-    pthread_cond_broadcast(&moved);
+    pthread_cond_signal(&stream->filled);
     pthread_mutex_unlock(&lock);
     pthread_mutex_unlock(&enqueueing);
     return behind;
@@ -272,7 +274,7 @@ CUresult cuStreamDestroy(CUstream stream)
     capture_asks(stream);
     pthread_mutex_lock(&lock);
     stream->closed = 1; /* what it holds is still done */
-    pthread_cond_broadcast(&moved);
+    pthread_cond_signal(&stream->filled);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
