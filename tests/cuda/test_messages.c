@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_messages.c - messages from and to device memory: which of them stay on the device, and that
  * all of them arrive, whatever memory is on either side.  What goes wrong with them is
- * test_message_mishaps.c's. */
+ * test_message_mishaps.c's, _limits.c's and _ends.c's. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
