@@ -55,31 +55,46 @@ CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 
 /* ---- Numbers --------------------------------------------------------------------- */
 
-/* So many bytes at a multiple of them.  The GPU's by asm: beside a load of single bytes the
- * compiler would take those for both. */
+/* So many bytes at a multiple of them.  The GPU's by asm: beside a load or a store of single bytes
+ * the compiler (nvcc 13.0) would take these for both, and no GPU bears them at another address. */
 template <size_t BYTES> struct number;
 #ifdef __CUDA_ARCH__
-#define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)                                       \
-    REGISTER x;                                                                            \
-    asm volatile("ld.global." HOW " %0, [%1];" : CONSTRAINT(x) : "l"(address) : "memory"); \
-    return (BITS)x;
+#define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)                                           \
+    REGISTER x;                                                                                \
+                                                                                               \
+    asm volatile("ld.global." HOW " %0, [%1];" : "=" CONSTRAINT(x) : "l"(address) : "memory"); \
+    return (BITS)x
+#define STORE_NUMBER(BITS, HOW, REGISTER, CONSTRAINT) \
+    const REGISTER wide = x;                          \
+                                                      \
+    asm volatile("st.global." HOW " [%0], %1;" ::"l"(address), CONSTRAINT(wide) : "memory")
 #else
-#define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)      \
+#define LOAD_NUMBER(BITS, ...)                            \
     typedef BITS __attribute__((may_alias)) number_there; \
-    return *(const number_there *)(uintptr_t)address;
+                                                          \
+    return *(const number_there *)(uintptr_t)address
+#define STORE_NUMBER(BITS, ...)                           \
+    typedef BITS __attribute__((may_alias)) number_there; \
+                                                          \
+    *(number_there *)(uintptr_t)address = x
 #endif
-#define DEFINE_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)   \
-    template <> struct number<sizeof(BITS)> {            \
-        typedef BITS bits;                               \
-        CT_ELEMENT BITS load(uint64_t address)           \
-        {                                                \
-            LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT) \
-        }                                                \
+#define DEFINE_NUMBER(BITS, ...)                        \
+    template <> struct number<sizeof(BITS)> {           \
+        typedef BITS bits;                              \
+        CT_ELEMENT BITS load(uint64_t address)          \
+        {                                               \
+            LOAD_NUMBER(BITS, __VA_ARGS__);             \
+        }                                               \
+                                                        \
+        CT_ELEMENT void store(uint64_t address, BITS x) \
+        {                                               \
+            STORE_NUMBER(BITS, __VA_ARGS__);            \
+        }                                               \
     };
-DEFINE_NUMBER(uint8_t, "u8", uint16_t, "=h")
-DEFINE_NUMBER(uint16_t, "u16", uint16_t, "=h")
-DEFINE_NUMBER(uint32_t, "u32", uint32_t, "=r")
-DEFINE_NUMBER(uint64_t, "u64", uint64_t, "=l")
+DEFINE_NUMBER(uint8_t, "u8", uint16_t, "h")
+DEFINE_NUMBER(uint16_t, "u16", uint16_t, "h")
+DEFINE_NUMBER(uint32_t, "u32", uint32_t, "r")
+DEFINE_NUMBER(uint64_t, "u64", uint64_t, "l")
 
 /* ---- Elements of a piece ---------------------------------------------------------- */
 
@@ -174,10 +189,16 @@ template <class F> struct by_elements {
 
     CT_ELEMENT void store(uint64_t address, raw x, uint32_t by_bytes)
     {
-        if (by_bytes)
+        typename part::bits bits[sizeof(raw) / alignof(raw)];
+
+        if (by_bytes) {
             memcpy((unsigned char *)(uintptr_t)address, &x, sizeof x);
-        else
-            *(raw *)(uintptr_t)address = x;
+            return;
+        }
+        memcpy(bits, &x, sizeof x);
+        UNROLL
+        for (size_t p = 0; p < sizeof bits / sizeof *bits; p++)
+            part::store(address + p * sizeof *bits, bits[p]);
     }
 
     CT_ELEMENT void unpack(typename F::folded (&to)[LANES], raw from)
