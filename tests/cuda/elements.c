@@ -12,6 +12,13 @@ unsigned any(unsigned below)
     return (unsigned)(random_state >> 33) % below;
 }
 
+size_t any_shift(ct_dtype dtype)
+{
+    const size_t shift = any(16);
+
+    return any(2) ? shift : shift / ct_dtype_size(dtype) * ct_dtype_size(dtype);
+}
+
 static int is_nan(ct_dtype dtype, const char *at)
 {
     uint16_t half;

@@ -12,6 +12,9 @@
 /* 0 ... below-1, the same in every run. */
 unsigned any(unsigned below);
 
+/* 0 ... 15: how far from a multiple of 16 something lies; by whole elements half of the time. */
+size_t any_shift(ct_dtype dtype);
+
 /* Any bits in most elements, NaNs among them; small numbers in the others, lest all be huge. */
 void fill(ct_dtype dtype, char *at, size_t count);
 /* Cuts the sources into nodes, some without a source; half of the time there is one.  node_end:

@@ -95,7 +95,7 @@ struct parts {
 static void draw_parts(struct parts *p, ct_dtype dtype, int sources, int count)
 {
     for (int i = 0; i < count; i++) {
-        const size_t shift = any(16), n = any(4) ? any(EACH) : 0;
+        const size_t shift = any_shift(dtype), n = any(4) ? any(EACH) : 0;
         const int alike = (int)any(2), dsts = (int)any(4);
 
         for (int s = 0; s < SOURCES + 3; s++) {

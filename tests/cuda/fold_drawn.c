@@ -99,24 +99,25 @@ void long_folds_give_the_hosts_bits(void **state)
         check_drawn((ct_dtype)dtype, op, sources, LONG - any(LONG / 2), any(2) * any(16));
 }
 
-/* Those that have kernels of their own, with more than one piece at a time. */
+/* Those that have kernels of their own, copies among them, with more than one piece at a time and
+ * in several blocks. */
 void long_common_sums_give_the_hosts_bits(void **state)
 {
     static const ct_dtype dtypes[] = { CT_F32, CT_F16, CT_BF16 };
-    static const int sources[] = { 2, 3, 4, 8 };
+    static const int sources[] = { 1, 2, 3, 4, 8 };
 
     (void)state;
-    for (int i = 0; i < 3 * 4 * 2; i++) {
-        const struct way way = { .sources = sources[i / 2 % 4],
+    for (int i = 0; i < 3 * 5 * 2; i++) {
+        const struct way way = { .sources = sources[i / 2 % 5],
                                  .copies = 2,
-                                 .in_place = i % 3 - 1,
+                                 .in_place = i % 3 ? -1 : 0,
                                  .count = LONG - any(100),
                                  .shift = 4,
                                  .alike = 1,
                                  .is_whole = 1,
                                  .processors = 1 };
 
-        check(dtypes[i / 8], i % 2 ? CT_AVG : CT_SUM, &way);
+        check(dtypes[i / 10], i % 2 ? CT_AVG : CT_SUM, &way);
     }
 }
 

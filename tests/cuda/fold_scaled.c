@@ -11,7 +11,7 @@ static void check_scaled(ct_dtype dtype, ct_op op, int sources, size_t count)
 {
     static char scaled[SOURCES][EACH * 16];
     struct fold fold = { dtype, op, sources, 0, NULL };
-    const struct way way = { .shift = any(16), .alike = (int)any(2) };
+    const struct way way = { .shift = any_shift(dtype), .alike = (int)any(2) };
     char scalar[SOURCES][16], *src[SOURCES], *dst[2];
     const void *scalars[SOURCES], *host[SOURCES];
     int node_end[2 * SOURCES];

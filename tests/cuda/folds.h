@@ -67,6 +67,8 @@ void as_many_scaled_sources_as_fit_are_folded(void **state);
 /* fold_values.c */
 void all_pairs_of_bytes_give_the_hosts_bits(void **state);
 void all_halves_with_some_give_the_hosts_bits(void **state);
+void each_narrow_value_counts_in_each_place(void **state);
+void of_zeros_with_signs_the_last_one_is_kept(void **state);
 void all_pairs_of_special_numbers_give_the_hosts_bits(void **state);
 
 #define FOLD_CASES                                                                     \
@@ -84,6 +86,8 @@ void all_pairs_of_special_numbers_give_the_hosts_bits(void **state);
         cmocka_unit_test(as_many_scaled_sources_as_fit_are_folded),                    \
         cmocka_unit_test(all_pairs_of_bytes_give_the_hosts_bits),                      \
         cmocka_unit_test(all_halves_with_some_give_the_hosts_bits),                    \
+        cmocka_unit_test(each_narrow_value_counts_in_each_place),                      \
+        cmocka_unit_test(of_zeros_with_signs_the_last_one_is_kept),                    \
         cmocka_unit_test(all_pairs_of_special_numbers_give_the_hosts_bits)
 
 #endif
