@@ -49,6 +49,7 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
                        struct everybody *all, char *why, size_t size)
 {
     const struct executors *e = &c->group->staging->devices.executors;
+    ct_status status;
 
     for (int i = 0; i < c->group->size; i++) {
         const struct offer *o = offers[i];
@@ -68,10 +69,14 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
                      e->count > 1 ? "at first" : "rank 0's");
             return NOT_THIS_CALL;
         }
-        if (offer_take(c, o, SENDS, all->send + i * all->sends, all->sends) != CT_OK
-            || offer_take(c, o, RECVS, all->recv + i * all->recvs, all->recvs) != CT_OK) {
+        status = offer_take(c, o, SENDS, all->send + i * all->sends, all->sends);
+        if (status == CT_OK)
+            status = offer_take(c, o, RECVS, all->recv + i * all->recvs, all->recvs);
+        if (status != CT_OK) {
             snprintf(why, size, "%s", ct_last_error());
-            return NEVER;
+            return status != CT_ERR_INVALID     ? NEVER
+                   : some_by_streams(c, offers) ? BY_HOSTS
+                                                : NOT_THIS_CALL;
         }
     }
     return DONE;

@@ -108,8 +108,8 @@ ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
  * itself.  It may be another GPU's: CT_ERR_UNSUPPORTED where this one can't reach that.  A mapping
  * is kept as long as it has users (any addresses): a second import of an allocation costs a look.
  * One whose memory the owner has freed since, and got again for another allocation, is closed
- * first, if no stream is held.  The owner must live, and must not free the memory while it is used
- * here. */
+ * first; CT_ERR_INVALID: that can't be now, a stream is held.  The owner must live, and must not
+ * free the memory while it is used here. */
 ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
                       void **pointer);
 /* Closes, on all GPUs, what no other user has imported; while a stream is held that is put off

@@ -5,13 +5,14 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "cuda/cuda.h"
 #include "cuda/driver.h"
 
 struct hold_words; /* hold.c: of streams that stand still */
-struct import;     /* share.c: one mapping of another process's memory */
+struct import;     /* import.c: one mapping of another process's memory */
 
 /* An allocation of this process that was exported: asking the driver for it takes far longer than
  * asking which allocation a pointer is of. */
@@ -47,6 +48,7 @@ struct device {
     CUcontext peers[PEERS_KEPT];   /* peers.c: of this process, whose memory this one reaches */
     int peers_known;
     struct import *imports;
+    _Atomic int is_unused_left; /* of these; may be read without the lock */
     struct exported exports[EXPORTS_KEPT];
     unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
 };
@@ -54,6 +56,10 @@ struct device {
 /* device_memory.c: 1 if the pointer is a GPU's.  Memory of pools and of cuMemCreate() is a device's
  * and no context's: *context is NULL. */
 int gpu_memory_of(const void *pointer, CUcontext *context, CUdevice *device);
+/* import.c: what could not be closed while a stream was held, if it can be now. */
+void gpu_close_unused(struct device *gpu);
+/* export.c: this process made it. */
+int gpu_is_ours(const struct device_handle *handle);
 /* combine.c: gpu->kernels never changes once this was CT_OK. */
 ct_status gpu_load_kernels(struct device *gpu);
 /* gpu.c: what is captured does not run now. */

@@ -140,8 +140,10 @@ ct_status cuda_hold(struct device *gpu, void *stream, void **hold)
 
     if (status == CT_OK)
         status = gpu_refuse_capture(gpu, stream);
-    if (status == CT_OK)
+    if (status == CT_OK) {
+        gpu_close_unused(gpu);
         status = get_word(gpu, &word);
+    }
     if (status != CT_OK)
         return status;
     *hold = (void *)word;

@@ -2,7 +2,7 @@
 /* peers.c - memory of other GPUs, as one GPU reaches it.
  *
  * What another process exports the driver maps for the GPU that opens it, though it be another
- * GPU's (share.c).  What belongs to another GPU of this very process is where it is; but a kernel
+ * GPU's (import.c).  What belongs to another GPU of this very process is where it is; but a kernel
  * that touches it kills its context, unless access was enabled from the one context to the other
  * before.  Access stays enabled: who enabled it for itself, too, must not find it gone. */
 #include "cuda/gpu_parts.h"

@@ -174,9 +174,9 @@ struct space {
     ct_status (*give)(struct device *device, const void *pointer, size_t bytes,
                       struct device_handle *handle);
     /* Where that memory is in this process, for this device, though it be another's (if that can't
-     * be reached, CT_ERR_UNSUPPORTED), until the user (any address) says that it needs nothing
-     * any more that it took; then nothing enqueued may still be at it.  The owner must live, and
-     * must not free it meanwhile. */
+     * be reached, CT_ERR_UNSUPPORTED; if it can't now, CT_ERR_INVALID), until the user (any
+     * address) says that it needs nothing any more that it took; then nothing enqueued may still be
+     * at it.  The owner must live, and must not free it meanwhile. */
     ct_status (*take)(struct device *device, const struct device_handle *handle, const void *user,
                       void **pointer);
     void (*put)(const void *user); /* on all devices */

@@ -184,7 +184,8 @@ static void memory_of_libcts_own_is_never_freed_but_used_again(void **state)
 
 /* ---- While a stream waits for a call ------------------------------------------------------ */
 
-/* To unmap may be to wait for all that runs: so for the call that unmaps. */
+/* To unmap may be to wait for all that runs: so for the call that unmaps.  Then such a call is
+ * staged, and the next one finds it done. */
 static void in_a_stream(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
@@ -207,6 +208,8 @@ static void in_a_stream(ct_group *group, void *arg)
         buffer = device_alloc(count * sizeof *buffer, 1); /* at the same place */
         EXPECT_OK(ct_all_reduce(part, buffer, buffer, count, CT_I32, CT_MAX, NULL));
     }
+    EXPECT_OK(ct_barrier(part, NULL));
+    EXPECT_OK(ct_all_reduce(part, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL));
     EXPECT_OK(ct_barrier(part, NULL));
     EXPECT(!strcmp(ct_last_algorithm(part), "fused"));
     mark(arg, me);

@@ -122,6 +122,46 @@ static void memory_that_was_freed_and_got_again_is_never_a_stale_mapping(void **
     run_processes(2, many_memories, NULL);
 }
 
+/* To close what is stale might be to wait for a stream that stands still. */
+static void beside_a_held_stream(ct_group *group, void *arg)
+{
+    const int rank = ct_rank(group);
+    struct device_handle handle;
+    void *first, *memory, *there, *hold;
+    struct device *gpu = open_gpu(1, 0, &first);
+
+    (void)arg;
+    for (int i = 0; gpu && i < 2; i++) {
+        if (rank == 0) {
+            memory = device_alloc(5000, (unsigned char)(i + 1));
+            EXPECT_OK(cuda_export(gpu, memory, 5000, &handle));
+        } else if (i == 1) {
+            EXPECT_OK(cuda_hold(gpu, NULL, &hold));
+        }
+        EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
+        if (rank == 1 && i == 1) {
+            EXPECT_ERROR(cuda_import(gpu, &handle, &user, &there), CT_ERR_INVALID, "mapped");
+            cuda_let_go(hold);
+            EXPECT(device.cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+        }
+        EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
+        EXPECT(holds(gpu, there, (unsigned char)(i + 1), 5000));
+        EXPECT_OK(ct_barrier(group, NULL));
+        if (rank == 0)
+            device_free(memory);
+    }
+    cuda_put(&user);
+    device_free(first);
+}
+
+static void what_is_stale_is_not_closed_while_a_stream_is_held(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip(); /* where memory is got again at the same place */
+    run_processes(2, beside_a_held_stream, NULL);
+}
+
 /* Two users of one memory of rank 0's, which may free it when both need it no more. */
 static void two_users(ct_group *group, void *arg)
 {
@@ -343,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_read_and_write_one_memory),
         cmocka_unit_test(memory_that_was_freed_and_got_again_is_never_a_stale_mapping),
+        cmocka_unit_test(what_is_stale_is_not_closed_while_a_stream_is_held),
         cmocka_unit_test(a_mapping_ends_with_its_last_user),
         cmocka_unit_test(memory_that_can_not_be_mapped_elsewhere_is_refused_with_a_sentence),
         cmocka_unit_test(a_machine_where_nothing_can_be_mapped_says_so),

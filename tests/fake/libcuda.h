@@ -90,8 +90,10 @@ struct block {
     CUcontext context;     /* that allocated or imported it */
     int device;            /* that has it */
     unsigned long long id;
-    int opened;  /* IMPORTED: how often */
-    ino_t inode; /* IMPORTED: of the owner's file */
+    int opened;         /* IMPORTED: how often */
+    ino_t inode;        /* IMPORTED: of the owner's file */
+    pid_t owner;        /* IMPORTED: who exported it, */
+    CUdeviceptr theirs; /* from where */
 };
 
 /* A new one in the list, or the error.  file: IMPORTED, what is mapped. */
@@ -105,6 +107,8 @@ void block_done(struct block *block);
 /* The one with this byte; NULL: none.  Stays only if nobody frees it. */
 struct block *block_of(CUdeviceptr at);
 struct block *block_import_of(ino_t inode);
+/* Is something mapped that lay in this place in that process? */
+int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes);
 /* The host's own memory becomes one.  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: some of it is. */
 CUresult block_take_in(CUcontext context, CUdeviceptr at, size_t bytes);
 static inline unsigned char *block_alias(const struct block *block, CUdeviceptr at)

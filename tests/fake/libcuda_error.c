@@ -12,6 +12,7 @@
     X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")                                  \
     X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device")    \
     X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                                        \
+    X(CUDA_ERROR_ALREADY_MAPPED, "resource already mapped")                                        \
     X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                        \
     X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                                              \
     X(CUDA_ERROR_NOT_READY, "device not ready")                                                    \

@@ -294,6 +294,20 @@ struct block *block_import_of(ino_t inode)
     return block;
 }
 
+int block_import_over(pid_t owner, CUdeviceptr base, size_t bytes)
+{
+    struct block *block;
+
+    pthread_mutex_lock(&lock);
+    block = blocks;
+    while (block
+           && (block->kind != IMPORTED || block->owner != owner || block->theirs >= base + bytes
+               || base >= block->theirs + block->bytes))
+        block = block->next;
+    pthread_mutex_unlock(&lock);
+    return block != NULL;
+}
+
 struct block *block_use(CUdeviceptr at, size_t bytes)
 {
     struct block *block;

@@ -79,10 +79,14 @@ static CUresult import(CUcontext context, const struct ticket *ticket, CUdevicep
         return result;
     if (block) {
         result = CUDA_SUCCESS;
+    } else if (block_import_over(ticket->pid, ticket->base, ticket->bytes)) {
+        result = CUDA_ERROR_ALREADY_MAPPED; /* freed since, says who has met it (UCX) */
     } else {
         result = block_create(context, IMPORTED, ticket->bytes, fd, ticket->base, &block);
         if (result == CUDA_SUCCESS) {
             block->inode = ticket->inode;
+            block->owner = ticket->pid;
+            block->theirs = ticket->base;
             block->device = fake_device_of_machine(ticket->machine_device);
         }
     }
