@@ -56,7 +56,7 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         stream->link, (char *)&stream->head + stream->head_got, want - stream->head_got);
 
     if (n < 0) {
-        stream_close(mesh, stream, ct_last_error());
+        stream_close(mesh, stream, stream->link->why);
         return 0;
     }
     stream->head_got += (size_t)n;
@@ -89,7 +89,7 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
         stream->link->ops->read(stream->link, stream->into ? stream->into : nowhere, want);
 
     if (n < 0) {
-        stream_close(mesh, stream, ct_last_error());
+        stream_close(mesh, stream, stream->link->why);
         return 0;
     }
     stream->left -= (size_t)n;

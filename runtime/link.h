@@ -19,9 +19,9 @@ struct link_ops {
     int (*can_reach)(const struct mesh *mesh, int peer);
     /* A link that is open, or opens while it is written to. */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
-    /* Bytes taken, at least one; 0: full for now; -1: broken, the sentence says why. */
+    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
-    /* Bytes given; 0: none for now; -1: the peer closed it, or it broke. */
+    /* Bytes given; 0: none for now; -1: the peer closed it, or it broke: link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);
     void (*close)(struct link *link);
 };
@@ -31,6 +31,8 @@ struct link {
     int fd;       /* for epoll; -1: rings the doorbell instead */
     size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
     int dry;      /* the last read took all there was: until the next look it is not asked again */
+    /* Not by ct_fail(): whoever waits for something else, or has failed already, sees it end. */
+    char why[160];
 };
 
 extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; builtins.c */

@@ -13,6 +13,7 @@
  *
  * Nobody waits for a connection to be made: until it is, it takes no bytes. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,10 +55,10 @@ static ssize_t send_parts(int fd, const struct iovec *parts, int count)
     return sent < 0 && errno == EAGAIN ? 0 : sent;
 }
 
-static void connection_failed(const struct tcp_link *tcp)
+static void connection_failed(struct tcp_link *tcp)
 {
-    ct_fail(CT_ERR_PEER, "no connection to port %d of %s: %s", tcp->peer->port, tcp->peer->address,
-            strerror(errno));
+    snprintf(tcp->link.why, sizeof tcp->link.why, "no connection to port %d of %s: %s",
+             tcp->peer->port, tcp->peer->address, strerror(errno));
 }
 
 /* 1: all was said; 0: not yet; -1: it can't be. */
@@ -91,7 +92,7 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
     const ssize_t sent = said > 0 ? send_parts(link->fd, parts, count) : said;
 
     if (said > 0 && sent < 0)
-        ct_fail(CT_ERR_PEER, "its connection broke: %s", strerror(errno));
+        snprintf(link->why, sizeof link->why, "its connection broke: %s", strerror(errno));
     return sent < 0 ? -1 : sent;
 }
 
@@ -152,8 +153,8 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
     if (tcp->peer)
         connection_failed(tcp);
     else
-        ct_fail(CT_ERR_PEER, "it closed its connection%s%s", got < 0 ? ": " : "",
-                got < 0 ? strerror(errno) : "");
+        snprintf(link->why, sizeof link->why, "it closed its connection%s%s", got < 0 ? ": " : "",
+                 got < 0 ? strerror(errno) : "");
     return -1;
 }
 

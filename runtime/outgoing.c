@@ -109,7 +109,7 @@ void flush_to(struct mesh *mesh, int peer)
         }
     }
     if (taken < 0)
-        peer_broken(mesh, peer, ct_last_error());
+        peer_broken(mesh, peer, wire->out->why);
     else if (wire->out)
         set_blocked(mesh, wire, wire->first != NULL);
 }

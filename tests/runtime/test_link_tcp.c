@@ -77,11 +77,29 @@ static void what_is_behind_the_hello_is_read_ahead(void **state)
     close(other);
 }
 
+/* Whoever waits for something else sees it end: that changes no sentence of its own. */
+static void why_a_link_ended_is_the_links_to_say(void **state)
+{
+    struct link *link;
+    char word;
+    int other;
+
+    (void)state;
+    link = accepted(&other);
+    close(other);
+    ct_fail(CT_ERR_INVALID, "what the program did");
+    assert_int_equal(link->ops->read(link, &word, 1), -1);
+    assert_string_equal(link->why, "it closed its connection");
+    assert_string_equal(ct_last_error(), "what the program did");
+    link->ops->close(link);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stranger_who_says_nothing_costs_next_to_no_memory),
         cmocka_unit_test(what_is_behind_the_hello_is_read_ahead),
+        cmocka_unit_test(why_a_link_ended_is_the_links_to_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
