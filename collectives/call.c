@@ -49,7 +49,7 @@ ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const v
 
 static ct_status fail_with_name(const struct call *c, ct_status status, int64_t started)
 {
-    char text[96], how_long[128] = "", where[400] = "";
+    char text[96], here[160], how_long[128] = "", where[400] = "";
 
     status = group_cause(c->group, status);
     signature_describe(&c->signature, text, sizeof text);
@@ -58,7 +58,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
                  (long long)(clock_ms() - started), c->limit.ms, c->limit.by);
         where_are_missing(c->group, c->signature.seq, where, sizeof where);
     }
-    ct_fail(status, "%s on group %s, rank %d: %s%s%s", text, c->group->name, c->group->rank,
+    ct_fail(status, "%s on group %s: %s%s%s", text, group_here(c->group, here, sizeof here),
             how_long, ct_last_error(), where);
     return c->refused ? status : group_break(c->group, status);
 }
@@ -204,6 +204,13 @@ static ct_status prepare(struct call *c, const struct request_of_call *r, int ha
                : CT_OK;
 }
 
+/* The others are in this call already, or will be: they must not wait for us. */
+static ct_status give_up(struct call *c, ct_status status)
+{
+    call_forget(c);
+    return status == CT_ERR_INVALID ? status : group_break(c->group, status);
+}
+
 /* On the group's thread if there is a work or a stream waits for it, else here. */
 static ct_status carry_out(struct call *c, ct_work **work, int in_stream)
 {
@@ -212,10 +219,10 @@ static ct_status carry_out(struct call *c, ct_work **work, int in_stream)
 
     if (status == CT_OK) /* the thread owns it now */
         return CT_OK;
-    if (!work && status == CT_ERR_UNSUPPORTED) {
-        queue_drain(c->group->queue);
-        status = call_run_now(c);
-    }
+    if (work || status != CT_ERR_UNSUPPORTED)
+        return give_up(c, status);
+    queue_drain(c->group->queue);
+    status = call_run_now(c); /* which breaks the group itself, unless that was broken before */
     call_forget(c);
     return status;
 }
@@ -244,13 +251,9 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
         return status;
     call_make(&c, r, group, place);
     status = prepare(&c, r, work != NULL, &in_stream);
-    if (status == CT_OK) {
-        call_number(&c);
-        c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
-        status = carry_out(&c, work, in_stream);
-    } else {
-        call_forget(&c);
-    }
-    /* The others are in this call already, or will be: they must not wait for us. */
-    return status == CT_OK || status == CT_ERR_INVALID ? status : group_break(group, status);
+    if (status != CT_OK)
+        return give_up(&c, status);
+    call_number(&c);
+    c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
+    return carry_out(&c, work, in_stream);
 }

@@ -107,7 +107,7 @@ static ct_status wait_among_others(struct call *c, void *mark)
 static ct_status watch_in(struct watched *w)
 {
     struct call *c = &w->call;
-    char text[96], words[512];
+    char text[96], here[160], words[512];
     ct_status status;
 
     /* Those before it in the stream had their own time. */
@@ -121,8 +121,8 @@ static ct_status watch_in(struct watched *w)
     status = group_cause(c->group, status);
     snprintf(words, sizeof words, "%s", ct_last_error());
     signature_describe(&c->signature, text, sizeof text);
-    ct_fail(status, "%s on group %s, rank %d, in its stream: %s", text, c->group->name,
-            c->group->rank, words);
+    ct_fail(status, "%s on group %s, in its stream: %s", text,
+            group_here(c->group, here, sizeof here), words);
     log_line(LOG_WARN, "%s", ct_last_error());
     status = group_break(c->group, status);
     if (let_all_go(w))

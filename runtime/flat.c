@@ -136,7 +136,7 @@ static ct_status wait_for(struct flat *f, int rank, uint64_t round)
             return status;
     }
     if (!signature_equal(&line->signature, own))
-        return mismatch(rank, own, &line->signature);
+        return mismatch(f->ranks[rank], own, &line->signature);
     return CT_OK;
 }
 

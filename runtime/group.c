@@ -24,6 +24,20 @@
 
 /* ---- Asking -------------------------------------------------------------- */
 
+const char *group_here(const ct_group *group, char *text, size_t size)
+{
+    int same = 1;
+
+    for (int i = 0; i < group->size && same; i++)
+        same = group->ranks[i] == i;
+    if (same)
+        snprintf(text, size, "%s, rank %d", group->name, group->rank);
+    else
+        snprintf(text, size, "%s, rank %d (rank %d of %s)", group->name, group->rank,
+                 group->ranks[group->rank], group->root->name);
+    return text;
+}
+
 ct_status group_resolve(ct_group *group, ct_group **resolved)
 {
     *resolved = group ? group : default_group();

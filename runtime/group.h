@@ -104,6 +104,10 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
     return group->id * 2 + (uint64_t)point_to_point;
 }
 
+/* "world, rank 2"; where its ranks are not the root's also whom that is there: other ranks, in any
+ * sentence on a failure, are those of the root. */
+const char *group_here(const ct_group *group, char *text, size_t size);
+
 /* The group itself, or the default one for NULL; fails without one, and for a non-member. */
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "runtime/combine.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
 
@@ -38,13 +39,27 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
     bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
 }
 
+/* Of a send and its receive, which have one signature. */
+static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
+                            char *text, size_t size)
+{
+    const struct signature *mine = &request->signature;
+
+    snprintf(text, size, "%llu %s are %s here, but rank %d %s %llu %s",
+             (unsigned long long)mine->count, dtype_name((ct_dtype)mine->dtype),
+             request->is_send ? "sent" : "wanted", peer, request->is_send ? "wants" : "sends",
+             (unsigned long long)theirs->count, dtype_name((ct_dtype)theirs->dtype));
+}
+
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs)
 {
     char mine[96], reason[240];
 
     signature_describe(&request->signature, mine, sizeof mine);
-    if (signature_equal(&request->signature, theirs))
+    if (request->signature.operation == OPERATION_SEND && theirs->operation == OPERATION_SEND)
+        messages_differ(request, peer, theirs, reason, sizeof reason);
+    else if (signature_equal(&request->signature, theirs))
         snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
                  mine);
     else

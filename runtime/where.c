@@ -86,7 +86,7 @@ const char *where_is(const ct_group *group, int member, char *text, size_t size)
     text[0] = 0;
     if (page
         && is_missing(page, atomic_load(&group->record.line->id), UINT64_MAX, where, sizeof where))
-        snprintf(text, size, "; rank %d %s", member, where);
+        snprintf(text, size, "; rank %d %s", group->ranks[member], where);
     return text;
 }
 
@@ -104,7 +104,8 @@ const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, s
             || !is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where))
             continue;
         if (++missing <= MOST_NAMED && used < size)
-            used += (size_t)snprintf(text + used, size - used, "; rank %d %s", i, where);
+            used +=
+                (size_t)snprintf(text + used, size - used, "; rank %d %s", group->ranks[i], where);
     }
     if (missing > MOST_NAMED && used < size)
         snprintf(text + used, size - used, "; and %d more", missing - MOST_NAMED);

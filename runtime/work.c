@@ -37,14 +37,14 @@ static int is_done(ct_work *work)
 static void describe(const ct_group *g, const struct request *request, const char *verb, char *text,
                      size_t size)
 {
-    char peer[32] = "anybody";
+    char peer[32] = "anybody", here[160];
 
     if (request->peer != CT_ANY_SOURCE)
         snprintf(peer, sizeof peer, "rank %d", ct_group_rank(g, request->peer));
-    snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s, rank %d", verb,
+    snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s", verb,
              (unsigned long long)request->signature.count,
              dtype_name((ct_dtype)request->signature.dtype), request->is_send ? "to" : "from", peer,
-             request->tag, g->name, g->rank);
+             request->tag, group_here(g, here, sizeof here));
 }
 
 ct_status message_finish_by(ct_group *g, struct request *request, const char *verb, int *from,

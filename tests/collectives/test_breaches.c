@@ -75,6 +75,70 @@ static void a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call(void *
     run_ranks(2, root_that_only_sent, NULL);
 }
 
+/* Ranks 0 and 1 have found out that they differ before rank 2 begins its first call. */
+static void comes_afterwards(ct_group *group, void *arg)
+{
+    int32_t values[5] = { 0 };
+    const char *once;
+
+    (void)arg;
+    if (ct_rank(group) != 2) {
+        EXPECT_ERROR(
+            ct_all_reduce(group, values, values, 4 + (size_t)ct_rank(group), CT_I32, CT_SUM, NULL),
+            CT_ERR_MISMATCH, "4 i32|5 i32");
+        mark("found", ct_rank(group));
+        await("learned", 2);
+        return;
+    }
+    await("found", 0);
+    await("found", 1);
+    EXPECT_ERROR(ct_all_reduce(group, values, values, 4, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
+                 "4 i32|5 i32");
+    EXPECT_ERROR(ct_all_reduce(group, values, values, 4, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
+                 "group created is broken since: |4 i32|5 i32");
+    once = strstr(ct_last_error(), "broken since");
+    EXPECT(once && !strstr(once + 1, "broken since"));
+    mark("learned", 2);
+}
+
+static void what_broke_a_group_is_quoted_once(void **state)
+{
+    (void)state;
+    run_ranks(3, comes_afterwards, NULL);
+}
+
+/* Ranks 3 and 2, as 0 and 1 of a group of theirs: who broke it is told by the number that he has
+ * outside it, and so is who tells. */
+static void in_a_group_of_two(ct_group *world, void *arg)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    const int list[2] = { 3, 2 }, me = ct_rank(world);
+    int32_t values[5] = { 0 };
+    ct_group *pair;
+
+    (void)arg;
+    options.parent = world;
+    options.name = "pair";
+    if (!EXPECT_OK(ct_new_group_with(list, 2, &options, &pair)) || ct_rank(pair) < 0)
+        return;
+    EXPECT_SENTENCE(ct_all_reduce(pair, values, values, me == 3 ? 4 : 5, CT_I32, CT_SUM, NULL),
+                    CT_ERR_MISMATCH,
+                    me == 3 ? "all_reduce #1 (4 i32, sum) on group pair, rank 0 (rank 3 of "
+                              "created): rank 2 makes another call: all_reduce #1 (5 i32, sum) "
+                              "there, all_reduce #1 (4 i32, sum) here"
+                            : "all_reduce #1 (5 i32, sum) on group pair, rank 1 (rank 2 of "
+                              "created): rank 3 makes another call: all_reduce #1 (4 i32, sum) "
+                              "there, all_reduce #1 (5 i32, sum) here");
+    mark("found", me);
+    await("found", 5 - me);
+}
+
+static void ranks_are_told_by_one_numbering(void **state)
+{
+    (void)state;
+    run_ranks(4, in_a_group_of_two, NULL);
+}
+
 /* The last leaf of the tree finds out; the root hears it from those between. */
 static void far_from_the_leaf(ct_group *group, void *arg)
 {
@@ -457,6 +521,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
+        cmocka_unit_test(what_broke_a_group_is_quoted_once),
+        cmocka_unit_test(ranks_are_told_by_one_numbering),
         cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
         cmocka_unit_test(whose_part_was_over_learns_of_a_mismatch_from_what_comes_next),
         cmocka_unit_test(ranks_that_all_wait_find_out_that_their_calls_differ),

@@ -177,19 +177,25 @@ static void a_send_to_oneself_needs_a_posted_receive(void **state)
     run_ranks(2, to_oneself, NULL);
 }
 
-/* Rank 0 sends n elements, rank 1 has room for n+1: who receives is told. */
+/* Rank 0 sends n elements, rank 1 has room for n+1: both are told what the other does. */
 static void counts_differ(ct_group *group, void *arg)
 {
     const size_t n = *(const size_t *)arg;
     int32_t *block = calloc(n + 1, sizeof *block);
+    char receiver[100], sender[100];
     ct_status status;
 
+    snprintf(receiver, sizeof receiver, ": %zu i32 are wanted here, but rank 0 sends %zu i32",
+             n + 1, n);
+    snprintf(sender, sizeof sender, ": %zu i32 are sent here, but rank 1 wants %zu i32", n, n + 1);
     if (ct_rank(group) == 1) {
-        EXPECT_ERROR(ct_recv(group, block, n + 1, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH,
-                     "recv|rank 0");
+        EXPECT_ERROR(ct_recv(group, block, n + 1, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH, receiver);
     } else {
         status = ct_send(group, block, n, CT_I32, 1, 0); /* small ones are gone already */
-        EXPECT(status == CT_ERR_MISMATCH || (status == CT_OK && n < 100));
+        if (n >= 100)
+            EXPECT_ERROR(status, CT_ERR_MISMATCH, sender);
+        else if (status != CT_OK)
+            EXPECT_ERROR(status, CT_ERR_MISMATCH, sender);
     }
     free(block);
 }
