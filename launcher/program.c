@@ -2,7 +2,8 @@
 /* program.c - from the words after the options to something that exec takes.
  *
  *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
- *   a/b                    that file: executed if it is executable, else python
+ *   a/b                    that file: executed if it is executable, else python; but refused if
+ *                          it is plainly none for Python
  *   b                      along PATH, then in the working directory
  *   --no-python            executed, whatever it is
  *
@@ -109,6 +110,20 @@ static int python_file(const char *name)
     return length > 3 && !strcmp(name + length - 3, ".py");
 }
 
+/* A program that lacks its x bit, or a script whose #! names something else: each rank's Python
+ * would but complain of its syntax. */
+static int no_python_file(const char *path)
+{
+    char head[256] = "";
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        return 0;
+    head[fread(head, 1, sizeof head - 1, file)] = '\0';
+    fclose(file);
+    return !strncmp(head, "\177ELF", 4) || (!strncmp(head, "#!", 2) && !strstr(head, "python"));
+}
+
 /* --run-path is stronger than --no-python, as with torchrun. */
 int program_find(struct program *program, const struct options *options)
 {
@@ -133,7 +148,7 @@ int program_find(struct program *program, const struct options *options)
     if (cause != 0 && (strchr(name, '/') || (!options->no_python && access(name, F_OK) == 0))) {
         snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./", name);
         cause = executable(program->path);
-        if (cause == EACCES && !options->no_python)
+        if (cause == EACCES && !options->no_python && !no_python_file(program->path))
             return find_python(program, 0);
     }
     return cause ? program_refuse(name, cause) : 0;

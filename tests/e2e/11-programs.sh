@@ -12,6 +12,16 @@ echo hello >text
 run --no-python ./text
 expect "not executable: 126" is "$code" 126
 expect "says so" has "$err" "it is not executable"
+printf '#!/bin/sh\necho hi\n' >forgotten
+run --nproc-per-node=2 ./forgotten
+expect "a shell script without its x bit: 126, and not Python" is "$code" 126
+expect "names that cure" has "$err" "chmod +x"
+cp /bin/true program && chmod -x program
+run ./program
+expect "a program without its x bit, too" is "$code" 126
+printf '#!/usr/bin/env python3\nprint("hi")\n' >snake
+PYTHON_EXEC=echo run ./snake
+expect "a Python script without its x bit is for Python" is "$code $out" "0 -u ./snake"
 run .
 expect "a folder: 126" is "$code" 126
 echo 'echo no shebang' >script && chmod +x script
