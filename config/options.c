@@ -69,6 +69,10 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
 
         if (!strcmp(entry->section, "env") || !strcmp(entry->section, "collectives"))
             continue;
+        if (!*entry->section)
+            return wrong(error, size,
+                         "%s:%d: '%s' stands in no section; options belong under [ctrun]",
+                         file->path, entry->line, entry->key);
         if (strcmp(entry->section, "ctrun") != 0)
             return wrong(error, size,
                          "%s:%d: unknown section [%s]; there are [ctrun], [env], [collectives]",
@@ -76,8 +80,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
         option = option_named(entry->key);
         if (option == OPTIONS || option_row(option)->command_line_only)
             return wrong(error, size,
-                         "%s:%d: unknown key '%s' in [ctrun]; its keys are the options that "
-                         "ctrun --help lists",
+                         "%s:%d: unknown key '%s' in [ctrun]; its keys are the options, without --",
                          file->path, entry->line, entry->key);
         if (options->settings[option].from <= FROM_FILE)
             options->settings[option] =

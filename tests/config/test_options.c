@@ -250,6 +250,8 @@ static void what_is_wrong_in_a_job_file_is_found_by_its_line(void **state)
     refuses("--job=bad.ini x", "bad.ini:3: unknown key 'nporc' in [ctrun]");
     write_file("bad.ini", "[ctrum]\nnnodes = 1\n");
     refuses("--job bad.ini x", "bad.ini:2: unknown section [ctrum]");
+    write_file("bad.ini", "nnodes = 1\n");
+    refuses("--job bad.ini x", "bad.ini:1: 'nnodes' stands in no section");
     write_file("bad.ini", "[ctrun]\nnnodes = x\n");
     cannot("--job bad.ini x", "bad.ini:2: nnodes: 'x' is not in");
     write_file("bad.ini", "[ctrun]\nnnodes\n");
