@@ -86,11 +86,14 @@ static ct_status check_side(const struct request_of_call *r, const struct blocks
         else if (place->space != here.space || place->device != here.device)
             return ct_fail(CT_ERR_INVALID,
                            "%s: one buffer is %s and another %s; all of a call must be in the same "
-                           "memory",
+                           "memory%s",
                            verb(r), place->space ? "device memory" : "host memory",
                            !here.space     ? "host memory"
                            : !place->space ? "device memory"
-                                           : "that of another device");
+                                           : "that of another device",
+                           here.space && place->space
+                               ? ""
+                               : " (device memory that was freed counts as host memory)");
         *first = pointer;
     }
     return CT_OK;

@@ -43,6 +43,11 @@ ct_status device_note(struct call *c, int may_be_captured)
     else if (status == CT_OK)
         status = space->mark(c->place.device, stream, &c->mark);
     space->leave(before);
+    if (status == CT_ERR_CUDA && stream)
+        ct_fail_in(status,
+                   "%s: the stream of ct_set_stream() (is it of the GPU that has the buffers, and "
+                   "not destroyed?): ",
+                   operation_name(c->signature.operation));
     return status;
 }
 

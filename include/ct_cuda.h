@@ -3,7 +3,11 @@
  *
  * Every collective, and every send and receive, takes device memory where it takes host memory: all
  * buffers of one call in the memory of one GPU, on all ranks (CT_ERR_INVALID, CT_ERR_MISMATCH).  No
- * CUDA header is needed: a stream is a cudaStream_t or a CUstream, given as void *. */
+ * CUDA header is needed: a stream is a cudaStream_t or a CUstream, given as void *.
+ *
+ * What ct.h says of CT_ERR_INVALID has one exception: that a buffer is longer than the memory which
+ * was allocated there may be found out in the call.  It breaks the group, with CT_ERR_INVALID on
+ * that rank. */
 #ifndef CT_CUDA_H
 #define CT_CUDA_H
 

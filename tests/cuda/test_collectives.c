@@ -157,7 +157,7 @@ static void mixes(ct_group *group, void *arg)
         return;
     there = numbers(0);
     EXPECT_ERROR(ct_all_reduce(group, there, here, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_INVALID,
-                 "all_reduce|device memory|host memory");
+                 "all_reduce|device memory|host memory|freed counts as");
     EXPECT_ERROR(ct_all_gather(group, here, there, 1, CT_I32, NULL), CT_ERR_INVALID,
                  "all_gather|device memory|host memory");
     EXPECT_OK(ct_all_reduce(group, here, here, COUNT, CT_I32, CT_SUM, NULL));

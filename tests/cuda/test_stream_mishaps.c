@@ -162,12 +162,35 @@ static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(v
     unsetenv("CT_HANDOVER");
 }
 
+/* What a program sees that destroyed its stream, or took one of another GPU. */
+static void destroyed_first(ct_group *group, void *arg)
+{
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    CU(device.cuStreamDestroy(s.stream));
+    EXPECT_ERROR(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_CUDA,
+                 "all_reduce: the stream of ct_set_stream()|not destroyed");
+}
+
+static void a_stream_that_is_no_stream_is_named(void **state)
+{
+    (void)state;
+    if (!device_is_fake()) /* nobody says what a real one does then */
+        skip();
+    run_processes(1, destroyed_first, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_goes_on_when_its_call_fails),
         cmocka_unit_test(collected_calls_that_fail_in_a_stream_are_said),
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
+        cmocka_unit_test(a_stream_that_is_no_stream_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
