@@ -46,13 +46,26 @@ int wrapper_has(const struct wrapper *wrapper, int rank, int world)
     return wrapper->ranks && ranks_have(wrapper->ranks, rank, world);
 }
 
+/* As far as 2. */
+static int ranks_under(const struct wrapper *wrapper, int world)
+{
+    int ranks = 0;
+
+    for (int rank = 0; rank < world && ranks < 2; rank++)
+        ranks += wrapper_has(wrapper, rank, world);
+    return ranks;
+}
+
 int wrapper_has_one(const struct wrapper *wrapper, int world)
 {
-    int count = 0;
+    return ranks_under(wrapper, world) == 1;
+}
 
-    for (int rank = 0; rank < world && count < 2; rank++)
-        count += wrapper_has(wrapper, rank, world);
-    return count == 1;
+void wrapper_check(const struct wrapper *wrapper, int world)
+{
+    if (wrapper->ranks && ranks_under(wrapper, world) == 0)
+        log_line(LOG_WARN, "--exec-on=%s: the ranks are 0 to %d; none runs under %s",
+                 wrapper->ranks, world - 1, wrapper->words[0]);
 }
 
 char **wrapper_argv(const struct wrapper *wrapper, const char *path, char **argv)

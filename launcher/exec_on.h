@@ -20,6 +20,9 @@ int wrapper_has(const struct wrapper *wrapper, int rank, int world);
 /* Is it one rank only, which then may have the terminal? */
 int wrapper_has_one(const struct wrapper *wrapper, int world);
 
+/* Says so if it is no rank at all. */
+void wrapper_check(const struct wrapper *wrapper, int world);
+
 /* The command's words, then the program as it would be executed: path and argv[1...].  One block
  * for free(), into which argv goes; NULL: out of memory, or argv was NULL. */
 char **wrapper_argv(const struct wrapper *wrapper, const char *path, char **argv);

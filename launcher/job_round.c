@@ -146,6 +146,7 @@ static int start_workers(struct job *job)
     control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
                       job->options->program[0]);
     job_stop_begin(job);
+    wrapper_check(&job->wrapper, job->plan.world);
     for (int i = 0; i < job->size; i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;

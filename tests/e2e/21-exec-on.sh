@@ -16,6 +16,9 @@ expect "a command that is missing: 127, and nothing ran" is "$code $out" "127 "
 expect "and it is said" has "$err" "cannot run nosuch: No such file or directory"
 run --exec-on='0:/etc/passwd' true
 expect "one that can't be executed: 126" is "$code" 126
+run --nproc-per-node=2 --exec-on='5:env A=1' true
+expect "a rank that is not there is said to be none" has "$err" "--exec-on=5:env A=1: the ranks are 0 to 1; none runs under env"
+expect "and changes nothing" is "$code" 0
 run --exec-on="0:gdb 'a" true
 expect "an open quote is wrong usage" is "$code" 2
 
