@@ -9,7 +9,7 @@ export CT_TEST_DRIVER=$CT_BUILD/tests/libcuda.so.1
 
 run --nproc-per-node=3 "$soak" 1200
 expect "all right, and nothing grows" is "$code" 0
-expect "and it says how it went" matches "$out" 'calls 1200, us [0-9.]+, rss kB [0-9]+ to [0-9]+, descriptors [0-9]+ to [0-9]+'
+expect "and it says how it went" matches "$out" 'calls 1200, us [0-9.]+, own memory kB [0-9]+ to [0-9]+, descriptors [0-9]+ to [0-9]+'
 for victim in 0 1; do
     run --nproc-per-node=3 --on-failure=continue "$soak" 100000000 $victim 100
     expect "rank $victim is killed: the others are told" is \
