@@ -304,6 +304,9 @@ void staging_drop(ct_group *group)
     group->staging = NULL;
 }
 
+/* CU_STREAM_PER_THREAD, which is cudaStreamPerThread. */
+#define PER_THREAD ((void *)(uintptr_t)2)
+
 ct_status ct_set_stream(ct_group *group, void *stream)
 {
     ct_group *g;
@@ -311,6 +314,11 @@ ct_status ct_set_stream(ct_group *group, void *stream)
 
     if (status != CT_OK)
         return ct_fail_in(status, "ct_set_stream: ");
+    if (stream == PER_THREAD)
+        return ct_fail(
+            CT_ERR_INVALID,
+            "ct_set_stream: the per-thread default stream is another one in each thread, "
+            "and libct has threads of its own: give it a stream that was created");
     g->stream = stream;
     return CT_OK;
 }

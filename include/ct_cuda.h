@@ -24,6 +24,8 @@ extern "C" {
  * NULL) waits for all of them on the host.  (With CT_HANDOVER=stream the ranks meet in the call, as
  * in any that blocks, and none waits for a device.)
  *
+ * CT_ERR_INVALID: cudaStreamPerThread, which is another stream in each of libct's threads.
+ *
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
  * returns when its results are there, for any stream (so does a group's first call on device
  * memory, the first that is no gather_v, scatter_v or all_to_all_v, the one that joins NCCL,

@@ -184,6 +184,25 @@ static void a_stream_that_is_no_stream_is_named(void **state)
     run_processes(1, destroyed_first, NULL);
 }
 
+static void of_each_thread(ct_group *group, void *arg)
+{
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_ERROR(ct_set_stream(group, CU_STREAM_PER_THREAD), CT_ERR_INVALID, "per-thread|created");
+    EXPECT_OK(ct_set_stream(group, CU_STREAM_LEGACY));
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    tear_down(&s);
+}
+
+static void the_stream_of_each_thread_is_refused(void **state)
+{
+    (void)state;
+    run_processes(1, of_each_thread, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +210,7 @@ int main(void)
         cmocka_unit_test(collected_calls_that_fail_in_a_stream_are_said),
         cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
         cmocka_unit_test(a_stream_that_is_no_stream_is_named),
+        cmocka_unit_test(the_stream_of_each_thread_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
