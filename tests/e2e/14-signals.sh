@@ -61,6 +61,18 @@ gone() { ! alive "$1"; }
 for pid in $(cat pids) $guard; do expect "process $pid is gone after kill -9" within 30 gone $pid; done
 expect "TMPDIR is empty" is "$(ls "$TMPDIR")" ""
 
+# Without its guard a job goes on, and says what it lacks now.
+ctrun_says=$PWD/guardless
+"$CTRUN" --nproc-per-node=1 --no-python sh -c 'until [ -e go ]; do sleep 0.05; done' 2>"$ctrun_says" &
+ctrun=$!
+expect "a guard is there" within 30 pgrep -P $ctrun -x ct-guard
+guard=$(pgrep -P $ctrun -x ct-guard)
+kill -9 "$guard"
+expect "the death of the guard is told" within 30 grep -q "the guard (process $guard) was killed" "$ctrun_says"
+touch go
+wait $ctrun
+expect "the job ends as if nothing had been" test $? -eq 0
+
 # A worker that kills ctrun in its first instruction: the guard knows it already,
 # and holds no descriptor of ours, so the reader of a pipe sees its end.
 out=$(timeout 120 bash -c '"$1" --nproc-per-node=2 sh -c "kill -KILL \$PPID; sleep 1000; true"' - "$CTRUN" 2>/dev/null)
