@@ -127,7 +127,8 @@ ct_status device_cards(struct call *c, struct devices *devices)
     status = device_tell(c, &mine, sizeof mine, cards);
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
         if (!cards[i].has_device)
-            status = ct_fail(CT_ERR_UNSUPPORTED, "rank %d has no GPU that is current", i);
+            status = ct_fail(CT_ERR_UNSUPPORTED, "rank %d has no GPU that is current",
+                             c->group->ranks[i]);
     if (status == CT_OK)
         status = look_at(cards, c->group->rank, c->group->size, devices);
     if (status == CT_OK)

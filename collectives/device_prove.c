@@ -140,6 +140,12 @@ static ct_status meet(const struct proof *p, int i, const struct device_handle *
 
 /* ---- What all say ------------------------------------------------------------------ */
 
+/* Of executor i, in a sentence. */
+static int name_of(const struct proof *p, int i)
+{
+    return p->call->group->ranks[p->e->rank[i]];
+}
+
 static void name_device(const unsigned char id[16], char text[48])
 {
     size_t at = (size_t)snprintf(text, 48, "GPU");
@@ -161,11 +167,11 @@ static ct_status note(const struct proof *p, int i, ct_status status, struct sho
     name_device(p->e->id[p->e->mine], mine);
     name_device(p->e->id[i], other);
     if (i == p->e->mine)
-        snprintf(shown->why, sizeof shown->why, "rank %d on %s: %s", p->e->rank[i], mine,
+        snprintf(shown->why, sizeof shown->why, "rank %d on %s: %s", name_of(p, i), mine,
                  ct_last_error());
     else
         snprintf(shown->why, sizeof shown->why, "rank %d on %s and rank %d on %s: %s",
-                 p->e->rank[p->e->mine], mine, p->e->rank[i], other, ct_last_error());
+                 name_of(p, p->e->mine), mine, name_of(p, i), other, ct_last_error());
     return CT_OK;
 }
 

@@ -46,7 +46,7 @@ ct_status watch_look(struct watch *w)
         if (!atomic_load(&r->done))
             continue;
         if (r->status == CT_OK)
-            return ct_fail(CT_ERR_UNSUPPORTED, "rank %d gave up", ct_group_rank(g, r->peer));
+            return ct_fail(CT_ERR_UNSUPPORTED, "rank %d gave up", r->peer);
         if (!gone)
             gone = r;
     }

@@ -40,13 +40,16 @@ static int members_here(const ct_group *g, int *locals, int *own, int *first)
     return count;
 }
 
-static ct_status all_ask_alike(const struct claim *claims, int size, int rank)
+static ct_status all_ask_alike(const ct_group *g, const struct claim *claims)
 {
-    for (int i = 0; i < size; i++)
-        if (claims[i].bytes != claims[rank].bytes)
-            return ct_fail(
-                CT_ERR_MISMATCH, "mem_alloc: rank %d asks for %llu bytes, rank %d for %llu", i,
-                (unsigned long long)claims[i].bytes, rank, (unsigned long long)claims[rank].bytes);
+    const struct claim *const mine = &claims[g->rank];
+
+    for (int i = 0; i < g->size; i++)
+        if (claims[i].bytes != mine->bytes)
+            return ct_fail(CT_ERR_MISMATCH,
+                           "mem_alloc: rank %d asks for %llu bytes, rank %d for %llu", g->ranks[i],
+                           (unsigned long long)claims[i].bytes, g->ranks[g->rank],
+                           (unsigned long long)mine->bytes);
     return CT_OK;
 }
 
@@ -66,7 +69,7 @@ static ct_status all_could(ct_group *g, ct_status mine, uint64_t *words, const v
     for (int i = 0; i < g->size; i++)
         if (words[i] != 0)
             return ct_fail((ct_status) - (int64_t)words[i],
-                           "mem_alloc: rank %d can't have the memory: %s", i,
+                           "mem_alloc: rank %d can't have the memory: %s", g->ranks[i],
                            ct_strerror((ct_status) - (int64_t)words[i]));
     return CT_OK;
 }
@@ -87,7 +90,7 @@ static ct_status alloc(ct_group *g, size_t bytes, int *locals, struct claim *cla
     status =
         agree_gather(g, OPERATION_MEM_ALLOC, &claims[g->rank], claims, CLAIM_WORDS, CT_U64, caller);
     if (status == CT_OK)
-        status = all_ask_alike(claims, g->size, g->rank);
+        status = all_ask_alike(g, claims);
     if (status != CT_OK)
         return status;
     plan.offset = claims[first].offset;

@@ -11,7 +11,7 @@ ct_status cuda_sample(struct device *gpu, void **memory)
 {
     unsigned char id[16], bytes[SAMPLE_BYTES];
     ct_status status = CT_OK;
-    void *made;
+    void *made = NULL;
 
     pthread_mutex_lock(&lock);
     if (!gpu->sample) {
@@ -20,6 +20,8 @@ ct_status cuda_sample(struct device *gpu, void **memory)
         sample_fill(id, bytes);
         if (status == CT_OK && (status = cuda_from_host(gpu, made, bytes, SAMPLE_BYTES)) == CT_OK)
             gpu->sample = made;
+        else
+            cuda_release(gpu, made);
     }
     *memory = gpu->sample;
     pthread_mutex_unlock(&lock);

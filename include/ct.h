@@ -72,8 +72,8 @@ CT_API const char *ct_strerror(ct_status status);
 
 /* This thread's last failure as one sentence: the operation, its number, the
  * group, who, how long, what to do.  Other ranks are told by their rank in the
- * world, also in a smaller group.  "" before the first.  Valid until the
- * thread's next failing call; a success does not clear it. */
+ * world, also in a smaller group; the peer that a message names by both.  "" before the first.
+ * Valid until the thread's next failing call; a success does not clear it. */
 CT_API const char *ct_last_error(void);
 
 /* ---- Types ------------------------------------------------------------- */

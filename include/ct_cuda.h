@@ -29,8 +29,9 @@ extern "C" {
  * NULL, and without this call: the legacy default stream is waited for, and a call without a work
  * returns when its results are there, for any stream (so does a group's first call on device
  * memory, the first that is no gather_v, scatter_v or all_to_all_v, the one that joins NCCL,
- * one whose buffers are of a pool or of cuMemCreate() and larger than those before, and any where
- * the driver can't let streams wait for the host).
+ * one whose buffers are of a pool or of cuMemCreate() and larger than those before, one behind 128
+ * that the process' streams on that GPU have not passed yet, and any where the driver can't let
+ * streams wait for the host).
  * ct_send() and ct_recv() wait for the stream and always block.  A group that is made from another
  * begins with that one's stream.
  *
@@ -47,7 +48,7 @@ extern "C" {
  * A launch asks nothing of libct.  All ranks launch, while no call of the group is under way, and
  * in the same place among them.  A rank that dies then, or never launches, is NCCL's to notice, or
  * nobody's; ct_abort() and then ct_destroy_process_group() end a launch that waits for it.  The
- * graph must be destroyed before the group.
+ * graph must be destroyed before the group; one whose launch still waits, behind it.
  *
  * Who in a gather_v, scatter_v or all_to_all_v neither gives nor gets a byte has no device memory
  * in it: that rank's call is in no stream, and returns when it is over.  Groups may share a stream:

@@ -115,8 +115,12 @@ static int python_file(const char *name)
 static int no_python_file(const char *path)
 {
     char head[256] = "";
-    FILE *file = fopen(path, "re");
+    struct stat about;
+    FILE *file;
 
+    if (stat(path, &about) < 0 || !S_ISREG(about.st_mode)) /* a pipe is the interpreter's to read */
+        return 0;
+    file = fopen(path, "re");
     if (!file)
         return 0;
     head[fread(head, 1, sizeof head - 1, file)] = '\0';

@@ -74,8 +74,8 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
     for (int i = 0; i < parent->size && status == CT_OK; i++)
         if (ids[i] != id)
             status = ct_fail(CT_ERR_MISMATCH,
-                             "ct_new_group: rank %d gave another list of ranks than rank %d", i,
-                             parent->rank);
+                             "ct_new_group: rank %d gave another list of ranks than rank %d",
+                             parent->ranks[i], parent->ranks[parent->rank]);
     free(ids);
     return status;
 }

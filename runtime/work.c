@@ -37,10 +37,13 @@ static int is_done(ct_work *work)
 static void describe(const ct_group *g, const struct request *request, const char *verb, char *text,
                      size_t size)
 {
-    char peer[32] = "anybody", here[160];
+    const int named = request->peer == CT_ANY_SOURCE ? -1 : ct_group_rank(g, request->peer);
+    char peer[160] = "anybody", here[160];
 
-    if (request->peer != CT_ANY_SOURCE)
-        snprintf(peer, sizeof peer, "rank %d", ct_group_rank(g, request->peer));
+    if (named >= 0 && named == request->peer)
+        snprintf(peer, sizeof peer, "rank %d", named);
+    else if (named >= 0)
+        snprintf(peer, sizeof peer, "rank %d (rank %d of %s)", named, request->peer, g->root->name);
     snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s", verb,
              (unsigned long long)request->signature.count,
              dtype_name((ct_dtype)request->signature.dtype), request->is_send ? "to" : "from", peer,

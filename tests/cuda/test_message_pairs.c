@@ -13,7 +13,7 @@
 #include "runtime/loan.h"
 #include "tests/cuda/keyed.h"
 
-enum { LARGE = 300000 };
+enum { LARGE = 300000, MESSAGES = 6 };
 
 /* ---- Ways -------------------------------------------------------------------- */
 
@@ -25,7 +25,9 @@ struct pair {
 /* What rank 0 may lend after the message number i. */
 static enum lending expected(const struct pair *pair, int i)
 {
-    return pair->calls ? LENDS : pair->corrupt && i > 0 ? LENDS_NOTHING : LENDS_WITH_SAMPLE;
+    if (pair->corrupt)
+        return i == 0 ? LENDS_WITH_SAMPLE : LENDS_NOTHING;
+    return pair->calls ? LENDS : LENDS_WITH_SAMPLE;
 }
 
 /* Two GPUs, of which nobody knows whether they reach each other. */
@@ -35,8 +37,6 @@ static void another_gpus(ct_group *group, void *arg)
     const int me = ct_rank(group);
     struct buffer b;
 
-    setenv("FAKE_CUDA_DEVICES", "2", 1);
-    setenv("CT_LIBNCCL", "/nowhere/libnccl.so.2", 1);
     if (pair->corrupt)
         setenv("FAKE_CUDA_PEERS_CORRUPT", pair->corrupt, 1);
     if (!EXPECT(device_open(me)))
@@ -70,10 +70,11 @@ static void a_message_goes_to_another_gpu_that_a_trial_proved_to_read_it(void **
 
 static void or_a_call_of_the_group(void **state)
 {
-    struct pair pair = { NULL, 1 };
+    struct pair sound = { NULL, 1 }, corrupt = { "0-1", 1 };
 
     (void)state;
-    run_processes(2, another_gpus, &pair);
+    run_processes(2, another_gpus, &sound);
+    run_processes(2, another_gpus, &corrupt);
 }
 
 /* ---- Mishaps ------------------------------------------------------------------- */
@@ -81,7 +82,6 @@ static void or_a_call_of_the_group(void **state)
 /* Each rank has a GPU of its own, rank 1's is slow: the sample and the message take 3 copies. */
 static struct buffer open_pair(ct_group *group, const char *lag_us)
 {
-    setenv("FAKE_CUDA_DEVICES", "2", 1);
     setenv("FAKE_CUDA_LAG_RANK", ct_rank(group) == 1 ? "all" : "-1", 1);
     setenv("FAKE_CUDA_LAG_US", lag_us, 1);
     if (!EXPECT(device_open(ct_rank(group))))
@@ -97,6 +97,39 @@ static void exchange_first(ct_group *group, struct buffer b)
         EXPECT_OK(ct_send(group, b.at, LARGE, CT_U8, 1, 0));
     else
         EXPECT_OK(ct_recv(group, b.at, LARGE, CT_U8, 0, 0, NULL));
+}
+
+/* The first trial that ends is the proof for all; the others are at their buffers still. */
+static void many_at_once(ct_group *group, void *arg)
+{
+    struct buffer b = open_pair(group, "2000"), buffers[MESSAGES];
+    ct_work *works[MESSAGES];
+
+    (void)arg;
+    if (!b.at)
+        return;
+    exchange_first(group, b);
+    for (int i = 0; i < MESSAGES; i++) {
+        buffers[i] = buffer_of(DEVICE);
+        write_key(buffers[i], 0, LARGE, ct_rank(group) == 0 ? i : 90);
+        if (ct_rank(group) == 0)
+            EXPECT_OK(ct_isend(group, buffers[i].at, LARGE, CT_U8, 1, i, &works[i]));
+        else
+            EXPECT_OK(ct_irecv(group, buffers[i].at, LARGE, CT_U8, 0, i, &works[i]));
+    }
+    for (int i = MESSAGES - 1; i >= 0; i--) {
+        EXPECT_OK(ct_wait(works[i]));
+        EXPECT(has_key(buffers[i], 0, LARGE, i));
+        free_buffer(buffers[i]);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    free_buffer(b);
+}
+
+static void many_messages_may_bring_their_proof_at_once(void **state)
+{
+    (void)state;
+    run_processes(2, many_at_once, NULL);
 }
 
 static void sender_gives_up(ct_group *group, void *arg)
@@ -240,12 +273,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_goes_to_another_gpu_that_a_trial_proved_to_read_it),
         cmocka_unit_test(or_a_call_of_the_group),
+        cmocka_unit_test(many_messages_may_bring_their_proof_at_once),
         cmocka_unit_test(a_message_is_as_it_was_sent_whenever_its_sender_gives_up),
         cmocka_unit_test(who_gave_up_a_receive_is_not_written_to),
         cmocka_unit_test(a_sender_may_die_at_any_time),
         cmocka_unit_test(where_no_trial_can_be_made_messages_come_through_the_host),
     };
 
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    setenv("CT_LIBNCCL", "/nowhere/libnccl.so.2", 1);
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }
 
