@@ -102,6 +102,14 @@ void guard_remove(const struct guard *guard, int local_rank)
         atomic_store(place, 0);
 }
 
+int guard_was_killed(struct guard *guard)
+{
+    if (guard->pid <= 0 || waitpid(guard->pid, NULL, WNOHANG) != guard->pid)
+        return 0;
+    guard->pid = 0; /* the number may be somebody else's soon */
+    return 1;
+}
+
 /* A guard that somebody killed did not stop the job. */
 void guard_stop(struct guard *guard)
 {

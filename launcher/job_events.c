@@ -82,12 +82,15 @@ static int is_known(const void *arg, pid_t pid)
 }
 
 /* Another one would be a fork of a process that has threads by now. */
-static void guard_ended(const struct job *job)
+static void look_after_guard(struct job *job)
 {
-    log_line(LOG_WARN,
-             "the guard (process %d) was killed; the job goes on, but if ctrun is killed now, too, "
-             "what the workers started may stay behind",
-             (int)job->guard.pid);
+    const int pid = (int)job->guard.pid;
+
+    if (guard_was_killed(&job->guard))
+        log_line(LOG_WARN,
+                 "the guard (process %d) was killed; the job goes on, but if ctrun is killed now, "
+                 "too, what the workers started may stay behind",
+                 pid);
 }
 
 /* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
@@ -101,8 +104,7 @@ static void reap(struct job *job, pid_t first)
         count = deaths_put_culprit_first(deaths, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[deaths->ended[i]]);
-    if (first == job->guard.pid)
-        guard_ended(job);
+    look_after_guard(job);
     if (!is_known(job, first))
         orphans_reap(is_known, job);
 }
