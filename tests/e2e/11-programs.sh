@@ -22,6 +22,10 @@ expect "a program without its x bit, too" is "$code" 126
 printf '#!/usr/bin/env python3\nprint("hi")\n' >snake
 PYTHON_EXEC=echo run ./snake
 expect "a Python script without its x bit is for Python" is "$code $out" "0 -u ./snake"
+mkfifo pipe
+echo 'from a pipe' >pipe &
+PYTHON_EXEC=cat run ./pipe
+expect "a pipe is the interpreter's to read" is "$code $out" "0 from a pipe"
 run .
 expect "a folder: 126" is "$code" 126
 echo 'echo no shebang' >script && chmod +x script
