@@ -163,22 +163,18 @@ static CUresult open_handle(struct device *gpu, const struct device_handle *hand
 static ct_status cant_open(const struct device *gpu, const struct device_handle *handle,
                            CUresult result)
 {
-    const ct_status status =
-        driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
+    ct_status status;
 
-    switch (result) { /* in the driver's words, but for the last */
-    case CUDA_ERROR_NOT_SUPPORTED:
-    case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
-    case CUDA_ERROR_INVALID_DEVICE:
-        return CT_ERR_UNSUPPORTED;
-    case CUDA_ERROR_ALREADY_MAPPED:
+    if (result == CUDA_ERROR_ALREADY_MAPPED)
         return ct_fail(CT_ERR_INVALID,
                        "GPU memory that process %d has freed is mapped still: to close that might "
                        "be to wait for a stream which waits for the host or for other ranks",
                        (int)handle->pid);
-    default:
-        return status;
-    }
+    status = driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
+    return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+                   || result == CUDA_ERROR_INVALID_DEVICE
+               ? CT_ERR_UNSUPPORTED
+               : status;
 }
 
 static ct_status open_import(struct device *gpu, const struct device_handle *handle,
