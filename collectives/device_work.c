@@ -65,8 +65,9 @@ static enum word reach(const struct call *c, const struct offer *const *offers,
             return BY_HOSTS;
         }
         if (memcmp(o->device, device, sizeof o->device) != 0) {
-            snprintf(why, size, "rank %d's buffers are on another device than %s",
-                     c->group->ranks[i], e->count > 1 ? "at first" : "the lowest rank's");
+            snprintf(why, size, "rank %d's buffers are on another device than rank %d's%s",
+                     c->group->ranks[i], c->group->ranks[e->count > 1 ? i : 0],
+                     e->count > 1 ? " in the group's first call" : "");
             return NOT_THIS_CALL;
         }
         status = offer_take(c, o, SENDS, all->send + i * all->sends, all->sends);

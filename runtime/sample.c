@@ -83,8 +83,10 @@ static ct_status compare(const struct trial *t)
     sample_fill(t->id, right);
     return memcmp(t->seen, right, SAMPLE_BYTES) == 0
                ? CT_OK
-               : ct_fail(CT_ERR_UNSUPPORTED,
-                         "a trial copy from the other GPU's memory brought other bytes");
+               : ct_fail(
+                   CT_ERR_UNSUPPORTED,
+                   "a trial copy from the other GPU's memory brought other bytes (is an IOMMU, "
+                   "or PCIe's access control, between the two?)");
 }
 
 ct_status trial_step(struct trial *t)
