@@ -92,6 +92,9 @@ void device_free(void *memory);
  * returns when they have been read. */
 CUresult device_put(CUdeviceptr to, const void *from, size_t bytes);
 
+/* Of the fake driver's memory in this process, its own and others'. */
+int device_allocations_here(void);
+
 /* Whether that ends a process, which must not have a driver yet, by a signal; and says the word. */
 int device_ends(void (*what)(void), const char *word);
 

@@ -24,20 +24,6 @@ static void sum(ct_group *group, int32_t *buffer)
     EXPECT(!strcmp(ct_last_algorithm(group), "fused"));
 }
 
-/* Of the driver's memory in this process, its own and others'. */
-static int allocations_here(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512];
-    int count = 0;
-
-    while (maps && fgets(line, sizeof line, maps))
-        count += strstr(line, "memfd:fake-cuda") != NULL;
-    if (maps)
-        fclose(maps);
-    return count;
-}
-
 static void groups_end(ct_group *group, void *arg)
 {
     const int me = ct_rank(group), together = ct_size(group) - 1;
@@ -50,20 +36,20 @@ static void groups_end(ct_group *group, void *arg)
         return;
     kept = device_alloc(COUNT * sizeof *buffer, 1);
     buffer = device_alloc(COUNT * sizeof *buffer, 1);
-    before = allocations_here();
+    before = device_allocations_here();
     EXPECT_OK(ct_split_group(group, 0, me, &one));
     EXPECT_OK(ct_split_group(group, 0, me, &other));
     EXPECT_OK(ct_split_group(group, 0, me, &last));
     sum(one, buffer);
     sum(other, buffer);
     sum(other, kept);
-    EXPECT(allocations_here() == before + (me == 0 ? 2 * together : 0));
+    EXPECT(device_allocations_here() == before + (me == 0 ? 2 * together : 0));
     EXPECT_OK(ct_destroy_process_group(one));
-    EXPECT(allocations_here() == before + (me == 0 ? 2 * together : 0));
+    EXPECT(device_allocations_here() == before + (me == 0 ? 2 * together : 0));
     sum(other, buffer);
     sum(last, kept);
     EXPECT_OK(ct_destroy_process_group(other));
-    EXPECT(allocations_here() == before + (me == 0 ? together : 0));
+    EXPECT(device_allocations_here() == before + (me == 0 ? together : 0));
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(buffer);
     sum(last, kept);
@@ -92,7 +78,7 @@ static void owner_is_gone(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     buffer = device_alloc(COUNT * sizeof *buffer, 1);
-    before = allocations_here();
+    before = device_allocations_here();
     sum(group, buffer);
     EXPECT_OK(ct_barrier(group, NULL));
     if (ct_rank(group) == 1)
@@ -100,7 +86,7 @@ static void owner_is_gone(ct_group *group, void *arg)
     while (status == CT_OK)
         status = ct_all_reduce(group, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL);
     EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
-    EXPECT(allocations_here() == before);
+    EXPECT(device_allocations_here() == before);
     device_free(buffer);
 }
 
@@ -123,7 +109,7 @@ static void idle_executor(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)))
         return;
     buffer = device_alloc(COUNT * sizeof *buffer, 1);
-    before = allocations_here();
+    before = device_allocations_here();
     sum(group, buffer);
     EXPECT_OK(ct_barrier(group, NULL));
     if (me == 1)
@@ -132,7 +118,7 @@ static void idle_executor(ct_group *group, void *arg)
         status = ct_gather_v(group, me == 0 ? NULL : buffer + COUNT / 2, counts[me], buffer, counts,
                              NULL, CT_I32, 2, NULL);
     EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
-    EXPECT(allocations_here() == before);
+    EXPECT(device_allocations_here() == before);
     device_free(buffer);
 }
 
@@ -167,9 +153,9 @@ static void one_leaves_first(ct_group *group, void *arg)
         if (me == ct_size(group) - 1)
             mark(arg, i);
         if (i == 0)
-            before = allocations_here();
+            before = device_allocations_here();
     }
-    EXPECT(allocations_here() == before); /* each group got what the one before it had */
+    EXPECT(device_allocations_here() == before); /* each group got what the one before it had */
     EXPECT_OK(ct_barrier(group, NULL));
     EXPECT(device.cuMemFree(pooled) == CUDA_SUCCESS);
 }
@@ -198,7 +184,7 @@ static void in_a_stream(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)) || !EXPECT_OK(ct_split_group(group, 0, me, &part))
         || !EXPECT(device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS))
         return;
-    before = allocations_here();
+    before = device_allocations_here();
     buffer = device_alloc(COUNT * sizeof *buffer, 1);
     sum(part, buffer);
     EXPECT_OK(ct_set_stream(part, stream));
@@ -224,7 +210,7 @@ static void in_a_stream(ct_group *group, void *arg)
     EXPECT_ERROR(status, CT_ERR_PEER, "rank 1");
     EXPECT_OK(ct_destroy_process_group(part));
     device_free(buffer);
-    EXPECT(allocations_here() == before);
+    EXPECT(device_allocations_here() == before);
 }
 
 static void a_call_in_a_stream_does_not_wait_for_itself_to_unmap(void **state)

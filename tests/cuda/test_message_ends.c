@@ -14,19 +14,6 @@
 #include "tests/collectives/marks.h"
 #include "tests/cuda/lent.h"
 
-static int allocations_here(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512];
-    int count = 0;
-
-    while (maps && fgets(line, sizeof line, maps))
-        count += strstr(line, "memfd:fake-cuda") != NULL;
-    if (maps)
-        fclose(maps);
-    return count;
-}
-
 static void group_ends(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
@@ -39,14 +26,14 @@ static void group_ends(ct_group *group, void *arg)
     if (!EXPECT(device_open(0)) || !EXPECT_OK(ct_split_group(group, 0, me, &part)))
         return;
     buffer = device_alloc(BYTES, (unsigned char)(1 + me));
-    before = allocations_here();
+    before = device_allocations_here();
     if (me == 0)
         EXPECT_OK(ct_send(part, buffer, BYTES, CT_U8, 1, 0));
     else
         EXPECT_OK(ct_recv(part, buffer, BYTES, CT_U8, 0, 0, NULL));
-    EXPECT(allocations_here() == before + me);
+    EXPECT(device_allocations_here() == before + me);
     EXPECT_OK(ct_destroy_process_group(part));
-    EXPECT(allocations_here() == before);
+    EXPECT(device_allocations_here() == before);
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(buffer);
 }
