@@ -70,10 +70,9 @@ typedef enum ct_status {
 /* A few words for a status; for the whole story ask ct_last_error(). */
 CT_API const char *ct_strerror(ct_status status);
 
-/* This thread's last failure as one sentence: the operation, its number, the
- * group, who, how long, what to do.  Other ranks are told by their rank in the
- * world, also in a smaller group; the peer that a message names by both.  "" before the first.
- * Valid until the thread's next failing call; a success does not clear it. */
+/* This thread's last failure as one sentence: the operation, its number, the group, who, how long,
+ * what to do.  Other ranks are told by their rank in the world, the peer of a message by that in
+ * the group too.  "" before the first.  Valid until this thread's next failing call. */
 CT_API const char *ct_last_error(void);
 
 /* ---- Types ------------------------------------------------------------- */

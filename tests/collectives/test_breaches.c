@@ -133,10 +133,38 @@ static void in_a_group_of_two(ct_group *world, void *arg)
     await("found", 5 - me);
 }
 
+static void a_message_in_a_group_of_two(ct_group *world, void *arg)
+{
+    ct_group_options options = CT_GROUP_OPTIONS_INIT;
+    const int list[2] = { 3, 2 }, me = ct_rank(world);
+    int32_t values[5] = { 0 };
+    ct_group *pair;
+
+    (void)arg;
+    options.parent = world;
+    options.name = "pair";
+    if (!EXPECT_OK(ct_new_group_with(list, 2, &options, &pair)) || ct_rank(pair) < 0)
+        return;
+    if (me == 3)
+        ct_send(pair, values, 4, CT_I32, 1, 0); /* may have left before it is refused */
+    else
+        EXPECT_SENTENCE(ct_recv(pair, values, 5, CT_I32, 0, 0, NULL), CT_ERR_MISMATCH,
+                        "recv of 5 i32 from rank 0 (rank 3 of created) (tag 0) on group pair, rank "
+                        "1 (rank 2 of created): 5 i32 are wanted here, but rank 3 sends 4 i32");
+    mark("found", me);
+    await("found", 5 - me);
+}
+
 static void ranks_are_told_by_one_numbering(void **state)
 {
     (void)state;
     run_ranks(4, in_a_group_of_two, NULL);
+}
+
+static void and_the_peer_of_a_message_by_both(void **state)
+{
+    (void)state;
+    run_ranks(4, a_message_in_a_group_of_two, NULL);
 }
 
 /* The last leaf of the tree finds out; the root hears it from those between. */
@@ -523,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
         cmocka_unit_test(what_broke_a_group_is_quoted_once),
         cmocka_unit_test(ranks_are_told_by_one_numbering),
+        cmocka_unit_test(and_the_peer_of_a_message_by_both),
         cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
         cmocka_unit_test(whose_part_was_over_learns_of_a_mismatch_from_what_comes_next),
         cmocka_unit_test(ranks_that_all_wait_find_out_that_their_calls_differ),
