@@ -95,6 +95,18 @@ static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
     }
 }
 
+/* Is a large one on its way here? */
+static int much_comes(const struct messages *m)
+{
+    for (const struct request *r = m->active; r; r = r->next)
+        if (!r->is_send && r->bytes > EAGER_OVER_SOCKETS)
+            return 1;
+    return 0;
+}
+
+/* While something large comes, one write, and the rest when that was looked at: two ranks that both
+ * write all that their sockets take before they read any are slower, since the bytes wait in the
+ * kernel until no cache has them. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->messages->wires[peer];
@@ -106,6 +118,8 @@ void flush_to(struct mesh *mesh, int peer)
         if (taken > 0) {
             messages_moved(mesh->messages);
             advance(mesh, wire, (size_t)taken);
+            if (wire->first && much_comes(mesh->messages))
+                break;
         }
     }
     if (taken < 0)
