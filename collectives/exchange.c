@@ -80,6 +80,14 @@ void batch_recv(struct batch *batch, int from, struct span in)
     start_recv(batch->call, &batch->requests[batch->used++], from, in);
 }
 
+static void give_up_from(struct batch *batch, int i)
+{
+    for (; i < batch->used; i++)
+        request_cancel(batch->call->group->mesh, &batch->requests[i]);
+    free(batch->requests);
+    *batch = (struct batch){ 0 };
+}
+
 ct_status batch_wait(struct batch *batch)
 {
     ct_status status = CT_OK;
@@ -87,10 +95,13 @@ ct_status batch_wait(struct batch *batch)
 
     while (i < batch->used && status == CT_OK)
         status = wait_for(batch->call, &batch->requests[i++]);
-    for (; i < batch->used; i++)
-        request_cancel(batch->call->group->mesh, &batch->requests[i]);
-    free(batch->requests);
+    give_up_from(batch, i);
     return status;
+}
+
+void batch_cancel(struct batch *batch)
+{
+    give_up_from(batch, 0);
 }
 
 /* Whole elements, and the same on all ranks. */

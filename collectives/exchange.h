@@ -22,6 +22,8 @@ ct_status batch_begin(struct batch *batch, struct call *c, int size);
 void batch_send(struct batch *batch, int to, struct span out);
 void batch_recv(struct batch *batch, int from, struct span in);
 ct_status batch_wait(struct batch *batch);
+/* Instead of waiting for one that was begun; of one that was not, or is over, nothing. */
+void batch_cancel(struct batch *batch);
 
 /* How much of each rank's block goes at a time, where one comes from each: a MiB, and less the more
  * ranks there are, so that a place for each of them takes SCRATCH_BYTES at the most. */

@@ -3,6 +3,7 @@
 #include "tests/harness.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "collectives/exchange.h"
 
@@ -61,11 +62,53 @@ static void a_block_longer_than_a_piece_of_nine_ranks_is_summed(void **state)
     unsetenv("CT_FAULT");
 }
 
+/* Rank r gives r + i + 1 as element i; the last piece may have fewer elements than there are
+ * ranks. */
+static void sum_of(ct_group *group, size_t count, int in_place)
+{
+    const int p = ct_size(group);
+    int32_t *const send = malloc(count * sizeof *send);
+    int32_t *const recv = in_place ? send : malloc(count * sizeof *recv);
+
+    if (!send || !recv)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        send[i] = ct_rank(group) + (int32_t)i + 1;
+    EXPECT_OK(ct_all_reduce(group, send, recv, count, CT_I32, CT_SUM, NULL));
+    EXPECT(!strcmp(ct_last_algorithm(group), "two_shot"));
+    for (size_t i = 0; i < count; i++)
+        if (!EXPECT(recv[i] == p * (int32_t)i + p * (p + 1) / 2))
+            break;
+    free(send);
+    if (!in_place)
+        free(recv);
+}
+
+static void around_three_and_four_pieces(ct_group *group, void *unused)
+{
+    const size_t piece = (size_t)ct_size(group) * EAGER_OVER_SOCKETS / sizeof(int32_t);
+
+    (void)unused;
+    for (size_t pieces = 3; pieces < 5; pieces++)
+        for (size_t more = 0; more < 3; more++)
+            sum_of(group, pieces * piece + more - 1, more % 2 == 0);
+}
+
+static void an_all_reduce_by_pieces_may_end_anywhere(void **state)
+{
+    (void)state;
+    setenv("CT_ALL_REDUCE", "two_shot", 1);
+    for (int p = 2; p < 4; p++)
+        run_ranks(p, around_three_and_four_pieces, NULL);
+    unsetenv("CT_ALL_REDUCE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_for_each_rank_takes_no_more_of_many_ranks),
         cmocka_unit_test(a_block_longer_than_a_piece_of_nine_ranks_is_summed),
+        cmocka_unit_test(an_all_reduce_by_pieces_may_end_anywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
