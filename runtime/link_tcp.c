@@ -225,6 +225,7 @@ struct link *link_tcp_accepted(int fd)
 
     if (!tcp)
         return NULL;
+    socket_nodelay(fd); /* who connects has set it */
     tcp->unheard = sizeof tcp->hello;
     return &tcp->link;
 }

@@ -47,6 +47,9 @@ ct_status socket_accept(int listener, int64_t deadline, int *fd);
 ct_status socket_write_all(int fd, const void *data, size_t bytes, int64_t deadline);
 ct_status socket_read_all(int fd, void *data, size_t bytes, int64_t deadline);
 
+/* A small message does not wait until the one before it is acknowledged, which takes up to 40 ms:
+ * as on all that this header's functions connect and accept. */
+void socket_nodelay(int fd);
 /* A host at the other end that vanishes without a word breaks the connection within
  * some 6 seconds, whether we send or wait. */
 void socket_notice_silence(int fd);

@@ -20,7 +20,6 @@ int unix_name_fits(const char *name);
 
 /* ---- socket.c --------------------------------------------------------------- */
 
-void socket_nodelay(int fd);
 /* 1: ready; 0: the deadline passed. */
 int socket_wait(int fd, short events, int64_t deadline);
 

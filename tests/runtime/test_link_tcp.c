@@ -3,6 +3,8 @@
 #include "tests/harness.h"
 
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,12 +96,39 @@ static void why_a_link_ended_is_the_links_to_say(void **state)
     link->ops->close(link);
 }
 
+/* Else a small message waits until the one before it is acknowledged, which takes 40 ms. */
+static void who_is_connected_delays_nothing_either(void **state)
+{
+    struct sockaddr_in here = { .sin_family = AF_INET };
+    socklen_t length = sizeof here;
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct link *link;
+    int on = 0;
+
+    (void)state;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listener, (struct sockaddr *)&here, length), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &length), 0);
+    assert_int_equal(connect(other, (struct sockaddr *)&here, length), 0);
+    link = link_tcp_accepted(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
+    assert_non_null(link);
+    length = sizeof on;
+    assert_int_equal(getsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, &length), 0);
+    assert_true(on);
+    link->ops->close(link);
+    close(other);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stranger_who_says_nothing_costs_next_to_no_memory),
         cmocka_unit_test(what_is_behind_the_hello_is_read_ahead),
         cmocka_unit_test(why_a_link_ended_is_the_links_to_say),
+        cmocka_unit_test(who_is_connected_delays_nothing_either),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
