@@ -95,7 +95,7 @@ static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
     }
 }
 
-/* Is a large one on its way here? */
+/* Has a large one been accepted that is not all here? */
 static int much_comes(const struct messages *m)
 {
     for (const struct request *r = m->active; r; r = r->next)
@@ -104,9 +104,10 @@ static int much_comes(const struct messages *m)
     return 0;
 }
 
-/* While something large comes, one write, and the rest when that was looked at: two ranks that both
- * write all that their sockets take before they read any are slower, since the bytes wait in the
- * kernel until no cache has them. */
+/* All that the link takes.  But over a socket, while a large message comes, one large write, and
+ * the rest at the next look: two ranks that both write all that their sockets take before they read
+ * any are slower, since the bytes wait in the kernel until no cache has them.  The socket has room
+ * then, so whoever sleeps until it has is awake at once. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->messages->wires[peer];
@@ -118,7 +119,8 @@ void flush_to(struct mesh *mesh, int peer)
         if (taken > 0) {
             messages_moved(mesh->messages);
             advance(mesh, wire, (size_t)taken);
-            if (wire->first && much_comes(mesh->messages))
+            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->out->fd >= 0
+                && much_comes(mesh->messages))
                 break;
         }
     }

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -96,30 +97,70 @@ static void why_a_link_ended_is_the_links_to_say(void **state)
     link->ops->close(link);
 }
 
-/* Else a small message waits until the one before it is acknowledged, which takes 40 ms. */
-static void who_is_connected_delays_nothing_either(void **state)
+/* The link's end is the one that was accepted. */
+static struct link *accepted_by_tcp(int *other)
 {
     struct sockaddr_in here = { .sin_family = AF_INET };
     socklen_t length = sizeof here;
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct link *link;
-    int on = 0;
 
-    (void)state;
+    *other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(bind(listener, (struct sockaddr *)&here, length), 0);
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &length), 0);
-    assert_int_equal(connect(other, (struct sockaddr *)&here, length), 0);
+    assert_int_equal(connect(*other, (struct sockaddr *)&here, length), 0);
     link = link_tcp_accepted(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
     assert_non_null(link);
-    length = sizeof on;
+    close(listener);
+    return link;
+}
+
+/* Else a small message waits until the one before it is acknowledged, which takes 40 ms. */
+static void who_is_connected_delays_nothing_either(void **state)
+{
+    socklen_t length = sizeof(int);
+    struct link *link;
+    int other, on = 0;
+
+    (void)state;
+    link = accepted_by_tcp(&other);
     assert_int_equal(getsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, &length), 0);
     assert_true(on);
     link->ops->close(link);
     close(other);
-    close(listener);
+}
+
+/* Three parts, of which a piece ends in the last. */
+static void much_is_written_in_pieces(void **state)
+{
+    enum { HEAD = 80, FIRST = 300000, SECOND = 600000, ALL = HEAD + FIRST + SECOND };
+    char *const sent = malloc(ALL), *const got = malloc(ALL);
+    const struct iovec parts[] = { { sent, HEAD },
+                                   { sent + HEAD, FIRST },
+                                   { sent + HEAD + FIRST, SECOND } };
+    ssize_t taken, seen = 0;
+    struct link *link;
+    int other;
+
+    (void)state;
+    for (int i = 0; i < ALL; i++)
+        sent[i] = (char)(i % 251);
+    link = accepted_by_tcp(&other);
+    taken = link->ops->write(link, parts, 3);
+    assert_in_range(taken, 1, 512 << 10);
+    while (seen < taken) {
+        const ssize_t n = read(other, got + seen, (size_t)(taken - seen));
+
+        assert_true(n > 0);
+        seen += n;
+    }
+    assert_memory_equal(got, sent, taken);
+    link->ops->close(link);
+    close(other);
+    free(sent);
+    free(got);
 }
 
 int main(void)
@@ -129,6 +170,7 @@ int main(void)
         cmocka_unit_test(what_is_behind_the_hello_is_read_ahead),
         cmocka_unit_test(why_a_link_ended_is_the_links_to_say),
         cmocka_unit_test(who_is_connected_delays_nothing_either),
+        cmocka_unit_test(much_is_written_in_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -273,8 +273,6 @@ static void a_thousand_wait_in_order_for_their_receives(void **state)
     run_ranks(2, thousand_unexpected, NULL);
 }
 
-enum { OFFERED = 100000 };
-
 /* Around what a socket is read ahead by, and up to what is sent unasked. */
 static const size_t sizes[] = { 1,     0,     100,   3000,          65536 - 112, 65536 - 111, 7,
                                 32768, 32769, 65536, 65536 + 40000, 262144,      262145,      13 };
@@ -391,37 +389,6 @@ static void who_runs_ahead_fills_no_memory(void **state)
     use_link(NULL);
 }
 
-/* The receiver leaves a file when it has all of it; the sender makes no call until then. */
-static void sent_by_nobody(ct_group *group, void *arg)
-{
-    int32_t *values = calloc(OFFERED, sizeof *values);
-    const double start = now_ms();
-    ct_work *work;
-    char path[128];
-
-    (void)arg;
-    snprintf(path, sizeof path, "%s/here", scratch());
-    if (ct_rank(group) == 0) {
-        values[OFFERED - 1] = 7;
-        EXPECT_OK(ct_isend(group, values, OFFERED, CT_I32, 1, 0, &work));
-        while (access(path, F_OK) != 0 && now_ms() - start < GROUP_TIMEOUT_MS / 2)
-            nap(2);
-        EXPECT(access(path, F_OK) == 0);
-        EXPECT_OK(ct_wait(work));
-    } else {
-        EXPECT_OK(ct_recv(group, values, OFFERED, CT_I32, 0, 0, NULL));
-        EXPECT(values[OFFERED - 1] == 7);
-        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    }
-    free(values);
-}
-
-static void a_send_goes_on_while_its_sender_does_other_things(void **state)
-{
-    (void)state;
-    run_ranks(2, sent_by_nobody, NULL);
-}
-
 enum { SLOW = 64 << 20, ENDLESS = 1 << 30 };
 
 /* More bytes than any memory moves in four milliseconds: they flow, but not in time. */
@@ -491,7 +458,6 @@ int main(void)
         cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
         cmocka_unit_test(messages_of_all_sizes_arrive_whole),
         cmocka_unit_test(who_runs_ahead_fills_no_memory),
-        cmocka_unit_test(a_send_goes_on_while_its_sender_does_other_things),
         cmocka_unit_test(a_limit_is_of_the_whole_message),
         cmocka_unit_test(of_a_message_that_came_in_part_the_sender_is_named),
     };
