@@ -11,7 +11,8 @@ ct_status recv_from(struct call *c, int from, struct span in);
 /* Both at once, so that a ring can't stand still. */
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in);
 
-/* Many at once: begun, then added to, then waited for, which also frees it. */
+/* Many at once: begun, then added to, then waited for or cancelled, which also frees it; of one of
+ * zeros, or that is over, both do nothing. */
 struct batch {
     struct call *call;
     struct request *requests;
@@ -22,7 +23,6 @@ ct_status batch_begin(struct batch *batch, struct call *c, int size);
 void batch_send(struct batch *batch, int to, struct span out);
 void batch_recv(struct batch *batch, int from, struct span in);
 ct_status batch_wait(struct batch *batch);
-/* Instead of waiting for one that was begun; of one that was not, or is over, nothing. */
 void batch_cancel(struct batch *batch);
 
 /* How much of each rank's block goes at a time, where one comes from each: a MiB, and less the more

@@ -32,7 +32,7 @@ _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);
 /* The group is gone: its number may be somebody else's soon. */
 void guard_remove(const struct guard *guard, int local_rank);
 
-/* 1, once: somebody killed it. */
+/* 1, once: it ended, and not by us; it is reaped then. */
 int guard_was_killed(struct guard *guard);
 
 /* Ends it; the groups it knows are left alone. */

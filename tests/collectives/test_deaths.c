@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/message.h"
+
 enum { CALLS = 4, MOST = 1 << 16, PHASES = 5, MOST_RANKS = 5 };
+enum { MANY = 2 * EAGER_OVER_SOCKETS / sizeof(int32_t) }; /* elements of two_shot's piece */
 
 struct death {
     const char *operation, *variable; /* of which `nodes` is the row */
@@ -149,10 +152,24 @@ static void who_is_left_of_a_call_of_two_levels_knows_who_died(void **state)
     unsetenv("CT_FAULT");
 }
 
+/* Of five pieces: in the second to the fourth results of the one before are on their way. */
+static void who_is_left_between_pieces_knows_it_too(void **state)
+{
+    static const struct death in_pieces = { "all_reduce", "CT_ALL_REDUCE", sums, "0.1", 2 };
+
+    (void)state;
+    setenv(in_pieces.variable, "two_shot", 1);
+    for (int phase = 3; phase < 13; phase++)
+        kill_in(&in_pieces, phase % 2, phase, 5 * MANY);
+    unsetenv(in_pieces.variable);
+    unsetenv("CT_FAULT");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_left_of_a_call_of_two_levels_knows_who_died),
+        cmocka_unit_test(who_is_left_between_pieces_knows_it_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

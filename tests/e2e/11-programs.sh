@@ -24,8 +24,10 @@ PYTHON_EXEC=echo run ./snake
 expect "a Python script without its x bit is for Python" is "$code $out" "0 -u ./snake"
 mkfifo pipe
 echo 'from a pipe' >pipe &
+writer=$!
 PYTHON_EXEC=cat run ./pipe
 expect "a pipe is the interpreter's to read" is "$code $out" "0 from a pipe"
+kill $writer 2>/dev/null # nobody opened it
 run .
 expect "a folder: 126" is "$code" 126
 echo 'echo no shebang' >script && chmod +x script

@@ -68,6 +68,7 @@ ctrun=$!
 expect "a guard is there" within 30 pgrep -P $ctrun -x ct-guard
 guard=$(pgrep -P $ctrun -x ct-guard)
 kill -STOP "$guard"
+expect "the guard can be stopped" within 30 grep -q "^State:.T" "/proc/$guard/status"
 kill -CONT "$guard"
 kill -9 "$guard"
 expect "the death of the guard is told" within 30 grep -q "the guard (process $guard) was killed" "$ctrun_says"
