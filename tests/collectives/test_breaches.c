@@ -107,19 +107,28 @@ static void what_broke_a_group_is_quoted_once(void **state)
     run_ranks(3, comes_afterwards, NULL);
 }
 
-/* Ranks 3 and 2, as 0 and 1 of a group of theirs: who broke it is told by the number that he has
- * outside it, and so is who tells. */
-static void in_a_group_of_two(ct_group *world, void *arg)
+/* Ranks 3 and 2, as 0 and 1 of a group of theirs; the others have none. */
+static ct_group *group_of_two(ct_group *world)
 {
     ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    const int list[2] = { 3, 2 }, me = ct_rank(world);
-    int32_t values[5] = { 0 };
-    ct_group *pair;
+    const int list[2] = { 3, 2 };
+    ct_group *pair = NULL;
 
-    (void)arg;
     options.parent = world;
     options.name = "pair";
-    if (!EXPECT_OK(ct_new_group_with(list, 2, &options, &pair)) || ct_rank(pair) < 0)
+    return EXPECT_OK(ct_new_group_with(list, 2, &options, &pair)) && ct_rank(pair) >= 0 ? pair
+                                                                                        : NULL;
+}
+
+/* Who broke it is told by the number that he has outside it, and so is who tells. */
+static void in_a_group_of_two(ct_group *world, void *arg)
+{
+    const int me = ct_rank(world);
+    ct_group *const pair = group_of_two(world);
+    int32_t values[5] = { 0 };
+
+    (void)arg;
+    if (!pair)
         return;
     EXPECT_SENTENCE(ct_all_reduce(pair, values, values, me == 3 ? 4 : 5, CT_I32, CT_SUM, NULL),
                     CT_ERR_MISMATCH,
@@ -135,15 +144,12 @@ static void in_a_group_of_two(ct_group *world, void *arg)
 
 static void a_message_in_a_group_of_two(ct_group *world, void *arg)
 {
-    ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    const int list[2] = { 3, 2 }, me = ct_rank(world);
+    const int me = ct_rank(world);
+    ct_group *const pair = group_of_two(world);
     int32_t values[5] = { 0 };
-    ct_group *pair;
 
     (void)arg;
-    options.parent = world;
-    options.name = "pair";
-    if (!EXPECT_OK(ct_new_group_with(list, 2, &options, &pair)) || ct_rank(pair) < 0)
+    if (!pair)
         return;
     if (me == 3)
         ct_send(pair, values, 4, CT_I32, 1, 0); /* may have left before it is refused */
