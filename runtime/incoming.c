@@ -33,10 +33,8 @@ static void greet(struct mesh *mesh, struct stream *stream)
         mesh->messages->ended--;
     wire->ended_ms = 0;
     wire->heard = 1;
-    if (!wire->out) {
-        wire->out = stream->link;
-        say_here(mesh, stream->peer);
-    }
+    stream->link->second = hello->second;
+    second_link_accepted(mesh, stream);
 }
 
 /* A receiver keeps as much of an eager message as an eager one can have: with a larger one its
@@ -46,6 +44,30 @@ static int is_message(const struct frame *frame)
     return frame->magic == FRAME_MAGIC
            && (frame->bytes <= EAGER_OVER_SOCKETS
                || (frame->kind != FRAME_EAGER && frame->kind != FRAME_BREAK));
+}
+
+static void take_frame(struct mesh *mesh, struct stream *stream);
+
+/* All of a frame has come, and what came on the peer's other connection may have waited for it. */
+static void landed(struct mesh *mesh, struct stream *stream)
+{
+    const int peer = stream->peer;
+    struct stream *next;
+
+    message_landed(mesh, stream);
+    mesh->messages->wires[peer].landed++;
+    if ((next = next_in_turn(mesh, peer))) {
+        take_frame(mesh, next);
+        read_stream(mesh, next);
+    }
+}
+
+static void take_frame(struct mesh *mesh, struct stream *stream)
+{
+    stream->left = 0;
+    message_arrived(mesh, stream);
+    if (stream->left == 0)
+        landed(mesh, stream);
 }
 
 /* 1: something moved. */
@@ -71,11 +93,9 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         stream_close(mesh, stream, "it sent bytes that are no message");
         return 0;
     }
-    stream->left = 0;
     mesh->messages->wires[stream->peer].heard = 1;
-    message_arrived(mesh, stream);
-    if (stream->left == 0)
-        message_landed(mesh, stream);
+    if (its_turn(mesh, stream))
+        take_frame(mesh, stream);
     return 1;
 }
 
@@ -98,7 +118,7 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
     if (stream->unexpected)
         stream->unexpected->got += (size_t)n;
     if (stream->left == 0)
-        message_landed(mesh, stream);
+        landed(mesh, stream);
     return (int)(n > 0 ? n : 0);
 }
 
@@ -109,7 +129,8 @@ void read_stream(struct mesh *mesh, struct stream *stream)
     int n = 1;
 
     link->dry = 0;
-    while (n > 0 && !stream->closed && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
+    while (n > 0 && !stream->closed && !stream->held
+           && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
         n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
         moved += (size_t)(n > 0 ? n : 0);
     }

@@ -28,9 +28,12 @@ struct link_ops {
 
 struct link {
     const struct link_ops *ops;
-    int fd;       /* for epoll; -1: rings the doorbell instead */
-    size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
-    int dry;      /* the last read took all there was: until the next look it is not asked again */
+    int fd;         /* for epoll; -1: rings the doorbell instead */
+    size_t ahead;   /* bytes that it has taken from the peer already: epoll does not know of them */
+    int accepted;   /* the peer opened it */
+    int second;     /* opened beside another one */
+    int connecting; /* it takes no bytes yet, and may never */
+    int dry; /* the last read took all there was: until the next look it is not asked again */
     /* Not by ct_fail(): whoever waits for something else, or has failed already, sees it end. */
     char why[160];
 };

@@ -98,6 +98,7 @@ static void connection_failed(struct tcp_link *tcp)
 /* 1: all was said; 0: not yet; -1: it can't be. */
 static int say_hello(struct tcp_link *tcp)
 {
+    tcp->hello.second = tcp->link.second;
     while (tcp->said < sizeof tcp->hello) {
         const struct iovec rest = { (char *)&tcp->hello + tcp->said,
                                     sizeof tcp->hello - tcp->said };
@@ -116,6 +117,7 @@ static int say_hello(struct tcp_link *tcp)
     }
     socket_give_up_after(tcp->link.fd, 0); /* it may be busy for long */
     tcp->peer = NULL;
+    tcp->link.connecting = 0;
     return 1;
 }
 
@@ -123,7 +125,8 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
 {
     struct tcp_link *tcp = (struct tcp_link *)(void *)link;
     const int said = tcp->peer ? say_hello(tcp) : 1;
-    const ssize_t sent = said > 0 ? send_parts(link->fd, parts, count) : said;
+    const ssize_t sent =
+        said > 0 && count > 0 ? send_parts(link->fd, parts, count) : said - (said > 0);
 
     if (said > 0 && sent < 0)
         snprintf(link->why, sizeof link->why, "its connection broke: %s", strerror(errno));
@@ -227,6 +230,7 @@ struct link *link_tcp_accepted(int fd)
         return NULL;
     socket_nodelay(fd); /* who connects has set it */
     tcp->unheard = sizeof tcp->hello;
+    tcp->link.accepted = 1;
     return &tcp->link;
 }
 
@@ -247,6 +251,7 @@ static ct_status open_socket(struct mesh *mesh, int peer, struct link **link)
     }
     socket_give_up_after(fd, CONNECT_MS);
     tcp->peer = to;
+    tcp->link.connecting = 1;
     tcp->hello = (struct hello){ .magic = HELLO_MAGIC, .from = mesh->rank, .to = peer };
     memcpy(tcp->hello.token, mesh->token, sizeof tcp->hello.token);
     *link = &tcp->link;

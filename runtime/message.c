@@ -10,6 +10,7 @@
  *   broken group:   BREAK            ->  its members; channel.c
  *   destroyed group: LEAVE           ->  its members; leaving.c
  *   a connection that the other opened: HERE  ->  stream.c
+ *   two connections: TWO  ->  second_link.c
  *
  * request.c starts sends and receives, request_wait.c waits for them; message_match.c says which
  * message meets which receive, message_ends.c how a request ends.  incoming.c reads the bytes and
@@ -225,6 +226,11 @@ static void arrived_leave(struct mesh *mesh, struct stream *stream)
     leave_arrived(mesh, &stream->head.frame, stream->peer);
 }
 
+static void arrived_two(struct mesh *mesh, struct stream *stream)
+{
+    second_link_heard(mesh, stream->peer);
+}
+
 /* Nothing of ours depends on kinds that are not here: that a HERE came says it, others are a later
  * version's. */
 static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
@@ -233,7 +239,7 @@ static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
     [FRAME_REFUSE] = arrived_refuse, [FRAME_ASK] = arrived_ask,
     [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
     [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
-    [FRAME_LEAVE] = arrived_leave,
+    [FRAME_LEAVE] = arrived_leave,   [FRAME_TWO] = arrived_two,
 };
 
 void message_arrived(struct mesh *mesh, struct stream *stream)

@@ -37,7 +37,8 @@ enum frame_kind {
     FRAME_LEAVE,     /* "I have destroyed the group" */
     FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
     FRAME_TAKEN,     /* "I have copied them" */
-    FRAME_LOAN_ENDS  /* "I have given up the message that I lent" */
+    FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
+    FRAME_TWO        /* "from now on I speak on two connections" */
 };
 
 struct frame {
@@ -46,7 +47,7 @@ struct frame {
     uint16_t no_loans; /* accept: bits of loan.h, of what you will lend me */
     uint64_t channel;  /* one per group and purpose */
     int32_t tag;
-    uint32_t reserved2;
+    uint32_t turn; /* of the frames that go this way, from 0 on: they may come on two connections */
     uint64_t bytes;  /* of the whole message */
     uint64_t id;     /* offer, lend: the sender's request, and in what answers that; data: the
                         receiver's; break: the rank on which it broke first */

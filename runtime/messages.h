@@ -2,7 +2,7 @@
 /* messages.h - what the files of messages share, for them and for those that look at a group's
  * messages: request.c (starting, giving up) and request_wait.c; message.c (what arrives),
  * message_match.c and message_ends.c; and those that move the bytes: outgoing.c, incoming.c,
- * stream.c (connections) and progress.c (all of them). */
+ * stream.c and second_link.c (connections), and progress.c (all of them). */
 #ifndef RUNTIME_MESSAGES_H
 #define RUNTIME_MESSAGES_H
 
@@ -39,11 +39,22 @@ struct stream {
     struct request *request;       /* whose it is, or */
     struct unexpected *unexpected; /* where it is kept */
     int closed;
+    int held;  /* the turn of its frame has not come (second_link.c) */
+    int muted; /* and epoll does not tell of it meanwhile */
 };
 
 /* What there is of one peer beside struct peer. */
 struct wire {
-    struct link *out; /* NULL: nothing was sent yet */
+    struct link *out;      /* NULL: nothing was sent yet */
+    struct link *large;    /* what is large goes there once it is connected; NULL: on `out` */
+    struct link *at;       /* where the first of the queue has begun to be written */
+    struct link *full;     /* waiting for its socket to take more */
+    struct link *theirs;   /* the one that it opened */
+    uint32_t said, landed; /* whole frames that went there and came */
+    int held;              /* streams that are */
+    int alone;             /* a second link was tried */
+    int ended_one;         /* one of them has ended */
+    int awaited;           /* it has opened one that was not accepted yet */
     struct outgoing *first, *last;
     size_t unasked;       /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
     int streams;          /* open ones it may talk to us on */
@@ -51,7 +62,6 @@ struct wire {
     int64_t ended_ms;     /* when the last of them closed; 0: judged, or none did */
     int gone;             /* nothing will come from it any more */
     int broken;           /* nothing can be sent to it any more */
-    int blocked;          /* waiting for its socket to take more */
     int gathered;         /* has something that is to be written when all are started */
     int no_loans;         /* what it has said of them: bits of loan.h */
     uint64_t loans_ended; /* that it told of */
@@ -171,6 +181,22 @@ void outgoing_free(struct messages *m, struct outgoing *out);
 void read_stream(struct mesh *mesh, struct stream *stream);
 void accept_peers(struct mesh *mesh);
 
+/* second_link.c, under the lock */
+/* Where the first of the queue goes, and those that leave with it. */
+struct link *link_for(const struct wire *wire, const struct outgoing *out);
+/* On which what has to do with a message of so many bytes comes, most likely. */
+const struct link *link_from(const struct wire *wire, size_t bytes);
+void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out);
+void second_link_accepted(struct mesh *mesh, struct stream *stream); /* it may be the first */
+void second_link_moves(struct mesh *mesh, struct stream *stream);    /* it is being connected */
+void second_link_heard(struct mesh *mesh, int peer);                 /* the peer has one */
+/* 1: the end of one that was not needed. */
+int second_link_ended(struct mesh *mesh, const struct stream *stream, const char *why);
+/* Has the turn of this stream's frame come?  If not it is held. */
+int its_turn(struct mesh *mesh, struct stream *stream);
+/* One landed: whose turn is it now?  NULL: nobody is held for it. */
+struct stream *next_in_turn(struct mesh *mesh, int peer);
+
 /* stream.c, under the lock */
 struct stream *stream_open(struct mesh *mesh, struct link *link, int peer);
 void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events);
@@ -182,8 +208,8 @@ void see_off(struct mesh *mesh); /* what was written has arrived when this retur
 /* progress.c, under the lock */
 void progress(struct mesh *mesh);
 /* The same for who looks again and again until something comes from one peer (CT_ANY_SOURCE: from
- * any): what is not that peer's is looked at now and then. */
-void progress_for(struct mesh *mesh, int peer);
+ * any) that has to do with a message of so many bytes: all else is looked at now and then. */
+void progress_for(struct mesh *mesh, int peer, size_t bytes);
 ct_status progress_setup(struct mesh *mesh); /* streams of the ranks we share memory with */
 void progress_done(struct mesh *mesh);
 

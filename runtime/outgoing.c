@@ -32,29 +32,38 @@ ct_status peer_connect(struct mesh *mesh, int peer)
     return ct_fail(status, "there is no link to it");
 }
 
-static void set_blocked(struct mesh *mesh, struct wire *wire, int blocked)
+/* Whoever sleeps shall wake when this link takes more; NULL: none is waited for. */
+static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
 {
-    if (wire->blocked == blocked || wire->out->fd < 0)
+    struct link *const before = wire->full;
+
+    if (full && full->fd < 0)
+        full = NULL;
+    if (full == before)
         return;
-    wire->blocked = blocked;
+    wire->full = full;
     for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
-        if (stream->link == wire->out)
-            stream_watch(mesh, stream, 0, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        if (stream->link == full)
+            stream_watch(mesh, stream, 0, EPOLLIN | EPOLLOUT);
+        else if (stream->link == before && !before->connecting)
+            stream_watch(mesh, stream, 0, EPOLLIN);
 }
 
-/* What is still to be written of the queue, as many parts as there is room for. */
-static int parts_of(const struct outgoing *out, struct iovec *parts)
+/* What is still to be written of the queue and goes there, as many parts as there is room for. */
+static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
 {
+    uint32_t turn = wire->said;
     int count = 0;
 
-    for (; out && count < PARTS_AT_ONCE - 1; out = out->next) {
+    for (struct outgoing *out = wire->first;
+         out && count < PARTS_AT_ONCE - 1 && link_for(wire, out) == link; out = out->next) {
         const size_t head = sizeof out->frame;
         const size_t in_head = out->written < head ? out->written : head;
         const size_t in_payload = out->written - in_head;
 
+        out->frame.turn = turn++;
         if (in_head < head)
-            parts[count++] =
-                (struct iovec){ (char *)(uintptr_t)&out->frame + in_head, head - in_head };
+            parts[count++] = (struct iovec){ (char *)&out->frame + in_head, head - in_head };
         if (in_payload < out->bytes)
             parts[count++] = (struct iovec){ (void *)((uintptr_t)out->payload + in_payload),
                                              out->bytes - in_payload };
@@ -91,6 +100,7 @@ static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
         bytes -= left;
         out->written += left;
         wire->first = out->next;
+        wire->said++;
         written(mesh, out);
     }
 }
@@ -115,19 +125,20 @@ void flush_to(struct mesh *mesh, int peer)
     ssize_t taken = 1;
 
     while (wire->first && !wire->broken && taken > 0) {
-        taken = wire->out->ops->write(wire->out, parts, parts_of(wire->first, parts));
+        wire->at = link_for(wire, wire->first);
+        taken = wire->at->ops->write(wire->at, parts, parts_of(wire, wire->at, parts));
         if (taken > 0) {
             messages_moved(mesh->messages);
             advance(mesh, wire, (size_t)taken);
-            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->out->fd >= 0
+            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->at->fd >= 0
                 && much_comes(mesh->messages))
                 break;
         }
     }
     if (taken < 0)
-        peer_broken(mesh, peer, wire->out->why);
+        peer_broken(mesh, peer, wire->at->why);
     else if (wire->out)
-        set_blocked(mesh, wire, wire->first != NULL);
+        watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
 }
 
 void flush_gathered(struct mesh *mesh, int peer)
@@ -154,10 +165,13 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
-    else if (mesh->messages->gathering)
-        wire->gathered = 1;
-    else
-        flush_to(mesh, peer);
+    else {
+        second_link_wanted(mesh, peer, out);
+        if (mesh->messages->gathering)
+            wire->gathered = 1;
+        else
+            flush_to(mesh, peer);
+    }
 }
 
 int reach(struct mesh *mesh, int peer)

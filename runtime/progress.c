@@ -13,6 +13,17 @@
 
 #define LOOKS_AT_ONE 4 /* the last of them is at all */
 
+/* Whoever sleeps would wake at once, again and again, for one that is held. */
+static void look_at_stream(struct mesh *mesh, struct stream *stream)
+{
+    if (!stream->held) {
+        read_stream(mesh, stream);
+        return;
+    }
+    stream->muted = 1;
+    stream_watch(mesh, stream, 0, 0);
+}
+
 static void look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
@@ -32,19 +43,21 @@ static void look_at_sockets(struct mesh *mesh)
             continue;
         }
         if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
-            read_stream(mesh, stream);
+            look_at_stream(mesh, stream);
+        if (!stream->closed && (events[i].events & EPOLLOUT))
+            second_link_moves(mesh, stream);
     }
 }
 
-/* all: at every socket.  Else at that peer's alone: to try to read costs what it costs to ask
- * whether there is something, and then it is read. */
-static void look(struct mesh *mesh, int whose, int all)
+/* all: at every socket.  Else at that one alone, if there is one: to try to read costs what it
+ * costs to ask whether there is something, and then it is read. */
+static void look(struct mesh *mesh, const struct link *one, int all)
 {
     struct messages *m = mesh->messages;
     int closed = 0;
 
     for (struct stream *stream = m->streams; stream; stream = stream->next)
-        if (!stream->closed && (stream->link->fd < 0 || (!all && stream->peer == whose)))
+        if (!stream->closed && (stream->link->fd < 0 || (!all && stream->link == one)))
             read_stream(mesh, stream);
     if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed))
         look_at_sockets(mesh);
@@ -61,12 +74,15 @@ static void look(struct mesh *mesh, int whose, int all)
 
 void progress(struct mesh *mesh)
 {
-    look(mesh, CT_ANY_SOURCE, 1);
+    look(mesh, NULL, 1);
 }
 
-void progress_for(struct mesh *mesh, int peer)
+void progress_for(struct mesh *mesh, int peer, size_t bytes)
 {
-    look(mesh, peer, peer < 0 || mesh->messages->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1);
+    struct messages *m = mesh->messages;
+    const int all = peer < 0 || m->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+
+    look(mesh, all ? NULL : link_from(&m->wires[peer], bytes), all);
 }
 
 ct_status progress_setup(struct mesh *mesh)

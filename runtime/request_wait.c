@@ -23,7 +23,7 @@ enum { NAPS_BEFORE_LOOK = 1000 };
 static int test(struct mesh *mesh, struct request *request, int at_all)
 {
     if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
-        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer);
+        progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
     errands_move(mesh);

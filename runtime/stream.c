@@ -61,7 +61,8 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
         request_finish(mesh, stream->request, CT_ERR_PEER, reason);
     }
     wire->streams--;
-    if (wire->out == stream->link)
+    if (!second_link_ended(mesh, stream, why)
+        && (wire->out == stream->link || wire->large == stream->link))
         peer_broken(mesh, stream->peer, why);
     if (wire->streams == 0) {
         wire->ended_ms = clock_ms();
@@ -103,7 +104,7 @@ static int may_still_come(struct mesh *mesh, int peer)
     const struct wire *wire = &mesh->messages->wires[peer];
     const int64_t ago = clock_ms() - wire->ended_ms;
 
-    if (wire->heard)
+    if (wire->heard && !wire->awaited)
         return 0;
     return (ago < OUTSIDE_MS && somebody_stands_outside(mesh))
            || (ago < CROSSING_MS && (mesh->messages->strangers > 0 || !is_known_dead(mesh, peer)));
@@ -122,6 +123,16 @@ void judge_ended(struct mesh *mesh)
     }
 }
 
+static void forget_link(struct wire *wire, const struct link *link)
+{
+    struct link **const places[] = { &wire->out, &wire->large, &wire->at, &wire->full,
+                                     &wire->theirs };
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (*places[i] == link)
+            *places[i] = NULL;
+}
+
 /* Nobody holds a closed stream any more: not the walk, not epoll's last answer. */
 void bury_streams(struct mesh *mesh)
 {
@@ -135,8 +146,8 @@ void bury_streams(struct mesh *mesh)
             continue;
         }
         *link = stream->next;
-        if (stream->peer >= 0 && m->wires[stream->peer].out == stream->link)
-            m->wires[stream->peer].out = NULL;
+        if (stream->peer >= 0)
+            forget_link(&m->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
         free(stream->unexpected);
         free(stream);

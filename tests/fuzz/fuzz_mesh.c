@@ -43,6 +43,8 @@ struct scene {
     unsigned char *buffers[REQUESTS];
     struct channel channels[2]; /* of two groups: 6 and 7, 8 and 9 */
     int open[2];
+    int from[CONNECTIONS]; /* as whom it said hello */
+    unsigned turns[RANKS]; /* of the next frame */
 };
 
 /* ---- Requests ----------------------------------------------------------------- */
@@ -152,10 +154,21 @@ static void say_many(struct scene *s, int i, struct input *in)
 
 static void say_hello(struct scene *s, int i, struct input *in)
 {
-    struct hello hello = { .magic = HELLO_MAGIC, .from = (int)(take(in) % 4), .to = 0 };
+    const unsigned who = take(in);
+    struct hello hello = { HELLO_MAGIC, .from = (int)(who % 4), .to = 0, .second = who >> 7 };
 
+    s->from[i] = hello.from % RANKS;
+    s->turns[s->from[i]] = s->mesh->messages->wires[s->from[i]].landed;
     memcpy(hello.token, token, sizeof token);
     say(s, i, &hello, sizeof hello);
+}
+
+/* Mostly in turn; else it is held until the frames before it have come, if they do. */
+static uint32_t turn_of(struct scene *s, int i, unsigned what)
+{
+    const uint32_t turn = s->turns[s->from[i]]++;
+
+    return (what & 14) == 14 ? turn ^ 1 : turn;
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */
@@ -165,6 +178,7 @@ static void say_frame(struct scene *s, int i, struct input *in)
     const uint64_t bytes = sizes[what % (sizeof sizes / sizeof *sizes)];
     const struct frame frame = { .magic = FRAME_MAGIC,
                                  .kind = (uint16_t)(kind % 32),
+                                 .turn = turn_of(s, i, what),
                                  .channel = kind < 224 ? 7 : 8,
                                  .tag = what >> 4 & 1,
                                  .bytes = bytes,
@@ -185,6 +199,7 @@ static void say_any_frame(struct scene *s, int i, struct input *in)
     in->data += n;
     in->left -= n;
     frame.magic = FRAME_MAGIC;
+    frame.turn = turn_of(s, i, frame.turn);
     say(s, i, &frame, sizeof frame);
 }
 

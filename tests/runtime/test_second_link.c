@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_second_link.c - a pair has one connection for what is small, both ways, and each side one of
+ * its own for what is large; what comes on both keeps its order. */
+#include "tests/collectives/marks.h"
+
+#include "runtime/group.h"
+#include "runtime/messages.h"
+
+enum { LARGE = 100000, ENOUGH = 5000, MESSAGES = 200, WHILE_MS = 150 };
+
+static struct wire *wire_to(ct_group *group, int peer)
+{
+    return &group->mesh->messages->wires[peer];
+}
+
+static void send_bytes(ct_group *group, size_t bytes, int to, unsigned char value)
+{
+    unsigned char *data = malloc(bytes);
+
+    memset(data, value, bytes);
+    EXPECT_OK(ct_send(group, data, bytes, CT_U8, to, 0));
+    free(data);
+}
+
+static void receive_bytes(ct_group *group, size_t bytes, int from, unsigned char value)
+{
+    unsigned char *data = calloc(bytes, 1);
+
+    EXPECT_OK(ct_recv(group, data, bytes, CT_U8, from, 0, NULL));
+    EXPECT(data[0] == value && data[bytes - 1] == value);
+    free(data);
+}
+
+/* ---- The order ------------------------------------------------------------- */
+
+/* Below and above what is small, what goes unasked, and what a socket takes at once. */
+static size_t bytes_of(int i)
+{
+    static const size_t sizes[] = { 1, 5000, 8, 1300, 1301, 40, 300000, 3, 40000, 2, 900000 };
+
+    return sizes[(size_t)i % (sizeof sizes / sizeof *sizes)];
+}
+
+static void all_sizes(ct_group *group, void *arg)
+{
+    const int p = ct_size(group), to = (ct_rank(group) + 1) % p,
+              from = (ct_rank(group) + p - 1) % p;
+    ct_work *sends[MESSAGES], *receives[MESSAGES];
+    unsigned char *out[MESSAGES], *in[MESSAGES];
+
+    (void)arg;
+    for (int i = 0; i < MESSAGES; i++) {
+        out[i] = malloc(bytes_of(i));
+        in[i] = calloc(bytes_of(i), 1);
+        memset(out[i], 1 + i, bytes_of(i));
+        EXPECT_OK(ct_isend(group, out[i], bytes_of(i), CT_U8, to, 0, &sends[i]));
+        if (i % 3)
+            EXPECT_OK(ct_irecv(group, in[i], bytes_of(i), CT_U8, from, 0, &receives[i]));
+        else
+            EXPECT_OK(
+                ct_recv(group, in[i], bytes_of(i), CT_U8, i % 2 ? from : CT_ANY_SOURCE, 0, NULL));
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        EXPECT_OK(ct_wait(sends[i]));
+        if (i % 3)
+            EXPECT_OK(ct_wait(receives[i]));
+        EXPECT(in[i][0] == (unsigned char)(1 + i) && memcmp(in[i], out[i], bytes_of(i)) == 0);
+        free(out[i]);
+        free(in[i]);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void messages_of_all_sizes_keep_their_order(void **state)
+{
+    (void)state;
+    run_processes(2, all_sizes, NULL);
+    run_processes(3, all_sizes, NULL);
+    run_threads(3, all_sizes, NULL);
+}
+
+/* Rank 0 speaks first, so rank 1 opens none before it has something large. */
+static void get_two(ct_group *group)
+{
+    unsigned char more = 1;
+
+    if (ct_rank(group) == 0)
+        send_bytes(group, 8, 1, 1);
+    else
+        receive_bytes(group, 8, 0, 1);
+    while (more && ct_rank(group) == 0) {
+        receive_bytes(group, LARGE, 1, 2);
+        EXPECT_OK(ct_recv(group, &more, 1, CT_U8, 1, 0, NULL));
+        send_bytes(group, 8, 1, 3);
+    }
+    while (more && ct_rank(group) == 1) {
+        send_bytes(group, LARGE, 0, 2);
+        more = !wire_to(group, 0)->large || wire_to(group, 0)->large->connecting;
+        EXPECT_OK(ct_send(group, &more, 1, CT_U8, 0, 0));
+        receive_bytes(group, 8, 0, 3);
+    }
+}
+
+static void two_of_them(ct_group *group, void *arg)
+{
+    const struct wire *wire = wire_to(group, 1 - ct_rank(group));
+
+    (void)arg;
+    get_two(group);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        send_bytes(group, LARGE, 1, 4); /* on its own: it opened the first */
+        EXPECT(!wire->out->accepted && !wire->large);
+    } else {
+        receive_bytes(group, LARGE, 0, 4);
+        EXPECT(wire->out->accepted && !wire->large->accepted);
+    }
+    EXPECT(wire->streams == 2);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void who_is_connected_opens_one_for_what_is_large(void **state)
+{
+    (void)state;
+    run_processes(2, two_of_them, NULL);
+}
+
+static void small_ones(ct_group *group, void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100; i++) {
+        if (ct_rank(group) == 1)
+            receive_bytes(group, 1 + (size_t)i, 0, 1);
+        send_bytes(group, 1 + (size_t)i, 1 - ct_rank(group), 1);
+        if (ct_rank(group) == 0)
+            receive_bytes(group, 1 + (size_t)i, 1, 1);
+    }
+    EXPECT(wire_to(group, 1 - ct_rank(group))->streams == 1);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void what_is_small_needs_one(void **state)
+{
+    (void)state;
+    run_processes(2, small_ones, NULL);
+}
+
+/* Neither has looked when it opens its own. */
+static void at_once(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    const struct wire *wire = wire_to(group, 1 - me);
+    struct messages *m = group->mesh->messages;
+
+    (void)arg;
+    pthread_mutex_lock(&m->lock);
+    say_here(group->mesh, 1 - me);
+    pthread_mutex_unlock(&m->lock);
+    mark("opened", me);
+    await("opened", 1 - me);
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(ct_barrier(group, NULL));
+    EXPECT(wire->streams == 2);
+    EXPECT(wire->out->accepted == me); /* the lower rank's */
+    EXPECT(me ? !wire->large->accepted : !wire->large);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void of_two_opened_at_once_the_lower_ranks_is_for_what_is_small(void **state)
+{
+    (void)state;
+    run_processes(2, at_once, NULL);
+}
+
+/* As behind a firewall that lets rank 1 connect to nobody. */
+static void nobody_lets_it_in(ct_group *group, void *arg)
+{
+    const struct wire *wire = wire_to(group, 1 - ct_rank(group));
+
+    (void)arg;
+    if (ct_rank(group) == 0) {
+        close(group->mesh->listener);
+        group->mesh->listener = -1;
+        send_bytes(group, 8, 1, 1);
+        receive_bytes(group, LARGE, 1, 2);
+    } else {
+        receive_bytes(group, 8, 0, 1);
+        EXPECT_ERROR(ct_send(group, "", 1, CT_U8, 99, 0), CT_ERR_INVALID, "99");
+        send_bytes(group, LARGE, 0, 2);
+        EXPECT(strstr(ct_last_error(), "99") != NULL);
+    }
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(ct_barrier(group, NULL));
+    while (ct_rank(group) == 1 && wire->large) /* it was tried */
+        messages_look(group->mesh);
+    EXPECT(wire->streams == 1);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void where_no_second_one_can_be_made_what_is_large_shares_the_first(void **state)
+{
+    (void)state;
+    run_processes(2, nobody_lets_it_in, NULL);
+}
+
+/* Rank 0 looks where the second message is. */
+static void out_of_turn(ct_group *group, void *arg)
+{
+    struct messages *m = group->mesh->messages;
+    struct wire *wire = wire_to(group, 1);
+
+    (void)arg;
+    get_two(group);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        await("accepted", 0);
+        send_bytes(group, 1, 0, 4);
+        send_bytes(group, LARGE, 0, 5);
+        mark("said", 1);
+    } else {
+        pthread_mutex_lock(&m->lock);
+        while (!wire->theirs)
+            progress(group->mesh);
+        mark("accepted", 0);
+        await("said", 1);
+        m->looks = 0;
+        progress_for(group->mesh, 1, LARGE);
+        EXPECT(wire->held == 1);
+        progress(group->mesh); /* it is held still where all are looked at: both go on */
+        EXPECT(wire->held == 0);
+        pthread_mutex_unlock(&m->lock);
+        receive_bytes(group, 1, 1, 4);
+        receive_bytes(group, LARGE, 1, 5);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_message_waits_for_the_one_before_it_on_the_other_connection(void **state)
+{
+    (void)state;
+    run_processes(2, out_of_turn, NULL);
+}
+
+/* As if what it said before had been on a connection that broke. */
+static void lost(ct_group *group, void *arg)
+{
+    const int large = *(const int *)arg;
+    unsigned char byte;
+
+    get_two(group);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1) {
+        pthread_mutex_lock(&group->mesh->messages->lock);
+        wire_to(group, 0)->said++;
+        pthread_mutex_unlock(&group->mesh->messages->lock);
+        send_bytes(group, large ? LARGE : 1, 0, 4);
+        rank_leaves();
+    }
+    EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, 1, 0, NULL), CT_ERR_PEER, "rank 1");
+}
+
+static void what_comes_behind_words_that_are_lost_is_no_message(void **state)
+{
+    int small = 0, large = 1;
+
+    (void)state;
+    run_processes(2, lost, &small);
+    run_processes(2, lost, &large);
+}
+
+/* The first message on its second connection, which the other has not accepted, is its last. */
+static void speaks_and_ends(ct_group *group)
+{
+    const struct wire *wire = wire_to(group, 0);
+
+    receive_bytes(group, 8, 0, 1);
+    send_bytes(group, ENOUGH, 0, 2);
+    while (!wire->large || wire->large->connecting)
+        messages_look(group->mesh);
+    send_bytes(group, ENOUGH, 0, 3);
+    rank_leaves();
+}
+
+static void looks_late(ct_group *group, void *arg)
+{
+    struct mesh *mesh = group->mesh;
+    const struct wire *wire = wire_to(group, 1);
+    int ended;
+
+    (void)arg;
+    if (ct_rank(group) == 1)
+        speaks_and_ends(group);
+    send_bytes(group, 8, 1, 1);
+    for (ended = 0; ended == 0; ended = wire->ended_ms || wire->gone) {
+        pthread_mutex_lock(&mesh->messages->lock);
+        mesh->messages->looks = 0;
+        progress_for(mesh, 1, 0); /* at the first one alone */
+        pthread_mutex_unlock(&mesh->messages->lock);
+    }
+    nap(WHILE_MS);
+    receive_bytes(group, ENOUGH, 1, 2);
+    receive_bytes(group, ENOUGH, 1, 3);
+}
+
+static void what_lies_with_the_listener_arrives_though_the_first_one_ended_long_before(void **state)
+{
+    (void)state;
+    run_processes(2, looks_late, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_of_all_sizes_keep_their_order),
+        cmocka_unit_test(who_is_connected_opens_one_for_what_is_large),
+        cmocka_unit_test(what_is_small_needs_one),
+        cmocka_unit_test(of_two_opened_at_once_the_lower_ranks_is_for_what_is_small),
+        cmocka_unit_test(where_no_second_one_can_be_made_what_is_large_shares_the_first),
+        cmocka_unit_test(a_message_waits_for_the_one_before_it_on_the_other_connection),
+        cmocka_unit_test(what_comes_behind_words_that_are_lost_is_no_message),
+        cmocka_unit_test(
+            what_lies_with_the_listener_arrives_though_the_first_one_ended_long_before),
+    };
+
+    use_link("tcp");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
