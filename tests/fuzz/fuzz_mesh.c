@@ -11,6 +11,7 @@
  * it is done, so nobody may hold them then. */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -44,7 +45,6 @@ struct scene {
     struct channel channels[2]; /* of two groups: 6 and 7, 8 and 9 */
     int open[2];
     int from[CONNECTIONS]; /* as whom it said hello */
-    unsigned turns[RANKS]; /* of the next frame */
 };
 
 /* ---- Requests ----------------------------------------------------------------- */
@@ -158,17 +158,14 @@ static void say_hello(struct scene *s, int i, struct input *in)
     struct hello hello = { HELLO_MAGIC, .from = (int)(who % 4), .to = 0, .second = who >> 7 };
 
     s->from[i] = hello.from % RANKS;
-    s->turns[s->from[i]] = s->mesh->messages->wires[s->from[i]].landed;
     memcpy(hello.token, token, sizeof token);
     say(s, i, &hello, sizeof hello);
 }
 
-/* Mostly in turn; else it is held until the frames before it have come, if they do. */
-static uint32_t turn_of(struct scene *s, int i, unsigned what)
+/* Mostly its turn has come: all moves after each step. */
+static uint32_t turn_of(const struct scene *s, int i, unsigned what)
 {
-    const uint32_t turn = s->turns[s->from[i]]++;
-
-    return (what & 14) == 14 ? turn ^ 1 : turn;
+    return s->mesh->messages->wires[s->from[i]].landed + ((what & 14) == 14);
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */
@@ -245,14 +242,16 @@ static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
     int i = 0, ends[2];
 
     (void)mesh;
-    (void)peer;
     while (i < CONNECTIONS && the_scene->connections[i] >= 0)
         i++;
     if (i == CONNECTIONS)
         return ct_fail(CT_ERR_PEER, "it refuses");
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     the_scene->connections[i] = ends[1];
+    the_scene->from[i] = peer;
     *link = link_tcp_accepted(ends[0]);
+    holds(*link != NULL);
+    (*link)->accepted = 0;
     return CT_OK;
 }
 
@@ -306,6 +305,8 @@ static void set_up(struct scene *s)
     for (int i = 0; i < RANKS; i++)
         mesh->peers[i] =
             (struct peer){ .local = i ? -1 : 0, .node = i, .pid = 100 + i, .host = "h" };
+    snprintf(mesh->peers[2].address, sizeof mesh->peers[2].address, "127.0.0.1");
+    mesh->peers[2].port = 1; /* a second connection to it is refused */
     memcpy(mesh->token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
