@@ -17,7 +17,7 @@
 #include "runtime/question.h"
 #include "runtime/trace.h"
 
-enum { NAPS_BEFORE_LOOK = 1000 };
+enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
 /* at_all: not only at its peer. */
 static int test(struct mesh *mesh, struct request *request, int at_all)
@@ -134,13 +134,15 @@ static uint64_t sent_so_far(const struct ring *ring)
 }
 
 /* For as long as a hand-over between two processors takes only that is looked at, and no lock is
- * taken.  1: there is more.  A few bytes begin in the line before (link_shm.c): let both come at
+ * taken: longer where there are sockets, since nobody spins behind that then.  1: there is more.  A few bytes begin in the line before (link_shm.c): let both come at
  * the same time. */
 static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
-    if (!ring || mesh->waiter.spins == 0 || atomic_load(&mesh->waiter.sockets))
+    const int looks = atomic_load(&mesh->waiter.sockets) ? LOOKS_WITH_SOCKETS : LOOKS_BEFORE_WAIT;
+
+    if (!ring || mesh->waiter.spins == 0)
         return 0;
-    for (int i = 0; i < LOOKS_BEFORE_WAIT; i++) {
+    for (int i = 0; i < looks; i++) {
         if (sent_so_far(ring) != sent)
             return 1;
         __builtin_prefetch((const void *)&ring->noted);
