@@ -64,6 +64,7 @@ static void landed(struct mesh *mesh, struct stream *stream)
 
 static void take_frame(struct mesh *mesh, struct stream *stream)
 {
+    mesh->messages->wires[stream->peer].heard = 1;
     stream->left = 0;
     message_arrived(mesh, stream);
     if (stream->left == 0)
@@ -93,7 +94,6 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         stream_close(mesh, stream, "it sent bytes that are no message");
         return 0;
     }
-    mesh->messages->wires[stream->peer].heard = 1;
     if (its_turn(mesh, stream))
         take_frame(mesh, stream);
     return 1;

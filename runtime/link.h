@@ -19,7 +19,8 @@ struct link_ops {
     int (*can_reach)(const struct mesh *mesh, int peer);
     /* A link that is open, or opens while it is written to. */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
-    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
+    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how.  Of no parts: it
+     * goes on connecting. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
     /* Bytes given; 0: none for now; -1: the peer closed it, or it broke: link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_tcp.c - a TCP connection to a peer that shares no memory with us.
  *
- * Opened by whoever first has something to say; the hello carries the mesh's
- * token, which only those can know who met at the same store.  If both sides
- * open one at the same moment both stay: each direction keeps to the
- * connection it first used, so order holds.
+ * Opened by whoever first has something to say, and a second one for what is large
+ * (second_link.c); the hello carries the mesh's token, which only those can know who met at the
+ * same store.
  *
  * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
  * those behind it cost one system call.  What is large goes straight to where it belongs.  The
@@ -125,12 +124,14 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
 {
     struct tcp_link *tcp = (struct tcp_link *)(void *)link;
     const int said = tcp->peer ? say_hello(tcp) : 1;
-    const ssize_t sent =
-        said > 0 && count > 0 ? send_parts(link->fd, parts, count) : said - (said > 0);
+    ssize_t sent;
 
-    if (said > 0 && sent < 0)
+    if (said <= 0 || count == 0)
+        return said < 0 ? -1 : 0;
+    sent = send_parts(link->fd, parts, count);
+    if (sent < 0)
         snprintf(link->why, sizeof link->why, "its connection broke: %s", strerror(errno));
-    return sent < 0 ? -1 : sent;
+    return sent;
 }
 
 /* How much a read may take into the buffer.  Without memory for one it takes what it was asked for.

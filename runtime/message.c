@@ -228,7 +228,9 @@ static void arrived_leave(struct mesh *mesh, struct stream *stream)
 
 static void arrived_two(struct mesh *mesh, struct stream *stream)
 {
-    second_link_heard(mesh, stream->peer);
+    struct wire *wire = &mesh->messages->wires[stream->peer];
+
+    wire->both = wire->large != NULL;
 }
 
 /* Nothing of ours depends on kinds that are not here: that a HERE came says it, others are a later

@@ -38,7 +38,7 @@ enum frame_kind {
     FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
     FRAME_TAKEN,     /* "I have copied them" */
     FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
-    FRAME_TWO        /* "from now on I speak on two connections" */
+    FRAME_TWO        /* "I hold your other connection, too" */
 };
 
 struct frame {

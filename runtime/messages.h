@@ -40,25 +40,26 @@ struct stream {
     struct unexpected *unexpected; /* where it is kept */
     int closed;
     int held;  /* the turn of its frame has not come (second_link.c) */
-    int muted; /* and epoll does not tell of it meanwhile */
+    int muted; /* and epoll tells of its end only, meanwhile */
+    int ended; /* which it has told: it would tell whoever sleeps again and again */
 };
 
 /* What there is of one peer beside struct peer. */
 struct wire {
-    struct link *out;      /* NULL: nothing was sent yet */
-    struct link *large;    /* what is large goes there once it is connected; NULL: on `out` */
-    struct link *at;       /* where the first of the queue has begun to be written */
+    struct link *out;      /* what is small goes there; NULL: nothing was sent yet */
+    struct link *large;    /* ours for what is large, once the peer holds it; NULL: on `out` */
+    struct link *theirs;   /* the last one that the peer opened */
+    struct link *begun_on; /* where the first of the queue has begun to be written */
     struct link *full;     /* waiting for its socket to take more */
-    struct link *theirs;   /* the one that it opened */
     uint32_t said, landed; /* whole frames that went there and came */
+    int both;              /* the peer holds `large` */
+    int second_tried;      /* to open a second link */
+    int ended_one;         /* a stream of its has ended */
     int held;              /* streams that are */
-    int alone;             /* a second link was tried */
-    int ended_one;         /* one of them has ended */
-    int awaited;           /* it has opened one that was not accepted yet */
     struct outgoing *first, *last;
     size_t unasked;       /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
     int streams;          /* open ones it may talk to us on */
-    int heard;            /* we hold the connection on which it speaks: it has but one */
+    int heard;            /* we hold the connections on which it speaks, as far as we know */
     int64_t ended_ms;     /* when the last of them closed; 0: judged, or none did */
     int gone;             /* nothing will come from it any more */
     int broken;           /* nothing can be sent to it any more */
@@ -182,24 +183,25 @@ void read_stream(struct mesh *mesh, struct stream *stream);
 void accept_peers(struct mesh *mesh);
 
 /* second_link.c, under the lock */
-/* Where the first of the queue goes, and those that leave with it. */
+/* Where it goes; of what has begun to be written, where that was. */
 struct link *link_for(const struct wire *wire, const struct outgoing *out);
 /* On which what has to do with a message of so many bytes comes, most likely. */
 const struct link *link_from(const struct wire *wire, size_t bytes);
 void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out);
 void second_link_accepted(struct mesh *mesh, struct stream *stream); /* it may be the first */
 void second_link_moves(struct mesh *mesh, struct stream *stream);    /* it is being connected */
-void second_link_heard(struct mesh *mesh, int peer);                 /* the peer has one */
-/* 1: the end of one that was not needed. */
-int second_link_ended(struct mesh *mesh, const struct stream *stream, const char *why);
+/* 1: this was one on which nothing was said. */
+int second_link_was_spare(struct wire *wire, const struct stream *stream);
 /* Has the turn of this stream's frame come?  If not it is held. */
 int its_turn(struct mesh *mesh, struct stream *stream);
 /* One landed: whose turn is it now?  NULL: nobody is held for it. */
 struct stream *next_in_turn(struct mesh *mesh, int peer);
+void close_held(struct mesh *mesh, int peer, const char *why); /* another stream has ended */
+void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
 
 /* stream.c, under the lock */
 struct stream *stream_open(struct mesh *mesh, struct link *link, int peer);
-void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events);
+void stream_watch(struct mesh *mesh, struct stream *stream, int add); /* or anew */
 void stream_close(struct mesh *mesh, struct stream *stream, const char *why);
 void bury_streams(struct mesh *mesh); /* those that are closed */
 void judge_ended(struct mesh *mesh);  /* wires without a stream: are their peers gone? */

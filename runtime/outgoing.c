@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outgoing.c - what is written to a peer: one queue for each, over one link, opened when the
- * first message goes.  As much of the queue leaves in one write as the link takes. */
+/* outgoing.c - what is written to a peer: one queue for each, over a link that is opened when the
+ * first message goes, or two (second_link.c).  As much of the queue leaves in one write as the link
+ * takes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -43,10 +44,8 @@ static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
         return;
     wire->full = full;
     for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
-        if (stream->link == full)
-            stream_watch(mesh, stream, 0, EPOLLIN | EPOLLOUT);
-        else if (stream->link == before && !before->connecting)
-            stream_watch(mesh, stream, 0, EPOLLIN);
+        if (stream->link == full || stream->link == before)
+            stream_watch(mesh, stream, 0);
 }
 
 /* What is still to be written of the queue and goes there, as many parts as there is room for. */
@@ -125,18 +124,19 @@ void flush_to(struct mesh *mesh, int peer)
     ssize_t taken = 1;
 
     while (wire->first && !wire->broken && taken > 0) {
-        wire->at = link_for(wire, wire->first);
-        taken = wire->at->ops->write(wire->at, parts, parts_of(wire, wire->at, parts));
+        wire->begun_on = link_for(wire, wire->first);
+        taken = wire->begun_on->ops->write(wire->begun_on, parts,
+                                           parts_of(wire, wire->begun_on, parts));
         if (taken > 0) {
             messages_moved(mesh->messages);
             advance(mesh, wire, (size_t)taken);
-            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->at->fd >= 0
+            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->begun_on->fd >= 0
                 && much_comes(mesh->messages))
                 break;
         }
     }
     if (taken < 0)
-        peer_broken(mesh, peer, wire->at->why);
+        peer_broken(mesh, peer, wire->begun_on->why);
     else if (wire->out)
         watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
 }
@@ -161,17 +161,15 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
     else
         wire->first = out;
     wire->last = out;
+    second_link_wanted(mesh, peer, out);
     if (!wire->broken && !wire->out && peer_connect(mesh, peer) != CT_OK)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
-    else {
-        second_link_wanted(mesh, peer, out);
-        if (mesh->messages->gathering)
-            wire->gathered = 1;
-        else
-            flush_to(mesh, peer);
-    }
+    else if (mesh->messages->gathering)
+        wire->gathered = 1;
+    else
+        flush_to(mesh, peer);
 }
 
 int reach(struct mesh *mesh, int peer)

@@ -13,17 +13,6 @@
 
 #define LOOKS_AT_ONE 4 /* the last of them is at all */
 
-/* Whoever sleeps would wake at once, again and again, for one that is held. */
-static void look_at_stream(struct mesh *mesh, struct stream *stream)
-{
-    if (!stream->held) {
-        read_stream(mesh, stream);
-        return;
-    }
-    stream->muted = 1;
-    stream_watch(mesh, stream, 0, 0);
-}
-
 static void look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
@@ -42,8 +31,10 @@ static void look_at_sockets(struct mesh *mesh)
             accept_peers(mesh);
             continue;
         }
-        if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
-            look_at_stream(mesh, stream);
+        if (!stream->closed && stream->held)
+            look_at_held(mesh, stream, events[i].events);
+        else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
+            read_stream(mesh, stream);
         if (!stream->closed && (events[i].events & EPOLLOUT))
             second_link_moves(mesh, stream);
     }

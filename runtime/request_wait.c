@@ -134,8 +134,8 @@ static uint64_t sent_so_far(const struct ring *ring)
 }
 
 /* For as long as a hand-over between two processors takes only that is looked at, and no lock is
- * taken: longer where there are sockets, since nobody spins behind that then.  1: there is more.  A few bytes begin in the line before (link_shm.c): let both come at
- * the same time. */
+ * taken: longer where there are sockets, since nobody spins behind that then.  1: there is more.
+ * A few bytes begin in the line before (link_shm.c): let both come at the same time. */
 static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
     const int looks = atomic_load(&mesh->waiter.sockets) ? LOOKS_WITH_SOCKETS : LOOKS_BEFORE_WAIT;

@@ -9,8 +9,9 @@
  *
  * Whoever has something to say first opens one.  If both sides do so at the same moment, the lower
  * rank's is the one for what is small.  Who opened none opens its second when it first has
- * something large; until that is connected, which a firewall may keep it from for ever, all goes on
- * the one there is.
+ * something large.  It speaks on that once the other has said that it holds both (TWO): until then,
+ * and a firewall or a want of descriptors may keep it from that for ever, all goes on the one there
+ * is.
  *
  * Frames are numbered as they are written.  Who reads one whose turn has not come holds that
  * connection until it has. */
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/messages.h"
 
@@ -33,8 +35,8 @@ static int is_large(const struct outgoing *out)
 struct link *link_for(const struct wire *wire, const struct outgoing *out)
 {
     if (out->written > 0)
-        return wire->at;
-    return wire->large && !wire->large->connecting && is_large(out) ? wire->large : wire->out;
+        return wire->begun_on;
+    return wire->large && wire->both && is_large(out) ? wire->large : wire->out;
 }
 
 const struct link *link_from(const struct wire *wire, size_t bytes)
@@ -43,24 +45,6 @@ const struct link *link_from(const struct wire *wire, size_t bytes)
 }
 
 /* ---- Getting it ------------------------------------------------------------ */
-
-/* Else the peer, when the one that it knows ends, does not wait for what lies with its listener. */
-static void say_two(struct mesh *mesh, int peer)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out)
-        return;
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_TWO };
-    send_out_alone(mesh, peer, out);
-}
-
-void second_link_heard(struct mesh *mesh, int peer)
-{
-    struct wire *wire = &mesh->messages->wires[peer];
-
-    wire->awaited = !wire->theirs;
-}
 
 static void say_none(int peer, const char *why)
 {
@@ -76,8 +60,10 @@ static struct link *open_second(struct mesh *mesh, int peer)
     char sentence[1024];
 
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    if (ops->open(mesh, peer, &link) == CT_OK)
+    if (ops->open(mesh, peer, &link) == CT_OK) {
+        link->second = 1;
         return link;
+    }
     say_none(peer, ct_last_error());
     ct_fail(CT_OK, "%s", sentence);
     return NULL;
@@ -87,23 +73,18 @@ void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct wire *wire = &mesh->messages->wires[peer];
     struct stream *stream;
-    struct link *link;
 
-    if (wire->alone || !wire->out->accepted || !is_large(out))
+    if (wire->second_tried || wire->broken || !wire->out || !wire->out->accepted || !is_large(out))
         return;
-    wire->alone = 1;
-    if (!wire->out->ops->can_reach(mesh, peer) || !(link = open_second(mesh, peer)))
+    wire->second_tried = 1;
+    if (!wire->out->ops->can_reach(mesh, peer) || !(wire->large = open_second(mesh, peer)))
         return;
-    link->second = 1;
-    if (!(stream = stream_open(mesh, link, peer))) {
-        link->ops->close(link);
-        return;
+    if (!(stream = stream_open(mesh, wire->large, peer))) {
+        wire->large->ops->close(wire->large);
+        wire->large = NULL;
     }
-    wire->large = link;
-    stream_watch(mesh, stream, 0, EPOLLIN | EPOLLOUT);
 }
 
-/* The first large message goes ahead on the other connection. */
 void second_link_moves(struct mesh *mesh, struct stream *stream)
 {
     struct link *link = stream->link;
@@ -111,29 +92,50 @@ void second_link_moves(struct mesh *mesh, struct stream *stream)
     if (stream->peer < 0 || link != mesh->messages->wires[stream->peer].large || !link->connecting)
         return;
     link->ops->write(link, NULL, 0);
-    if (link->connecting)
-        return;
-    stream_watch(mesh, stream, 0, EPOLLIN);
-    say_two(mesh, stream->peer);
+    if (!link->connecting)
+        stream_watch(mesh, stream, 0);
+}
+
+static void say_two(struct mesh *mesh, int peer)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out)
+        return; /* the peer goes on with one */
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_TWO };
+    send_out_alone(mesh, peer, out);
 }
 
 /* The peer's first, and we had none; or both opened one at the same moment; or its second. */
 void second_link_accepted(struct mesh *mesh, struct stream *stream)
 {
     struct wire *wire = &mesh->messages->wires[stream->peer];
+    struct link *link = stream->link;
 
-    wire->theirs = stream->link;
-    wire->awaited = 0;
+    wire->theirs = link;
     if (!wire->out) {
-        wire->out = stream->link;
+        wire->out = link;
         say_here(mesh, stream->peer);
-    } else if (!stream->link->second && mesh->rank > stream->peer && !wire->out->accepted
-               && wire->out->fd >= 0) {
-        wire->large = wire->out;
-        wire->out = stream->link;
-        if (!wire->large->connecting)
-            say_two(mesh, stream->peer);
+        return;
     }
+    if (!link->second && mesh->rank > stream->peer && !wire->out->accepted && wire->out->fd >= 0) {
+        wire->large = wire->out;
+        wire->out = link;
+        wire->second_tried = 1;
+    }
+    if (link->second || mesh->rank < stream->peer)
+        say_two(mesh, stream->peer);
+}
+
+int second_link_was_spare(struct wire *wire, const struct stream *stream)
+{
+    struct link *link = stream->link;
+
+    if (link != wire->large || wire->both || (!link->second && !link->connecting))
+        return 0;
+    wire->large = NULL;
+    say_none(stream->peer, link->why);
+    return 1;
 }
 
 /* ---- The order ------------------------------------------------------------- */
@@ -141,11 +143,14 @@ void second_link_accepted(struct mesh *mesh, struct stream *stream)
 int its_turn(struct mesh *mesh, struct stream *stream)
 {
     struct wire *wire = &mesh->messages->wires[stream->peer];
+    const int32_t ahead = (int32_t)(stream->head.frame.turn - wire->landed);
 
-    if (stream->head.frame.turn == wire->landed)
+    if (ahead == 0)
         return 1;
-    if (wire->ended_one) { /* and it was read to its end */
-        stream_close(mesh, stream, "what it said on another connection is lost");
+    if (ahead < 0 || wire->ended_one) {
+        stream_close(mesh, stream,
+                     ahead < 0 ? "it sent bytes that are no message"
+                               : "what it said on another connection is lost");
         return 0;
     }
     stream->held = 1;
@@ -153,52 +158,61 @@ int its_turn(struct mesh *mesh, struct stream *stream)
     return 0;
 }
 
-static struct stream *held_of(const struct mesh *mesh, int peer)
+/* One of the peer's, behind `after`; NULL: from the first one on. */
+static struct stream *held_of(const struct mesh *mesh, int peer, const struct stream *after)
 {
-    for (struct stream *s = mesh->messages->streams; s; s = s->next)
-        if (s->peer == peer && s->held && !s->closed)
-            return s;
-    return NULL;
+    struct stream *s = after ? after->next : mesh->messages->streams;
+
+    while (s && (s->peer != peer || !s->held || s->closed))
+        s = s->next;
+    return s;
 }
 
 struct stream *next_in_turn(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->messages->wires[peer];
-    struct stream *held = wire->held > 0 ? held_of(mesh, peer) : NULL;
+    struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
 
-    if (!held || held->head.frame.turn != wire->landed)
+    while (held && held->head.frame.turn != wire->landed)
+        held = held_of(mesh, peer, held);
+    if (!held)
         return NULL;
     wire->held--;
     held->held = 0;
-    if (held->muted)
-        stream_watch(mesh, held, 0, wire->full == held->link ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    held->muted = 0;
+    if (held->muted) {
+        const int is_out = held->ended;
+
+        held->muted = held->ended = 0;
+        stream_watch(mesh, held, is_out);
+    }
     return held;
 }
 
-/* What it has is behind words that won't come. */
-static void close_held(struct mesh *mesh, int peer, const char *why)
+/* What they have is behind words that won't come. */
+void close_held(struct mesh *mesh, int peer, const char *why)
 {
-    struct stream *held = held_of(mesh, peer);
+    struct stream *held;
 
-    mesh->messages->wires[peer].held = 0;
-    if (held)
+    while ((held = held_of(mesh, peer, NULL)))
         stream_close(mesh, held, why);
 }
 
-/* The caller says what the end of any other one means. */
-int second_link_ended(struct mesh *mesh, const struct stream *stream, const char *why)
+/* Its end can't be read, and what it waits for may lie with our listener, or not come. */
+void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
 {
     struct wire *wire = &mesh->messages->wires[stream->peer];
-    const int was_spare = stream->link == wire->large && stream->link->connecting;
 
-    if (was_spare) {
-        wire->large = NULL;
-        say_none(stream->peer, why);
-        return 1;
+    if (!stream->muted) {
+        stream->muted = 1;
+        stream_watch(mesh, stream, 0);
     }
-    wire->ended_one = 1;
-    if (wire->held > 0)
-        close_held(mesh, stream->peer, why);
-    return 0;
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    stream->ended = 1;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    if (wire->held < wire->streams || wire->ended_ms > 0)
+        return;
+    snprintf(wire->why, sizeof wire->why, "it closed its connection");
+    wire->ended_ms = clock_ms();
+    mesh->messages->ended++;
 }

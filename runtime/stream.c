@@ -16,10 +16,15 @@
 #define OUTSIDE_MS 10000 /* who has no descriptor left lets nobody in */
 #define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
-void stream_watch(struct mesh *mesh, struct stream *stream, int add, uint32_t events)
+void stream_watch(struct mesh *mesh, struct stream *stream, int add)
 {
-    struct epoll_event event = { .events = events, .data.ptr = stream };
+    const struct link *link = stream->link;
+    const struct wire *wire = stream->peer >= 0 ? &mesh->messages->wires[stream->peer] : NULL;
+    struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
+                                 .data.ptr = stream };
 
+    if (wire && (wire->full == link || (wire->large == link && link->connecting)))
+        event.events |= EPOLLOUT;
     epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
 }
 
@@ -34,7 +39,7 @@ struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
     stream->next = mesh->messages->streams;
     mesh->messages->streams = stream;
     if (link->fd >= 0) {
-        stream_watch(mesh, stream, 1, EPOLLIN);
+        stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
     }
     if (peer >= 0)
@@ -61,14 +66,19 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
         request_finish(mesh, stream->request, CT_ERR_PEER, reason);
     }
     wire->streams--;
-    if (!second_link_ended(mesh, stream, why)
-        && (wire->out == stream->link || wire->large == stream->link))
+    wire->held -= stream->held;
+    stream->held = 0;
+    if (second_link_was_spare(wire, stream))
+        return;
+    wire->ended_one = 1;
+    if (wire->out == stream->link || wire->large == stream->link)
         peer_broken(mesh, stream->peer, why);
-    if (wire->streams == 0) {
+    if (wire->streams == 0 && wire->ended_ms == 0) {
         wire->ended_ms = clock_ms();
         snprintf(wire->why, sizeof wire->why, "%s", why);
         m->ended++;
     }
+    close_held(mesh, stream->peer, why);
 }
 
 static int is_readable(int fd)
@@ -104,7 +114,7 @@ static int may_still_come(struct mesh *mesh, int peer)
     const struct wire *wire = &mesh->messages->wires[peer];
     const int64_t ago = clock_ms() - wire->ended_ms;
 
-    if (wire->heard && !wire->awaited)
+    if (wire->heard)
         return 0;
     return (ago < OUTSIDE_MS && somebody_stands_outside(mesh))
            || (ago < CROSSING_MS && (mesh->messages->strangers > 0 || !is_known_dead(mesh, peer)));
@@ -125,7 +135,7 @@ void judge_ended(struct mesh *mesh)
 
 static void forget_link(struct wire *wire, const struct link *link)
 {
-    struct link **const places[] = { &wire->out, &wire->large, &wire->at, &wire->full,
+    struct link **const places[] = { &wire->out, &wire->large, &wire->begun_on, &wire->full,
                                      &wire->theirs };
 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)

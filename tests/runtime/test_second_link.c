@@ -3,10 +3,13 @@
  * its own for what is large; what comes on both keeps its order. */
 #include "tests/collectives/marks.h"
 
+#include <sys/resource.h>
+#include <time.h>
+
 #include "runtime/group.h"
 #include "runtime/messages.h"
 
-enum { LARGE = 100000, ENOUGH = 5000, MESSAGES = 200, WHILE_MS = 150 };
+enum { LARGE = 100000, MESSAGES = 200 };
 
 static struct wire *wire_to(ct_group *group, int peer)
 {
@@ -95,7 +98,7 @@ static void get_two(ct_group *group)
     }
     while (more && ct_rank(group) == 1) {
         send_bytes(group, LARGE, 0, 2);
-        more = !wire_to(group, 0)->large || wire_to(group, 0)->large->connecting;
+        more = !wire_to(group, 0)->both;
         EXPECT_OK(ct_send(group, &more, 1, CT_U8, 0, 0));
         receive_bytes(group, 8, 0, 3);
     }
@@ -160,6 +163,13 @@ static void at_once(ct_group *group, void *arg)
     await("opened", 1 - me);
     for (int i = 0; i < 3; i++)
         EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < 3; i++) {
+        if (me)
+            send_bytes(group, LARGE, 0, 1);
+        else
+            receive_bytes(group, LARGE, 1, 1);
+        EXPECT_OK(ct_barrier(group, NULL));
+    }
     EXPECT(wire->streams == 2);
     EXPECT(wire->out->accepted == me); /* the lower rank's */
     EXPECT(me ? !wire->large->accepted : !wire->large);
@@ -257,6 +267,7 @@ static void lost(ct_group *group, void *arg)
         rank_leaves();
     }
     EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, 1, 0, NULL), CT_ERR_PEER, "rank 1");
+    EXPECT(group->mesh->messages->ended == 0);
 }
 
 static void what_comes_behind_words_that_are_lost_is_no_message(void **state)
@@ -268,44 +279,86 @@ static void what_comes_behind_words_that_are_lost_is_no_message(void **state)
     run_processes(2, lost, &large);
 }
 
-/* The first message on its second connection, which the other has not accepted, is its last. */
-static void speaks_and_ends(ct_group *group)
+/* Rank 0 has no descriptor left for a second connection, and holds the first. */
+static void no_descriptor_left(ct_group *group, void *arg)
 {
-    const struct wire *wire = wire_to(group, 0);
-
-    receive_bytes(group, 8, 0, 1);
-    send_bytes(group, ENOUGH, 0, 2);
-    while (!wire->large || wire->large->connecting)
-        messages_look(group->mesh);
-    send_bytes(group, ENOUGH, 0, 3);
-    rank_leaves();
-}
-
-static void looks_late(ct_group *group, void *arg)
-{
-    struct mesh *mesh = group->mesh;
-    const struct wire *wire = wire_to(group, 1);
-    int ended;
+    struct rlimit limit;
+    int top;
 
     (void)arg;
-    if (ct_rank(group) == 1)
-        speaks_and_ends(group);
-    send_bytes(group, 8, 1, 1);
-    for (ended = 0; ended == 0; ended = wire->ended_ms || wire->gone) {
-        pthread_mutex_lock(&mesh->messages->lock);
-        mesh->messages->looks = 0;
-        progress_for(mesh, 1, 0); /* at the first one alone */
-        pthread_mutex_unlock(&mesh->messages->lock);
+    if (ct_rank(group) == 0) {
+        send_bytes(group, 8, 1, 1);
+        receive_bytes(group, 8, 1, 1);
+        getrlimit(RLIMIT_NOFILE, &limit);
+        top = dup(0);
+        limit.rlim_cur = (rlim_t)top; /* none from here on; `top` itself was the lowest free one */
+        close(top);
+        EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        send_bytes(group, 8, 1, 2);
+    } else {
+        receive_bytes(group, 8, 0, 1);
+        send_bytes(group, 8, 0, 1);
+        receive_bytes(group, 8, 0, 2);
     }
-    nap(WHILE_MS);
-    receive_bytes(group, ENOUGH, 1, 2);
-    receive_bytes(group, ENOUGH, 1, 3);
+    for (int i = 0; i < 6; i++) {
+        if (ct_rank(group) == 1)
+            send_bytes(group, LARGE, 0, 2);
+        else
+            receive_bytes(group, LARGE, 1, 2);
+        EXPECT_OK(ct_barrier(group, NULL));
+    }
+    EXPECT(!wire_to(group, 1 - ct_rank(group))->both);
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
 }
 
-static void what_lies_with_the_listener_arrives_though_the_first_one_ended_long_before(void **state)
+static void nothing_is_said_on_a_second_one_that_the_other_can_not_accept(void **state)
 {
     (void)state;
-    run_processes(2, looks_late, NULL);
+    run_processes(2, no_descriptor_left, NULL);
+}
+
+/* As if it had spoken on one that rank 0 can't accept.  unread: with bytes of ours, so that its end
+ * resets the one that is held. */
+static void ends_while_held(ct_group *group, void *arg)
+{
+    const int unread = *(const int *)arg;
+    struct timespec used;
+    unsigned char byte;
+
+    if (ct_rank(group) == 1) {
+        receive_bytes(group, 8, 0, 1);
+        send_bytes(group, 8, 0, 1);
+        wire_to(group, 0)->said++;
+        send_bytes(group, 1, 0, 2);
+        if (unread)
+            await("unread", 0);
+        rank_leaves();
+    }
+    send_bytes(group, 8, 1, 1);
+    receive_bytes(group, 8, 1, 1);
+    if (unread) {
+        send_bytes(group, 8, 1, 3);
+        mark("unread", 0);
+    }
+    wire_to(group, 1)->heard = 0; /* so that is */
+    EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, 1, 0, NULL), CT_ERR_PEER, "rank 1");
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    EXPECT(used.tv_sec < 2);
+}
+
+static void who_is_held_is_seen_to_end(void **state)
+{
+    int unread = 0;
+
+    (void)state;
+    run_processes(2, ends_while_held, &unread);
+    unread = 1;
+    run_processes(2, ends_while_held, &unread);
 }
 
 int main(void)
@@ -318,8 +371,8 @@ int main(void)
         cmocka_unit_test(where_no_second_one_can_be_made_what_is_large_shares_the_first),
         cmocka_unit_test(a_message_waits_for_the_one_before_it_on_the_other_connection),
         cmocka_unit_test(what_comes_behind_words_that_are_lost_is_no_message),
-        cmocka_unit_test(
-            what_lies_with_the_listener_arrives_though_the_first_one_ended_long_before),
+        cmocka_unit_test(nothing_is_said_on_a_second_one_that_the_other_can_not_accept),
+        cmocka_unit_test(who_is_held_is_seen_to_end),
     };
 
     use_link("tcp");
