@@ -3,13 +3,15 @@
  * order and cut wherever, while this rank sends, receives and gives up.
  *
  * The input is a row of steps: a byte that says what happens (its low half) and to which
- * connection or request (its high half), then what the step needs.  We are rank 0 of
- * three.  Connections are unix sockets, so nothing has a port; a send to rank 2 opens one.
+ * connection or request (its high half), then what the step needs.  We are rank 1 of
+ * three.  Connections are unix sockets, and the first send to a rank opens one; a second one
+ * goes by TCP: rank 0 has a port, and rank 2 refuses.
  *
  * No byte that arrives is 0xee and every buffer is full of them before: a receive that
  * says it succeeded must have none left.  Each request and its buffer are freed as soon as
  * it is done, so nobody may hold them then. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@
 #include "runtime/space.h"
 #include "tests/fuzz/input.h"
 
-enum { RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
+enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
 
 static struct scene *the_scene; /* for the link that the mesh opens */
 static const unsigned char token[16] = "the mesh's token";
@@ -39,6 +41,7 @@ struct scene {
     struct mesh *mesh;
     struct sockaddr_un at; /* the mesh's listener */
     socklen_t at_size;
+    int door;                     /* rank 0's port; one for all inputs */
     int connections[CONNECTIONS]; /* our ends; -1: none */
     struct request *requests[REQUESTS];
     unsigned char *buffers[REQUESTS];
@@ -72,6 +75,35 @@ static void forget(struct scene *s, int i)
     s->requests[i] = NULL;
 }
 
+static int free_connection(const struct scene *s)
+{
+    int i = 0;
+
+    while (i < CONNECTIONS && s->connections[i] >= 0)
+        i++;
+    return i;
+}
+
+/* -1: nobody is there.  Closing it leaves nothing behind: the next input might run out of ports. */
+static int accept_at_door(const struct scene *s)
+{
+    const struct linger at_once = { .l_onoff = 1 };
+    const int fd = accept4(s->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return fd;
+}
+
+/* Rank 0 takes what the mesh has opened to it. */
+static void let_in(struct scene *s)
+{
+    const int i = free_connection(s);
+
+    if (i < CONNECTIONS && (s->connections[i] = accept_at_door(s)) >= 0)
+        s->from[i] = 0;
+}
+
 /* Also makes everything move. */
 static void reap(struct scene *s)
 {
@@ -81,6 +113,15 @@ static void reap(struct scene *s)
     for (int i = 0; i < REQUESTS; i++)
         if (s->requests[i] && atomic_load(&s->requests[i]->done))
             forget(s, i);
+    let_in(s);
+}
+
+/* Inputs count themselves first: 0 is us. */
+static int rank_of(unsigned who)
+{
+    static const int ranks[RANKS] = { ME, 0, 2 };
+
+    return ranks[who % RANKS];
 }
 
 static void start(struct scene *s, int i, int is_send, struct input *in)
@@ -88,7 +129,7 @@ static void start(struct scene *s, int i, int is_send, struct input *in)
     const unsigned what = take(in);
     const size_t bytes = sizes[what % 8];
     const struct signature signature = signature_of(what >> 4, bytes);
-    const int peer = (int)(what >> 6) % RANKS, tag = what >> 3 & 1;
+    const int peer = rank_of(what >> 6), tag = what >> 3 & 1;
 
     i %= REQUESTS;
     if (s->requests[i])
@@ -155,9 +196,10 @@ static void say_many(struct scene *s, int i, struct input *in)
 static void say_hello(struct scene *s, int i, struct input *in)
 {
     const unsigned who = take(in);
-    struct hello hello = { HELLO_MAGIC, .from = (int)(who % 4), .to = 0, .second = who >> 7 };
+    const int from = who % 4 < RANKS ? rank_of(who % 4) : RANKS;
+    struct hello hello = { HELLO_MAGIC, .from = from, .to = ME, .second = who >> 7 };
 
-    s->from[i] = hello.from % RANKS;
+    s->from[i] = from % RANKS;
     memcpy(hello.token, token, sizeof token);
     say(s, i, &hello, sizeof hello);
 }
@@ -234,16 +276,15 @@ static void let_time_pass(struct scene *s)
 static int can_reach(const struct mesh *mesh, int peer)
 {
     (void)mesh;
-    return peer == 2;
+    return peer != ME;
 }
 
 static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
 {
-    int i = 0, ends[2];
+    const int i = free_connection(the_scene);
+    int ends[2];
 
     (void)mesh;
-    while (i < CONNECTIONS && the_scene->connections[i] >= 0)
-        i++;
     if (i == CONNECTIONS)
         return ct_fail(CT_ERR_PEER, "it refuses");
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -293,6 +334,21 @@ static int open_listener(struct scene *s)
     return fd;
 }
 
+static int open_door(struct scene *s)
+{
+    static int door = -1;
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t size = sizeof at;
+
+    if (door < 0) {
+        door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        holds(door >= 0 && bind(door, (struct sockaddr *)&at, size) == 0 && listen(door, 64) == 0);
+    }
+    s->door = door;
+    holds(getsockname(door, (struct sockaddr *)&at, &size) == 0);
+    return ntohs(at.sin_port);
+}
+
 static void set_up(struct scene *s)
 {
     static pid_t nobody;
@@ -300,13 +356,17 @@ static void set_up(struct scene *s)
         aligned_alloc(CACHE_PAIR, (sizeof *mesh + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
 
     holds(mesh != NULL);
-    *mesh = (struct mesh){ .size = RANKS, .nodes = RANKS, .node = { .size = 1, .pids = &nobody } };
+    *mesh = (struct mesh){
+        .rank = ME, .size = RANKS, .nodes = RANKS, .node = { .size = 1, .pids = &nobody }
+    };
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
         mesh->peers[i] =
-            (struct peer){ .local = i ? -1 : 0, .node = i, .pid = 100 + i, .host = "h" };
-    snprintf(mesh->peers[2].address, sizeof mesh->peers[2].address, "127.0.0.1");
-    mesh->peers[2].port = 1; /* a second connection to it is refused */
+            (struct peer){ .local = i == ME ? 0 : -1, .node = i, .pid = 100 + i, .host = "h" };
+    for (int i = 0; i < RANKS; i++)
+        snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "127.0.0.1");
+    mesh->peers[0].port = open_door(s);
+    mesh->peers[2].port = 1; /* nobody listens */
     memcpy(mesh->token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
@@ -405,6 +465,8 @@ static void take_down(struct scene *s)
             group_changes(s, i);
     for (int i = 0; i < CONNECTIONS; i++) /* or it would see off what nobody reads */
         end_connection(s, i);
+    for (int fd; (fd = accept_at_door(s)) >= 0;)
+        close(fd);
     messages_destroy(mesh);
     close(mesh->listener);
     close(mesh->waiter.event_fd);
