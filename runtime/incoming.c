@@ -1,41 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* incoming.c - what is read from the peers: who connects is greeted, frames are taken apart. */
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
+/* incoming.c - what comes from the peers: new connections, and frames, which are taken apart. */
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "runtime/log.h"
 #include "runtime/messages.h"
+#include "runtime/wireup.h"
 
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
-
-/* A connection said who it is.  A wrong token is somebody else's, not an error of the job's. */
-static void greet(struct mesh *mesh, struct stream *stream)
-{
-    const struct hello *hello = &stream->head.hello;
-    struct wire *wire;
-
-    if (hello->magic != HELLO_MAGIC || hello->to != mesh->rank || hello->from < 0
-        || hello->from >= mesh->size || hello->from == mesh->rank
-        || memcmp(hello->token, mesh->token, sizeof mesh->token)) {
-        log_line(LOG_WARN, "a stranger connected to port of rank %d and was sent away", mesh->rank);
-        stream_close(mesh, stream, "a stranger");
-        return;
-    }
-    mesh->messages->strangers--;
-    stream->peer = hello->from;
-    stream->head_got = 0;
-    wire = &mesh->messages->wires[stream->peer];
-    wire->streams++;
-    wire->gone = 0;
-    if (wire->ended_ms > 0)
-        mesh->messages->ended--;
-    wire->ended_ms = 0;
-    wire->heard = 1;
-    stream->link->second = hello->second;
-    second_link_accepted(mesh, stream);
-}
 
 /* A receiver keeps as much of an eager message as an eager one can have: with a larger one its
  * receive would succeed and have nothing. */
@@ -64,7 +35,6 @@ static void landed(struct mesh *mesh, struct stream *stream)
 
 static void take_frame(struct mesh *mesh, struct stream *stream)
 {
-    mesh->messages->wires[stream->peer].heard = 1;
     stream->left = 0;
     message_arrived(mesh, stream);
     if (stream->left == 0)
@@ -74,7 +44,7 @@ static void take_frame(struct mesh *mesh, struct stream *stream)
 /* 1: something moved. */
 static int read_head(struct mesh *mesh, struct stream *stream)
 {
-    const size_t want = stream->peer < 0 ? sizeof stream->head.hello : sizeof stream->head.frame;
+    const size_t want = sizeof stream->head;
     const ssize_t n = stream->link->ops->read(
         stream->link, (char *)&stream->head + stream->head_got, want - stream->head_got);
 
@@ -85,12 +55,8 @@ static int read_head(struct mesh *mesh, struct stream *stream)
     stream->head_got += (size_t)n;
     if (stream->head_got < want)
         return n > 0;
-    if (stream->peer < 0) {
-        greet(mesh, stream);
-        return !stream->closed;
-    }
     stream->head_got = 0;
-    if (!is_message(&stream->head.frame)) {
+    if (!is_message(&stream->head)) {
         stream_close(mesh, stream, "it sent bytes that are no message");
         return 0;
     }
@@ -138,40 +104,19 @@ void read_stream(struct mesh *mesh, struct stream *stream)
         messages_moved(mesh->messages);
 }
 
-/* Who connects and says nothing may not keep the others out.  The newest stand first. */
-static void close_oldest_stranger(struct mesh *mesh)
+void take_arrivals(struct mesh *mesh)
 {
-    struct stream *oldest = NULL;
-
-    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
-        if (stream->peer < 0 && !stream->closed)
-            oldest = stream;
-    if (oldest)
-        stream_close(mesh, oldest, "it said nothing");
-}
-
-static int accept_peer(struct mesh *mesh)
-{
+    struct arrival arrival;
     struct link *link;
-    const int fd = accept4(mesh->listener, NULL, NULL, SOCK_CLOEXEC);
 
-    if (fd < 0)
-        return 0;
-    if (mesh->messages->strangers >= STRANGERS)
-        close_oldest_stranger(mesh);
-    if (!(link = link_tcp_accepted(fd))) {
-        close(fd);
-        return 1;
+    while (mesh->wireup && wireup_take(mesh->wireup, &arrival)) {
+        if (arrival.peer < 0)
+            no_peer_can_come(mesh, arrival.why);
+        else if (arrival.fd < 0)
+            link_not_made(mesh, arrival.peer, arrival.why);
+        else if ((link = link_tcp_over(arrival.fd, arrival.accepted)))
+            link_made(mesh, arrival.peer, link);
+        else
+            close(arrival.fd); /* no memory: the peer sees its end */
     }
-    if (!stream_open(mesh, link, -1))
-        link->ops->close(link);
-    else
-        mesh->messages->strangers++;
-    return 1;
-}
-
-void accept_peers(struct mesh *mesh)
-{
-    for (int i = 0; i < STRANGERS && accept_peer(mesh); i++)
-        ;
 }

@@ -17,10 +17,9 @@ struct link;
 struct link_ops {
     const char *name; /* for CT_LINK and messages */
     int (*can_reach)(const struct mesh *mesh, int peer);
-    /* A link that is open, or opens while it is written to. */
+    /* An open link.  *link NULL: a connection is being made, and will be an arrival (wireup.h). */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
-    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how.  Of no parts: it
-     * goes on connecting. */
+    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
     /* Bytes given; 0: none for now; -1: the peer closed it, or it broke: link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);
@@ -29,19 +28,19 @@ struct link_ops {
 
 struct link {
     const struct link_ops *ops;
-    int fd;         /* for epoll; -1: rings the doorbell instead */
-    size_t ahead;   /* bytes that it has taken from the peer already: epoll does not know of them */
-    int accepted;   /* the peer opened it */
-    int second;     /* opened beside another one */
-    int connecting; /* it takes no bytes yet, and may never */
-    int dry; /* the last read took all there was: until the next look it is not asked again */
+    int fd;       /* for epoll; -1: rings the doorbell instead */
+    size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
+    int accepted; /* the peer opened it */
+    int dry;      /* the last read took all there was: until the next look it is not asked again */
     /* Not by ct_fail(): whoever waits for something else, or has failed already, sees it end. */
     char why[160];
 };
 
 extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; builtins.c */
 
-/* The link over a connection that a peer opened (its hello is still to be read). */
-struct link *link_tcp_accepted(int fd);
+#define LINK_HOST_IS_LOST "its host does not answer any more"
+
+/* The link over a connection that was made.  NULL: no memory, and fd stays open. */
+struct link *link_tcp_over(int fd, int accepted);
 
 #endif

@@ -6,10 +6,12 @@
  * or are on other hosts, everybody listens and a second round of cards says where. */
 #include "runtime/mesh.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/address.h"
@@ -19,6 +21,7 @@
 #include "runtime/message.h"
 #include "runtime/socket.h"
 #include "runtime/trace.h"
+#include "runtime/wireup.h"
 
 struct address_card {
     char address[64];
@@ -36,10 +39,27 @@ const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t
 
 /* ---- Meeting -------------------------------------------------------------- */
 
+/* On one host the store has asked the kernel for each rank's user, and nobody else sees its
+ * answers; between hosts the token was in clear, so that a secret counts if there is one. */
+static ct_status wire_up(struct mesh *mesh, int listener)
+{
+    struct wireup_identity identity = { .rank = mesh->rank, .size = mesh->size };
+    ct_status status = mesh->nodes > 1 ? secret_read(&identity.secret, NULL) : CT_OK;
+
+    memcpy(identity.token, mesh->token, sizeof identity.token);
+    if (status != CT_OK) {
+        close(listener);
+        return status;
+    }
+    fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK);
+    return wireup_start(&identity, listener, 1, &mesh->wireup);
+}
+
 static ct_status listen_and_tell(struct mesh *mesh, ct_store *store, int shared, int64_t deadline)
 {
     struct address_card mine = { .shared = shared };
     struct address_card *all = calloc((size_t)mesh->size, sizeof *all);
+    int listener;
     ct_status status;
 
     if (!all)
@@ -47,17 +67,17 @@ static ct_status listen_and_tell(struct mesh *mesh, ct_store *store, int shared,
     status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, mine.address,
                          sizeof mine.address);
     if (status == CT_OK)
-        status = socket_listen(mine.address, 0, &mesh->listener);
+        status = socket_listen(mine.address, 0, &listener);
     if (status == CT_OK) {
-        mine.port = socket_port(mesh->listener);
-        status = meet(store, "address", mesh->rank, mesh->size, &mine, sizeof mine, all, deadline);
+        mine.port = socket_port(listener);
+        status = wire_up(mesh, listener);
     }
+    if (status == CT_OK)
+        status = meet(store, "address", mesh->rank, mesh->size, &mine, sizeof mine, all, deadline);
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "%.63s", all[i].address);
         mesh->peers[i].port = all[i].port;
     }
-    if (status == CT_OK)
-        fcntl(mesh->listener, F_SETFL, fcntl(mesh->listener, F_GETFL) | O_NONBLOCK);
     free(all);
     return status;
 }
@@ -142,6 +162,22 @@ static ct_status read_environment(struct mesh *mesh)
     return status;
 }
 
+/* A pair of ranks may need two connections, and a host one descriptor for each of its ranks.  Where
+ * the soft limit has no room for that and for what the program opens, it becomes the hard one;
+ * where it has, it stays: a program may count on small numbers (select()). */
+static void raise_descriptor_limit(int ranks)
+{
+    const rlim_t need = 3 * (rlim_t)ranks + 256;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need
+        || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_line(LOG_WARN, "can't raise the limit of open files (ulimit -n): %s", strerror(errno));
+}
+
 static void setup_waiter(struct mesh *mesh)
 {
     struct node *node = &mesh->node;
@@ -166,7 +202,6 @@ static struct mesh *mesh_alone(int rank, int size)
     memset(m, 0, sizeof *m);
     m->rank = rank;
     m->size = size;
-    m->listener = -1;
     m->waiter.epoll_fd = -1;
     pthread_mutex_init(&m->node.lock, NULL);
     pthread_rwlock_init(&m->node.regions_lock, NULL);
@@ -187,6 +222,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
 
     if (!m)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
+    raise_descriptor_limit(size);
     status = read_environment(m);
     traced = trace_init(m->trace);
     if (status == CT_OK)
@@ -212,8 +248,7 @@ void mesh_destroy(struct mesh *mesh)
     if (!mesh)
         return;
     messages_destroy(mesh);
-    if (mesh->listener >= 0)
-        close(mesh->listener);
+    wireup_stop(mesh->wireup);
     node_leave(&mesh->node);
     trace_close(mesh->trace);
     control_close(&mesh->control);

@@ -19,6 +19,7 @@
 
 struct messages; /* messages.h */
 struct trace;    /* trace.h */
+struct wireup;   /* wireup.h */
 
 struct peer {
     int local;  /* its rank in our node; -1: elsewhere, or no memory is shared */
@@ -40,8 +41,8 @@ struct mesh {
     struct waiter waiter;
     struct doorbell own_bell; /* used when no memory is shared */
     const char *only_link;    /* CT_LINK; NULL: the best */
-    int listener;             /* -1: no peer needs a socket */
-    unsigned char token[16];  /* opens our listener; made by rank 0, known through the store */
+    struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
+    unsigned char token[16];  /* of this mesh; made by rank 0, known through the store */
     struct messages *messages;
     struct control control;
     int whole_job;           /* its ranks are the workers of one job, whose ctruns may_agree */

@@ -18,7 +18,7 @@
 #include "runtime/stop.h"
 #include "runtime/trace.h"
 
-#define CARD_VERSION 7
+#define CARD_VERSION 8
 
 /* ---- One's own card -------------------------------------------------------- */
 

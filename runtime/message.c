@@ -9,8 +9,6 @@
  *   no message:     ASK, whether the peer makes the same call  ->  question.c
  *   broken group:   BREAK            ->  its members; channel.c
  *   destroyed group: LEAVE           ->  its members; leaving.c
- *   a connection that the other opened: HERE  ->  stream.c
- *   two connections: TWO  ->  second_link.c
  *
  * request.c starts sends and receives, request_wait.c waits for them; message_match.c says which
  * message meets which receive, message_ends.c how a request ends.  incoming.c reads the bytes and
@@ -75,14 +73,14 @@ static int keep_what_follows(struct stream *stream, size_t bytes)
     stream->unexpected = malloc(sizeof *stream->unexpected + bytes);
     if (!stream->unexpected)
         return 0;
-    *stream->unexpected = (struct unexpected){ .frame = stream->head.frame, .from = stream->peer };
+    *stream->unexpected = (struct unexpected){ .frame = stream->head, .from = stream->peer };
     stream->into = stream->unexpected->data;
     return 1;
 }
 
 static void meet_eager(struct mesh *mesh, struct stream *stream)
 {
-    const struct frame *frame = &stream->head.frame;
+    const struct frame *frame = &stream->head;
     struct request *receive = take_posted(mesh, frame, stream->peer);
 
     stream->left = frame->bytes;
@@ -103,7 +101,7 @@ static void meet_eager(struct mesh *mesh, struct stream *stream)
 
 static void meet_offer(struct mesh *mesh, struct stream *stream)
 {
-    const struct frame *frame = &stream->head.frame;
+    const struct frame *frame = &stream->head;
     struct request *receive = take_posted(mesh, frame, stream->peer);
     struct unexpected *message;
 
@@ -126,13 +124,13 @@ static void meet_offer(struct mesh *mesh, struct stream *stream)
 static void arrived_eager(struct mesh *mesh, struct stream *stream)
 {
     meet_eager(mesh, stream);
-    answer_breach(mesh, &stream->head.frame, stream->peer);
+    answer_breach(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_offer(struct mesh *mesh, struct stream *stream)
 {
     meet_offer(mesh, stream);
-    answer_breach(mesh, &stream->head.frame, stream->peer);
+    answer_breach(mesh, &stream->head, stream->peer);
 }
 
 /* An offer of ours that a peer answers.  NULL: cancelled meanwhile, or it was offered to another
@@ -150,7 +148,7 @@ static struct request *offered(struct mesh *mesh, uint64_t id, int to)
 
 static void arrived_accept(struct mesh *mesh, struct stream *stream)
 {
-    const struct frame *frame = &stream->head.frame;
+    const struct frame *frame = &stream->head;
     const int from = stream->peer;
     struct request *send = offered(mesh, frame->id, from);
 
@@ -171,7 +169,7 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
 
 static void arrived_data(struct mesh *mesh, struct stream *stream)
 {
-    const struct frame *frame = &stream->head.frame;
+    const struct frame *frame = &stream->head;
     struct request *request = request_by_id(mesh, frame->id, stream->peer, 0);
 
     stream->left = frame->bytes;
@@ -183,7 +181,7 @@ static void arrived_data(struct mesh *mesh, struct stream *stream)
 
 static void arrived_refuse(struct mesh *mesh, struct stream *stream)
 {
-    const struct frame *frame = &stream->head.frame;
+    const struct frame *frame = &stream->head;
     struct request *send = offered(mesh, frame->id, stream->peer);
 
     if (send)
@@ -192,25 +190,25 @@ static void arrived_refuse(struct mesh *mesh, struct stream *stream)
 
 static void arrived_ask(struct mesh *mesh, struct stream *stream)
 {
-    question_arrived(mesh, &stream->head.frame, stream->peer);
-    answer_leaving(mesh, &stream->head.frame, stream->peer);
+    question_arrived(mesh, &stream->head, stream->peer);
+    answer_leaving(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_break(struct mesh *mesh, struct stream *stream)
 {
     (void)mesh;
-    keep_what_follows(stream, stream->head.frame.bytes); /* else we find out when it leaves */
+    keep_what_follows(stream, stream->head.bytes); /* else we find out when it leaves */
 }
 
 static void arrived_lend(struct mesh *mesh, struct stream *stream)
 {
     keep_what_follows(stream, sizeof(struct loan)); /* else its receive runs into its deadline */
-    answer_breach(mesh, &stream->head.frame, stream->peer);
+    answer_breach(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_taken(struct mesh *mesh, struct stream *stream)
 {
-    struct request *send = offered(mesh, stream->head.frame.id, stream->peer);
+    struct request *send = offered(mesh, stream->head.id, stream->peer);
 
     if (send && send->out.frame.kind == FRAME_LEND)
         request_finish(mesh, send, CT_OK, "");
@@ -218,35 +216,27 @@ static void arrived_taken(struct mesh *mesh, struct stream *stream)
 
 static void arrived_loan_end(struct mesh *mesh, struct stream *stream)
 {
-    loan_end_arrived(mesh, &stream->head.frame, stream->peer);
+    loan_end_arrived(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_leave(struct mesh *mesh, struct stream *stream)
 {
-    leave_arrived(mesh, &stream->head.frame, stream->peer);
+    leave_arrived(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_two(struct mesh *mesh, struct stream *stream)
-{
-    struct wire *wire = &mesh->messages->wires[stream->peer];
-
-    wire->both = wire->large != NULL;
-}
-
-/* Nothing of ours depends on kinds that are not here: that a HERE came says it, others are a later
- * version's. */
+/* Kinds that are not here are a later version's. */
 static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
     [FRAME_EAGER] = arrived_eager,   [FRAME_OFFER] = arrived_offer,
     [FRAME_ACCEPT] = arrived_accept, [FRAME_DATA] = arrived_data,
     [FRAME_REFUSE] = arrived_refuse, [FRAME_ASK] = arrived_ask,
     [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
     [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
-    [FRAME_LEAVE] = arrived_leave,   [FRAME_TWO] = arrived_two,
+    [FRAME_LEAVE] = arrived_leave,
 };
 
 void message_arrived(struct mesh *mesh, struct stream *stream)
 {
-    const size_t kind = stream->head.frame.kind;
+    const size_t kind = stream->head.kind;
 
     stream->into = NULL;
     stream->request = NULL;

@@ -33,12 +33,10 @@ enum frame_kind {
     FRAME_REFUSE,    /* "I make another call than you"; its signature says which */
     FRAME_ASK,       /* "I am in this call of the group": its signature */
     FRAME_BREAK,     /* "the group is broken": status, on which rank first, payload: its words */
-    FRAME_HERE,      /* "I speak on this connection", which the other opened */
     FRAME_LEAVE,     /* "I have destroyed the group" */
     FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
     FRAME_TAKEN,     /* "I have copied them" */
-    FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
-    FRAME_TWO        /* "I hold your other connection, too" */
+    FRAME_LOAN_ENDS  /* "I have given up the message that I lent" */
 };
 
 struct frame {

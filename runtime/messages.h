@@ -6,13 +6,11 @@
 #ifndef RUNTIME_MESSAGES_H
 #define RUNTIME_MESSAGES_H
 
-#include "runtime/hello.h"
 #include "runtime/message.h"
 
 #define FRAME_MAGIC 0x74636672u
-#define STRANGERS 64          /* connections without a hello yet */
 #define CLOSED 64             /* groups of which late news may come */
-#define LOOKS_FOR_NEWCOMERS 3 /* of progress(): accept; hello; what follows it */
+#define LOOKS_FOR_NEWCOMERS 2 /* of progress(): a new connection; what was sent on it */
 
 /* A message nobody asked for yet: its bytes, or the offer of them. */
 struct unexpected {
@@ -28,11 +26,8 @@ struct unexpected {
 struct stream {
     struct stream *next;
     struct link *link;
-    int peer; /* -1: a connection that has not said hello */
-    union {
-        struct frame frame;
-        struct hello hello;
-    } head;
+    int peer;
+    struct frame head;
     size_t head_got;
     size_t left;                   /* of the payload */
     unsigned char *into;           /* where it goes; NULL: nowhere */
@@ -46,21 +41,20 @@ struct stream {
 
 /* What there is of one peer beside struct peer. */
 struct wire {
-    struct link *out;      /* what is small goes there; NULL: nothing was sent yet */
-    struct link *large;    /* ours for what is large, once the peer holds it; NULL: on `out` */
-    struct link *theirs;   /* the last one that the peer opened */
+    struct link *own;      /* that we opened; NULL: none */
+    struct link *theirs;   /* that the peer opened */
+    struct link *out;      /* the one of them that small frames go on */
     struct link *begun_on; /* where the first of the queue has begun to be written */
     struct link *full;     /* waiting for its socket to take more */
     uint32_t said, landed; /* whole frames that went there and came */
-    int both;              /* the peer holds `large` */
-    int second_tried;      /* to open a second link */
+    int opening;           /* `own` is being made */
+    int own_tried;         /* it was begun to be */
     int ended_one;         /* a stream of its has ended */
     int held;              /* streams that are */
     struct outgoing *first, *last;
     size_t unasked;       /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
     int streams;          /* open ones it may talk to us on */
-    int heard;            /* we hold the connections on which it speaks, as far as we know */
-    int64_t ended_ms;     /* when the last of them closed; 0: judged, or none did */
+    int ended;            /* the last of them closed, and what that means was not judged yet */
     int gone;             /* nothing will come from it any more */
     int broken;           /* nothing can be sent to it any more */
     int gathered;         /* has something that is to be written when all are started */
@@ -97,9 +91,9 @@ struct messages {
     unsigned looks; /* of progress_for() */
     /* Bytes went in or out, so often; who waits reads it without the lock. */
     _Atomic unsigned moves;
-    int gathering; /* requests are being started together: nothing is written yet */
-    int strangers;
-    int ended; /* wires to be judged */
+    int gathering;              /* requests are being started together: nothing is written yet */
+    int64_t looked_for_loss_ms; /* of connections' hosts, last */
+    int ended;                  /* wires to be judged */
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;
@@ -171,16 +165,16 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 int reach(struct mesh *mesh, int peer);
 /* Of nobody's who waits for it: if it can't be written now, the thread sees to it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
-/* Whom we have nothing to say to yet has a connection from us then: it sees its end if this process
- * ends, and that no other one is under way; and we see its end. */
-void say_here(struct mesh *mesh, int peer);
+/* Opens a connection to a peer that we have not sent to yet, so that each side notices when the
+ * other's process ends. */
+void connect_for_liveness(struct mesh *mesh, int peer);
 void flush_to(struct mesh *mesh, int peer);
 void flush_gathered(struct mesh *mesh, int peer); /* if anything was */
 void outgoing_free(struct messages *m, struct outgoing *out);
 
 /* incoming.c, under the lock */
 void read_stream(struct mesh *mesh, struct stream *stream);
-void accept_peers(struct mesh *mesh);
+void take_arrivals(struct mesh *mesh); /* connections that were made, or can't be */
 
 /* second_link.c, under the lock */
 /* Where it goes; of what has begun to be written, where that was. */
@@ -188,10 +182,9 @@ struct link *link_for(const struct wire *wire, const struct outgoing *out);
 /* On which what has to do with a message of so many bytes comes, most likely. */
 const struct link *link_from(const struct wire *wire, size_t bytes);
 void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out);
-void second_link_accepted(struct mesh *mesh, struct stream *stream); /* it may be the first */
-void second_link_moves(struct mesh *mesh, struct stream *stream);    /* it is being connected */
-/* 1: this was one on which nothing was said. */
-int second_link_was_spare(struct wire *wire, const struct stream *stream);
+/* A connection to a peer is there: our own, or one that the peer opened. */
+void link_made(struct mesh *mesh, int peer, struct link *link);
+void link_not_made(struct mesh *mesh, int peer, const char *why);
 /* Has the turn of this stream's frame come?  If not it is held. */
 int its_turn(struct mesh *mesh, struct stream *stream);
 /* One landed: whose turn is it now?  NULL: nobody is held for it. */
@@ -205,6 +198,10 @@ void stream_watch(struct mesh *mesh, struct stream *stream, int add); /* or anew
 void stream_close(struct mesh *mesh, struct stream *stream, const char *why);
 void bury_streams(struct mesh *mesh); /* those that are closed */
 void judge_ended(struct mesh *mesh);  /* wires without a stream: are their peers gone? */
+/* Connections to hosts that answer nothing any more end; looked at once a second. */
+void end_lost_connections(struct mesh *mesh);
+/* This process can't accept connections: receives from peers without one fail. */
+void no_peer_can_come(struct mesh *mesh, const char *why);
 void see_off(struct mesh *mesh); /* what was written has arrived when this returns, if it can */
 
 /* progress.c, under the lock */

@@ -40,9 +40,8 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
-    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
-        /* A connection of its may still lie with our listener, and its last words in it. */
-        wire->ended_ms = clock_ms();
+    } else if (wire->streams == 0 && !wire->gone && !wire->ended) {
+        wire->ended = 1; /* if it has no connection that was not taken yet */
         m->ended++;
         progress(mesh);
     } /* else the end of its socket follows its last words */

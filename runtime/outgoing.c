@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* outgoing.c - what is written to a peer: one queue for each, over a link that is opened when the
- * first message goes, or two (second_link.c).  As much of the queue leaves in one write as the link
- * takes. */
+ * first message goes, or two (second_link.c).  Until there is one the queue waits.  As much of it
+ * leaves in one write as the link takes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,7 +12,7 @@
 
 ct_status peer_connect(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct link *link;
     ct_status status = CT_ERR_UNSUPPORTED;
 
     for (int i = 0; link_kinds[i]; i++) {
@@ -20,14 +20,13 @@ ct_status peer_connect(struct mesh *mesh, int peer)
             continue;
         if (!link_kinds[i]->can_reach(mesh, peer))
             continue;
-        status = link_kinds[i]->open(mesh, peer, &wire->out);
+        status = link_kinds[i]->open(mesh, peer, &link);
         if (status != CT_OK)
             return status;
-        if (!stream_open(mesh, wire->out, peer)) {
-            wire->out->ops->close(wire->out);
-            wire->out = NULL;
-            return ct_fail(CT_ERR_NOMEM, "no memory for a link to rank %d", peer);
-        }
+        mesh->messages->wires[peer].opening = 1;
+        mesh->messages->wires[peer].own_tried = 1;
+        if (link)
+            link_made(mesh, peer, link);
         return CT_OK;
     }
     return ct_fail(status, "there is no link to it");
@@ -123,7 +122,7 @@ void flush_to(struct mesh *mesh, int peer)
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
-    while (wire->first && !wire->broken && taken > 0) {
+    while (wire->first && wire->out && !wire->broken && taken > 0) {
         wire->begun_on = link_for(wire, wire->first);
         taken = wire->begun_on->ops->write(wire->begun_on, parts,
                                            parts_of(wire, wire->begun_on, parts));
@@ -162,7 +161,7 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         wire->first = out;
     wire->last = out;
     second_link_wanted(mesh, peer, out);
-    if (!wire->broken && !wire->out && peer_connect(mesh, peer) != CT_OK)
+    if (!wire->broken && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
@@ -178,7 +177,7 @@ int reach(struct mesh *mesh, int peer)
 
     if (wire->broken || wire->gone)
         return 0;
-    return wire->out || peer_connect(mesh, peer) == CT_OK;
+    return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
 }
 
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
@@ -192,12 +191,11 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
         background_needed(mesh);
 }
 
-void say_here(struct mesh *mesh, int peer)
+void connect_for_liveness(struct mesh *mesh, int peer)
 {
-    struct outgoing *out = calloc(1, sizeof *out);
+    const struct wire *wire = &mesh->messages->wires[peer];
 
-    if (!out)
-        return; /* who hears nothing waits a little longer */
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_HERE };
-    send_out_alone(mesh, peer, out);
+    if (!wire->out && !wire->opening && !wire->broken && !wire->gone
+        && peer_connect(mesh, peer) != CT_OK)
+        link_not_made(mesh, peer, ct_last_error());
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/messages.h"
 #include "runtime/news.h"
+#include "runtime/wireup.h"
 
 #define LOOKS_AT_ONE 4 /* the last of them is at all */
 
@@ -27,16 +28,14 @@ static void look_at_sockets(struct mesh *mesh)
             continue; /* who waits looks for the news */
         if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
             continue; /* who waits looks whether it was its peer */
-        if (events[i].data.ptr == (void *)&mesh->listener) {
-            accept_peers(mesh);
+        if (events[i].data.ptr == (void *)&mesh->wireup) {
+            take_arrivals(mesh);
             continue;
         }
         if (!stream->closed && stream->held)
             look_at_held(mesh, stream, events[i].events);
         else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
             read_stream(mesh, stream);
-        if (!stream->closed && (events[i].events & EPOLLOUT))
-            second_link_moves(mesh, stream);
     }
 }
 
@@ -93,9 +92,9 @@ ct_status progress_setup(struct mesh *mesh)
     mesh->waiter.watched = mesh->node.size;
     if (node_watch(&mesh->node, mesh->waiter.epoll_fd) > 0)
         mesh->waiter.ended = mesh->node.ended;
-    event.data.ptr = &mesh->listener;
-    if (mesh->listener >= 0) {
-        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->listener, &event);
+    event.data.ptr = &mesh->wireup;
+    if (mesh->wireup) {
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, wireup_fd(mesh->wireup), &event);
         atomic_store(&mesh->waiter.sockets, 1);
     }
     for (int peer = 0; peer < mesh->size && status == CT_OK; peer++)

@@ -57,15 +57,6 @@ void messages_glance(struct mesh *mesh)
         atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
-/* Of a rank elsewhere to which there is no connection nobody would see the end. */
-static void have_connection(struct mesh *mesh, int peer)
-{
-    const struct wire *wire = &mesh->messages->wires[peer];
-
-    if (!wire->out && wire->streams == 0 && wire->ended_ms == 0 && !wire->broken && !wire->gone)
-        say_here(mesh, peer);
-}
-
 /* A sleep passed without a sign of life from the one we wait for. */
 static void look_at_peer(struct mesh *mesh, const struct request *request, int may_ask)
 {
@@ -80,7 +71,9 @@ static void look_at_peer(struct mesh *mesh, const struct request *request, int m
     other = peer >= 0 && peer != mesh->rank;
     local = other && mesh->node.base ? mesh->peers[peer].local : -1;
     if (other && local < 0)
-        have_connection(mesh, peer);
+        connect_for_liveness(mesh, peer);
+    if (atomic_load(&mesh->waiter.sockets))
+        end_lost_connections(mesh);
     if (local >= 0 && node_peer_gone(&mesh->node, local)) {
         progress(mesh); /* what it wrote before it ended is still there */
         if (!atomic_load(&request->done)) {

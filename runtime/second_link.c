@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* second_link.c - the two connections of a pair, and the order of what comes on both.
  *
- * What is small goes on one connection, both ways: then an acknowledgement rides on the next
- * message of the other way, where with a connection for each way the kernel sends it by itself,
- * and a small message there and back takes half as long again.  What is large goes on a connection
- * for each way, since a socket that gives and takes at the same time does each slower
- * (docs/algorithms.md).
+ * Small frames go on one connection, both ways: then an acknowledgement rides on the next frame of
+ * the other way, where with a connection for each way the kernel sends it by itself, and a small
+ * message there and back takes half as long again.  Large frames go on a connection for each way,
+ * since a socket that gives and takes at the same time does each slower (docs/algorithms.md).
  *
- * Whoever has something to say first opens one.  If both sides do so at the same moment, the lower
- * rank's is the one for what is small.  Who opened none opens its second when it first has
- * something large.  It speaks on that once the other has said that it holds both (TWO): until then,
- * and a firewall or a want of descriptors may keep it from that for ever, all goes on the one there
- * is.
+ * The rank that sends first opens one.  If both ranks open one at the same moment, the lower rank's
+ * is for small frames.  The rank that opened none opens its own when it first has a large frame;
+ * until that is made, and a firewall or a want of descriptors may keep it from that for ever, all
+ * goes on the one there is.
  *
- * Frames are numbered as they are written.  Who reads one whose turn has not come holds that
- * connection until it has. */
+ * Frames are numbered as they are written.  A connection on which a frame comes before its turn is
+ * held until the turn has come. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "runtime/clock.h"
 #include "runtime/log.h"
 #include "runtime/messages.h"
 
@@ -36,7 +32,7 @@ struct link *link_for(const struct wire *wire, const struct outgoing *out)
 {
     if (out->written > 0)
         return wire->begun_on;
-    return wire->large && wire->both && is_large(out) ? wire->large : wire->out;
+    return wire->own && is_large(out) ? wire->own : wire->out;
 }
 
 const struct link *link_from(const struct wire *wire, size_t bytes)
@@ -44,7 +40,7 @@ const struct link *link_from(const struct wire *wire, size_t bytes)
     return wire->theirs && bytes > SMALL_BYTES ? wire->theirs : wire->out;
 }
 
-/* ---- Getting it ------------------------------------------------------------ */
+/* ---- Getting them ---------------------------------------------------------- */
 
 static void say_none(int peer, const char *why)
 {
@@ -52,90 +48,70 @@ static void say_none(int peer, const char *why)
              peer, why);
 }
 
-/* Nobody's call fails for it, so that the caller's sentence stays. */
-static struct link *open_second(struct mesh *mesh, int peer)
-{
-    const struct link_ops *ops = mesh->messages->wires[peer].out->ops;
-    struct link *link = NULL;
-    char sentence[1024];
-
-    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    if (ops->open(mesh, peer, &link) == CT_OK) {
-        link->second = 1;
-        return link;
-    }
-    say_none(peer, ct_last_error());
-    ct_fail(CT_OK, "%s", sentence);
-    return NULL;
-}
-
+/* No call fails for it, so the caller's sentence stays. */
 void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct wire *wire = &mesh->messages->wires[peer];
-    struct stream *stream;
+    struct link *none;
+    char sentence[1024];
 
-    if (wire->second_tried || wire->broken || !wire->out || !wire->out->accepted || !is_large(out))
+    if (wire->own_tried || wire->broken || !wire->theirs || !is_large(out)
+        || !wire->theirs->ops->can_reach(mesh, peer))
         return;
-    wire->second_tried = 1;
-    if (!wire->out->ops->can_reach(mesh, peer) || !(wire->large = open_second(mesh, peer)))
+    wire->own_tried = 1;
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+    wire->opening = wire->theirs->ops->open(mesh, peer, &none) == CT_OK;
+    if (wire->opening)
         return;
-    if (!(stream = stream_open(mesh, wire->large, peer))) {
-        wire->large->ops->close(wire->large);
-        wire->large = NULL;
-    }
+    say_none(peer, ct_last_error());
+    ct_fail(CT_OK, "%s", sentence);
 }
 
-void second_link_moves(struct mesh *mesh, struct stream *stream)
+/* The peer connected again, since it never heard that we have the first: nothing was said there. */
+static void replace(struct mesh *mesh, struct link *link)
 {
-    struct link *link = stream->link;
-
-    if (stream->peer < 0 || link != mesh->messages->wires[stream->peer].large || !link->connecting)
-        return;
-    link->ops->write(link, NULL, 0);
-    if (!link->connecting)
-        stream_watch(mesh, stream, 0);
+    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
+        if (stream->link == link && !stream->closed) {
+            stream->closed = 1;
+            epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
+            mesh->messages->wires[stream->peer].streams--;
+        }
 }
 
-static void say_two(struct mesh *mesh, int peer)
+void link_made(struct mesh *mesh, int peer, struct link *link)
 {
-    struct outgoing *out = calloc(1, sizeof *out);
+    struct wire *wire = &mesh->messages->wires[peer];
 
-    if (!out)
-        return; /* the peer goes on with one */
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_TWO };
-    send_out_alone(mesh, peer, out);
-}
-
-/* The peer's first, and we had none; or both opened one at the same moment; or its second. */
-void second_link_accepted(struct mesh *mesh, struct stream *stream)
-{
-    struct wire *wire = &mesh->messages->wires[stream->peer];
-    struct link *link = stream->link;
-
-    wire->theirs = link;
-    if (!wire->out) {
-        wire->out = link;
-        say_here(mesh, stream->peer);
+    if (!link->accepted)
+        wire->opening = 0;
+    if (!stream_open(mesh, link, peer)) {
+        link->ops->close(link);
+        link_not_made(mesh, peer, "no memory for a connection");
         return;
     }
-    if (!link->second && mesh->rank > stream->peer && !wire->out->accepted && wire->out->fd >= 0) {
-        wire->large = wire->out;
-        wire->out = link;
-        wire->second_tried = 1;
-    }
-    if (link->second || mesh->rank < stream->peer)
-        say_two(mesh, stream->peer);
+    if (link->accepted && wire->theirs)
+        replace(mesh, wire->theirs);
+    *(link->accepted ? &wire->theirs : &wire->own) = link;
+    wire->out = !wire->own          ? wire->theirs
+                : !wire->theirs     ? wire->own
+                : mesh->rank < peer ? wire->own
+                                    : wire->theirs;
+    wire->gone = 0;
 }
 
-int second_link_was_spare(struct wire *wire, const struct stream *stream)
+void link_not_made(struct mesh *mesh, int peer, const char *why)
 {
-    struct link *link = stream->link;
+    struct wire *wire = &mesh->messages->wires[peer];
 
-    if (link != wire->large || wire->both || (!link->second && !link->connecting))
-        return 0;
-    wire->large = NULL;
-    say_none(stream->peer, link->why);
-    return 1;
+    wire->opening = 0;
+    if (wire->streams > 0) {
+        say_none(peer, why);
+        return;
+    }
+    if (wire->ended_one)
+        why = wire->why; /* that of the connection which it had */
+    peer_broken(mesh, peer, why);
+    peer_gone(mesh, peer, why);
 }
 
 /* ---- The order ------------------------------------------------------------- */
@@ -143,7 +119,7 @@ int second_link_was_spare(struct wire *wire, const struct stream *stream)
 int its_turn(struct mesh *mesh, struct stream *stream)
 {
     struct wire *wire = &mesh->messages->wires[stream->peer];
-    const int32_t ahead = (int32_t)(stream->head.frame.turn - wire->landed);
+    const int32_t ahead = (int32_t)(stream->head.turn - wire->landed);
 
     if (ahead == 0)
         return 1;
@@ -173,7 +149,7 @@ struct stream *next_in_turn(struct mesh *mesh, int peer)
     struct wire *wire = &mesh->messages->wires[peer];
     struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
 
-    while (held && held->head.frame.turn != wire->landed)
+    while (held && held->head.turn != wire->landed)
         held = held_of(mesh, peer, held);
     if (!held)
         return NULL;
@@ -197,7 +173,8 @@ void close_held(struct mesh *mesh, int peer, const char *why)
         stream_close(mesh, held, why);
 }
 
-/* Its end can't be read, and what it waits for may lie with our listener, or not come. */
+/* Its end can't be read.  What it waits for may lie in a connection that was not taken yet, or not
+ * come. */
 void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
 {
     struct wire *wire = &mesh->messages->wires[stream->peer];
@@ -210,9 +187,7 @@ void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
         return;
     stream->ended = 1;
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
-    if (wire->held < wire->streams || wire->ended_ms > 0)
-        return;
-    snprintf(wire->why, sizeof wire->why, "it closed its connection");
-    wire->ended_ms = clock_ms();
-    mesh->messages->ended++;
+    take_arrivals(mesh);
+    if (wire->held == wire->streams)
+        close_held(mesh, stream->peer, "it closed its connection");
 }

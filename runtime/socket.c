@@ -79,14 +79,35 @@ void socket_nodelay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-void socket_notice_absence(int fd)
+static void keep_alive(int fd, int idle, int interval, int probes)
 {
-    const int on = 1, idle = 2, interval = 1, probes = 4;
+    const int on = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+void socket_notice_absence(int fd)
+{
+    keep_alive(fd, 2, 1, 4);
+}
+
+void socket_notice_lost_host(int fd)
+{
+    keep_alive(fd, 5, 2, (HOST_LOST_MS / 1000 - 5) / 2);
+}
+
+/* The kernel sends again, or asks a peer that has no room whether it has: neither was answered. */
+int socket_host_is_lost(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t size = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0
+           && (info.tcpi_retransmits > 1 || info.tcpi_probes > 1)
+           && info.tcpi_last_ack_recv > HOST_LOST_MS;
 }
 
 void socket_notice_silence(int fd)

@@ -56,6 +56,13 @@ void socket_notice_silence(int fd);
 /* The same while we wait; bytes that it does not take may lie as long as it likes. */
 void socket_notice_absence(int fd);
 void socket_give_up_after(int fd, int unanswered_ms); /* of what we send; 0: the kernel's limit */
+/* Of a rank to a rank: the same within HOST_LOST_MS of silence, so that a machine that is moved or
+ * a switch that starts again ends no job.  A peer that reads nothing for hours is not silent, its
+ * kernel answers; the kernel's own limit on unanswered bytes would end that connection, too. */
+#define HOST_LOST_MS 15000
+void socket_notice_lost_host(int fd);
+/* Bytes lie there unanswered, and nothing at all came from that host for so long. */
+int socket_host_is_lost(int fd);
 
 /* The literal address (no brackets) of this or the other end of a TCP socket. */
 ct_status socket_local_address(int fd, char *host, size_t size);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream.c - the life of a connection: opened, closed, buried; and when its end means that
- * the peer is gone. */
+ * the peer is gone.
+ *
+ * A rank closes its connections when it ends or leaves the mesh, never one alone.  Of those that a
+ * peer opened it knows that wireup.c has them here before it sends, and of our own we know that
+ * they are being made.  So when all that we hold have ended, wireup.c has no other one and makes
+ * none, the peer is gone and all it sent was read. */
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,19 +16,19 @@
 #include "runtime/clock.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
+#include "runtime/socket.h"
 
-#define CROSSING_MS 100
-#define OUTSIDE_MS 10000 /* who has no descriptor left lets nobody in */
+#define LOOK_FOR_LOSS_MS 1000
 #define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add)
 {
     const struct link *link = stream->link;
-    const struct wire *wire = stream->peer >= 0 ? &mesh->messages->wires[stream->peer] : NULL;
+    const struct wire *wire = &mesh->messages->wires[stream->peer];
     struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
                                  .data.ptr = stream };
 
-    if (wire && (wire->full == link || (wire->large == link && link->connecting)))
+    if (wire->full == link)
         event.events |= EPOLLOUT;
     epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
 }
@@ -42,23 +47,18 @@ struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
         stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
     }
-    if (peer >= 0)
-        mesh->messages->wires[peer].streams++;
+    mesh->messages->wires[peer].streams++;
     return stream;
 }
 
 void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
 {
     struct messages *m = mesh->messages;
-    struct wire *wire = stream->peer >= 0 ? &m->wires[stream->peer] : NULL;
+    struct wire *wire = &m->wires[stream->peer];
 
     stream->closed = 1; /* freed by progress(), which may be walking the list */
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
-    if (!wire) {
-        m->strangers--;
-        return;
-    }
     if (stream->request) { /* it had come in part */
         char reason[240];
 
@@ -68,74 +68,59 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     wire->streams--;
     wire->held -= stream->held;
     stream->held = 0;
-    if (second_link_was_spare(wire, stream))
-        return;
     wire->ended_one = 1;
-    if (wire->out == stream->link || wire->large == stream->link)
-        peer_broken(mesh, stream->peer, why);
-    if (wire->streams == 0 && wire->ended_ms == 0) {
-        wire->ended_ms = clock_ms();
+    peer_broken(mesh, stream->peer, why);
+    if (wire->streams == 0 && !wire->ended) {
+        wire->ended = 1;
         snprintf(wire->why, sizeof wire->why, "%s", why);
         m->ended++;
     }
     close_held(mesh, stream->peer, why);
 }
 
-static int is_readable(int fd)
-{
-    struct pollfd it = { .fd = fd, .events = POLLIN };
-
-    return poll(&it, 1, 0) > 0;
-}
-
-/* At the listener, or with a hello that was not read yet. */
-static int somebody_stands_outside(const struct mesh *mesh)
-{
-    int one = is_readable(mesh->listener);
-
-    for (const struct stream *s = mesh->messages->streams; s && !one; s = s->next)
-        one = s->peer < 0 && !s->closed && is_readable(s->link->fd);
-    return one;
-}
-
-static int is_known_dead(struct mesh *mesh, int peer)
-{
-    const int local = mesh->peers[peer].local;
-
-    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
-}
-
-/* Both sides may have opened a connection at the same moment.  The one on which a peer said its
- * last words may then still lie with the listener when the other ends.  So a peer that we have
- * never heard is gone only when none lies there, however late we look, and none has come for a
- * while, or none can come. */
-static int may_still_come(struct mesh *mesh, int peer)
-{
-    const struct wire *wire = &mesh->messages->wires[peer];
-    const int64_t ago = clock_ms() - wire->ended_ms;
-
-    if (wire->heard)
-        return 0;
-    return (ago < OUTSIDE_MS && somebody_stands_outside(mesh))
-           || (ago < CROSSING_MS && (mesh->messages->strangers > 0 || !is_known_dead(mesh, peer)));
-}
-
 void judge_ended(struct mesh *mesh)
 {
+    take_arrivals(mesh); /* what a peer said before its end may lie in another connection */
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->messages->wires[peer];
 
-        if (wire->ended_ms == 0 || may_still_come(mesh, peer))
+        if (!wire->ended)
             continue;
-        wire->ended_ms = 0;
+        wire->ended = 0;
         mesh->messages->ended--;
-        peer_gone(mesh, peer, wire->why);
+        /* The peer may speak on our own connection before it is made here (wireup.c). */
+        if (wire->streams == 0 && !wire->opening)
+            peer_gone(mesh, peer, wire->why);
     }
+}
+
+void no_peer_can_come(struct mesh *mesh, const char *why)
+{
+    const struct messages *m = mesh->messages;
+
+    for (struct request *r = m->posted, *next; r; r = next) {
+        next = r->next;
+        if (r->peer == CT_ANY_SOURCE || (r->peer != mesh->rank && m->wires[r->peer].streams == 0))
+            request_finish(mesh, r, CT_ERR_SYSTEM, why);
+    }
+}
+
+void end_lost_connections(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+    const int64_t now = clock_ms();
+
+    if (now - m->looked_for_loss_ms < LOOK_FOR_LOSS_MS)
+        return;
+    m->looked_for_loss_ms = now;
+    for (struct stream *stream = m->streams; stream; stream = stream->next)
+        if (stream->link->fd >= 0 && !stream->closed && socket_host_is_lost(stream->link->fd))
+            stream_close(mesh, stream, LINK_HOST_IS_LOST);
 }
 
 static void forget_link(struct wire *wire, const struct link *link)
 {
-    struct link **const places[] = { &wire->out, &wire->large, &wire->begun_on, &wire->full,
+    struct link **const places[] = { &wire->out, &wire->own, &wire->begun_on, &wire->full,
                                      &wire->theirs };
 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -156,8 +141,7 @@ void bury_streams(struct mesh *mesh)
             continue;
         }
         *link = stream->next;
-        if (stream->peer >= 0)
-            forget_link(&m->wires[stream->peer], stream->link);
+        forget_link(&m->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
         free(stream->unexpected);
         free(stream);
@@ -171,10 +155,10 @@ static int is_on_its_way(const struct mesh *mesh)
     int unsent;
 
     for (int peer = 0; peer < mesh->size; peer++)
-        if (m->wires[peer].first && m->wires[peer].out && !m->wires[peer].broken)
+        if (m->wires[peer].first && !m->wires[peer].broken)
             return 1;
     for (const struct stream *s = m->streams; s; s = s->next)
-        if (s->link->fd >= 0 && !s->closed && s->peer >= 0 && !m->wires[s->peer].broken
+        if (s->link->fd >= 0 && !s->closed && !m->wires[s->peer].broken
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;

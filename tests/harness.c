@@ -153,6 +153,21 @@ int open_descriptors(void)
     return entries("/proc/self/fd");
 }
 
+static int open_before;
+
+int count_descriptors(void **state)
+{
+    (void)state;
+    open_before = open_descriptors();
+    return 0;
+}
+
+int none_is_left_open(void **state)
+{
+    (void)state;
+    return open_descriptors() == open_before ? 0 : -1;
+}
+
 int open_threads(void)
 {
     return entries("/proc/self/task");

@@ -61,6 +61,11 @@ _Noreturn void rank_leaves(void);
 /* A scratch directory of the run, shared by its ranks. */
 const char *scratch(void);
 int open_descriptors(void);
+/* A cmocka test that fails when it leaves a descriptor open. */
+int count_descriptors(void **state);
+int none_is_left_open(void **state);
+#define LEAVES_NONE_OPEN(test) \
+    cmocka_unit_test_setup_teardown(test, count_descriptors, none_is_left_open)
 int open_threads(void);
 double now_ms(void);
 void nap(int ms);

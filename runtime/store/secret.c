@@ -140,8 +140,24 @@ static ct_status load(hmac_function **hmac, hash_function **sha256)
     }
     return *hmac && *sha256 ? CT_OK
                             : ct_fail(CT_ERR_UNSUPPORTED,
-                                      "the store's secret needs OpenSSL's libcrypto.so.3, which "
+                                      "the job's secret needs OpenSSL's libcrypto.so.3, which "
                                       "is not there (Debian: libssl3)");
+}
+
+ct_status secret_hmac(const struct secret *secret, const void *data, size_t bytes,
+                      unsigned char mac[PROOF_BYTES])
+{
+    hmac_function *hmac;
+    hash_function *sha256;
+    unsigned size = 0;
+    const ct_status status = load(&hmac, &sha256);
+
+    if (status != CT_OK)
+        return status;
+    if (!hmac(sha256(), secret->bytes, (int)secret->size, data, bytes, mac, &size)
+        || size != PROOF_BYTES)
+        return ct_fail(CT_ERR_SYSTEM, "libcrypto's HMAC-SHA256 failed");
+    return CT_OK;
 }
 
 ct_status proof_make(const struct secret *secret, const char *who,
@@ -149,20 +165,11 @@ ct_status proof_make(const struct secret *secret, const char *who,
                      unsigned char proof[PROOF_BYTES])
 {
     unsigned char text[16 + HELLO_BYTES + NONCE_BYTES] = { 0 };
-    hmac_function *hmac;
-    hash_function *sha256;
-    unsigned size = 0;
-    ct_status status = load(&hmac, &sha256);
 
-    if (status != CT_OK)
-        return status;
     snprintf((char *)text, 16, "ct store %s", who);
     memcpy(text + 16, hello, HELLO_BYTES);
     memcpy(text + 16 + HELLO_BYTES, nonce, NONCE_BYTES);
-    if (!hmac(sha256(), secret->bytes, (int)secret->size, text, sizeof text, proof, &size)
-        || size != PROOF_BYTES)
-        return ct_fail(CT_ERR_SYSTEM, "libcrypto's HMAC-SHA256 failed");
-    return CT_OK;
+    return secret_hmac(secret, text, sizeof text, proof);
 }
 
 /* In the same time, wherever they differ. */

@@ -47,6 +47,9 @@ int hello_role(const unsigned char hello[HELLO_BYTES]); /* -1: it is no hello of
 ct_status proof_make(const struct secret *secret, const char *who,
                      const unsigned char hello[HELLO_BYTES], const unsigned char nonce[NONCE_BYTES],
                      unsigned char proof[PROOF_BYTES]);
+/* HMAC-SHA256(secret, data), loading libcrypto as above. */
+ct_status secret_hmac(const struct secret *secret, const void *data, size_t bytes,
+                      unsigned char mac[PROOF_BYTES]);
 int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES]);
 
 /* The client's whole part, on a connected socket.  CT_ERR_INVALID: the secrets differ. */

@@ -5,7 +5,7 @@
  * The input is a row of steps: a byte that says what happens (its low half) and to which
  * connection or request (its high half), then what the step needs.  We are rank 1 of
  * three.  Connections are unix sockets, and the first send to a rank opens one; a second one
- * goes by TCP: rank 0 has a port, and rank 2 refuses.
+ * goes by TCP: rank 0 has a port, and rank 2 refuses.  wireup.c has no thread: it turns with us.
  *
  * No byte that arrives is 0xee and every buffer is full of them before: a receive that
  * says it succeeded must have none left.  Each request and its buffer are freed as soon as
@@ -25,6 +25,7 @@
 #include "runtime/log.h"
 #include "runtime/messages.h"
 #include "runtime/space.h"
+#include "runtime/wireup.h"
 #include "tests/fuzz/input.h"
 
 enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
@@ -95,18 +96,27 @@ static int accept_at_door(const struct scene *s)
     return fd;
 }
 
-/* Rank 0 takes what the mesh has opened to it. */
+static void say(struct scene *s, int i, const void *data, size_t bytes);
+
+/* Rank 0 takes what the mesh has opened to it; without a secret its answers can be known before the
+ * questions. */
 static void let_in(struct scene *s)
 {
     const int i = free_connection(s);
+    unsigned char answers[NONCE_BYTES + PROOF_BYTES] = { 0 };
 
-    if (i < CONNECTIONS && (s->connections[i] = accept_at_door(s)) >= 0)
-        s->from[i] = 0;
+    if (i == CONNECTIONS || (s->connections[i] = accept_at_door(s)) < 0)
+        return;
+    s->from[i] = 0;
+    memcpy(answers + NONCE_BYTES, token, sizeof token);
+    say(s, i, answers, sizeof answers);
 }
 
 /* Also makes everything move. */
 static void reap(struct scene *s)
 {
+    for (int i = 0; i < 3; i++)
+        wireup_turn(s->mesh->wireup, 0);
     pthread_mutex_lock(&s->mesh->messages->lock);
     progress(s->mesh);
     pthread_mutex_unlock(&s->mesh->messages->lock);
@@ -197,11 +207,14 @@ static void say_hello(struct scene *s, int i, struct input *in)
 {
     const unsigned who = take(in);
     const int from = who % 4 < RANKS ? rank_of(who % 4) : RANKS;
-    struct hello hello = { HELLO_MAGIC, .from = from, .to = ME, .second = who >> 7 };
+    const struct hello hello = { HELLO_MAGIC, .from = from, .to = ME };
+    unsigned char proof[PROOF_BYTES] = { 0 };
 
     s->from[i] = from % RANKS;
-    memcpy(hello.token, token, sizeof token);
+    memcpy(proof, token, sizeof token);
     say(s, i, &hello, sizeof hello);
+    if (who < 128)
+        say(s, i, proof, sizeof proof);
 }
 
 /* Mostly its turn has come: all moves after each step. */
@@ -263,14 +276,6 @@ static void read_some(struct scene *s, int i)
         end_connection(s, i);
 }
 
-/* What waits for a while to be judged is judged now. */
-static void let_time_pass(struct scene *s)
-{
-    for (int peer = 0; peer < RANKS; peer++)
-        if (s->mesh->messages->wires[peer].ended_ms > 0)
-            s->mesh->messages->wires[peer].ended_ms = 1;
-}
-
 /* ---- The link that the mesh opens --------------------------------------------- */
 
 static int can_reach(const struct mesh *mesh, int peer)
@@ -290,9 +295,8 @@ static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     the_scene->connections[i] = ends[1];
     the_scene->from[i] = peer;
-    *link = link_tcp_accepted(ends[0]);
+    *link = link_tcp_over(ends[0], 0);
     holds(*link != NULL);
-    (*link)->accepted = 0;
     return CT_OK;
 }
 
@@ -352,6 +356,7 @@ static int open_door(struct scene *s)
 static void set_up(struct scene *s)
 {
     static pid_t nobody;
+    struct wireup_identity identity = { .rank = ME, .size = RANKS };
     struct mesh *mesh =
         aligned_alloc(CACHE_PAIR, (sizeof *mesh + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
 
@@ -367,11 +372,11 @@ static void set_up(struct scene *s)
         snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "127.0.0.1");
     mesh->peers[0].port = open_door(s);
     mesh->peers[2].port = 1; /* nobody listens */
-    memcpy(mesh->token, token, sizeof token);
+    memcpy(identity.token, token, sizeof token);
     for (int i = 0; i < CONNECTIONS; i++)
         s->connections[i] = -1;
     s->mesh = mesh;
-    mesh->listener = open_listener(s);
+    holds(wireup_start(&identity, open_listener(s), 0, &mesh->wireup) == CT_OK);
     the_scene = s;
     mesh->waiter = (struct waiter){ .bell = &mesh->own_bell, .epoll_fd = -1 };
     mesh->waiter.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -432,9 +437,6 @@ static void step(struct scene *s, unsigned what, struct input *in)
     case 6:
         end_connection(s, which % CONNECTIONS);
         break;
-    case 7:
-        let_time_pass(s);
-        break;
     case 8:
     case 9:
         start(s, which, what & 1, in);
@@ -468,7 +470,7 @@ static void take_down(struct scene *s)
     for (int fd; (fd = accept_at_door(s)) >= 0;)
         close(fd);
     messages_destroy(mesh);
-    close(mesh->listener);
+    wireup_stop(mesh->wireup);
     close(mesh->waiter.event_fd);
     free(mesh->peers);
     free(mesh);

@@ -28,21 +28,6 @@ static int64_t patience(void)
     return deadline_after(PATIENCE_MS);
 }
 
-static int open_before;
-
-static int count_descriptors(void **state)
-{
-    (void)state;
-    open_before = open_descriptors();
-    return 0;
-}
-
-static int none_is_left_open(void **state)
-{
-    (void)state;
-    return open_descriptors() == open_before ? 0 : -1;
-}
-
 /* The words of a failure name the port too. */
 static void names_port(int port)
 {
@@ -533,9 +518,6 @@ static void nobody_is_connected_to_himself(void **state)
         skip();
     EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
-
-#define LEAVES_NONE_OPEN(test) \
-    cmocka_unit_test_setup_teardown(test, count_descriptors, none_is_left_open)
 
 int main(void)
 {
