@@ -158,16 +158,27 @@ static void grace_over(evutil_socket_t fd, short what, void *arg)
     job_event(arg, GRACE_OVER);
 }
 
+/* In its own words, but as a line of ours. */
+static void libevent_says(int severity, const char *text)
+{
+    const enum log_level levels[] = { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+
+    log_line(levels[severity & 3], "libevent: %s", text);
+}
+
 int job_listen(struct job *job)
 {
     const sigset_t set = signals_watched(job->options);
     struct event_config *config = event_config_new();
 
+    event_set_log_callback(libevent_says);
     if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
         job->base = event_base_new_with_config(config);
         event_config_free(config);
     }
+    if (job->base) /* without it tear_down() stops none */
+        arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
     job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!job->base || job->signal_fd < 0) {
         log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
@@ -186,6 +197,5 @@ int job_listen(struct job *job)
     }
     health_open(&job->health, job->base);
     stall_setup(&job->stall, job->base, job->options->stall, &job->control, found_stall, job);
-    arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
     return 0;
 }

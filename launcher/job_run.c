@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_run.c - a job from its options to its exit code.
  *
- * What can refuse comes before what has to be undone: the program is looked for, places
- * are given, the store's socket is bound; then folders, the guard, the other nodes. */
+ * What can refuse comes before what has to be undone: the limits are looked at, the program is
+ * looked for, places are given, the store's socket is bound; then folders, the guard, the other
+ * nodes. */
 #include "launcher/job.h"
 
 #include <errno.h>
@@ -13,22 +14,24 @@
 #include <unistd.h>
 
 #include "launcher/job_state.h"
+#include "launcher/limits.h"
 #include "launcher/signals.h"
 #include "runtime/log.h"
 
-/* The store has a descriptor for each client; the workers get the limit that we got. */
-static void raise_descriptor_limit(struct job *job)
-{
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    job->descriptors = limit;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Of setup(): 0, or ctrun's exit code and the sentence is said. */
 typedef int step(struct job *job);
+
+/* The store has a descriptor for each client, and node 0 one for each node.  With c10d any node may
+ * be their host; of a range the fewest nodes are certain to come. */
+static int check_limits(struct job *job)
+{
+    const int is_host = job->meeting->kind != MEET_STATIC || job->options->node_rank == 0;
+    const int nodes =
+        job->meeting->kind == MEET_STATIC ? job->options->nnodes.max : job->options->nnodes.min;
+    const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
+
+    return limits_check(job->options, job->size, is_host ? clients : 0, &job->descriptors);
+}
 
 /* Their ends, whoever of theirs outlives them, and what is told of both. */
 static int watch_workers(struct job *job)
@@ -54,7 +57,6 @@ static int find_program_and_places(struct job *job)
     int code;
 
     signals_ignored(&job->ignored);
-    raise_descriptor_limit(job);
     if ((code = program_find(&job->program, job->options)) != 0
         || (code = wrapper_find(&job->wrapper, job->options)) != 0
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
@@ -109,8 +111,8 @@ static int meet_nodes(struct job *job)
 
 static int setup(struct job *job)
 {
-    static step *const steps[] = { watch_workers, find_program_and_places, open_doors,
-                                   open_folder_and_guard, meet_nodes };
+    static step *const steps[] = { check_limits, watch_workers,         find_program_and_places,
+                                   open_doors,   open_folder_and_guard, meet_nodes };
     int code = 0;
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

@@ -89,11 +89,15 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=64321 --clear-groups true 2>/dev/null; 
     : >pids && chmod 666 pids
     CTRUN=$PWD/ctrun
     # As many as that user has already, and room for ctrun, its guard and six more.
+    setsid setpriv --reuid=64321 --clear-groups sh -c 'for i in $(seq 70); do sleep 100 & done; : >others; wait' &
+    others=$!
+    within 30 [ -e others ]
     limit=$(($(ps -o pid= -L -u 64321 | wc -l) + 8))
     setpriv --reuid=64321 --clear-groups bash -c "ulimit -u $limit; exec timeout 50 \"\$@\"" - "$CTRUN" --nproc-per-node=60 sh -c 'echo $$$$ >>pids; exec sleep 1000' >out 2>err </dev/null
     code=$? err=$(cat err)
     expect "no more processes allowed: 1, and it is said" eval '[ $code = 1 ] && has "$err" "no more processes are allowed"'
     expect "the ranks before are gone" gone
+    kill -- -$others
     cd ..
     CTRUN=$CT_BUILD/bin/ctrun
 fi
