@@ -6,6 +6,7 @@
  * begin, else by job_finish().  Who can't start all workers of a round clears those that it did
  * start, and tells the other nodes. */
 #include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +131,16 @@ static const char *name_for_ctctl(const struct job *job)
     return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
 }
 
+/* Thousands of starts take seconds: who wants us to stop shall not wait for the last. */
+static int is_told_to_stop(const struct job *job)
+{
+    sigset_t pending, ours;
+
+    return sigpending(&pending) == 0 && sigandset(&ours, &pending, &job->options->signals.set) == 0
+           && !sigisemptyset(&ours);
+}
+
+/* 0 also when a signal is there before all have started: the event loop takes it. */
 static int start_workers(struct job *job)
 {
     const struct round round = round_of(job);
@@ -147,7 +158,7 @@ static int start_workers(struct job *job)
                       job->options->program[0]);
     job_stop_begin(job);
     wrapper_check(&job->wrapper, job->plan.world);
-    for (int i = 0; i < job->size; i++) {
+    for (int i = 0; i < job->size && (i == 0 || !is_told_to_stop(job)); i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;
         worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
@@ -160,7 +171,7 @@ static int start_workers(struct job *job)
         events_worker_started(&job->events, &job->workers[i]);
         job->running++;
     }
-    if (code == 0 && job->options->report != REPORT_NOT)
+    if (job->running == job->size && job->options->report != REPORT_NOT)
         place_report(job->options->report, job->workers, &env);
     worker_env_destroy(&env);
     return code;
@@ -182,7 +193,8 @@ void job_start_round(struct job *job)
     job->running = job->lost = 0;
     code = start_workers(job);
     if (code == 0) {
-        arrivals_start(&job->arrivals);
+        if (job->running == job->size)
+            arrivals_start(&job->arrivals);
         stuck_begin(&job->stuck);
         stall_begin(&job->stall);
         return;

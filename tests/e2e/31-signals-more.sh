@@ -71,6 +71,13 @@ for i in 1 2 3 4 5; do
     expect "kill -9 leaves nothing ($i)" within 30 gone
 done
 
+# While workers are being started: the signal is there before the first one is.
+rm -f pids
+env --block-signal=TERM bash -c 'kill -TERM $$; exec "$@"' - "$CTRUN" --nproc-per-node=100 sh -c 'echo $$$$ >>pids; exec sleep 1000' >out 2>err </dev/null
+code=$? err=$(cat err)
+expect "a signal is obeyed between two starts" eval '[ $code = 143 ] && has "$err" "forwarded to 1 worker;"'
+expect "no other worker was started" eval '! lines_in 2 pids'
+
 # A rank that can't be started: the program removes itself, or more processes are not allowed.
 printf '#!/bin/sh\necho $$ >>pids\nrm -f vanishing\nsleep 5\n' >vanishing
 chmod +x vanishing
