@@ -24,7 +24,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
     job->for_good |= for_good;
     if (!head || job->asked_to_stop > for_good)
         return;
-    if (!job->asked_to_stop && *why)
+    if (!job->asked_to_stop && *why && job->state != STOPPING) /* by a SIGTERM of ours */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->asked_to_stop = for_good + 1;
     atomic_store(&head->stop_asked, 1);

@@ -105,6 +105,12 @@ expect "so they do when one of them is told alone" one_step 2
 expect "with their code" is "$code" 75
 expect "which is said" matches "$err" 'the ranks stopped at step [0-9]+ and chose exit code 75'
 
+# A SIGTERM of ctrun's own is no news.
+fresh
+run --nproc-per-node=3 "$stops" world 75 loses
+expect "after a failure the others stop" is "$code" 137
+expect "and nobody is said to have told them" lacks "$err" "was told to stop"
+
 # The program's own handler: then ctrun's word counts, which comes first.
 fresh
 "$CTRUN" --nproc-per-node=2 "$stops" world 0 own >out 2>err </dev/null &
