@@ -9,10 +9,13 @@
 #include "launcher/rendezvous.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -111,12 +114,29 @@ static ct_status listen_for(struct rendezvous *meet, int others)
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
+/* A socket can listen on it all the same, and those who connect would wait for 30 minutes. */
+static int loopback_is_down(void)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq loopback = { .ifr_name = "lo" };
+    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return known && !(loopback.ifr_flags & IFF_UP);
+}
+
 int rendezvous_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting)
 {
     ct_status status;
 
     plan(meet, options, meeting);
+    if (is_this_host_only(meet->address) && loopback_is_down()) {
+        log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
+                 meet->address);
+        return 1;
+    }
     status = plan_policy(meet, options);
     if (status == CT_OK && meeting->kind == MEET_DYNAMIC && !is_this_host_only(meet->address))
         status = socket_listen(NULL, 0, &meet->listener); /* which address is known later */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
@@ -80,7 +81,17 @@ static int connect_one(const struct sockaddr *address, socklen_t length, int64_t
 /* Why a try failed: an error of getaddrinfo(), or 0 and what the last address gave. */
 struct refusal {
     int name, address;
+    int no_loopback; /* all addresses were this host's loopback, which is down */
 };
+
+static int is_loopback(const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    return address->sa_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                                         : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
 
 static const char *refusal_words(struct refusal why)
 {
@@ -93,13 +104,14 @@ static int try_each(const char *host, int port, int64_t deadline, int *fd, struc
     struct addrinfo *list = NULL;
     int failed = 1;
 
-    *why = (struct refusal){ .name = address_of_name(host, port, &list) };
+    *why = (struct refusal){ .name = address_of_name(host, port, &list), .no_loopback = 1 };
     if (why->name)
         return 0;
     for (const struct addrinfo *a = list; a && failed; a = a->ai_next) {
         failed = deadline == NO_WAIT ? (*fd = connect_begin(a->ai_addr, a->ai_addrlen)) < 0
                                      : connect_one(a->ai_addr, a->ai_addrlen, deadline, fd) < 0;
         why->address = failed ? errno : 0;
+        why->no_loopback &= why->address == ENETUNREACH && is_loopback(a->ai_addr);
     }
     freeaddrinfo(list);
     return !failed;
@@ -157,6 +169,11 @@ ct_status socket_connect(const char *host, int port, int64_t deadline, int *fd)
         if (!why.name && is_out_of_descriptors(why.address))
             return ct_fail(CT_ERR_SYSTEM, "no connection to port %d of %s: %s", port, host,
                            refusal_words(why));
+        if (!why.name && why.no_loopback)
+            return ct_fail(CT_ERR_SYSTEM,
+                           "no connection to port %d of %s: the loopback interface is down "
+                           "(ip link set lo up)",
+                           port, host);
         if (why.name && (why.name != EAI_AGAIN || clock_ms() - start > NAME_PATIENCE_MS))
             return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
                            refusal_words(why));

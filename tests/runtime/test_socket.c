@@ -181,6 +181,38 @@ static void who_may_open_no_more_files_does_not_wait_for_a_connection(void **sta
     }
 }
 
+/* In a network of its own, in which nothing is up.  2: the kernel does not let us. */
+static int refused_without_loopback(void)
+{
+    const char *const hosts[] = { "127.0.0.1", "127.1.2.3" };
+    int fd;
+
+    if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+        return 2;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        if (socket_connect(hosts[i], 1, NO_DEADLINE, &fd) != CT_ERR_SYSTEM
+            || !strstr(ct_last_error(), "the loopback interface is down (ip link set lo up)"))
+            return 1;
+    /* What another host's cable mends is waited for. */
+    return socket_connect("10.77.7.7", 1, deadline_after(SHORT_MS), &fd) == CT_ERR_TIMEOUT ? 0 : 1;
+}
+
+static void a_loopback_that_is_down_is_not_waited_for(void **state)
+{
+    const pid_t child = fork();
+    int how;
+
+    (void)state;
+    if (child == 0) {
+        alarm(PATIENCE_MS / 1000);
+        _exit(refused_without_loopback());
+    }
+    EXPECT(waitpid(child, &how, 0) == child);
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 2)
+        skip();
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
 static int is_ready(int fd, int timeout_ms)
 {
     struct pollfd ready = { .fd = fd, .events = POLLOUT };
@@ -527,6 +559,7 @@ int main(void)
         LEAVES_NONE_OPEN(connecting_once_does_not_wait),
         LEAVES_NONE_OPEN(a_connection_on_its_way_is_not_waited_for),
         cmocka_unit_test(who_may_open_no_more_files_does_not_wait_for_a_connection),
+        cmocka_unit_test(a_loopback_that_is_down_is_not_waited_for),
         LEAVES_NONE_OPEN(a_name_that_does_not_resolve_is_said),
         LEAVES_NONE_OPEN(ipv6_literals_may_have_brackets),
         LEAVES_NONE_OPEN(all_interfaces_are_reached_by_ipv4_and_ipv6),
