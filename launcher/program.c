@@ -2,8 +2,8 @@
 /* program.c - from the words after the options to something that exec takes.
  *
  *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
- *   a/b                    that file: executed if it is executable, else python; but refused if
- *                          it is plainly none for Python
+ *   a/b                    that file: executed if it is executable, else python if it says so in
+ *                          its first line (#!...python), or is a pipe
  *   b                      along PATH, then in the working directory
  *   --no-python            executed, whatever it is
  *
@@ -90,6 +90,12 @@ static int find_python(struct program *program, int module)
     return 127;
 }
 
+/* Else it is a folder on the way that is shut for us. */
+static int is_seen(const char *name)
+{
+    return !strchr(name, '/') || access(name, F_OK) == 0;
+}
+
 int program_refuse(const char *name, int cause)
 {
     if (cause == ENOENT && !strchr(name, '/'))
@@ -99,7 +105,7 @@ int program_refuse(const char *name, int cause)
                  name, getenv("PATH") ? getenv("PATH") : "");
     else
         log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause),
-                 cause == EACCES ? ": it is not executable (chmod +x)" : "");
+                 cause == EACCES && is_seen(name) ? ": it is not executable (chmod +x)" : "");
     return cause == ENOENT || cause == ENOTDIR ? 127 : 126;
 }
 
@@ -110,22 +116,36 @@ static int python_file(const char *name)
     return length > 3 && !strcmp(name + length - 3, ".py");
 }
 
-/* A program that lacks its x bit, or a script whose #! names something else: each rank's Python
- * would but complain of its syntax. */
-static int no_python_file(const char *path)
+/* What a file without its x bit is. */
+enum content { UNREADABLE, PROGRAM, PYTHON, OTHER };
+
+static enum content content_of(const char *path)
 {
     char head[256] = "";
     struct stat about;
     FILE *file;
 
-    if (stat(path, &about) < 0 || !S_ISREG(about.st_mode)) /* a pipe is the interpreter's to read */
-        return 0;
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* <(...): the interpreter's to read */
+        return PYTHON;
     file = fopen(path, "re");
     if (!file)
-        return 0;
+        return UNREADABLE;
     head[fread(head, 1, sizeof head - 1, file)] = '\0';
     fclose(file);
-    return !strncmp(head, "\177ELF", 4) || (!strncmp(head, "#!", 2) && !strstr(head, "python"));
+    head[strcspn(head, "\n")] = '\0';
+    if (!strncmp(head, "#!", 2))
+        return strstr(head, "python") ? PYTHON : PROGRAM;
+    return !strncmp(head, "\177ELF", 4) ? PROGRAM : OTHER;
+}
+
+/* Handed to Python without a word from the user it would end in a syntax error of each rank. */
+static int refuse_content(const char *name)
+{
+    log_line(LOG_ERROR,
+             "cannot run %s: it is neither executable (chmod +x) nor a *.py file (--run-path has "
+             "Python run any file)",
+             name);
+    return 126;
 }
 
 /* --run-path is stronger than --no-python, as with torchrun. */
@@ -152,8 +172,14 @@ int program_find(struct program *program, const struct options *options)
     if (cause != 0 && (strchr(name, '/') || (!options->no_python && access(name, F_OK) == 0))) {
         snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./", name);
         cause = executable(program->path);
-        if (cause == EACCES && !options->no_python && !no_python_file(program->path))
-            return find_python(program, 0);
+        if (cause == EACCES && !options->no_python) {
+            const enum content content = content_of(program->path);
+
+            if (content == PYTHON)
+                return find_python(program, 0);
+            if (content == OTHER)
+                return refuse_content(name);
+        }
     }
     return cause ? program_refuse(name, cause) : 0;
 }

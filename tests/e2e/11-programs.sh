@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is executed, and what is said when it can't be.
 . "$(dirname "$0")/lib.sh"
+export OMP_NUM_THREADS=1
 
 run nosuchprogram
 expect "misspelt: 127" is "$code" 127
@@ -22,6 +23,22 @@ expect "a program without its x bit, too" is "$code" 126
 printf '#!/usr/bin/env python3\nprint("hi")\n' >snake
 PYTHON_EXEC=echo run ./snake
 expect "a Python script without its x bit is for Python" is "$code $out" "0 -u ./snake"
+printf 'name,value\n' >data.csv
+run --nproc-per-node=2 ./data.csv
+expect "a file that is neither program nor Python: 126" is "$code" 126
+expect "in one sentence" is "$err" "ctrun: cannot run ./data.csv: it is neither executable (chmod +x) nor a *.py file (--run-path has Python run any file)"
+PYTHON_EXEC=echo run --run-path ./data.csv
+expect "which --run-path overrules" is "$code $out" "0 -u ./data.csv"
+PYTHON_EXEC=echo run /etc/passwd
+expect "nor is /etc/passwd Python" is "$code $out" "126 "
+if [ "$(id -u)" = 0 ] && setpriv --reuid=64323 --clear-groups true 2>/dev/null; then
+    mkdir -m 700 shut && printf '#!/bin/sh\n' >shut/x && chmod +x shut/x && chmod 755 "$work"
+    cp "$CTRUN" ctrun && mkdir -m 777 for_all
+    err=$(TMPDIR=$PWD/for_all setpriv --reuid=64323 --clear-groups ./ctrun --nproc-per-node=2 "$work/shut/x" 2>&1)
+    code=$?
+    expect "a program behind a folder that is shut: 126" is "$code" 126
+    expect "for what it is" is "$err" "ctrun: cannot run $work/shut/x: Permission denied"
+fi
 mkfifo pipe
 echo 'from a pipe' >pipe &
 writer=$!

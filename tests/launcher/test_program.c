@@ -121,6 +121,9 @@ static void missing_is_127_and_not_executable_126(void **state)
     assert_int_equal(find(0, 0, "./no/such"), 127);
     assert_int_equal(find(0, 0, "nosuch.py"), 127);
     assert_int_equal(find(1, 0, "/etc/passwd"), 126);
+    setenv("PYTHON_EXEC", "/bin/echo", 1);
+    assert_int_equal(find(0, 0, "/etc/passwd"), 126); /* which would be no Python either */
+    unsetenv("PYTHON_EXEC");
     assert_int_equal(find(0, 0, "/etc"), 126);
 }
 
