@@ -79,7 +79,7 @@ void report_detail(const struct failed_round *round, const struct worker *worker
         if (oom_killed(round->oom, cause, sizeof cause))
             snprintf(text, bytes, "killed by the kernel: out of memory (%s)", cause);
         else
-            snprintf(text, bytes, "SIGKILL from outside (ctrun sent none)");
+            snprintf(text, bytes, "SIGKILL, not sent by ctrun");
     }
 }
 

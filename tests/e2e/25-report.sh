@@ -25,12 +25,12 @@ run --no-python sh -c 'kill -SEGV $$$$'
 expect "a signal is named" line "$err" 'exitcode  : -11 \(pid: [0-9]+\)  \(SIGSEGV\)$'
 expect "in torchrun's words" line "$err" 'traceback : Signal 11 \(SIGSEGV\) received by PID [0-9]+$'
 run --no-python sh -c 'kill -KILL $$$$'
-expect "a SIGKILL that is not ours" line "$err" 'cause     : SIGKILL from outside \(ctrun sent none\)$'
+expect "a SIGKILL that is not ours" line "$err" 'cause     : SIGKILL, not sent by ctrun$'
 run --nproc-per-node=64 --shutdown-timeout=20 sh -c 'test $RANK = 40 && { sleep 0.5; exit 5; }; exec sleep 20'
 expect "64 workers fit on one screen" [ "$(wc -l <<<"$err")" -lt 50 ]
 expect "the rest is one line" line "$err" '^  and 60 more stopped by ctrun: ranks 3-39,41-63$'
 run --max-restarts=1 sh -c 'kill -KILL $$$$'
-expect "a failure before a restart is said, too" line "$err" '^ctrun: rank 0: SIGKILL from outside'
+expect "a failure before a restart is said, too" line "$err" '^ctrun: rank 0: SIGKILL, not sent by ctrun'
 expect "its layout comes once" is "$(grep -c '^Root Cause' <<<"$err")" 1
 
 # ---- error.json ----

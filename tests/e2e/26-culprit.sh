@@ -45,7 +45,7 @@ for ((n = 1; n <= ${CT_RUNS:-20}; n++)); do
     code=$?
     err=$(cat err)
     [[ $code = 137 && $err =~ "rank $victim (pid $(cat pid.$victim), local rank $victim) died of SIGKILL, first of all;" &&
-       $err =~ "cause     : SIGKILL from outside (ctrun sent none)" ]] && continue
+       $err =~ "cause     : SIGKILL, not sent by ctrun" ]] && continue
     wrong=$((wrong + 1))
     echo "run $n, victim $victim, code $code: $(grep -a 'first of all' err)"
 done

@@ -23,5 +23,5 @@ expect "the kernel is named, and the limit" matches "$err" 'cause     : killed b
 expect "rank 1 was it" matches "$err" 'rank 1 .*died of SIGKILL, first of all'
 expect "a program reads it, too" matches "$(grep '"cause":"itself"' events)" '"oom":true'
 within_limit sh -c 'kill -9 $$$$'
-expect "the next SIGKILL in that cgroup is from outside" has "$err" "SIGKILL from outside (ctrun sent none)"
+expect "the next SIGKILL in that cgroup is no such kill" has "$err" "SIGKILL, not sent by ctrun"
 finish
