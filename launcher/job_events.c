@@ -137,6 +137,15 @@ static void found_stuck(void *arg, int local_rank)
     job_event(job, WORKER_STUCK);
 }
 
+/* A place in a program has only its address here: the tool that knows its line may hang, too. */
+static void say_stall(const char *text)
+{
+    if (strstr(text, "+0x"))
+        log_line(LOG_WARN, "%s; ctctl status %d names the line", text, (int)getpid());
+    else
+        log_line(LOG_WARN, "%s", text);
+}
+
 /* As many lines as fit beside what the workers say. */
 static void found_stall(void *arg, const struct verdict *verdict)
 {
@@ -144,7 +153,7 @@ static void found_stall(void *arg, const struct verdict *verdict)
     const int most = 6;
 
     for (int i = 0; i < verdict->count && i < most; i++)
-        log_line(LOG_WARN, "%s", verdict->sentence[i].text);
+        say_stall(verdict->sentence[i].text);
     if (verdict->count > most)
         log_line(LOG_WARN, "%d more like these: ctctl status %d", verdict->count - most,
                  (int)getpid());

@@ -17,6 +17,8 @@
 #include "launcher/look/verdict.h"
 #include "runtime/clock.h"
 
+#define MOMENT_NS (UINT64_C(5) * 1000000000)
+
 static void look_again(struct stall *stall)
 {
     const struct timeval half = { stall->seconds / 2, stall->seconds % 2 * 500000 };
@@ -63,6 +65,20 @@ static uint64_t stopped_for(struct stall *stall, const struct look_job *job)
     return stall->stopped_ns ? words_age(job, stall->stopped_ns) : 0;
 }
 
+/* One that looks at a stack and goes (ctctl stack) is no news. */
+static int held_for_a_moment(struct stall *stall, const struct look_job *job)
+{
+    int held = 0;
+
+    for (int i = 0; i < job->ranks; i++)
+        held |= job->rank[i].process.state == 't';
+    if (!held)
+        stall->traced_ns = 0;
+    else if (stall->traced_ns == 0)
+        stall->traced_ns = job->now_ns;
+    return held && words_age(job, stall->traced_ns) < MOMENT_NS;
+}
+
 /* Is it worth saying?  Then it is noted as said. */
 static int is_news(struct stall *stall, const struct verdict *verdict)
 {
@@ -102,9 +118,11 @@ static void look(evutil_socket_t fd, short what, void *arg)
         for (int i = 0; i < verdict.count; i++)
             if (verdict.sentence[i].kind == VERDICT_PROCESS)
                 verdict.sentence[i].waited_ns = stopped_ns;
-        if (is_news(stall, &verdict))
+        if (!held_for_a_moment(stall, &job) && is_news(stall, &verdict))
             stall->found(stall->arg, &verdict);
         verdict_free(&verdict);
+    } else {
+        stall->traced_ns = 0;
     }
     look_free(&job);
 }
@@ -119,7 +137,7 @@ void stall_setup(struct stall *stall, struct event_base *base, int seconds,
 
 void stall_begin(struct stall *stall)
 {
-    stall->said = stall->again_ns = stall->stopped_ns = 0;
+    stall->said = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
         look_again(stall);
 }

@@ -19,6 +19,7 @@ struct stall {
     uint64_t said;       /* the keys of what was said last; 0: nothing in this round */
     uint64_t again_ns;   /* that it must have waited to be said once more */
     uint64_t stopped_ns; /* since when a process is stopped that says nothing; 0: none is */
+    uint64_t traced_ns;  /* since when a debugger holds one; likewise */
     void (*found)(void *arg, const struct verdict *verdict);
     void *arg;
 };

@@ -114,8 +114,19 @@ done
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
-expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3 is in no call since #1: it sleeps $one\$"
+expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3 is in no call since #1: it sleeps $one; ctctl status $job names the line\$"
 expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
+
+# A debugger that looks and goes, as ctctl stack does, is no news; one that stays is.
+rank3=$("$ctctl" status --json "$job" | grep -o '"rank": 3, "pid": [0-9]*' | grep -o '[0-9]*$')
+if [ "$("$CT_BUILD/tests/e2e_holds" "$rank3" 2)" = held ]; then
+    expect "a rank that a debugger holds for 2 s is no news" lacks "$(cat job.err)" "debugger"
+    "$CT_BUILD/tests/e2e_holds" "$rank3" 60 >held &
+    holder=$!
+    expect "one that it holds for longer is" within 30 in_err "rank 3 is held after #1 by a debugger"
+    kill $holder
+    wait $holder
+fi
 no_job
 
 job --stall=1s sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
