@@ -7,6 +7,7 @@
 #include "config/meeting.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STATIC_PORT 29500 /* torchrun's */
@@ -97,6 +98,40 @@ static void place_of(const struct options *options, struct meeting *meeting)
         copy_host(meeting->host, sizeof meeting->host, named);
 }
 
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text ? atoi(text) : 0;
+}
+
+/* srun starts ctrun as often as it was told: without a word about the nodes each would be a job of
+ * its own, and each would succeed.  A batch script, or the shell of salloc, is no step. */
+static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
+{
+    const char *step = getenv("SLURM_STEP_ID");
+    const int nodes = number_of("SLURM_STEP_NUM_NODES"), tasks = number_of("SLURM_STEP_NUM_TASKS");
+
+    if (!step || !*step) {
+        if (number_of("SLURM_JOB_NUM_NODES") > 1)
+            meeting->warning = "of the nodes of this Slurm job only this host is used: srun starts "
+                               "ctrun on each, with --nnodes";
+        return OPTIONS_RUN;
+    }
+    if (tasks <= 1 || getenv("TORCHELASTIC_RUN_ID")) /* a worker's own ctrun is no task */
+        return OPTIONS_RUN;
+    snprintf(error, size,
+             "srun started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
+             "own: for one job, %s ...%s; for %d jobs, --standalone",
+             tasks, nodes, nodes == 1 ? "node" : "nodes",
+             nodes == 1 ? "srun --ntasks=1 ctrun"
+                        : "srun --ntasks-per-node=1 sh -c 'exec ctrun "
+                          "--nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID "
+                          "--master-addr=$(scontrol show hostnames $SLURM_STEP_NODELIST | head -1)",
+             nodes == 1 ? "" : "'", tasks);
+    return OPTIONS_WRONG;
+}
+
 enum outcome options_meeting(const struct options *options, struct meeting *meeting, char *error,
                              size_t size)
 {
@@ -105,6 +140,9 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
 
     *meeting = (struct meeting){ .kind = MEET_ALONE, .why = "one node: nothing is looked up" };
     place_of(options, meeting);
+    if (!options->standalone && options->settings[OPTION_NNODES].from == FROM_DEFAULT
+        && in_slurm(meeting, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
     if (options->standalone) {
         meeting->why = "--standalone: loopback, any free port";
         return OPTIONS_RUN;

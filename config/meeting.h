@@ -15,7 +15,7 @@ struct meeting {
     int port;            /* 0: any free one */
     char file[512];      /* MEET_DYNAMIC in a FileStore; "": at host:port */
     const char *why;     /* for --explain */
-    const char *warning; /* torchrun's, or NULL */
+    const char *warning; /* or NULL */
 };
 
 /* OPTIONS_RUN, or the sentence is in error. */

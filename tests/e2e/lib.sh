@@ -5,7 +5,7 @@
 # Each script runs in an empty folder of its own, removed at the end.
 set -u
 CTRUN=$CT_BUILD/bin/ctrun
-for v in $(env | grep -o '^\(PET_\|TORCH\|CT_LOG\|CT_JOB\|PYTHON_EXEC\|OMP_NUM_THREADS\)[A-Z_]*'); do unset "$v"; done
+for v in $(env | grep -o '^\(PET_\|TORCH\|CT_LOG\|CT_JOB\|PYTHON_EXEC\|SLURM\|OMP_NUM_THREADS\)[A-Z_]*'); do unset "$v"; done
 work=$(mktemp -d)
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR" && cd "$work" || exit 1
