@@ -121,7 +121,7 @@ void prefix_ranks(const unsigned char *set, int size, int base, int coloured, ch
     if (!coloured)
         snprintf(text, bytes, "[%s] ", ranks);
     else if (count == 1)
-        snprintf(text, bytes, "\033[3%dm[%s]\033[0m ", 1 + atoi(ranks) % 6, ranks);
+        snprintf(text, bytes, "\033[3%dm[%s]\033[0m ", 2 + atoi(ranks) % 5, ranks); /* no red */
     else
         snprintf(text, bytes, "\033[1m[%s]\033[0m ", ranks);
 }

@@ -25,7 +25,7 @@ out=$(on_terminal "$CTRUN --nproc-per-node=2 sh -c 'test \$RANK = 1 || exec slee
 expect "last words" has "$out" $'last words of rank 1:\n    | oh no'
 on_terminal "$CTRUN --nproc-per-node=2 sh -c 'exit 5'" >/dev/null
 out=$(TERM=xterm script -qec "$CTRUN --nproc-per-node=2 sh -c 'echo x\$RANK'" /dev/null </dev/null)
-expect "coloured" has "$out" $'\033[31m[0]\033[0m x0'
+expect "coloured" has "$out" $'\033[32m[0]\033[0m x0'
 out=$(on_terminal "$CTRUN --nproc-per-node=2 sh -c 'printf \"\\r50%%\"; sleep 0.2; printf \"\\r100%%\\n\"'")
 expect "progress bars pass at once" has "$out" "[0] 50%"
 
