@@ -37,7 +37,7 @@ void options_help(FILE *out)
     fputs("\nUnderscores do for dashes.  --nnodes is also $PET_NNODES, and so on; a job.ini\n"
           "sets options under [ctrun], variables of the workers under [env] and\n"
           "[collectives].  Command line > environment > job.ini > default.\n"
-          "Exit code: that of the first worker that failed (128 + signal); 2 for wrong\n"
-          "usage, 126 and 127 as the shell.\n",
+          "Exit code: that of the first worker that failed (128 + signal); 1: the machine or\n"
+          "the network refuses; 2: the words are wrong; 126 and 127 as the shell.\n",
           out);
 }

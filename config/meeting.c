@@ -16,7 +16,7 @@
 static enum outcome bad_endpoint(char *error, size_t size, const struct why *why)
 {
     snprintf(error, size, "--rdzv-endpoint: %s", why->text);
-    return OPTIONS_REFUSED;
+    return OPTIONS_WRONG;
 }
 
 static enum outcome static_meeting(const struct options *options, struct meeting *meeting,
@@ -38,7 +38,7 @@ static enum outcome static_meeting(const struct options *options, struct meeting
             snprintf(error, size,
                      "--rdzv-endpoint: the port is missing in endpoint '%s': write %s:%d",
                      options->rdzv_endpoint, options->rdzv_endpoint, STATIC_PORT);
-            return OPTIONS_REFUSED;
+            return OPTIONS_WRONG;
         }
         snprintf(meeting->host, sizeof meeting->host, "%s", endpoint.host);
         meeting->port = endpoint.port;
@@ -159,10 +159,10 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
                  "--rdzv-backend=%s: ctrun does not speak to etcd; c10d needs no server beside the "
                  "nodes",
                  backend);
-        return OPTIONS_REFUSED;
+        return OPTIONS_WRONG;
     }
     snprintf(error, size,
              "--rdzv-backend: the rendezvous backend '%s' is not registered: static or c10d",
              backend);
-    return OPTIONS_REFUSED;
+    return OPTIONS_WRONG;
 }

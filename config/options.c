@@ -92,23 +92,25 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
 /* What single values can't say. */
 static enum outcome check_together(struct options *options, char *error, size_t size)
 {
-    if (options->module && options->no_python) {
-        wrong(error, size, "-m runs a Python module: it can't go with the '--no-python' flag");
-        return OPTIONS_REFUSED;
-    }
+    if (options->module && options->no_python)
+        return wrong(error, size,
+                     "-m runs a Python module: it can't go with the '--no-python' flag");
     if (options->use_env && !options->legacy_launch)
         return wrong(error, size,
                      "--use-env goes with --legacy-launch; workers always find "
                      "LOCAL_RANK in the environment");
-    if (options->legacy_launch && options->no_python && !options->use_env) {
-        wrong(error, size,
-              "--legacy-launch gives the program an argument --local-rank=N: with "
-              "--no-python, add --use-env");
-        return OPTIONS_REFUSED;
-    }
+    if (options->legacy_launch && options->no_python && !options->use_env)
+        return wrong(error, size,
+                     "--legacy-launch gives the program an argument --local-rank=N: with "
+                     "--no-python, add --use-env");
     if (options->numa_binding != NUMA_NOT && options->bind && strcmp(options->bind, "none") != 0)
         return wrong(error, size, "--numa-binding and --bind=%s: which CPUs? give one of them",
                      options->bind);
+    if (options->log_dir && !strcmp(options->log_dir, "/dev/null")
+        && (options->duplicate_stdout_filters || options->duplicate_stderr_filters))
+        return wrong(error, size,
+                     "--log-dir: no filtered_stdout.log or filtered_stderr.log in /dev/null: "
+                     "name a folder");
     if (options->standalone)
         options->nnodes = (struct nodes_range){ 1, 1 };
     return OPTIONS_RUN;
@@ -119,7 +121,7 @@ static enum outcome parse_settings(struct options *options, char *error, size_t 
     for (enum option i = 0; i < OPTIONS; i++) {
         const struct option_row *row = option_row(i);
         const struct setting *setting = &options->settings[i];
-        struct why why = { .refused = 0 };
+        struct why why;
         char source[300];
 
         if (!row->parse || !setting->text
@@ -127,9 +129,8 @@ static enum outcome parse_settings(struct options *options, char *error, size_t 
             || (row->any_in_environment && setting->from == FROM_ENVIRONMENT))
             continue;
         setting_source(options, i, source, sizeof source);
-        wrong(error, size, "%s: %s%s%s", source, setting->from == FROM_FILE ? row->name : "",
-              setting->from == FROM_FILE ? ": " : "", why.text);
-        return why.refused ? OPTIONS_REFUSED : OPTIONS_WRONG;
+        return wrong(error, size, "%s: %s%s%s", source, setting->from == FROM_FILE ? row->name : "",
+                     setting->from == FROM_FILE ? ": " : "", why.text);
     }
     return check_together(options, error, size);
 }

@@ -73,12 +73,11 @@ enum outcome {
     OPTIONS_SHOW_HELP,
     OPTIONS_SHOW_VERSION,
     OPTIONS_SHOW_COMPLETION,
-    OPTIONS_WRONG,  /* usage: ctrun ends with 2 */
-    OPTIONS_REFUSED /* a value that can't be: with 1, as torchrun */
+    OPTIONS_WRONG /* the words alone show it: ctrun ends with 2, whatever the world would say */
 };
 
-/* Reads all of it.  OPTIONS_WRONG and _REFUSED leave a sentence in error.  options_free()
- * is owed in every case. */
+/* Reads all of it.  OPTIONS_WRONG leaves a sentence in error.  options_free() is owed in
+ * every case. */
 enum outcome options_read(struct options *options, char **argv, char *error, size_t size);
 void options_free(struct options *options);
 

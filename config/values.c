@@ -23,17 +23,6 @@ int value_wrong(struct why *why, const char *format, ...)
     return -1;
 }
 
-int value_refused(struct why *why, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    why->refused = 1;
-    return -1;
-}
-
 int value_int(const char *text, int *value)
 {
     long long sum = 0;
@@ -71,7 +60,7 @@ int parse_switch(const char *text, void *field, struct why *why)
     int value;
 
     if (value_int(text, &value) < 0)
-        return value_refused(why, "invalid literal '%s' for a switch: 1 is on, 0 is off", text);
+        return value_wrong(why, "invalid literal '%s' for a switch: 1 is on, 0 is off", text);
     *(int *)field = value != 0;
     return 0;
 }
@@ -95,7 +84,7 @@ int parse_seconds(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 0)
-        return value_refused(why, "%d must be non-negative: it is a number of seconds", value);
+        return value_wrong(why, "%d must be non-negative: it is a number of seconds", value);
     *(int *)field = value;
     return 0;
 }
@@ -119,7 +108,7 @@ int parse_port(const char *text, void *field, struct why *why)
     if (parse_int(text, &value, why) < 0)
         return -1;
     if (value < 0 || value > 65535)
-        return value_refused(why, "the port %d is not between 0 and 65535", value);
+        return value_wrong(why, "the port %d is not between 0 and 65535", value);
     *(int *)field = value;
     return 0;
 }
@@ -132,10 +121,10 @@ int parse_interval(const char *text, void *field, struct why *why)
     if (end == text || *end)
         return value_wrong(why, "invalid float value: '%s'", text);
     if (!(value > 0))
-        return value_refused(why,
-                             "%s: it must be > 0 seconds (and has no effect: ends are noticed at "
-                             "once)",
-                             text);
+        return value_wrong(why,
+                           "%s: it must be > 0 seconds (and has no effect: ends are noticed at "
+                           "once)",
+                           text);
     *(double *)field = value;
     return 0;
 }
@@ -185,10 +174,10 @@ int parse_event_handler(const char *text, void *field, struct why *why)
     const int choice = value_choice(text, words, &unused);
 
     if (choice < 0)
-        return value_refused(why,
-                             "KeyError: '%s': the handlers are null and console; --events=FILE "
-                             "writes what happens as JSON lines",
-                             text);
+        return value_wrong(why,
+                           "KeyError: '%s': the handlers are null and console; --events=FILE "
+                           "writes what happens as JSON lines",
+                           text);
     *(enum event_handler *)field = EVENTS_NULL + choice;
     return 0;
 }
@@ -197,10 +186,10 @@ int parse_event_handler(const char *text, void *field, struct why *why)
 int parse_logs_specs(const char *text, void *field, struct why *why)
 {
     if (strcmp(text, "default") != 0)
-        return value_refused(why,
-                             "Could not find entrypoint %s: plugins in Python can't be loaded; "
-                             "--log-dir, --redirects and --tee say where output goes",
-                             text);
+        return value_wrong(why,
+                           "Could not find entrypoint %s: plugins in Python can't be loaded; "
+                           "--log-dir, --redirects and --tee say where output goes",
+                           text);
     return parse_text(text, field, why);
 }
 
@@ -305,8 +294,7 @@ int parse_signals(const char *text, void *field, struct why *why)
         snprintf(name, sizeof name, "%.*s", (int)(end - start), text + start);
         number = signal_number(name);
         if (number == SIGKILL || number == SIGSTOP)
-            return value_refused(why, "Invalid argument: %s cannot be handled by any program",
-                                 name);
+            return value_wrong(why, "Invalid argument: %s cannot be handled by any program", name);
         if (number)
             sigaddset(&value.set, number);
         else if (!*value.unknown)

@@ -11,15 +11,13 @@
 
 struct why {
     char text[256];
-    int refused; /* a well-formed value that cannot be: torchrun ends with 1, not with 2 */
 };
 
 /* Returns 0 and writes *field, or -1 and writes *why. */
 typedef int value_parser(const char *text, void *field, struct why *why);
 
-/* For parsers: both write the sentence and return -1. */
+/* For parsers: writes the sentence and returns -1. */
 int value_wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int value_refused(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --nproc-per-node: a number, or a word that the launcher counts on its machine. */
 struct nproc {

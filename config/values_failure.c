@@ -51,7 +51,7 @@ int parse_restart_budget(const char *text, void *field, struct why *why)
     if (slash && (budget.window_seconds = duration(slash + 1)) < 0)
         return value_wrong(why, "'%s': a number, or a number in a time as 3/1h (s, m, h, d)", text);
     if (budget.most < 0)
-        return value_refused(why, "max_restarts must be >= 0, not %d", budget.most);
+        return value_wrong(why, "max_restarts must be >= 0, not %d", budget.most);
     *(struct restart_budget *)field = budget;
     return 0;
 }

@@ -16,11 +16,11 @@ int parse_nnodes(const char *text, void *field, struct why *why)
 
     snprintf(low, sizeof low, "%.*s", colon ? (int)(colon - text) : 31, text);
     if (value_int(low, &range.min) < 0 || value_int(colon ? colon + 1 : text, &range.max) < 0)
-        return value_refused(why, "'%s' is not in \"MIN:MAX\" format, nor a number of nodes", text);
+        return value_wrong(why, "'%s' is not in \"MIN:MAX\" format, nor a number of nodes", text);
     if (range.min < 1 || range.max < range.min)
-        return value_refused(why,
-                             "min_nodes=%d, max_nodes=%d: it must be 1 <= min_nodes <= max_nodes",
-                             range.min, range.max);
+        return value_wrong(why,
+                           "min_nodes=%d, max_nodes=%d: it must be 1 <= min_nodes <= max_nodes",
+                           range.min, range.max);
     *(struct nodes_range *)field = range;
     return 0;
 }
@@ -48,11 +48,10 @@ int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why)
     if (!*text)
         return 0;
     if (colon && parse_endpoint_port(colon + 1, &endpoint->port) < 0)
-        return value_refused(
-            why,
-            "the port of the rendezvous endpoint '%s' must be an integer between 0 "
-            "and 65536",
-            text);
+        return value_wrong(why,
+                           "the port of the rendezvous endpoint '%s' must be an integer between 0 "
+                           "and 65536",
+                           text);
     if (host > 1 && text[0] == '[' && text[host - 1] == ']') {
         text++;
         host -= 2;
@@ -61,10 +60,10 @@ int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why)
         if (!isalnum((unsigned char)text[i]) && !strchr("_.:-", text[i]) && text[i] > 0)
             host = 0;
     if (host == 0 || host >= sizeof endpoint->host)
-        return value_refused(why,
-                             "the hostname of the rendezvous endpoint '%s' must be a dot-separated "
-                             "list of labels, an IPv4 address, or an IPv6 address in brackets",
-                             text);
+        return value_wrong(why,
+                           "the hostname of the rendezvous endpoint '%s' must be a dot-separated "
+                           "list of labels, an IPv4 address, or an IPv6 address in brackets",
+                           text);
     memcpy(endpoint->host, text, host);
     endpoint->host[host] = 0;
     return 0;
@@ -114,18 +113,18 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
         if (strcmp(key, row->key) != 0)
             continue;
         if (value_int(value, &number) < 0)
-            return value_refused(why, "the option '%s' is no integer: '%s'", key, value);
+            return value_wrong(why, "the option '%s' is no integer: '%s'", key, value);
         if (number < row->least)
-            return value_refused(why, "the %s (%s) must be positive, not %d", row->words, key,
-                                 number);
+            return value_wrong(why, "the %s (%s) must be positive, not %d", row->words, key,
+                               number);
         *(int *)((char *)conf + row->field) = number;
         conf->keep_alive_given |= !strncmp(key, "keep_alive_", 11);
     }
     if (!strcmp(key, "is_host") && parse_boolean(value, &conf->is_host) < 0)
-        return value_refused(why, "the option 'is_host' is neither true nor false: '%s'", value);
+        return value_wrong(why, "the option 'is_host' is neither true nor false: '%s'", value);
     if (!strcmp(key, "store_type") && strcasecmp(value, "file") != 0
         && strcasecmp(value, "tcp") != 0)
-        return value_refused(why, "the option 'store_type' is tcp or file, not '%s'", value);
+        return value_wrong(why, "the option 'store_type' is tcp or file, not '%s'", value);
     if (!strcmp(key, "store_type"))
         conf->in_a_file = !strcasecmp(value, "file");
     return 0;
@@ -164,13 +163,13 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
         if (name < item)
             trimmed(at + name + 1, item - name - 1, value, sizeof value);
         if (!*key)
-            return value_refused(why,
-                                 "the rendezvous configuration '%s' must be in format "
-                                 "<key1>=<value1>,...,<keyN>=<valueN>",
-                                 text);
+            return value_wrong(why,
+                               "the rendezvous configuration '%s' must be in format "
+                               "<key1>=<value1>,...,<keyN>=<valueN>",
+                               text);
         if (!*value)
-            return value_refused(why, "the rendezvous configuration option '%s' must have a value",
-                                 key);
+            return value_wrong(why, "the rendezvous configuration option '%s' must have a value",
+                               key);
         if (take_conf(&conf, key, value, why) < 0)
             return -1;
         if (!at[item])
@@ -179,10 +178,10 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
     }
     /* torchrun counts in Python, and takes some millions of years. */
     if ((int64_t)conf.keep_alive_interval * conf.keep_alive_max_attempt > INT32_MAX)
-        return value_refused(why,
-                             "keep_alive_interval=%d times keep_alive_max_attempt=%d is more than "
-                             "%d s, 68 years",
-                             conf.keep_alive_interval, conf.keep_alive_max_attempt, INT32_MAX);
+        return value_wrong(why,
+                           "keep_alive_interval=%d times keep_alive_max_attempt=%d is more than "
+                           "%d s, 68 years",
+                           conf.keep_alive_interval, conf.keep_alive_max_attempt, INT32_MAX);
     *(struct rdzv_conf *)field = conf;
     return 0;
 }

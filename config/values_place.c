@@ -45,6 +45,15 @@ int parse_bind(const char *text, void *field, struct why *why)
                        text);
 }
 
+/* Is the item at `at`, of `length`, also one of those before it? */
+static int stands_before(const char *text, const char *at, size_t length)
+{
+    for (; text < at; text += strcspn(text, ",") + 1)
+        if (strcspn(text, ",") == length && !strncmp(text, at, length))
+            return 1;
+    return 0;
+}
+
 int parse_gpus(const char *text, void *field, struct why *why)
 {
     for (const char *at = text;; at++) {
@@ -53,6 +62,8 @@ int parse_gpus(const char *text, void *field, struct why *why)
         if (length == 0 || memchr(at, ' ', length))
             return value_wrong(why, "'%s': numbers or names of GPUs with commas between, as 2,4,7",
                                text);
+        if (stands_before(text, at, length))
+            return value_wrong(why, "'%s' has %.*s twice", text, (int)length, at);
         at += length;
         if (!*at)
             return parse_text(text, field, why);

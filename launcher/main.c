@@ -29,12 +29,11 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
-static int refuse(const char *error, int code)
+static int refuse(const char *error)
 {
     log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
-    if (code == 1) /* as torchrun: an error of usage is the user's own */
-        report_own_fault(error);
-    return code;
+    report_own_fault(error);
+    return 2;
 }
 
 static int run(const struct options *options)
@@ -44,14 +43,8 @@ static int run(const struct options *options)
     char why[256], error[1024];
     int size;
 
-    switch (options_meeting(options, &meeting, error, sizeof error)) {
-    case OPTIONS_REFUSED:
-        return refuse(error, 1);
-    case OPTIONS_WRONG:
-        return refuse(error, 2);
-    default:
-        break;
-    }
+    if (options_meeting(options, &meeting, error, sizeof error) != OPTIONS_RUN)
+        return refuse(error);
     if (conflict) {
         log_line(LOG_ERROR, "%s:%d: %s is ctrun's to set, for each worker", options->file.path,
                  conflict->line, conflict->key);
@@ -107,10 +100,7 @@ int main(int argc, char **argv)
         code = 0;
         break;
     case OPTIONS_WRONG:
-        code = refuse(error, 2);
-        break;
-    case OPTIONS_REFUSED:
-        code = refuse(error, 1);
+        code = refuse(error);
         break;
     }
     options_free(&options);

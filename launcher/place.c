@@ -106,7 +106,7 @@ static int take_gpus(struct placement *placement, const struct options *options,
                  options->gpus ? options->gpus
                  : list        ? list
                                : "");
-        return 1;
+        return options->gpus ? 2 : 1; /* the words alone say it */
     }
     for (int i = 0; i < placement->size && i < devices->count; i++)
         placement->place[i].device = &devices->device[i];

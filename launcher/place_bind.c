@@ -153,7 +153,7 @@ static int bind_to_list(struct placement *placement, const char *list)
         if (!*at) {
             log_line(LOG_ERROR, "--bind=%s has CPUs for %d %s, but there are %d workers", list, i,
                      i == 1 ? "worker" : "workers", placement->size);
-            return 1;
+            return 2; /* the words alone say it */
         }
         at = cpu_list(at, cpus.bytes, sizeof cpus.bytes);
         if (!cpus_within(&cpus, allowed)) {

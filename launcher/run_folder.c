@@ -168,13 +168,8 @@ int run_folder_create(struct run_folder *folder, const struct options *options, 
     folder->kept = folder->unnamed = 0;
     folder->workers = workers;
     folder->attempt = -1;
-    if (given && !strcmp(given, "/dev/null")) {
-        if (!options->duplicate_stdout_filters && !options->duplicate_stderr_filters)
-            return 0;
-        log_line(LOG_ERROR, "no filtered_stdout.log or filtered_stderr.log in /dev/null: %s",
-                 strerror(ENOTDIR));
-        return 1;
-    }
+    if (given && !strcmp(given, "/dev/null"))
+        return 0;
     if (!given && !wants_files(options)) {
         create_for_errors(folder);
         return 0;

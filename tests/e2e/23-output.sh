@@ -84,8 +84,8 @@ expect "parents are made, and the path given to workers is absolute" is "$code" 
 run --log-dir /dev/null --tee 3 -r 3 $N 1 sh -c 'echo out; echo "<$TORCHELASTIC_ERROR_FILE>" >&2'
 expect "/dev/null: no files, no prefixes" is "$code $out $err" "0 out <>"
 run --log-dir /dev/null --tee 1 --duplicate-stdout-filters a $N 1 touch started
-expect "/dev/null: filters are refused" has "$code $err" "Not a directory"
-expect "with 1 and before a worker starts" gone started
+expect "/dev/null: filters are refused" has "$code $err" "2 ctrun: --log-dir: no filtered_stdout.log or filtered_stderr.log in /dev/null"
+expect "with 2 and before a worker starts" gone started
 run --log-dir "$CT_SOURCE/README.md" $N 1 touch started
 expect "a file is no folder" has "$code $err" "1 ctrun: --log-dir: $CT_SOURCE/README.md is a file"
 run --log-dir /proc/nowhere $N 1 touch started

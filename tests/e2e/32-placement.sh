@@ -26,7 +26,7 @@ CT_BIND="$first;$last" run --nproc-per-node=2 sh -c "$tell"
 expect "it may come from the environment" is "$(sorted "$out")" $"0 $first
 1 $last"
 run --nproc-per-node=2 --bind="$first" true
-expect "fewer lists than workers are refused" is "$code $err" "1 ctrun: --bind=$first has CPUs for 1 worker, but there are 2 workers"
+expect "fewer lists than workers are refused" is "$code $err" "2 ctrun: --bind=$first has CPUs for 1 worker, but there are 2 workers"
 run --bind=8191 true
 expect "CPUs that are not ours are refused" is "$code $err" "1 ctrun: --bind gives local rank 0 the CPUs 8191, but ctrun may use $mine only"
 taskset -c "$first" "$CTRUN" --bind=numa sh -c "$tell" >.numa 2>&1

@@ -144,7 +144,7 @@ static void read_all(char **argv)
     char error[1024] = "";
     const enum outcome outcome = options_read(&options, argv, error, sizeof error);
 
-    holds((outcome != OPTIONS_WRONG && outcome != OPTIONS_REFUSED) || error[0]);
+    holds(outcome != OPTIONS_WRONG || error[0]);
     if (outcome == OPTIONS_RUN) {
         check(&options);
         error[0] = '\0';
