@@ -16,6 +16,7 @@ struct cmdline {
     struct options *options;
     char **at; /* the next argument */
     char unknown[256];
+    enum option meant; /* by the first unknown one that is near to it; OPTIONS: by none */
     char *error;
     size_t size;
 };
@@ -147,11 +148,17 @@ static enum outcome take(struct cmdline *line, int option, const char *attached)
     return OPTIONS_RUN;
 }
 
+/* "--nprocs=4" and "-n4" are without their dashes and the value. */
 static void note_unknown(struct cmdline *line, const char *word)
 {
     const size_t used = strlen(line->unknown);
+    const char *start = word + strspn(word, "-");
+    char name[64];
 
     snprintf(line->unknown + used, sizeof line->unknown - used, " %s", word);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "=0123456789"), start);
+    if (line->meant == OPTIONS)
+        line->meant = option_meant(name);
 }
 
 static enum outcome take_long(struct cmdline *line, const char *word)
@@ -198,7 +205,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
 
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size)
 {
-    struct cmdline line = { options, argv + (argv[0] != NULL), "", error, size };
+    struct cmdline line = { options, argv + (argv[0] != NULL), "", OPTIONS, error, size };
     int dashes = 0;
 
     while (*line.at && !plain(*line.at) && !dashes) {
@@ -218,7 +225,10 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
         return OPTIONS_WRONG;
     }
     if (*line.unknown) {
-        snprintf(error, size, "unrecognized arguments:%s", line.unknown);
+        snprintf(error, size, "unrecognized arguments:%s%s%s%s", line.unknown,
+                 line.meant != OPTIONS ? "; did you mean --" : "",
+                 line.meant != OPTIONS ? option_row(line.meant)->name : "",
+                 line.meant != OPTIONS ? "?" : "");
         return OPTIONS_WRONG;
     }
     options->program = line.at;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/options.h"
+#include "config/suggest.h"
 
 #define FIELD(name) offsetof(struct options, name)
 
@@ -279,4 +280,37 @@ enum option option_named(const char *name)
         if (spells(name, rows[i].name) || (rows[i].alias && spells(name, rows[i].alias)))
             return i;
     return OPTIONS;
+}
+
+/* What they are called elsewhere. */
+static const struct {
+    const char *name;
+    enum option option;
+} elsewhere[] = {
+    { "n", OPTION_NPROC_PER_NODE },
+    { "np", OPTION_NPROC_PER_NODE },
+    { "nproc", OPTION_NPROC_PER_NODE },
+    { "nprocs", OPTION_NPROC_PER_NODE },
+    { "ntasks", OPTION_NPROC_PER_NODE },
+    { "ntasks-per-node", OPTION_NPROC_PER_NODE },
+    { "N", OPTION_NNODES },
+    { "nodes", OPTION_NNODES },
+};
+
+enum option option_meant(const char *name)
+{
+    struct suggestion best = { NULL, 0 };
+    enum option meant = OPTIONS;
+
+    for (enum option i = 0; i < OPTIONS; i++)
+        if (suggest(&best, name, rows[i].name)
+            || (rows[i].alias && suggest(&best, name, rows[i].alias)))
+            meant = i;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        if (!strcmp(name, elsewhere[i].name))
+            return elsewhere[i].option;
+        if (suggest(&best, name, elsewhere[i].name))
+            meant = elsewhere[i].option;
+    }
+    return meant;
 }

@@ -92,4 +92,8 @@ const struct option_row *option_row(int option);
  * there is none. */
 enum option option_named(const char *name);
 
+/* The row that a name which is none was meant to be: misspelt, or what mpirun and srun call it.
+ * OPTIONS: none is near. */
+enum option option_meant(const char *name);
+
 #endif

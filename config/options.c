@@ -58,6 +58,19 @@ static enum outcome find_file(struct options *options, char *error, size_t size)
                                                                        : OPTIONS_RUN;
 }
 
+static enum outcome unknown_key(const struct jobfile *file, const struct jobfile_entry *entry,
+                                char *error, size_t size)
+{
+    const enum option meant = option_meant(entry->key);
+
+    if (meant != OPTIONS && !option_row(meant)->command_line_only)
+        return wrong(error, size, "%s:%d: unknown key '%s' in [ctrun]; did you mean %s?",
+                     file->path, entry->line, entry->key, option_row(meant)->name);
+    return wrong(error, size,
+                 "%s:%d: unknown key '%s' in [ctrun]; its keys are the options, without --",
+                 file->path, entry->line, entry->key);
+}
+
 /* The [ctrun] section; the others are only checked for their names. */
 static enum outcome take_file(struct options *options, char *error, size_t size)
 {
@@ -79,9 +92,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
                          file->path, entry->line, entry->section);
         option = option_named(entry->key);
         if (option == OPTIONS || option_row(option)->command_line_only)
-            return wrong(error, size,
-                         "%s:%d: unknown key '%s' in [ctrun]; its keys are the options, without --",
-                         file->path, entry->line, entry->key);
+            return unknown_key(file, entry, error, size);
         if (options->settings[option].from <= FROM_FILE)
             options->settings[option] =
                 (struct setting){ FROM_FILE, entry->value, NULL, entry->line };

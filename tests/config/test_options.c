@@ -185,6 +185,31 @@ static void wrong_values_are_sentences(void **state)
     refuses("", "required: training_script");
 }
 
+static void a_misspelt_name_gets_a_suggestion(void **state)
+{
+    (void)state;
+    refuses("--rdvz-backend=c10d x", "--rdvz-backend=c10d; did you mean --rdzv-backend?");
+    refuses("--nprocs=2 x", "did you mean --nproc-per-node?");
+    refuses("--nproc_per_nodes=2 x", "did you mean --nproc-per-node?");
+    refuses("--logdir=x x", "did you mean --log-dir?");
+    refuses("--no_pyhton x", "did you mean --no-python?");
+    refuses("--garce=3 x", "did you mean --shutdown-timeout?");
+    refuses("-n 4 x", "unrecognized arguments: -n; did you mean --nproc-per-node?");
+    refuses("-n4 x", "unrecognized arguments: -n4; did you mean --nproc-per-node?");
+    refuses("-np 4 x", "unrecognized arguments: -np; did you mean --nproc-per-node?");
+    refuses("-N 2 x", "did you mean --nnodes?");
+    refuses("--foo --shwo=1 x", "unrecognized arguments: --foo --shwo=1; did you mean --show?");
+    refuses("--foo x", "unrecognized arguments: --foo");
+    assert_null(strstr(error, "did you mean"));
+    refuses("-q x", "unrecognized arguments: -q");
+    assert_null(strstr(error, "did you mean"));
+    write_file("bad.ini", "[ctrun]\nmax_restart = 2\n");
+    refuses("--job=bad.ini x", "unknown key 'max_restart' in [ctrun]; did you mean max-restarts?");
+    write_file("bad.ini", "[ctrun]\njobb = x\n"); /* --job is no key */
+    refuses("--job=bad.ini x", "its keys are the options, without --");
+    unlink("bad.ini");
+}
+
 static void help_has_its_way_behind_an_unknown_option(void **state)
 {
     (void)state;
@@ -497,6 +522,7 @@ int main(void)
         cmocka_unit_test(one_pair_of_dashes_beside_the_program_is_dropped),
         cmocka_unit_test(integers_are_pythons),
         cmocka_unit_test(wrong_values_are_sentences),
+        cmocka_unit_test(a_misspelt_name_gets_a_suggestion),
         cmocka_unit_test(help_has_its_way_behind_an_unknown_option),
         cmocka_unit_test(command_line_beats_environment_beats_file_beats_default),
         cmocka_unit_test(a_switch_in_the_environment_is_an_integer),
