@@ -19,6 +19,20 @@ static enum outcome bad_endpoint(char *error, size_t size, const struct why *why
     return OPTIONS_WRONG;
 }
 
+static enum outcome check_node_rank(const struct options *options, char *error, size_t size)
+{
+    const int last = options->nnodes.max - 1;
+
+    if (options->node_rank <= last)
+        return OPTIONS_RUN;
+    if (last > 0)
+        snprintf(error, size, "--node-rank=%d: with --nnodes=%d it is 0 to %d", options->node_rank,
+                 last + 1, last);
+    else
+        snprintf(error, size, "--node-rank=%d: with --nnodes=1 it is 0", options->node_rank);
+    return OPTIONS_WRONG;
+}
+
 static enum outcome static_meeting(const struct options *options, struct meeting *meeting,
                                    char *error, size_t size)
 {
@@ -26,11 +40,6 @@ static enum outcome static_meeting(const struct options *options, struct meeting
     struct why why;
 
     meeting->kind = MEET_STATIC;
-    if (options->node_rank >= options->nnodes.max && options->nnodes.max > 1) {
-        snprintf(error, size, "--node-rank=%d: with --nnodes=%d it is 0 to %d", options->node_rank,
-                 options->nnodes.max, options->nnodes.max - 1);
-        return OPTIONS_WRONG;
-    }
     if (*options->rdzv_endpoint) {
         if (endpoint_parse(options->rdzv_endpoint, &endpoint, &why) < 0)
             return bad_endpoint(error, size, &why);
@@ -148,8 +157,12 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
         return OPTIONS_RUN;
     }
     if (is_static && !*options->rdzv_endpoint && options->master_port == 0
-        && options->nnodes.max == 1)
-        return OPTIONS_RUN;
+        && options->nnodes.max == 1) /* PET_NODE_RANK may be there for other jobs */
+        return options->settings[OPTION_NODE_RANK].from == FROM_ENVIRONMENT
+                   ? OPTIONS_RUN
+                   : check_node_rank(options, error, size);
+    if (is_static && check_node_rank(options, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
     if (is_static)
         return static_meeting(options, meeting, error, size);
     if (!strcmp(backend, "c10d"))

@@ -2,6 +2,8 @@
 /* values_nodes.c - MIN:MAX, host:port, and the words of --rdzv-conf. */
 #include "config/values_nodes.h"
 
+#include "config/suggest.h"
+
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -103,15 +105,32 @@ static int parse_boolean(const char *text, int *value)
     return -1;
 }
 
-/* Unknown keys are passed over, as torchrun does. */
+static void note_unknown(struct rdzv_conf *conf, const char *key)
+{
+    struct suggestion best = { NULL, 0 };
+
+    if (*conf->unknown)
+        return;
+    for (size_t i = 0; i < sizeof conf_rows / sizeof *conf_rows; i++)
+        suggest(&best, key, conf_rows[i].key);
+    suggest(&best, key, "is_host");
+    suggest(&best, key, "store_type");
+    snprintf(conf->unknown, sizeof conf->unknown, "%s", key);
+    conf->meant = best.word;
+}
+
+/* Unknown keys are passed over, as torchrun does; but a line is owed. */
 static int take_conf(struct rdzv_conf *conf, const char *key, const char *value, struct why *why)
 {
+    int known = !strcmp(key, "is_host") || !strcmp(key, "store_type");
+
     for (size_t i = 0; i < sizeof conf_rows / sizeof *conf_rows; i++) {
         const struct conf_row *row = &conf_rows[i];
         int number;
 
         if (strcmp(key, row->key) != 0)
             continue;
+        known = 1;
         if (value_int(value, &number) < 0)
             return value_wrong(why, "the option '%s' is no integer: '%s'", key, value);
         if (number < row->least)
@@ -127,6 +146,8 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
         return value_wrong(why, "the option 'store_type' is tcp or file, not '%s'", value);
     if (!strcmp(key, "store_type"))
         conf->in_a_file = !strcasecmp(value, "file");
+    if (!known)
+        note_unknown(conf, key);
     return 0;
 }
 

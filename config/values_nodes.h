@@ -18,6 +18,8 @@ struct rdzv_conf {
     int timeout;          /* until all nodes of a static job are there */
     int is_host;          /* -1: find out */
     int in_a_file;        /* store_type=file: the endpoint is a path */
+    char unknown[64];     /* the first key that nothing reads; "": none */
+    const char *meant;    /* the one that it is near to, or NULL */
 };
 
 /* host[:port] of --rdzv-endpoint. */

@@ -10,9 +10,11 @@
 #include "launcher/dry_run.h"
 #include "launcher/explain.h"
 #include "launcher/job.h"
+#include "launcher/no_effect.h"
 #include "launcher/nproc.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
+#include "launcher/variables.h"
 #include "launcher/worker_env.h"
 #include "runtime/error.h"
 #include "runtime/log.h"
@@ -50,6 +52,8 @@ static int run(const struct options *options)
                  conflict->line, conflict->key);
         return 2;
     }
+    if (variables_check(&options->file, error, sizeof error) < 0)
+        return refuse(error);
     if (!options->explain && !options->dry_run)
         signals_block(options);
     size = nproc_count(options, why, sizeof why);
@@ -58,6 +62,8 @@ static int run(const struct options *options)
         report_own_fault(why);
         return 1;
     }
+    no_effect_words(options, &meeting, size);
+    variables_warn(&options->file);
     if (options->explain)
         return explain(options, &meeting, size, why);
     if (options->dry_run)
