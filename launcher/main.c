@@ -14,6 +14,7 @@
 #include "launcher/nproc.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
+#include "launcher/standard_output.h"
 #include "launcher/variables.h"
 #include "launcher/worker_env.h"
 #include "runtime/error.h"
@@ -65,9 +66,9 @@ static int run(const struct options *options)
     no_effect_words(options, &meeting, size);
     variables_warn(&options->file);
     if (options->explain)
-        return explain(options, &meeting, size, why);
+        return standard_output_close("ctrun", explain(options, &meeting, size, why));
     if (options->dry_run)
-        return dry_run(options, &meeting, size);
+        return standard_output_close("ctrun", dry_run(options, &meeting, size));
     if (meeting.warning)
         log_line(LOG_WARN, "%s", meeting.warning);
     if (*options->signals.unknown)
@@ -95,15 +96,15 @@ int main(int argc, char **argv)
         break;
     case OPTIONS_SHOW_HELP:
         options_help(stdout);
-        code = 0;
+        code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_SHOW_VERSION:
         printf("ctrun %s\n", CT_VERSION);
-        code = 0;
+        code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_SHOW_COMPLETION:
         completion_print(stdout, options.print_completion);
-        code = 0;
+        code = standard_output_close("ctrun", 0);
         break;
     case OPTIONS_WRONG:
         code = refuse(error);

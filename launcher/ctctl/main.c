@@ -12,6 +12,7 @@
 
 #include "include/ct.h"
 #include "launcher/ctctl/ctctl.h"
+#include "launcher/standard_output.h"
 
 static const char help[] =
     "usage: ctctl ps     [--json]\n"
@@ -86,10 +87,10 @@ static int read_options(struct wanted *wanted, int argc, char **argv)
             break;
         case 'h':
             fputs(help, stdout);
-            exit(0);
+            exit(standard_output_close("ctctl", 0));
         case 'V':
             printf("ctctl %s\n", CT_VERSION);
-            exit(0);
+            exit(standard_output_close("ctctl", 0));
         default:
             return wrong("unknown option: ", argv[optind - 1]);
         }
@@ -145,5 +146,5 @@ int main(int argc, char **argv)
         code = run(command, &jobs, &wanted);
     }
     look_jobs_free(&jobs);
-    return code;
+    return standard_output_close("ctctl", code);
 }
