@@ -102,11 +102,11 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_DEADLINE] = {
         "deadline", NULL, 0, "TIME", NULL, NULL, { "CT_DEADLINE" }, 0,
         parse_deadline, FIELD(deadline),
-        "ask the ranks to stop at a time: 90m from now, 06:30, @EPOCH", NULL, 0 },
+        "ask the ranks to stop at a time: 90m from now, 06:30, @EPOCH; SIGTERM after the grace", NULL, 0 },
     [OPTION_DEADLINE_MARGIN] = {
         "deadline-margin", NULL, 0, "SECONDS", NULL, "60", { "CT_DEADLINE_MARGIN" }, 0,
         parse_seconds, FIELD(deadline_margin),
-        "without it, under Slurm: so long before the job's end", NULL, 0 },
+        "without it, under Slurm: so many seconds before the job's end", NULL, 0 },
     [OPTION_SIGNALS_TO_HANDLE] = {
         "signals-to-handle", NULL, 0, "LIST", NULL, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", { "PET_SIGNALS_TO_HANDLE" }, 0,
         parse_signals, FIELD(signals),

@@ -147,16 +147,17 @@ static void wait_until(struct job *job, int64_t moment)
 static void deadline_reached(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
+    char why[96];
 
     (void)fd;
     (void)what;
+    snprintf(why, sizeof why, "--deadline is reached, and SIGTERM follows in %d s",
+             job->options->shutdown_timeout);
     if (time(NULL) < job->stop_by) { /* the clock was set */
         wait_until(job, job->stop_by);
     } else if (!job->after_deadline) {
         job->after_deadline = 1;
-        job_ask_stop(job,
-                     job->options->deadline ? "--deadline is reached"
-                                            : "the job's time in Slurm is nearly over",
+        job_ask_stop(job, job->options->deadline ? why : "the job's time in Slurm is nearly over",
                      1);
         if (job->options->deadline)
             wait_until(job, job->stop_by + job->options->shutdown_timeout);

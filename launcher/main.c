@@ -63,6 +63,8 @@ static int run(const struct options *options)
         report_own_fault(why);
         return 1;
     }
+    if (options->file.path && !options->settings[OPTION_JOB].text)
+        log_line(LOG_WARN, "reading ./job.ini, which lies here (--job=/dev/null: not)");
     no_effect_words(options, &meeting, size);
     variables_warn(&options->file);
     if (options->explain)

@@ -32,6 +32,9 @@ expect "  and a sentence" has "$err" "Cuda is not available"
 printf '[ctrun]\nnproc-per-node = 2\n[env]\nA = file\nB = file\n[collectives]\nall_reduce = ring\n' >job.ini
 A=env run sh -c 'echo $WORLD_SIZE $A $B $CT_ALL_REDUCE'
 expect "./job.ini is read; the environment is stronger" is "$out" $'2 env file ring\n2 env file ring'
+expect "and a line says that it is" is "$(grep -c "reading ./job.ini, which lies here (--job=/dev/null: not)" <<<"$err")" 1
+run --job=job.ini true
+expect "not of one that is named" lacks "$err" "reading"
 PET_NPROC_PER_NODE=3 run sh -c 'echo $WORLD_SIZE'
 expect "PET_ is stronger than job.ini" is "$out" $'3\n3\n3'
 PET_NPROC_PER_NODE=3 run --nproc-per-node=1 sh -c 'echo $WORLD_SIZE'
@@ -46,7 +49,7 @@ expect "explain runs nothing" [ ! -e ran ]
 printf '[ctrun]\n\nnporc = 2\n' >job.ini
 refused "job.ini:3: unknown key 'nporc'" true
 run --job=/dev/null echo ok
-expect "--job=/dev/null passes by ./job.ini" is "$out" ok
+expect "--job=/dev/null passes by ./job.ini" is "$out$err" ok
 rm job.ini
 
 # A port in use, by a ctrun: the other one is named.

@@ -68,7 +68,7 @@ run --nproc-per-node=4 --max-restarts=1 --restart=on-exit:75 --deadline=1 "$stop
 out=$(stopped)
 expect "--deadline stops them all at one step" one_step 4
 expect "for good" is "$code" 75
-expect "which is said" has "$err" "--deadline is reached: the ranks are asked to stop at the same step"
+expect "which is said" has "$err" "--deadline is reached, and SIGTERM follows in 30 s: the ranks are asked to stop at the same step"
 
 fresh
 run --nproc-per-node=2 --deadline=1 --shutdown-timeout=1 "$stops" world 75 never
