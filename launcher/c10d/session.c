@@ -158,8 +158,14 @@ static int all_are_back(const struct c10d_session *s)
 static void say_who_is_there(const struct c10d_session *s, int64_t waited_us)
 {
     const size_t there = c10d_count(&s->state, C10D_PARTICIPANT);
-    char names[256] = "";
+    const int64_t left = s->state.deadline - now_is().utc;
+    char names[256] = "", last_call[96] = "";
     size_t used = 0;
+
+    if (there >= s->settings.min && s->state.has_deadline)
+        snprintf(last_call, sizeof last_call,
+                 "; it begins in %lld s unless more come (--rdzv-conf=last_call_timeout)",
+                 (long long)(left > 0 ? (left + 999999) / 1000000 : 0));
 
     for (size_t i = 0; i < s->state.count && used < sizeof names - 80; i++)
         if (s->state.members[i].roles & C10D_PARTICIPANT)
@@ -174,7 +180,7 @@ static void say_who_is_there(const struct c10d_session *s, int64_t waited_us)
     else
         log_line(LOG_WARN, "waiting %lld s: %zu nodes are at %s (%s), %zu to %zu make the job%s",
                  (long long)(waited_us / 1000000), there, s->place, names, s->settings.min,
-                 s->settings.max, there >= s->settings.min ? "; it is the last call" : "");
+                 s->settings.max, last_call);
 }
 
 /* there: how many there were; who gives up has taken itself out by now. */

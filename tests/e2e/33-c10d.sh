@@ -25,6 +25,11 @@ masters() { local node; for node in $1; do tail -n 1 "$node.ranks" | cut -d' ' -
 fresh() { kill_agents; rm -f over ./*.ranks ./*.workers; new_job; }
 quick="--rdzv-conf=last_call_timeout=1,keep_alive_interval=1"
 
+# One that waits beside all that follows, in the last call.
+new_job
+timeout 120 "$CTRUN" $meet --nnodes=1:4 --local-addr=127.0.0.2 --rdzv-conf=last_call_timeout=9 true 2>patient.err &
+patient=$!
+
 # The order is the addresses', whoever came first.
 fresh
 agent B --nnodes=2 --local-addr=127.0.0.3 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
@@ -159,4 +164,8 @@ for fate in ends dies; do
     ended C
     expect "and so is the spare" is "$code" 0
 done
+
+wait $patient
+expect "the last call is a success" is $? 0
+expect "and how long it is was said" matches "$(cat patient.err)" "waiting [0-9]+ s: 1 nodes are at localhost port [0-9]+ \(127.0.0.2\), 1 to 4 make the job; it begins in [0-9] s unless more come \(--rdzv-conf=last_call_timeout\)"
 finish
