@@ -81,7 +81,11 @@ typedef struct ct_group ct_group; /* ranks that talk together */
 typedef struct ct_work ct_work;   /* one operation in flight */
 typedef struct ct_store ct_store; /* keys and values that ranks meet at */
 
+#ifdef __cplusplus
+#define CT_WORLD (static_cast<ct_group *>(nullptr))
+#else
 #define CT_WORLD ((ct_group *)0)
+#endif
 #define CT_ANY_SOURCE (-1)
 
 typedef enum ct_dtype {
