@@ -220,8 +220,7 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
             return outcome;
     }
     if (!*line.at) {
-        snprintf(error, size,
-                 "the following arguments are required: training_script: the program to run");
+        snprintf(error, size, "no program to run is given: ctrun [options] program [arguments]");
         return OPTIONS_WRONG;
     }
     if (*line.unknown) {

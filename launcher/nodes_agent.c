@@ -134,12 +134,13 @@ static void on_said(void *arg, int type, const char *text)
     struct node_death dead;
     struct node_wish wish;
     struct node_steps steps;
+    char why[NODE_TEXT];
     int code = 0, at = 0;
 
     a->heard = clock_ms();
     if (type == NODE_REFUSED) {
-        log_line(LOG_ERROR, "node 0 refused this node: %s", text);
-        over(a, 1, text);
+        snprintf(why, sizeof why, "node 0 refused this node: %s", text);
+        over(a, 1, why);
     } else if (type == NODE_ROUND && !a->running) {
         begin_round(a, text);
     } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {

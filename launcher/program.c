@@ -85,8 +85,8 @@ static int find_python(struct program *program, int module)
         }
     }
     log_line(LOG_ERROR,
-             "%s needs Python, and there is neither python nor python3 on PATH=%s; set PYTHON_EXEC",
-             program->words[0], getenv("PATH") ? getenv("PATH") : "");
+             "%s needs Python, and there is neither python nor python3 on PATH; set PYTHON_EXEC",
+             program->words[0]);
     return 127;
 }
 
@@ -100,9 +100,9 @@ int program_refuse(const char *name, int cause)
 {
     if (cause == ENOENT && !strchr(name, '/'))
         log_line(LOG_ERROR,
-                 "cannot run %s: No such file or directory: not on PATH=%s, nor in the "
-                 "working directory",
-                 name, getenv("PATH") ? getenv("PATH") : "");
+                 "cannot run %s: No such file or directory: neither on PATH nor in the working "
+                 "directory",
+                 name);
     else
         log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause),
                  cause == EACCES && is_seen(name) ? ": it is not executable (chmod +x)" : "");
@@ -163,8 +163,12 @@ int program_find(struct program *program, const struct options *options)
     if (options->run_path || (!options->no_python && python_file(name))) {
         /* With $PYTHON_EXEC the file may be one that only that interpreter sees
          * (of a container, say): it is left to complain. */
-        if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC"))
-            return program_refuse(name, errno);
+        if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC")) {
+            cause = errno;
+            snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./",
+                     name);
+            return program_refuse(program->path, cause);
+        }
         return find_python(program, 0);
     }
     if (!strchr(name, '/'))

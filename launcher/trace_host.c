@@ -69,7 +69,7 @@ int trace_host_meet(struct trace_host *trace, struct nodes *nodes)
         atomic_store(&trace->shared->has_file, 1);
         return 0;
     }
-    log_line(LOG_ERROR, "--trace: %s", ct_last_error());
+    log_line(LOG_ERROR, "--%s", ct_last_error()); /* "trace run.json: ..." */
     return -1;
 }
 

@@ -182,7 +182,7 @@ static void wrong_values_are_sentences(void **state)
     refuses("-q x", "unrecognized arguments: -q");
     refuses("--nproc-per-node", "expected one argument");
     refuses("--standalone=1 x", "ignored explicit argument '1'");
-    refuses("", "required: training_script");
+    refuses("", "no program to run is given");
 }
 
 static void a_misspelt_name_gets_a_suggestion(void **state)

@@ -5,8 +5,10 @@ export OMP_NUM_THREADS=1
 
 run nosuchprogram
 expect "misspelt: 127" is "$code" 127
-expect "says which" has "$err" "cannot run nosuchprogram: No such file or directory"
+expect "says which, and not what PATH has" is "$err" "ctrun: cannot run nosuchprogram: No such file or directory: neither on PATH nor in the working directory"
 expect "in one line" is "$(wc -l <<<"$err")" 1
+run missing.py
+expect "a script is looked for here" is "$code $err" "127 ctrun: cannot run ./missing.py: No such file or directory"
 run --nproc-per-node=4 ./missing.py
 expect "a missing script: 127, once" is "$code $(grep -c missing.py <<<"$err")" "127 1"
 echo hello >text

@@ -10,7 +10,7 @@ refused() {
     expect "  saying: $words" has "$err" "$words"
 }
 
-refused "required: training_script"
+refused "no program to run is given"
 refused "unrecognized arguments: --foo" --foo true
 refused "Unsupported nproc_per_node value: x" --nproc-per-node x true
 refused "0 workers make no job" --nproc-per-node=0 true

@@ -120,7 +120,7 @@ done
 first=$!
 within 30 test -e up
 run --trace=run.json --nproc-per-node=2 touch ran
-expect "a file that another job writes to" is "$code $err" "1 ctrun: --trace: trace run.json: another job writes to it"
+expect "a file that another job writes to" is "$code $err" "1 ctrun: --trace run.json: another job writes to it"
 expect "is no file for this one" [ ! -e ran ]
 touch go
 wait $first
@@ -137,6 +137,6 @@ expect "who has no ring goes without" is "$code $(lines '"name":"init"')" "0 0"
 run --trace=run.json --nproc-per-node=2 true
 expect "a program without libct" is "$code $(lines 'exited with code 0')" "0 2"
 run --trace=/no/such/folder/run.json touch ran
-expect "a file that can't be written" has "$code $err" "1 ctrun: --trace: trace /no/such/folder/run.json: No such file or directory"
+expect "a file that can't be written" has "$code $err" "1 ctrun: --trace /no/such/folder/run.json: No such file or directory"
 expect "is said before anything runs" [ ! -e ran ]
 finish

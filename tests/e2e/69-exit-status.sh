@@ -88,7 +88,7 @@ printf '[env]\nRANK = 1\n' >bad.ini
 ends 2 "bad.ini:2: RANK is ctrun's to set" --job=bad.ini
 ends 2 "nowhere.ini: cannot be read" --job=nowhere.ini
 run
-expect "2: no program" matches "$code $err" '^2 .*required: training_script'
+expect "2: no program" matches "$code $err" '^2 .*no program to run is given'
 
 # ---- 1: what the world refuses
 ends 1 "can't listen" --master-addr=192.0.2.1 --master-port=0
