@@ -6,9 +6,18 @@
 
 #include "config/options.h"
 
+/* Where any word would do, the quotes tell the word from ours. */
+static void print_default(FILE *out, const struct option_row *row)
+{
+    const char *quote = !strcmp(row->value, "ID") || !strcmp(row->value, "NAME") ? "\"" : "";
+
+    fprintf(out, "%39sdefault: %s%s%s\n", "", quote, row->fallback, quote);
+}
+
 void options_help(FILE *out)
 {
-    fputs("usage: ctrun [options] program [arguments]\n\n"
+    fputs("usage: ctrun [options] program [arguments]\n"
+          "       ctrun --nproc-per-node=4 ./hello\n\n"
           "Starts the workers of a job, meets them at a store, watches them, and leaves\n"
           "none behind.  A program is anything that can be executed; *.py files, -m modules\n"
           "and files without their x bit that begin with #!...python are run by\n"
@@ -29,10 +38,12 @@ void options_help(FILE *out)
                      row->value);
         if (row->heading)
             fprintf(out, "%s%s:\n", i ? "\n" : "", row->heading);
-        fprintf(out, "%-38s %s%s\n", left,
-                strlen(left) > 38 ? "\n                                       " : "", row->help);
+        if (strlen(left) > 38)
+            fprintf(out, "%s\n%39s%s\n", left, "", row->help);
+        else
+            fprintf(out, "%-38s %s\n", left, row->help);
         if (row->value && row->fallback && *row->fallback)
-            fprintf(out, "%39sdefault %s\n", "", row->fallback);
+            print_default(out, row);
     }
     fputs("\nUnderscores do for dashes.  --nnodes is also $PET_NNODES, and so on; a job.ini\n"
           "sets options under [ctrun], variables of the workers under [env] and\n"

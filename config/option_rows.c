@@ -54,7 +54,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_RDZV_ID] = {
         "rdzv-id", NULL, 0, "ID", NULL, "none", { "PET_RDZV_ID" }, 0,
         parse_text, FIELD(rdzv_id),
-        "name of the job, the same on all nodes", NULL, 0 },
+        "name of the job, the same on all nodes; one node alone: a new UUID", NULL, 0 },
     [OPTION_RDZV_CONF] = {
         "rdzv-conf", NULL, 0, "K=V,...", NULL, "", { "PET_RDZV_CONF" }, 0,
         parse_rdzv_conf, FIELD(rdzv_conf),
@@ -198,7 +198,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_DRY_RUN] = {
         "dry-run", NULL, 0, NULL, NULL, "0", { NULL }, 1,
         parse_switch, FIELD(dry_run),
-        "print the command and variables of each worker; run nothing", NULL, 0 },
+        "print the command and variables of each worker, for reading; run nothing", NULL, 0 },
     [OPTION_STORE_SECRET_FILE] = {
         "store-secret-file", NULL, 0, "FILE", NULL, NULL, { "CT_STORE_SECRET_FILE" }, 0,
         parse_text, FIELD(store_secret_file),
@@ -234,7 +234,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_LOGS_SPECS] = {
         "logs-specs", NULL, 0, "NAME", NULL, "default", { NULL }, 0,
         parse_logs_specs, FIELD(logs_specs),
-        "default; plugins in Python are refused", NULL, 0 },
+        "the known one; plugins in Python are refused", NULL, 0 },
     [OPTION_JOB] = {
         "job", NULL, 0, "FILE", NULL, NULL, { "CT_JOB" }, 1,
         parse_text, FIELD(job),

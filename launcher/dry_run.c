@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dry_run.c - what would be executed, in which environment; nothing is, and no socket is opened.
+ * It is for reading: a shell would run the workers one after the other, and nobody would host the
+ * store.  Each command alone is one that a shell takes.
  *
  * Words and variables come from where a run has them, so they can't differ from it.  What only a
  * run can know (a free port, a new name) stands in angle brackets; ranks of a job of several
@@ -135,6 +137,7 @@ static int print_workers(const struct options *options, const struct program *pr
     struct worker_env env;
     int status = worker_env_create(&env, options, round);
 
+    printf("# For reading: ctrun starts these at the same time, and chooses what stands in <>.\n");
     for (int i = 0; i < round->size && status == 0; i++)
         status = print_worker(options, program, wrapper, &env, i);
     if (status < 0)

@@ -11,12 +11,26 @@
 #include "launcher/shell_words.h"
 #include "launcher/worker_env.h"
 
-static void line(const char *name, const char *value, const char *source, const char *why)
+/* A cell that is too long has the next one below it, in its column. */
+static void cell(const char *text, int width, int next_column)
 {
-    printf("%-20s %-24s %-22s %s\n", name, value, source, why);
+    if ((int)strlen(text) < width)
+        printf("%-*s", width, text);
+    else
+        printf("%s\n%*s", text, next_column, "");
 }
 
-static void explain_options(const struct options *options, int size, const char *why_size)
+static void line(const char *name, const char *value, const char *source, const char *why)
+{
+    cell(name, 25, 25);
+    cell(value, 31, 56);
+    if (*why)
+        cell(source, 29, 85);
+    printf("%s\n", *why ? why : source);
+}
+
+static void explain_options(const struct options *options, const struct meeting *meeting, int size,
+                            const char *why_size)
 {
     char source[300], value[256];
 
@@ -27,6 +41,12 @@ static void explain_options(const struct options *options, int size, const char 
         if (i == OPTION_EXPLAIN || !row->parse)
             continue;
         setting_source(options, i, source, sizeof source);
+        if (i == OPTION_RDZV_ID && meeting->kind == MEET_ALONE) {
+            line(row->name, "<a new UUID>", "one node alone",
+                 options->settings[i].from == FROM_DEFAULT ? row->help
+                                                           : "ctctl knows the job by yours");
+            continue;
+        }
         snprintf(value, sizeof value, "%s", text ? text : "-");
         if (!row->value)
             snprintf(value, sizeof value, "%s",
@@ -100,7 +120,7 @@ int explain(const struct options *options, const struct meeting *meeting, int si
     int code;
 
     line("option", "value", "from", "why");
-    explain_options(options, size, why_size);
+    explain_options(options, meeting, size, why_size);
     explain_variables(options, size);
     snprintf(place, sizeof place, meeting->port ? "%s:%d" : "%s:any free port", meeting->host,
              meeting->port);
@@ -112,7 +132,7 @@ int explain(const struct options *options, const struct meeting *meeting, int si
     if ((code = explain_places(options, size)) != 0
         || (code = program_find(&program, options)) != 0)
         return code;
-    printf("%-20s ", "executes");
+    printf("%-25s", "executes");
     shell_quote(stdout, program.path);
     for (int i = 1; program.leading[0] && program.leading[i]; i++)
         print_word(program.leading[i]);

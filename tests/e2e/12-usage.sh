@@ -23,6 +23,9 @@ refused "own.ini:2: CT_STORE_SECRET is ctrun's to set" --job=own.ini true
 run --help
 expect "help on stdout" matches "$code $out" '^0 usage: ctrun'
 expect "each option in it" has "$out" "--shutdown-timeout, --grace=SECONDS"
+expect "an example" has "$out" "ctrun --nproc-per-node=4 ./hello"
+expect "a default that is a word is no absence of one" matches "$(grep -c 'default: "none"\|default: "default"' <<<"$out")" 3
+expect "and no blank at the end of a line" is "$(grep -c ' $' <<<"$out")" 0
 run --version
 expect "version" matches "$code $out" '^0 ctrun [0-9]'
 CUDA_VISIBLE_DEVICES= run --nproc-per-node=gpu true
@@ -44,6 +47,12 @@ expect "explain: from the file" matches "$out" 'nproc-per-node +2 +job.ini:2'
 expect "explain: from the environment" matches "$out" 'node-rank +0 +PET_NODE_RANK'
 expect "explain: from the command line" matches "$out" 'role +r +--role'
 expect "explain: a default" matches "$out" 'max-restarts +0 +default'
+expect "explain: a job of one node has a name of its own" matches "$out" 'rdzv-id +<a new UUID> +one node alone'
+PET_NNODES=2 run --explain sh
+expect "explain: one of several has the one that was given" matches "$out" 'rdzv-id +none +default'
+TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE='${role_name} on ${hostname} as ${local_rank}:' run --explain --tee=1 sh
+expect "explain: its columns hold, whatever is in them" has "$out" "$(printf '%-25s%s\n%56s%s\n%85sof --tee:' log-line-prefix-template '${role_name} on ${hostname} as ${local_rank}:' '' TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE '')"
+expect "explain: and all others do" is "$(grep -cE '^.{24} .{30} default {22}[^ ]' <<<"$out")" "$(grep -cE ' default +[^ ]' <<<"$out")"
 run --explain touch ran
 expect "explain runs nothing" [ ! -e ran ]
 printf '[ctrun]\n\nnporc = 2\n' >job.ini

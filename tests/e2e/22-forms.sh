@@ -39,6 +39,7 @@ ran=$(sorted "$out")
 run --dry-run --nproc-per-node=2 ./show "it's" 'a  b' '$local_rank' '$$HOME'
 expect "--dry-run ends with 0" is "$code" 0
 expect "runs nothing" lacks "$out" "127.0.0.1 1 it"
+expect "says that it is no script" has "$out" "# For reading: ctrun starts these at the same time, and chooses what stands in <>."
 expect "and prints commands that do the same" is "$(sorted "$(sh <<<"$out")")" "$ran"
 run --dry-run --nnodes=2 --node-rank=1 --master-addr=node0.invalid --master-port=29500 ./show
 expect "nobody is looked up" is "$code" 0
