@@ -77,19 +77,24 @@ struct conf_row {
     const char *key, *words; /* words: what torchrun calls it in its sentence */
     size_t field;
     int least;
+    unsigned read_by; /* the ways to meet */
 };
+
+enum { FIXED = 1, DYNAMIC = 2 };
 
 #define FIELD(name) offsetof(struct rdzv_conf, name)
 
 static const struct conf_row conf_rows[] = {
-    { "join_timeout", "join timeout", FIELD(join_timeout), 1 },
-    { "last_call_timeout", "last call timeout", FIELD(last_call_timeout), 0 },
-    { "close_timeout", "close timeout", FIELD(close_timeout), 1 },
-    { "heartbeat_timeout", "heartbeat timeout", FIELD(heartbeat_timeout), 1 },
-    { "keep_alive_interval", "keep-alive interval", FIELD(keep_alive_interval), 1 },
-    { "keep_alive_max_attempt", "keep-alive attempts", FIELD(keep_alive_max_attempt), 1 },
-    { "read_timeout", "read timeout", FIELD(read_timeout), 1 },
-    { "timeout", "timeout", FIELD(timeout), 1 },
+    { "join_timeout", "join timeout", FIELD(join_timeout), 1, DYNAMIC },
+    { "last_call_timeout", "last call timeout", FIELD(last_call_timeout), 0, DYNAMIC },
+    { "close_timeout", "close timeout", FIELD(close_timeout), 1, DYNAMIC },
+    { "heartbeat_timeout", "heartbeat timeout", FIELD(heartbeat_timeout), 1, DYNAMIC },
+    { "keep_alive_interval", "keep-alive interval", FIELD(keep_alive_interval), 1,
+      FIXED | DYNAMIC },
+    { "keep_alive_max_attempt", "keep-alive attempts", FIELD(keep_alive_max_attempt), 1,
+      FIXED | DYNAMIC },
+    { "read_timeout", "read timeout", FIELD(read_timeout), 1, DYNAMIC },
+    { "timeout", "timeout", FIELD(timeout), 1, FIXED },
 };
 
 static int parse_boolean(const char *text, int *value)
@@ -131,6 +136,7 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
         if (strcmp(key, row->key) != 0)
             continue;
         known = 1;
+        conf->given |= 1u << i;
         if (value_int(value, &number) < 0)
             return value_wrong(why, "the option '%s' is no integer: '%s'", key, value);
         if (number < row->least)
@@ -149,6 +155,16 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
     if (!known)
         note_unknown(conf, key);
     return 0;
+}
+
+const char *rdzv_conf_idle(const struct rdzv_conf *conf, int dynamic)
+{
+    for (size_t i = 0; i < sizeof conf_rows / sizeof *conf_rows; i++)
+        if (conf->given >> i & 1 && !(conf_rows[i].read_by & (dynamic ? DYNAMIC : FIXED)))
+            return conf_rows[i].key;
+    if (!dynamic && conf->in_a_file)
+        return "store_type";
+    return !dynamic && conf->is_host >= 0 ? "is_host" : NULL;
 }
 
 /* Copies text[0..length) without the blanks around it. */

@@ -18,6 +18,7 @@ struct rdzv_conf {
     int timeout;          /* until all nodes of a static job are there */
     int is_host;          /* -1: find out */
     int in_a_file;        /* store_type=file: the endpoint is a path */
+    unsigned given;       /* bits of the rows of keys: for rdzv_conf_idle() */
     char unknown[64];     /* the first key that nothing reads; "": none */
     const char *meant;    /* the one that it is near to, or NULL */
 };
@@ -30,6 +31,9 @@ struct endpoint {
 
 value_parser parse_nnodes;    /* struct nodes_range */
 value_parser parse_rdzv_conf; /* struct rdzv_conf */
+
+/* The first key that was given and is not read where nodes meet that way; NULL: there is none. */
+const char *rdzv_conf_idle(const struct rdzv_conf *conf, int dynamic);
 
 /* Not a row's parser: with --standalone nobody looks at the endpoint. */
 int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* no_effect.c - where what an option asks for can't happen, a line says so and the job goes on:
  * torchrun takes the same words.  What contradicts itself is refused elsewhere (options.c,
- * meeting.c).  An option whose wish holds anyway (--no-fold into a file) is none of these, nor are
- * those that --help calls "no effect". */
+ * meeting.c).  An option whose wish holds anyway (--no-fold into a file) is none of these, nor is
+ * one that other nodes of the job obey, nor those that --help calls "no effect". */
 #include "launcher/no_effect.h"
 
 #include <stdarg.h>
@@ -69,9 +69,13 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
 {
     const int alone = meeting->kind == MEET_ALONE, fixed = meeting->kind == MEET_STATIC;
     const int endpoint = *o->rdzv_endpoint != '\0';
+    const char *idle = alone ? NULL : rdzv_conf_idle(&o->rdzv_conf, !fixed);
 
     say_if(alone && *o->settings[OPTION_RDZV_CONF].text, o, OPTION_RDZV_CONF,
            "one node meets no other");
+    if (idle)
+        say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect with --rdzv-backend=%s", idle,
+            o->rdzv_backend);
     if (*o->rdzv_conf.unknown) /* torchrun passes over it without a word */
         say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect%s%s%s", o->rdzv_conf.unknown,
             o->rdzv_conf.meant ? "; did you mean " : "",
@@ -104,6 +108,7 @@ static void check_program(const struct options *o)
     say_if(!o->deadline && !(slurm && *slurm), o, OPTION_DEADLINE_MARGIN,
            "this is no job of Slurm's (SLURM_JOB_END_TIME is not set)");
     say_if(!o->trace, o, OPTION_TRACE_SIZE, "there is no --trace");
+    say_if(o->store_request > o->store_memory, o, OPTION_STORE_REQUEST, "--store-memory is less");
     say_if(o->explain, o, OPTION_DRY_RUN, "--explain is stronger");
     say_if(o->settings[OPTION_STORE_SECRET_FILE].from != FROM_COMMAND_LINE && secret && *secret, o,
            OPTION_STORE_SECRET_FILE, "CT_STORE_SECRET is stronger");

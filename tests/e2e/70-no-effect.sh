@@ -31,6 +31,7 @@ works --nproc-per-node=12 --tee=3 --redirects=3 --log-dir=logs
 # ---- Options that go with another one
 idle "--restart=on-exit:75 has no effect: --max-restarts is 0" --restart=on-exit:75
 works --restart=on-exit:75 --max-restarts=1
+idle "--store-request=2G has no effect: --store-memory is less" --store-memory=1G --store-request=2G
 idle "--trace-size=1M has no effect: there is no --trace" --trace-size=1M
 idle "--deadline-margin=5 has no effect: --deadline says when" --deadline=1h --deadline-margin=5
 idle "--deadline-margin=5 has no effect: this is no job of Slurm's (SLURM_JOB_END_TIME is not set)" --deadline-margin=5
@@ -66,6 +67,15 @@ c10d="--rdzv-backend=c10d --rdzv-endpoint=localhost:0"
 works $c10d --rdzv-conf=last_call_timeout=0
 idle "--rdzv-conf=last_cal_timeout=0: the key 'last_cal_timeout' has no effect; did you mean last_call_timeout?" $c10d --rdzv-conf=last_cal_timeout=0
 idle "--rdzv-conf=nonsense=x,read_timeout=5: the key 'nonsense' has no effect" $c10d --rdzv-conf=nonsense=x,read_timeout=5
+
+idle "--rdzv-conf=timeout=5: the key 'timeout' has no effect with --rdzv-backend=c10d" $c10d --rdzv-conf=timeout=5
+works $c10d --rdzv-conf=last_call_timeout=0,join_timeout=60,keep_alive_interval=1,is_host=1,store_type=tcp
+new_port
+idle "--rdzv-conf=join_timeout=5,timeout=5: the key 'join_timeout' has no effect with --rdzv-backend=static" --rdzv-endpoint=localhost:$port --rdzv-conf=join_timeout=5,timeout=5
+new_port
+idle "--rdzv-conf=is_host=1: the key 'is_host' has no effect with --rdzv-backend=static" --rdzv-endpoint=localhost:$port --rdzv-conf=is_host=1
+new_port
+works --rdzv-endpoint=localhost:$port --rdzv-conf=timeout=60,keep_alive_interval=1
 
 run --node-rank=7 touch ran
 expect "a rank that the only node can't have is refused" matches "$code $err" "^2 .*--node-rank=7: with --nnodes=1 it is 0"
