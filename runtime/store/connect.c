@@ -2,10 +2,13 @@
 /* connect.c - from an address to a store: connect, say hello, and for
  * ct_store_tcp() with is_master serve it first. */
 #include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
 #include "runtime/socket.h"
+#include "runtime/store/peer_uid.h"
 #include "runtime/store/wire.h"
 
 /* The magic in one send, as PyTorch's server wants it; then a PING, whose echo
@@ -36,13 +39,45 @@ static ct_status handshake(struct wire *w, int64_t deadline)
     return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", w->where);
 }
 
-/* Between hosts, the job's secret.  On one, the server asks the kernel whose we are. */
-static ct_status prove_ourselves(const struct secret *secret, int fd, const char *where,
-                                 int64_t deadline)
+/* Does the server's end belong to our user?  The kernel knows when the server has accepted:
+ * a listener's uid is no answer, since another process may listen there by now. */
+static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
 {
-    if (secret->size == 0 || socket_stays_here(fd))
+    const struct timespec pause = { 0, 200000 };
+    const int64_t start = clock_ms();
+    const int netlink = peer_uid_open();
+    struct sockaddr_storage server = { 0 }, self = { 0 };
+    socklen_t server_size = sizeof server, self_size = sizeof self;
+    enum peer_place place = PEER_UNKNOWN;
+    uid_t uid = 0;
+
+    if (getpeername(fd, (struct sockaddr *)&server, &server_size) == 0
+        && getsockname(fd, (struct sockaddr *)&self, &self_size) == 0)
+        while ((place = peer_uid(netlink, &server, &self, &uid)) == PEER_PENDING
+               && time_left_ms(deadline, 1) > 0)
+            nanosleep(&pause, NULL);
+    if (netlink >= 0)
+        close(netlink);
+    *ours = place == PEER_HERE && uid == geteuid();
+    if (place != PEER_PENDING)
         return CT_OK;
-    return secret_prove(secret, fd, HELLO_CLIENT, where, deadline);
+    return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", where,
+                   (long long)(clock_ms() - start));
+}
+
+/* With a secret a server has to prove that it knows it, unless it is on this host and our user's:
+ * a port of the loopback belongs to the user who took it first. */
+static ct_status prove(const struct secret *secret, int fd, const char *where, int64_t deadline)
+{
+    int ours = 0;
+    ct_status status = CT_OK;
+
+    if (secret->size == 0)
+        return CT_OK;
+    if (socket_stays_here(fd))
+        status = is_our_users(fd, where, deadline, &ours);
+    return status != CT_OK || ours ? status
+                                   : secret_prove(secret, fd, HELLO_CLIENT, where, deadline);
 }
 
 /* Anybody may take a name in the abstract name space. */
@@ -84,7 +119,7 @@ ct_status store_client_connect_with(const struct secret *secret, const char *hos
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
         status = socket_connect(host, port, deadline, &fd);
-        if (status == CT_OK && (status = prove_ourselves(secret, fd, where, deadline)) != CT_OK)
+        if (status == CT_OK && (status = prove(secret, fd, where, deadline)) != CT_OK)
             close(fd);
     }
     if (status == CT_OK)

@@ -107,6 +107,7 @@ static int place_of(struct store_server *s, int fd)
     case PEER_HERE:
         return uid == geteuid() ? OURS : FOREIGN;
     case PEER_ELSEWHERE:
+    case PEER_PENDING: /* a client that connects has a process */
         return same_address(&peer, &self) ? GONE : STRANGER;
     case PEER_UNKNOWN:
         break;

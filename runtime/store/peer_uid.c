@@ -6,11 +6,11 @@
  * carries its owner's uid: this tells a program of ours from another user's
  * without a word in its protocol.
  *
- * Three answers are none.  A socket whose process has closed it belongs to nobody
- * (inode 0; its uid reads as root's).  Where no connection has the four numbers
- * the kernel gives a listener at the first two, whoever is meant: so they are
- * compared.  And in a user namespace, uids that have no name there all read as
- * the overflow uid, which then says nothing. */
+ * Three answers are none.  A socket whose process has closed it, or that none has accepted
+ * yet, belongs to nobody (inode 0; its uid may read as root's).  Where no connection has the four
+ * numbers the kernel gives a listener at the first two, whoever is meant: so they are compared. And
+ * in a user namespace, uids that have no name there all read as the overflow uid, which then says
+ * nothing. */
 #include "runtime/store/peer_uid.h"
 
 #include <arpa/inet.h>
@@ -95,12 +95,16 @@ static int same_end(struct end a, const struct end *b)
            && !memcmp(a.address, b->address, sizeof a.address);
 }
 
-static int is_connected(const struct inet_diag_msg *found)
+/* A listener's queue holds connections that are complete, and some that are about to be. */
+static enum peer_place place_of(int state, unsigned long inode)
 {
-    return found->idiag_inode != 0
-           && ((1 << found->idiag_state)
-               & (1 << TCP_ESTABLISHED | 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2
-                  | 1 << TCP_CLOSE_WAIT | 1 << TCP_LAST_ACK | 1 << TCP_CLOSING));
+    if (inode == 0)
+        return state == TCP_ESTABLISHED || state == TCP_SYN_RECV ? PEER_PENDING : PEER_ELSEWHERE;
+    return (1 << state)
+                   & (1 << TCP_ESTABLISHED | 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2
+                      | 1 << TCP_CLOSE_WAIT | 1 << TCP_LAST_ACK | 1 << TCP_CLOSING)
+               ? PEER_HERE
+               : PEER_ELSEWHERE;
 }
 
 static enum peer_place answer(int netlink, const struct end *from, const struct end *to, uid_t *uid)
@@ -121,10 +125,9 @@ static enum peer_place answer(int netlink, const struct end *from, const struct 
         || reply.head.nlmsg_len < NLMSG_LENGTH(sizeof *found))
         return PEER_UNKNOWN;
     *uid = found->idiag_uid;
-    return is_connected(found)
-                   && same_end(end_in(found, found->id.idiag_src, found->id.idiag_sport), from)
+    return same_end(end_in(found, found->id.idiag_src, found->id.idiag_sport), from)
                    && same_end(end_in(found, found->id.idiag_dst, found->id.idiag_dport), to)
-               ? PEER_HERE
+               ? place_of(found->idiag_state, found->idiag_inode)
                : PEER_ELSEWHERE;
 }
 
@@ -191,7 +194,7 @@ static enum peer_place look_in(const char *path, int v6_table, const struct end 
     char wanted[128], there[64], line[512], local[64], remote[64];
     enum peer_place place = PEER_ELSEWHERE;
     unsigned long inode;
-    unsigned owner;
+    unsigned owner, state;
     FILE *file = fopen(path, "re");
 
     if (!file)
@@ -199,12 +202,12 @@ static enum peer_place look_in(const char *path, int v6_table, const struct end 
     print_end(from, v6_table, wanted, sizeof wanted);
     print_end(to, v6_table, there, sizeof there);
     while (place != PEER_HERE && fgets(line, sizeof line, file))
-        if (sscanf(line, " %*d: %63s %63s %*s %*s %*s %*s %u %*s %lu", local, remote, &owner,
+        if (sscanf(line, " %*d: %63s %63s %x %*s %*s %*s %u %*s %lu", local, remote, &state, &owner,
                    &inode)
-                == 4
-            && !strcmp(local, wanted) && !strcmp(remote, there) && inode != 0) {
+                == 5
+            && !strcmp(local, wanted) && !strcmp(remote, there)) {
             *uid = owner;
-            place = PEER_HERE;
+            place = place_of((int)(state & 31), inode);
         }
     fclose(file);
     return place;
@@ -218,7 +221,7 @@ enum peer_place peer_uid_proc(const struct sockaddr_storage *peer,
 
     if (from.family == AF_INET)
         place = look_in("/proc/net/tcp", 0, &from, &to, uid);
-    if (place == PEER_HERE)
+    if (place == PEER_HERE || place == PEER_PENDING)
         return place;
     in_v6 = look_in("/proc/net/tcp6", 1, &from, &to, uid);
     return in_v6 == PEER_UNKNOWN ? place : in_v6;

@@ -9,6 +9,7 @@
 enum peer_place {
     PEER_HERE,      /* in this network namespace; *uid is its owner */
     PEER_ELSEWHERE, /* on another host, or gone */
+    PEER_PENDING,   /* here, and no process has accepted the connection yet */
     PEER_UNKNOWN    /* the kernel does not tell */
 };
 

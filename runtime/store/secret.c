@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* secret.c - where the secret lies, and HMAC-SHA256 by OpenSSL's libcrypto.
  *
- * libcrypto is loaded when two hosts meet, not before: on one host a uid is
- * enough, and a program that never leaves it never pays for it. */
+ * libcrypto is loaded when two hosts meet, or two users of one, not before: on one host a
+ * uid is enough, and a program that never leaves it never pays for it. */
 #include "runtime/store/secret.h"
 
 #include <ctype.h>

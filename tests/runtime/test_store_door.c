@@ -131,6 +131,35 @@ static void the_uid_is_that_of_the_socket(void **state)
         close(netlink);
 }
 
+/* A client asks for its server's uid, and the server may be slow to accept. */
+static void a_connection_is_pending_until_it_is_accepted(void **state)
+{
+    struct sockaddr_storage server = { 0 }, self = { 0 };
+    socklen_t server_size = sizeof server, self_size = sizeof self;
+    const int netlink = peer_uid_open();
+    int listener, client, accepted;
+    uid_t uid = 4711;
+
+    (void)state;
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &listener));
+    EXPECT_OK(socket_connect("127.0.0.1", socket_port(listener), patience(), &client));
+    assert_int_equal(getpeername(client, (struct sockaddr *)&server, &server_size), 0);
+    assert_int_equal(getsockname(client, (struct sockaddr *)&self, &self_size), 0);
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_PENDING);
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_PENDING);
+    EXPECT_OK(socket_accept(listener, patience(), &accepted));
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_HERE);
+    assert_int_equal(uid, geteuid());
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_HERE);
+    close(accepted);
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_ELSEWHERE);
+    close(client);
+    close(listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
 /* The kernel gives a listener where it finds no connection: it is nobody's other end. */
 static void a_listener_is_not_taken_for_a_stranger(void **state)
 {
@@ -798,6 +827,7 @@ int main(void)
         cmocka_unit_test(an_ipv6_peer_is_known_by_its_uid),
         cmocka_unit_test(a_mapped_peer_is_known_by_its_uid),
         cmocka_unit_test(the_uid_is_that_of_the_socket),
+        cmocka_unit_test(a_connection_is_pending_until_it_is_accepted),
         cmocka_unit_test(a_listener_is_not_taken_for_a_stranger),
         WITH_FILE(a_secret_comes_from_the_environment_or_a_file),
         WITH_FILE(a_secret_has_from_16_to_256_characters),
