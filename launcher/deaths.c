@@ -127,7 +127,7 @@ static int strikes(int number)
     }
 }
 
-static int was_struck(const struct worker *worker)
+int deaths_struck(const struct worker *worker)
 {
     return !worker->running && worker->how != CLD_EXITED && strikes(worker->code);
 }
@@ -200,22 +200,22 @@ static int first_failed(const struct deaths *deaths, int count)
     return -1;
 }
 
+/* -1: none was. */
 static int first_struck(const struct deaths *deaths, int count)
 {
     for (int i = 0; i < count; i++)
-        if (was_struck(&deaths->workers[deaths->ended[i]]))
+        if (deaths_struck(&deaths->workers[deaths->ended[i]]))
             return i;
     return -1;
 }
 
-/* -1: nobody was. */
-static int wait_for_the_struck(struct deaths *deaths, int *count)
+int deaths_await_struck(struct deaths *deaths, int count)
 {
     const int64_t deadline = clock_ms() + STRUCK_MS;
 
     while (somebody_is_being_struck(deaths) && clock_ms() < deadline)
-        *count = collect(deaths, *count, 5);
-    return first_struck(deaths, *count);
+        count = collect(deaths, count, 5);
+    return count;
 }
 
 /* Runs, but has written its note before: it is on its way out. */
@@ -259,7 +259,8 @@ int deaths_put_culprit_first(struct deaths *deaths, int count, const struct run_
 
     if (first < 0)
         return count;
-    culprit = wait_for_the_struck(deaths, &count);
+    count = deaths_await_struck(deaths, count);
+    culprit = first_struck(deaths, count);
     if (culprit < 0)
         culprit = wait_for_notes(deaths, &count, first, files);
     worker = deaths->ended[culprit];

@@ -28,6 +28,13 @@ void deaths_watch(struct deaths *deaths, const struct worker *worker);
 /* Fills ->ended with those that were not there at the last call; how many. */
 int deaths_collect(struct deaths *deaths);
 
+/* Died of a signal that is no answer to another's death. */
+int deaths_struck(const struct worker *worker);
+
+/* Before ctrun asks workers to stop: those that are dying of such a signal at this moment are
+ * waited for, 1 s at most, and added to ->ended.  How many there are now. */
+int deaths_await_struck(struct deaths *deaths, int count);
+
 /* Of ->ended, puts the worker that failed first in front.  Others may be waited for and
  * are added: those that are being killed (1 s at most), after a Python exception all (100 ms)
  * and those that had one earlier (2 s).  Before anybody was asked to stop.  How many there are now.

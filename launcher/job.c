@@ -104,7 +104,8 @@ static void tell_failure(struct job *job,
 {
     const struct worker *worker = job->failed;
     const struct restart_policy *policy = &job->options->restart;
-    struct failure failure = { worker->rank, worker_exit_code(worker), 0, NULL };
+    struct failure failure = { worker->rank, worker_exit_code(worker), 0, NULL,
+                               deaths_struck(worker) };
     char what[128], cause[64];
 
     report_cause(worker, cause, sizeof cause);
@@ -141,7 +142,7 @@ static void stop_late(struct job *job)
 static void stop_for_good(struct job *job)
 {
     const struct worker *worker = job->failed;
-    struct failure failure = { worker->rank, 1, 0, NULL };
+    struct failure failure = { worker->rank, 1, 0, NULL, 1 };
     char what[160];
 
     snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
@@ -234,6 +235,7 @@ static void on_stop(void *arg, const char *why)
 {
     struct job *job = arg;
 
+    job_take_deaths(job);
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
     job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }

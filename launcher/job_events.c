@@ -93,17 +93,28 @@ static void look_after_guard(struct job *job)
                  pid);
 }
 
-/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
- * was kept. */
-static void reap(struct job *job, pid_t first)
+static void take_deaths(struct job *job, int count)
 {
     struct deaths *deaths = &job->deaths;
-    int count = deaths_collect(deaths);
 
     if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
         count = deaths_put_culprit_first(deaths, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[deaths->ended[i]]);
+}
+
+/* Their SIGCHLD may still wait, as the word of the other node did. */
+void job_take_deaths(struct job *job)
+{
+    if (job->state == RUNNING)
+        take_deaths(job, deaths_await_struck(&job->deaths, deaths_collect(&job->deaths)));
+}
+
+/* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
+ * was kept. */
+static void reap(struct job *job, pid_t first)
+{
+    take_deaths(job, deaths_collect(&job->deaths));
     look_after_guard(job);
     if (!is_known(job, first))
         orphans_reap(is_known, job);

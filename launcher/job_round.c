@@ -32,7 +32,10 @@ static void say_what_failed(struct job *job, int restarts)
     if (restarts > 0)
         snprintf(next, sizeof next, "; restart %d of %d", restarts,
                  job->options->max_restarts.most);
-    if (job->culprit) {
+    if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
+        log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
+                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
+    } else if (job->culprit) {
         const struct failed_round round = job_failed_round(job, job->culprit);
         const uint64_t stopped_at = job_stopped_at(job, job->culprit);
 
@@ -42,10 +45,9 @@ static void say_what_failed(struct job *job, int restarts)
         else
             report_failure(&round, next);
         job->blamed = restarts == 0 ? job->culprit : NULL;
+    }
+    if (job->culprit)
         oom_watch_reset(&job->oom);
-    } else if (*job->elsewhere)
-        log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
-                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
     job->culprit = NULL;
     job->elsewhere[0] = 0;
 }

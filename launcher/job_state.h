@@ -113,7 +113,9 @@ int job_stops_itself(const struct job *job); /* they ask at each step, and were 
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);
 
-/* job_events.c: 0, or ctrun's exit code and the sentence is said. */
+/* job_events.c */
+void job_take_deaths(struct job *job); /* before the workers are asked to stop for another node */
+/* 0, or ctrun's exit code and the sentence is said. */
 int job_listen(struct job *job);
 
 #endif

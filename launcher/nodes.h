@@ -55,6 +55,8 @@ struct failure {
     int code;        /* as an exit code of ctrun: 128 + signal */
     int may_restart; /* says --restart */
     const char *what;
+    int is_cause; /* a death by signal, or a lost node: no answer to another failure, as an exit may
+                     be */
 };
 
 struct nodes_ops {
@@ -96,7 +98,7 @@ enum {
     NODE_JOIN = AGENT_FIRST, /* agent: "node nodes workers version host length-of-role role job" */
     NODE_REFUSED,            /* host: why; the agent ends */
     NODE_ROUND,              /* host: "base world role-base role-world restarts generation" */
-    NODE_FAILED,             /* agent: "rank code may_restart what" */
+    NODE_FAILED,             /* agent: "rank code flags what"; nodes_text.h */
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
     NODE_SIGNALLED,          /* agent: "number" */

@@ -152,7 +152,7 @@ static void on_said(void *arg, int type, const char *text)
         a->nodes.hooks->stop_at(a->nodes.job, steps.step, steps.for_good);
     } else if (type == NODE_CLOCK) {
         a->nodes.hooks->told(a->nodes.job, NULL, type, text, strlen(text));
-    } else if (type == NODE_STOP && a->running) {
+    } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
         over(a, code >= 0 && code < 256 ? code : 1, text + at); /* 256 would end as 0 */
@@ -233,16 +233,22 @@ static void agent_died(struct nodes *nodes, const struct control_death *death)
     link_flush(&a->host);
 }
 
-static void agent_failed(struct nodes *nodes, const struct failure *f)
+static void tell_failure(struct nodes *nodes, int type, const struct failure *failure)
 {
-    link_tell(&((struct agent *)nodes)->host, NODE_FAILED, "%d %d %d %s", f->rank, f->code,
-              f->may_restart, f->what);
+    char text[NODE_TEXT];
+
+    node_failure_print(failure, text);
+    link_tell(&((struct agent *)nodes)->host, type, "%s", text);
 }
 
-static void agent_lost(struct nodes *nodes, const struct failure *f)
+static void agent_failed(struct nodes *nodes, const struct failure *failure)
 {
-    link_tell(&((struct agent *)nodes)->host, NODE_LOST, "%d %d %d %s", f->rank, f->code,
-              f->may_restart, f->what);
+    tell_failure(nodes, NODE_FAILED, failure);
+}
+
+static void agent_lost(struct nodes *nodes, const struct failure *failure)
+{
+    tell_failure(nodes, NODE_LOST, failure);
 }
 
 static void agent_refused(struct nodes *nodes, int code)

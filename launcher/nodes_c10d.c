@@ -100,6 +100,8 @@ static void on_news(evutil_socket_t fd, short what, void *arg)
     dynamic_take_links(d, &news);
     if (news.changed)
         dynamic_spread(d);
+    if (news.verdict)
+        d->nodes.hooks->stop(d->nodes.job, news.failed);
     if (news.store_wanted) {
         rendezvous_new_round(d->meet);
         c10d_agent_store(d->agent, d->meet->port, d->meet->generation);
@@ -140,7 +142,7 @@ static void dynamic_lost(struct nodes *nodes, const struct failure *failure)
 
 static void dynamic_refused(struct nodes *nodes, int code)
 {
-    const struct failure failure = { -1, code, 0, "it could not start its workers" };
+    const struct failure failure = { -1, code, 0, "it could not start its workers", 1 };
 
     c10d_agent_failed(((struct dynamic *)nodes)->agent, &failure);
 }

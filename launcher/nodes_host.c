@@ -162,7 +162,8 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
 /* Its workers are gone too.  No restart without it. */
 static void lose_member(struct host *h, int from)
 {
-    struct failure failure = { -1, 1, 0, "its ctrun was lost, or the network to it" };
+    struct failure failure = { -1, 1, 0, "its ctrun was lost: its connection was closed",
+                               !h->members[from].ended };
     struct node_steps nothing = { .step = 0 };
     char silence[96];
 
@@ -170,18 +171,17 @@ static void lose_member(struct host *h, int from)
         snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %lld s",
                  (long long)h->pulse.patience_ms / 1000);
         failure.what = silence;
-        if (h->phase != IN_A_ROUND) /* something else is the job's failure */
-            log_line(LOG_WARN, "node %d: %s", from, silence);
     }
     if (!h->members[from].ended)
         rounds_host_lost(h, from);
     memcpy(nothing.generation, h->vote.generation, sizeof nothing.generation);
     rounds_closed(h, from, &nothing);
 
-    if (!h->options->on_failure.go_on || h->members[from].ended) {
+    if (!h->options->on_failure.go_on || h->members[from].ended || h->phase != IN_A_ROUND) {
         rounds_failed(h, from, &failure);
-        if (h->phase != IN_A_ROUND)
-            h->phase = STOPPING;
+        h->phase = STOPPING;
+        if (h->culprit != from) /* something else is the job's failure */
+            log_line(LOG_WARN, "node %d: %s", from, failure.what);
         return;
     }
     log_line(LOG_WARN, "node %d: %s", from, failure.what);

@@ -153,7 +153,7 @@ void rounds_begin(struct host *h)
     vote_reset(&h->vote);
     event_del(&h->tick);
     h->phase = IN_A_ROUND;
-    h->code = 0;
+    h->code = h->is_cause = h->changed = 0;
     h->culprit = -1;
     h->why[0] = 0;
     for (int i = 0; i < h->count; i++)
@@ -210,6 +210,7 @@ static void note_failure(struct host *h, int from, const struct failure *failure
         return;
     h->code = failure->code;
     h->culprit = from;
+    h->is_cause = failure->is_cause;
     if (h->count > 1)
         snprintf(h->why, sizeof h->why, "node %d: %s", from, failure->what);
 }
@@ -223,17 +224,36 @@ static int all_are_connected(const struct host *h)
 }
 
 /* Again, or never.  Not without a node that was lost. */
-static void stop_the_round(struct host *h, int from, const struct failure *failure)
+static void decide_what_follows(struct host *h, const struct failure *failure)
 {
-    const int again =
-        failure->may_restart && all_are_connected(h) && restarts_take(&h->budget, clock_ms());
+    const int again = failure->may_restart && all_are_connected(h)
+                      && (h->phase == RESTARTING || restarts_take(&h->budget, clock_ms()));
 
     h->phase = again ? RESTARTING : STOPPING;
+}
+
+static void stop_the_round(struct host *h, int from, const struct failure *failure)
+{
+    decide_what_follows(h, failure);
     stop_all(h, from);
+}
+
+/* An exit may be another node's answer to a death that is told only now, or to a node that turns
+ * out to be lost: that one goes before it.  All of it is known when the last node has ended. */
+static void change_failure(struct host *h, int from, const struct failure *failure)
+{
+    if (h->signalled || h->is_cause || !failure->is_cause)
+        return;
+    h->code = 0;
+    note_failure(h, from, failure);
+    h->changed = 1;
+    decide_what_follows(h, failure);
 }
 
 void rounds_failed(struct host *h, int from, const struct failure *failure)
 {
+    if (h->phase == RESTARTING || h->phase == STOPPING)
+        change_failure(h, from, failure);
     if (h->phase != IN_A_ROUND)
         return;
     h->code = 0; /* what was lost until now is forgiven */
@@ -268,7 +288,7 @@ void rounds_refused(struct host *h, int from, int code)
 {
     if (h->phase != IN_A_ROUND)
         return;
-    rounds_failed(h, from, &(struct failure){ -1, code, 0, "it could not start its workers" });
+    rounds_failed(h, from, &(struct failure){ -1, code, 0, "it could not start its workers", 1 });
 }
 
 /* Told to stop, all workers did at the step that they agreed on: their exit code counts. */
@@ -288,6 +308,16 @@ static void take_code_of_workers(struct host *h)
     h->why[0] = 0;
 }
 
+/* What the round failed of, to those that were told another failure. */
+static void tell_changed(struct host *h)
+{
+    if (!h->changed)
+        return;
+    for (int i = 1; i < h->count; i++)
+        tell(h, i, NODE_STOP, "%s", h->culprit == i ? "" : h->why);
+    h->nodes.hooks->stop(h->nodes.job, h->culprit == 0 ? "" : h->why);
+}
+
 void rounds_ended(struct host *h, int from, int gave)
 {
     h->members[from].ended = 1;
@@ -296,6 +326,7 @@ void rounds_ended(struct host *h, int from, int gave)
         if (!h->members[i].ended)
             return;
     if (h->phase == RESTARTING) {
+        tell_changed(h);
         h->restarts++;
         rounds_begin(h);
         return;

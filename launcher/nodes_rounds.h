@@ -36,8 +36,9 @@ struct host {
     enum { GATHERING, IN_A_ROUND, RESTARTING, STOPPING, IS_OVER } phase;
     struct restarts budget;
     int restarts;
-    int code;    /* of the first failure */
-    int culprit; /* the member it was on; -1: nobody's */
+    int code;              /* of the first failure */
+    int culprit;           /* the member it was on; -1: nobody's */
+    int is_cause, changed; /* it is no exit; it took the place of one, which is what was told */
     char why[NODE_TEXT];
     struct event tick;
     struct pulse pulse;

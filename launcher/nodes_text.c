@@ -90,15 +90,28 @@ int node_join_read(const char *text, struct node_join *join)
 
 /* ---- Failures --------------------------------------------------------------- */
 
+enum { MAY_RESTART = 1, IS_CAUSE = 2 };
+
 int node_failure(const char *text, struct failure *failure)
 {
     const char *at = text;
+    int flags;
 
     if (!number(&at, -1, INT32_MAX, &failure->rank) || !number(&at, 1, 255, &failure->code)
-        || !number(&at, 0, 1, &failure->may_restart))
+        || !number(&at, 0, MAY_RESTART | IS_CAUSE, &flags))
         return -1;
+    failure->may_restart = (flags & MAY_RESTART) != 0;
+    failure->is_cause = (flags & IS_CAUSE) != 0;
     failure->what = at;
     return 0;
+}
+
+void node_failure_print(const struct failure *failure, char text[NODE_TEXT])
+{
+    const int flags = (failure->may_restart ? MAY_RESTART : 0) | (failure->is_cause ? IS_CAUSE : 0);
+
+    snprintf(text, NODE_TEXT, "%d %d %d %.900s", failure->rank, failure->code, flags,
+             failure->what);
 }
 
 /* ---- Deaths ----------------------------------------------------------------- */

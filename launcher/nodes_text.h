@@ -23,8 +23,9 @@ struct node_join {
 
 int node_join_read(const char *text, struct node_join *join);
 
-/* NODE_FAILED, NODE_LOST: "rank code may_restart what"; what points into text. */
+/* NODE_FAILED, NODE_LOST: "rank code flags what"; what points into text. */
 int node_failure(const char *text, struct failure *failure);
+void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 
 /* NODE_DIED: "generation rank count how code pid asked host tombs", and three numbers for
  * each tomb.  count > 1: so many workers from that rank on, all of one host that was lost. */

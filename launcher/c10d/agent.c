@@ -33,6 +33,7 @@ static void live(struct c10d_agent *a)
         }
         a->in_round = 1;
         a->round = a->session.state.round;
+        c10d_say(a, "here");
         c10d_post_round(a);
         end = c10d_watch_round(a);
         end = (enum c10d_end)c10d_after_round(a, end);

@@ -25,6 +25,7 @@ struct c10d_config {
 struct c10d_news {
     int host_link, store_link; /* connected: to who serves the rendezvous, the workers; else -1 */
     int changed;               /* the others should look at the store */
+    int verdict;               /* failed: what the round failed of elsewhere; "": here */
     int store_wanted;          /* this node has rank 0: an empty store for the workers */
     int round;                 /* plan */
     int stop;                  /* why */
@@ -32,7 +33,7 @@ struct c10d_news {
     int over;                  /* code, why */
     struct plan plan;
     int code;
-    char why[NODE_TEXT];
+    char why[NODE_TEXT], failed[NODE_TEXT];
 };
 
 struct c10d_agent;

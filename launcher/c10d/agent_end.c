@@ -21,7 +21,9 @@ static void bow_out(struct c10d_agent *a)
     signal_name(number, name, sizeof name);
     snprintf(what, sizeof what, "the ctrun that hosts the rendezvous was told to stop by %s", name);
     if (a->config.hosts && a->round >= 0)
-        c10d_tell_failure(a, &(struct failure){ -1, 128 + number, 0, what });
+        c10d_tell_failure(a, &(struct failure){ -1, 128 + number, 0, what, 1 });
+    if (a->round >= 0)
+        c10d_say(a, "stopped"); /* or the others would wait for it */
     if (a->config.hosts)
         c10d_close_job(&a->session);
     else
@@ -49,15 +51,6 @@ static int64_t count_ended(struct c10d_agent *a, int delta)
     c10d_key(&a->session, a->session.state.round, "torchelastic/agent/terminal_state/num_members",
              key, sizeof key);
     return ct_store_add(a->session.store, key, delta, &count) == CT_OK ? count : -1;
-}
-
-static void tell_ended(struct c10d_agent *a)
-{
-    char name[40], key[400];
-
-    snprintf(name, sizeof name, "ct/ended/%d", c10d_my_rank(&a->session));
-    c10d_key(&a->session, a->round, name, key, sizeof key);
-    ct_store_set(a->session.store, key, "1", 1);
 }
 
 enum barrier { WAITING, ALL_ENDED, ENOUGH, ANEW, SAID /* that it is over */ };
@@ -101,7 +94,7 @@ static int exit_barrier(struct c10d_agent *a)
     enum barrier now = WAITING;
     char key[400];
 
-    tell_ended(a);
+    c10d_say(a, "ended");
     c10d_key(s, s->state.round, last, key, sizeof key);
     if (count_ended(a, 1) >= (int64_t)s->world.count)
         ct_store_set(s->store, key, "<val_ignored>", strlen("<val_ignored>"));
@@ -127,53 +120,116 @@ static int exit_barrier(struct c10d_agent *a)
     return now == ANEW;
 }
 
+/* When all ctruns of the round have said what they know, the first failure is settled; who is
+ * silent is known to be lost by then. */
+static enum c10d_end await_others(struct c10d_agent *a)
+{
+    const struct options *options = a->config.options;
+    const struct rdzv_conf *conf = &options->rdzv_conf;
+    const int64_t silence = (int64_t)conf->keep_alive_interval * conf->keep_alive_max_attempt;
+    const int64_t grace = options->shutdown_timeout + INT64_C(5);
+    const int64_t deadline = clock_ms() + 1000 * (silence + 2 > grace ? silence + 2 : grace);
+    enum c10d_end end = C10D_DONE;
+
+    c10d_say(a, "stopped");
+    c10d_changed(a);
+    for (int ms = 1; end == C10D_DONE && c10d_others_stop(a) && clock_ms() < deadline;
+         ms = ms < 200 ? 2 * ms : 250) {
+        if (c10d_rest(a, ms) || c10d_orders_now(a).signalled)
+            break;
+        end = c10d_pulse(&a->session);
+    }
+    return end;
+}
+
+static int is_ours(const struct failure *failure, const struct orders *orders)
+{
+    return orders->failure.code && orders->failure.rank == failure->rank
+           && orders->failure.code == failure->code;
+}
+
+/* The round has failed.  1: the next one. */
+static int settle_failure(struct c10d_agent *a, const struct orders *orders)
+{
+    const struct c10d_node *lost;
+    struct failure failure;
+    char text[NODE_TEXT], why[NODE_TEXT];
+
+    if (c10d_failure_of(a, text, sizeof text, &failure) < 0) {
+        failure = orders->failure;
+        failure.may_restart = a->again;
+    }
+    snprintf(why, sizeof why, "%.900s", is_ours(&failure, orders) ? "" : failure.what);
+    if (!failure.is_cause && (lost = c10d_lost_node(a))) {
+        /* What exited may have missed that node.  A lost node is no failure of the job: it goes on
+         * with those that are left, or with another one. */
+        failure.may_restart = 1;
+        snprintf(why, sizeof why, "node %s (pid %lld) was lost", lost->addr, (long long)lost->pid);
+    }
+    if (failure.may_restart) {
+        c10d_post_verdict(a, why);
+        a->restarted += orders->failure.code && a->again;
+        return 1;
+    }
+    if (orders->failure.code && c10d_close_job(&a->session) != C10D_DONE)
+        log_line(LOG_WARN, "the others could not be told that the job is over: %s", a->session.why);
+    c10d_post_over(a, failure.code, why);
+    return 0;
+}
+
 /* 1: the next round. */
 int c10d_after_round(struct c10d_agent *a, enum c10d_end how)
 {
-    const struct orders orders = c10d_orders_now(a);
+    struct orders orders = c10d_orders_now(a);
     struct failure failure;
     char text[NODE_TEXT];
+    const int failed = orders.failure.code || c10d_failure_of(a, text, sizeof text, &failure) == 0;
 
+    if (failed && how != C10D_LOST && !orders.quit && !orders.signalled
+        && await_others(a) == C10D_LOST)
+        how = C10D_LOST;
+    orders.signalled = c10d_orders_now(a).signalled;
     if (orders.signalled) {
         bow_out(a);
         return 0;
     }
     if (how == C10D_LOST || orders.quit) {
-        c10d_post_over(a, orders.failure.code ? orders.failure.code : 1, a->session.why);
+        c10d_post_over(a, 1, a->session.why);
         return 0;
     }
-    if (orders.failure.code && !a->again) {
-        if (c10d_close_job(&a->session) != C10D_DONE)
-            log_line(LOG_WARN, "the others could not be told that the job is over: %s",
-                     a->session.why);
-        c10d_post_over(a, orders.failure.code, "");
-        return 0;
-    }
-    if (orders.failure.code) {
-        a->restarted++;
-        return 1;
-    }
-    if (how == C10D_DONE)
+    if (how == C10D_DONE && !orders.failure.code)
         return exit_barrier(a);
-    if (c10d_failure_of(a, text, sizeof text, &failure) == 0 && !failure.may_restart) {
+    return failed ? settle_failure(a, &orders)
+                  : 1; /* and if the job is closed, that is said there */
+}
+
+/* The job is closed: it has ended as its last round did, also if this node was cut off from that.
+ */
+static void end_as_the_others(struct c10d_agent *a)
+{
+    const int missed = a->round >= 0 && a->session.state.round > a->round;
+    struct failure failure;
+    char text[NODE_TEXT];
+
+    if (missed)
+        a->round = a->session.state.round;
+    if (c10d_failure_of(a, text, sizeof text, &failure) == 0)
         c10d_post_over(a, failure.code, failure.what);
-        return 0;
-    }
-    return 1; /* and if the job is closed, that is said there */
+    else if (missed)
+        c10d_post_over(a, 0, "the job has ended well without this node");
+    else
+        c10d_post_over(a, 1, a->session.why);
 }
 
 /* There is no next round: why? */
 void c10d_end_outside(struct c10d_agent *a, enum c10d_end end)
 {
-    struct failure failure;
-    char text[NODE_TEXT];
-
     if (end == C10D_STOPPED) {
         bow_out(a);
         return;
     }
-    if (end == C10D_CLOSED && c10d_failure_of(a, text, sizeof text, &failure) == 0) {
-        c10d_post_over(a, failure.code, failure.what);
+    if (end == C10D_CLOSED) {
+        end_as_the_others(a);
         return;
     }
     if (end == C10D_SPARED)

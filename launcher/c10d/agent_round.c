@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_round.c - a round: ranks are exchanged, the workers run, and the others are watched.
  *
- * "ct/failed" of the round holds the first failure, as "rank code may_restart what":
- * other ctruns stop at once and end with its code.  torchrun's agents don't know it;
- * they see that we wait for the next round, or that the job is closed. */
+ * "ct/failed" of the round holds the first failure, as "rank code flags what" (nodes_text.h):
+ * other ctruns stop at once.  A death by signal takes the place of an exit, and each ctrun
+ * says by "ct/stopped/<node>" that its workers are gone and that it has told what they died of.
+ * When all have, "ct/failed" says what follows and with which code the job ends (agent_end.c).
+ * torchrun's agents don't know these keys, nor set "ct/here/<node>" when they begin; they see that
+ * we wait for the next round, or that the job is closed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +30,32 @@ int c10d_failure_of(struct c10d_agent *a, char *text, size_t size, struct failur
     return status;
 }
 
+/* 1: it is there now, or what is goes before it. */
+static int offer_failure(struct c10d_agent *a, const char *key, const char *text, char *there,
+                         size_t size)
+{
+    void *now;
+    size_t now_size;
+
+    if (ct_store_compare_set(a->session.store, key, there, strlen(there), text, strlen(text), &now,
+                             &now_size)
+        != CT_OK)
+        return 1;
+    snprintf(there, size, "%.*s", (int)now_size, (const char *)now);
+    free(now);
+    return !strcmp(there, text);
+}
+
 void c10d_tell_failure(struct c10d_agent *a, const struct failure *f)
 {
-    char key[400], text[NODE_TEXT];
-    int size;
-    void *first;
-    size_t first_size;
+    char key[400], text[NODE_TEXT], there[NODE_TEXT] = "";
+    struct failure first = { .is_cause = 0 };
 
     c10d_key(&a->session, a->round, "ct/failed", key, sizeof key);
-    size =
-        snprintf(text, sizeof text, "%d %d %d %.900s", f->rank, f->code, f->may_restart, f->what);
-    if (ct_store_compare_set(a->session.store, key, "", 0, text, (size_t)size, &first, &first_size)
-        == CT_OK)
-        free(first);
+    node_failure_print(f, text);
+    while (!offer_failure(a, key, text, there, sizeof there))
+        if (!f->is_cause || node_failure(there, &first) < 0 || first.is_cause)
+            break;
     c10d_changed(a);
 }
 
@@ -51,15 +67,48 @@ static void decide_and_tell(struct c10d_agent *a, struct failure failure)
     c10d_tell_failure(a, &failure);
 }
 
-/* Its workers have ended well: their part is done, so it may leave. */
-static int has_ended_well(struct c10d_agent *a, size_t rank)
+/* A ctrun says three things of its round: "here", when it begins; "ended", when its workers have
+ * ended well, so that their part is done and it may leave; "stopped", when they are gone for any
+ * other cause. */
+static int has_said(struct c10d_agent *a, const char *what, size_t rank)
 {
     char name[40], *value;
 
-    snprintf(name, sizeof name, "ct/ended/%zu", rank);
+    snprintf(name, sizeof name, "ct/%s/%zu", what, rank);
     value = c10d_peek(&a->session, a->round, name);
     free(value);
     return value != NULL;
+}
+
+void c10d_say(struct c10d_agent *a, const char *what)
+{
+    char name[40], key[400];
+
+    snprintf(name, sizeof name, "ct/%s/%d", what, c10d_my_rank(&a->session));
+    c10d_key(&a->session, a->round, name, key, sizeof key);
+    ct_store_set(a->session.store, key, "1", 1);
+}
+
+int c10d_others_stop(struct c10d_agent *a)
+{
+    const struct c10d_session *s = &a->session;
+
+    for (size_t i = 0; i < s->world.count && s->state.round == a->round; i++)
+        if ((int)i != c10d_my_rank(s) && c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT)
+            && has_said(a, "here", i) && !has_said(a, "stopped", i) && !has_said(a, "ended", i))
+            return 1;
+    return 0;
+}
+
+const struct c10d_node *c10d_lost_node(struct c10d_agent *a)
+{
+    const struct c10d_session *s = &a->session;
+
+    for (size_t i = 0; i < s->world.count && s->state.round == a->round; i++)
+        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT) && has_said(a, "here", i)
+            && !has_said(a, "stopped", i) && !has_said(a, "ended", i))
+            return &s->world.nodes[i];
+    return NULL;
 }
 
 /* A node of our round that is gone, and was needed; NULL: there is none. */
@@ -68,7 +117,7 @@ const struct c10d_node *c10d_missing_node(struct c10d_agent *a)
     const struct c10d_session *s = &a->session;
 
     for (size_t i = 0; i < s->world.count; i++)
-        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT) && !has_ended_well(a, i))
+        if (!c10d_is(&s->state, &s->world.nodes[i], C10D_PARTICIPANT) && !has_said(a, "ended", i))
             return &s->world.nodes[i];
     return NULL;
 }

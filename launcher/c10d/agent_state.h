@@ -58,6 +58,7 @@ struct c10d_agent {
 void c10d_news_is_there(struct c10d_agent *agent);
 void c10d_post_over(struct c10d_agent *agent, int code, const char *why);
 void c10d_post_stop(struct c10d_agent *agent, const char *why, int lost);
+void c10d_post_verdict(struct c10d_agent *agent, const char *why);
 void c10d_wait_to_be_told(struct c10d_agent *agent, int ms); /* with the lock */
 struct orders c10d_orders_now(struct c10d_agent *agent);
 void c10d_quit(struct c10d_agent *agent); /* of the loop: the thread is to end */
@@ -80,6 +81,12 @@ enum c10d_end c10d_watch_round(struct c10d_agent *agent);
 /* What the first failure of our last round was, if it was told: 0, and text holds it. */
 int c10d_failure_of(struct c10d_agent *agent, char *text, size_t size, struct failure *failure);
 void c10d_tell_failure(struct c10d_agent *agent, const struct failure *failure);
+/* "here", "ended" or "stopped", of this node in its round. */
+void c10d_say(struct c10d_agent *agent, const char *what);
+/* A ctrun of our round is there that has not said yet that its workers are gone. */
+int c10d_others_stop(struct c10d_agent *agent);
+/* One that is gone, and never said so; NULL: there is none. */
+const struct c10d_node *c10d_lost_node(struct c10d_agent *agent);
 /* A node of our round that is gone, and was needed; NULL: there is none. */
 const struct c10d_node *c10d_missing_node(struct c10d_agent *agent);
 

@@ -34,6 +34,15 @@ void c10d_post_stop(struct c10d_agent *a, const char *why, int lost)
     c10d_news_is_there(a);
 }
 
+void c10d_post_verdict(struct c10d_agent *a, const char *why)
+{
+    pthread_mutex_lock(&a->lock);
+    a->news.verdict = 1;
+    snprintf(a->news.failed, sizeof a->news.failed, "%s", why);
+    pthread_mutex_unlock(&a->lock);
+    c10d_news_is_there(a);
+}
+
 void c10d_wait_to_be_told(struct c10d_agent *a, int ms)
 {
     struct timespec until;
@@ -117,6 +126,7 @@ void c10d_agent_news(struct c10d_agent *a, struct c10d_news *news)
     pthread_mutex_lock(&a->lock);
     eventfd_read(a->wake, &count);
     *news = a->news;
+    a->news.verdict = 0;
     a->news.store_wanted = a->news.round = a->news.stop = a->news.over = a->news.changed = 0;
     a->news.host_link = a->news.store_link = -1;
     pthread_mutex_unlock(&a->lock);

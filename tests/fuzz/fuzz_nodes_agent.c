@@ -59,7 +59,7 @@ static void round_begins(void *job, const struct plan *plan)
 
 static void stop(void *job, const char *why)
 {
-    holds(((struct scene *)job)->runs && strlen(why) < NODE_TEXT + 64);
+    holds(((struct scene *)job)->world > 0 && strlen(why) < NODE_TEXT + 64);
 }
 
 static void is_over(void *job, int code, const char *why)
@@ -145,7 +145,7 @@ static void say_message(const struct scene *s, unsigned type, struct input *in)
 /* Of this node's workers, as a job says it; or time passes, and node 0 says nothing. */
 static void happen(struct scene *s, unsigned what)
 {
-    const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed" };
+    const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed", 0 };
     const struct control_death death = { .rank = s->first,
                                          .how = CLD_KILLED,
                                          .code = SIGKILL,

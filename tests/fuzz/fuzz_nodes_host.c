@@ -196,7 +196,8 @@ static void end_vote(struct scene *s)
 /* Of node 0's own workers, as a job says it. */
 static void happen(struct scene *s, unsigned what)
 {
-    const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed" };
+    const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed",
+                                     (int)what >> 4 & 1 };
     const struct control_death death = { .rank = 1, .how = CLD_KILLED, .code = SIGKILL };
 
     if (what == 14)

@@ -105,9 +105,19 @@ static void a_failure_keeps_its_words(void **state)
     assert_int_equal(node_failure("-1 143 0 node 3: it was told to stop", &failure), 0);
     assert_int_equal(failure.rank, -1);
     assert_string_equal(failure.what, "node 3: it was told to stop");
+    for (int flags = 0; flags < 4; flags++) {
+        const struct failure said = { 3, 137, flags & 1, "rank 3 died of SIGKILL", flags >> 1 };
+        char text[NODE_TEXT];
+
+        node_failure_print(&said, text);
+        assert_int_equal(node_failure(text, &failure), 0);
+        assert_int_equal(failure.may_restart, said.may_restart);
+        assert_int_equal(failure.is_cause, said.is_cause);
+        assert_string_equal(failure.what, said.what);
+    }
     assert_int_equal(node_failure("3 0 0 no failure", &failure), -1);
     assert_int_equal(node_failure("3 256 0 no code", &failure), -1);
-    assert_int_equal(node_failure("3 1 2 neither", &failure), -1);
+    assert_int_equal(node_failure("3 1 4 neither", &failure), -1);
 }
 
 static void steps_come_through_and_leave_room(void **state)
