@@ -156,6 +156,10 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
         meeting->why = "--standalone: loopback, any free port";
         return OPTIONS_RUN;
     }
+    if (is_static && *options->rdzv_conf.no_timeout) {
+        snprintf(error, size, "--rdzv-conf: %s", options->rdzv_conf.no_timeout);
+        return OPTIONS_WRONG;
+    }
     if (is_static && !*options->rdzv_endpoint && options->master_port == 0
         && options->nnodes.max == 1) /* PET_NODE_RANK may be there for other jobs */
         return options->settings[OPTION_NODE_RANK].from == FROM_ENVIRONMENT

@@ -110,6 +110,22 @@ static int parse_boolean(const char *text, int *value)
     return -1;
 }
 
+/* It may be for a job that does not read it, which is known when all options are. */
+static void take_timeout(struct rdzv_conf *conf, const char *value)
+{
+    int number;
+
+    conf->no_timeout[0] = 0;
+    if (value_int(value, &number) < 0)
+        snprintf(conf->no_timeout, sizeof conf->no_timeout,
+                 "the option 'timeout' is no integer: '%.80s'", value);
+    else if (number < 1)
+        snprintf(conf->no_timeout, sizeof conf->no_timeout,
+                 "the timeout (timeout) must be positive, not %d", number);
+    else
+        conf->timeout = number;
+}
+
 static void note_unknown(struct rdzv_conf *conf, const char *key)
 {
     struct suggestion best = { NULL, 0 };
@@ -137,6 +153,10 @@ static int take_conf(struct rdzv_conf *conf, const char *key, const char *value,
             continue;
         known = 1;
         conf->given |= 1u << i;
+        if (row->field == FIELD(timeout)) {
+            take_timeout(conf, value);
+            continue;
+        }
         if (value_int(value, &number) < 0)
             return value_wrong(why, "the option '%s' is no integer: '%s'", key, value);
         if (number < row->least)

@@ -16,6 +16,7 @@ struct rdzv_conf {
     int keep_alive_given; /* one of these two was */
     int read_timeout;     /* of one request to the store */
     int timeout;          /* until all nodes of a static job are there */
+    char no_timeout[128]; /* what is wrong with it: it counts in a static job only; "": nothing */
     int is_host;          /* -1: find out */
     int in_a_file;        /* store_type=file: the endpoint is a path */
     unsigned given;       /* bits of the rows of keys: for rdzv_conf_idle() */

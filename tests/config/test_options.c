@@ -393,6 +393,29 @@ static void rendezvous_words_are_trimmed_and_checked(void **state)
             "2147483647 s, 68 years");
 }
 
+/* PyTorch's own test has the quotes of a shell in the argument. */
+static void a_timeout_is_read_where_torchrun_reads_it(void **state)
+{
+    char *argv[] = { "ctrun",       "--rdzv-backend=c10d",
+                     "--rdzv-conf", "'join_timeout=5,timeout=5'",
+                     "./a.program", NULL };
+    struct meeting meeting;
+
+    (void)state;
+    assert_int_equal(meets("--rdzv-backend c10d --rdzv-conf timeout=abc x").kind, MEET_DYNAMIC);
+    assert_int_equal(meets("--rdzv-backend c10d --rdzv-conf timeout=5.5 x").kind, MEET_DYNAMIC);
+    assert_int_equal(meets("--standalone --rdzv-conf timeout=abc x").kind, MEET_ALONE);
+    options_free(&options);
+    assert_int_equal(options_read(&options, argv, error, sizeof error), OPTIONS_RUN);
+    assert_int_equal(options_meeting(&options, &meeting, error, sizeof error), OPTIONS_RUN);
+    assert_int_equal(options.rdzv_conf.join_timeout, 600);
+    cannot_meet("--rdzv-conf timeout=abc x", OPTIONS_WRONG, "'timeout' is no integer: 'abc'");
+    cannot_meet("--nnodes 2 --rdzv-conf timeout=0 x", OPTIONS_WRONG,
+                "--rdzv-conf: the timeout (timeout) must be positive, not 0");
+    assert_int_equal(meets("--nnodes 2 --rdzv-conf timeout=7 x").kind, MEET_STATIC);
+    assert_int_equal(options.rdzv_conf.timeout, 7);
+}
+
 /* ---- Output, failures, places ------------------------------------------------ */
 
 static void stream_maps_have_ranks_of_one_digit(void **state)
@@ -532,6 +555,7 @@ int main(void)
         cmocka_unit_test(standalone_is_stronger_than_all_about_meeting),
         cmocka_unit_test(c10d_meets_at_its_endpoint),
         cmocka_unit_test(rendezvous_words_are_trimmed_and_checked),
+        cmocka_unit_test(a_timeout_is_read_where_torchrun_reads_it),
         cmocka_unit_test(stream_maps_have_ranks_of_one_digit),
         cmocka_unit_test(lists_of_ranks_know_the_last),
         cmocka_unit_test(exec_on_has_ranks_and_a_command),
