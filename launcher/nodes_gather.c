@@ -103,8 +103,17 @@ static void say_who_is_missing(const struct host *h, int64_t waited_ms)
         if (!h->members[i].joined && used < sizeof missing - 16)
             used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%d",
                                      used ? ", " : "", i);
-    log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
-             (int)(waited_ms / 1000), there(h), h->count, h->meet->address, h->meet->port, missing);
+    if (*h->meet->elsewhere)
+        log_line(
+            LOG_WARN,
+            "waiting %d s: %d/%d nodes are here, at %s port %d; missing --node-rank %s; %s is no "
+            "address of this host: is --node-rank=0 right?",
+            (int)(waited_ms / 1000), there(h), h->count, h->meet->elsewhere, h->meet->port, missing,
+            h->meet->address);
+    else
+        log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
+                 (int)(waited_ms / 1000), there(h), h->count, h->meet->address, h->meet->port,
+                 missing);
 }
 
 void gather_tick(struct host *h)

@@ -95,22 +95,36 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     return status;
 }
 
-/* The interface of --master-addr, not the world.  A host's own name may mean its
- * loopback (Debian: 127.0.1.1), and an address may be that of a router in front of
- * us; the others come from outside, so then it is all interfaces. */
-static ct_status listen_for(struct rendezvous *meet, int others)
+/* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in
+ * front of us.  Then --local-addr says where we listen. */
+static ct_status listen_elsewhere(struct rendezvous *meet, const struct options *options)
 {
-    ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
-    const int elsewhere = status != CT_OK && errno == EADDRNOTAVAIL;
+    const char *at = options->local_addr;
 
-    if (status == CT_OK && others && socket_is_loopback(meet->listener)
-        && !is_this_host_only(meet->address)) {
-        close(meet->listener);
-    } else if (!elsewhere || !others) {
-        return status;
-    }
-    log_line(LOG_INFO, "%s is %s here; the store listens on all interfaces", meet->address,
-             elsewhere ? "no address" : "the loopback");
+    snprintf(meet->elsewhere, sizeof meet->elsewhere, "%s", at ? at : "all interfaces");
+    if (at)
+        return socket_listen(at, meet->port, &meet->listener);
+    log_line(LOG_WARN,
+             "%s is no address of this host: the store listens on all interfaces, port %d; is "
+             "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
+             meet->address, meet->port);
+    return socket_listen(NULL, meet->port, &meet->listener);
+}
+
+/* The interface of --master-addr, not the world.  A host's own name may mean its loopback
+ * (Debian: 127.0.1.1); the others come from outside, so then it is all interfaces. */
+static ct_status listen_for(struct rendezvous *meet, const struct options *options)
+{
+    const int others = options->nnodes.max > 1;
+    const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
+
+    if (status != CT_OK)
+        return others && errno == EADDRNOTAVAIL ? listen_elsewhere(meet, options) : status;
+    if (!others || !socket_is_loopback(meet->listener) || is_this_host_only(meet->address))
+        return CT_OK;
+    close(meet->listener);
+    log_line(LOG_INFO, "%s is the loopback here; the store listens on all interfaces",
+             meet->address);
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
@@ -141,7 +155,7 @@ int rendezvous_open(struct rendezvous *meet, const struct options *options,
     if (status == CT_OK && meeting->kind == MEET_DYNAMIC && !is_this_host_only(meet->address))
         status = socket_listen(NULL, 0, &meet->listener); /* which address is known later */
     else if (status == CT_OK && meet->is_host)
-        status = listen_for(meet, options->nnodes.max > 1);
+        status = listen_for(meet, options);
     if (status != CT_OK) {
         log_line(LOG_ERROR, "%s", ct_last_error());
         return 1;

@@ -7,10 +7,11 @@
 #include "runtime/store/store.h"
 
 struct rendezvous {
-    int is_host;       /* we are node 0, or may become it */
-    int own_store;     /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
-    char address[256]; /* MASTER_ADDR */
-    int port;          /* MASTER_PORT; true from here on, the socket is ours */
+    int is_host;         /* we are node 0, or may become it */
+    int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
+    char address[256];   /* MASTER_ADDR */
+    char elsewhere[256]; /* where we listen instead, since that is no address of this host; "" */
+    int port;            /* MASTER_PORT; true from here on, the socket is ours */
     char run_id[256];
     char generation[17]; /* CT_GENERATION: new each round */
     struct store_policy policy;

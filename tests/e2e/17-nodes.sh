@@ -86,4 +86,25 @@ misfit() {
 }
 misfit "--nnodes=3, node 0 has --nnodes=2" --nnodes=3 --node-rank=1
 misfit "--rdzv-id=b, node 0 has --rdzv-id=none" --nnodes=2 --node-rank=1 --rdzv-id=b
+
+# An address that is another's, 192.0.2.1 (RFC 5737): a wrong --node-rank, or one that is translated to ours.
+new_port
+"$CTRUN" --nnodes=2 --master-addr=192.0.2.1 --master-port=$port true >out0 2>err0 </dev/null &
+within 20 grep -q waiting err0
+kill -TERM $!
+wait $!
+err=$(cat err0)
+expect "node 0 says that --master-addr is not its own" has "$err" "192.0.2.1 is no address of this host: the store listens on all interfaces, port $port"
+expect "  and what may be wrong" has "$err" "is --node-rank=0 right?"
+expect "  and waits where it is" matches "$err" "waiting [0-9]+ s: 1/2 nodes are here, at all interfaces port $port; missing --node-rank 1; 192.0.2.1 is no address of this host"
+
+new_port
+both="--nnodes=2 --master-port=$port"
+listens() { awk -v at="$(printf "%s:%04X" "$1" "$port")" '$2 == at && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
+"$CTRUN" $both --node-rank=0 --master-addr=192.0.2.1 --local-addr=127.0.0.1 true >out0 2>err0 </dev/null &
+expect "with --local-addr it listens there" within 10 listens 0100007F
+run $both --node-rank=1 --master-addr=127.0.0.1 true
+wait $!
+expect "  and the nodes meet" is "$code $?" "0 0"
+expect "  and nothing is said" lacks "$(cat err0)" "no address"
 finish
