@@ -56,8 +56,11 @@ static ct_status run_directly(struct call *c, const struct slots *s)
     flat_untouch(f);
     if (status == CT_OK)
         status = flat_arrive(f);
-    return status == CT_OK && (s->who != OTHERS_WAIT || call_is_root(c)) ? flat_wait_all(f)
-                                                                         : status;
+    if (status == CT_OK && (s->who != OTHERS_WAIT || call_is_root(c)))
+        status = flat_wait_all(f);
+    if (status == CT_OK)
+        flat_withdraw(f);
+    return status;
 }
 
 ct_status slots_run(struct call *c, const struct slots *s)
@@ -91,6 +94,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
             status = look_up(c, s, &reach);
         if (status == CT_OK && reach == REACH_ALL)
             return run_directly(c, s);
+        if (status == CT_OK && offering)
+            flat_withdraw(f);
         offering = 0;
         if (status == CT_OK && reach == REACH_SOME)
             continue; /* who offered has shown nothing: once more, all of it */

@@ -484,7 +484,9 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * all ranks get it or none.  Filled with zeros, its pages taken now, aligned to a page. It is the
  * caller's until ct_mem_free(), and ends with the process group that `group` was made from
  * (ct_destroy_process_group(CT_WORLD)).  Sub-groups use it as directly as `group` does; elsewhere
- * it is ordinary memory.  [ncclMemAlloc; MPI_Win_allocate_shared] CT_ERR_MISMATCH: ranks ask for
+ * it is ordinary memory.  Of calls of several groups at one time whose buffers share a page, one
+ * uses it directly and the others copy; so do all later calls after one failed while another rank
+ * was at its buffers.  [ncclMemAlloc; MPI_Win_allocate_shared] CT_ERR_MISMATCH: ranks ask for
  * different sizes (the group stays sound); CT_ERR_NOMEM. */
 CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
 /* Collective.  ptr: what ct_mem_alloc(group, ...) gave; NULL is fine, on all ranks.  In a broken

@@ -24,8 +24,10 @@
  *     ... reads and writes there ...
  *     flat_untouch(f);
  *     flat_arrive(f); flat_wait_all(f);          nobody returns while others are at its buffers
+ *     flat_withdraw(f);
  *
- * When such a call fails, flat_settle() waits for those who are still at them. */
+ * When such a call fails, flat_settle() waits for the ranks that are still at them, and cuts off
+ * what this call offered, and nothing else, from a rank that stays there. */
 #ifndef RUNTIME_FLAT_H
 #define RUNTIME_FLAT_H
 
@@ -70,9 +72,12 @@ void flat_show_to(struct flat *flat, int rank, const void *from, size_t bytes);
 const void *flat_shown_here(const struct flat *flat, int from, size_t bytes);
 
 /* Of a turn whose payload is not in the lines.  bytes 0: where there is no such buffer, or it does
- * not matter where it is. */
+ * not matter where it is.  What shares a page with a buffer that another call offers at the time is
+ * not offered. */
 void flat_offer(struct flat *flat, const void *send, size_t send_bytes, void *recv,
                 size_t recv_bytes);
+/* No other rank is at them any more. */
+void flat_withdraw(struct flat *flat);
 /* Were all of those that matter in memory that the others reach? */
 int flat_offers(const struct flat *flat, int send, int recv);
 

@@ -179,6 +179,7 @@ void flat_destroy(struct flat *f)
 {
     if (!f)
         return;
+    flat_withdraw(f);
     atomic_store(&f->members[f->rank].state, LEFT);
     ring_all(f);
     if (f->rank == 0)

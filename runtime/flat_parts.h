@@ -51,7 +51,7 @@ struct flat {
         const char *send;
         char *recv;
     } * reached;
-    struct offer offer; /* our own */
+    struct region_offer own[2]; /* our send and recv buffer */
     struct head *head;
     struct member *members;
     unsigned char *slots; /* [size], an area each */

@@ -15,30 +15,34 @@
 #define BY_HOST 1
 #define BY_DEVICE 2
 
+enum { SEND, RECV };
+
 void flat_offer(struct flat *f, const void *send, size_t send_bytes, void *recv, size_t recv_bytes)
 {
-    struct node *node = &f->mesh->node;
+    struct offer offer;
 
-    f->offer = (struct offer){ 0, 0 };
-    if (regions_look(node)) {
-        if (send_bytes > 0)
-            f->offer.send = region_find(node, send, send_bytes, f->members_here);
-        if (recv_bytes > 0)
-            f->offer.recv = region_find(node, recv, recv_bytes, f->members_here);
-        regions_looked(node);
-    }
-    memcpy(f->members[f->rank].lines[(f->round + 1) % 2].payload, &f->offer, sizeof f->offer);
+    flat_withdraw(f);
+    f->own[SEND] = (struct region_offer){ .data = send, .bytes = send_bytes };
+    f->own[RECV] = (struct region_offer){ .data = recv, .bytes = recv_bytes };
+    regions_offer(&f->mesh->node, f->own, 2, f->members_here);
+    offer = (struct offer){ f->own[SEND].offset, f->own[RECV].offset };
+    memcpy(f->members[f->rank].lines[(f->round + 1) % 2].payload, &offer, sizeof offer);
+}
+
+void flat_withdraw(struct flat *f)
+{
+    regions_withdraw(&f->mesh->node, f->own, 2);
+}
+
+int flat_offers(const struct flat *f, int send, int recv)
+{
+    return (!send || f->own[SEND].offset) && (!recv || f->own[RECV].offset);
 }
 
 /* Of a send and a recv buffer those that matter. */
 static int is_whole(const struct offer *offer, int send, int recv)
 {
     return (!send || offer->send) && (!recv || offer->recv);
-}
-
-int flat_offers(const struct flat *f, int send, int recv)
-{
-    return is_whole(&f->offer, send, recv);
 }
 
 static struct offer offer_of(const struct flat *f, int rank)
@@ -146,9 +150,9 @@ static int touching(const struct member *member)
     return by || atomic_load(&member->in_streams) == 0 ? by : BY_DEVICE;
 }
 
-/* A process that was stopped there stays there: the buffers it might still write to are cut off.
- * Those of a device can't be; it is waited for, since it is at work and not stopped. */
-void flat_settle(struct flat *f)
+/* A process that was stopped there stays there: what it might still write to is cut off.  What a
+ * device might can't be; it is waited for, since it is at work and not stopped. */
+static void await_untouched(struct flat *f)
 {
     const int64_t begun = clock_ms();
     int by;
@@ -159,9 +163,15 @@ void flat_settle(struct flat *f)
             if (by == BY_DEVICE && clock_ms() - begun >= FLAT_DEVICE_SETTLING_MS)
                 return;
             if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS) {
-                regions_cut_off(&f->mesh->node, f->members_here);
+                regions_cut_off(&f->mesh->node, f->own, 2);
                 return;
             }
             sched_yield();
         }
+}
+
+void flat_settle(struct flat *f)
+{
+    await_untouched(f);
+    flat_withdraw(f);
 }

@@ -38,7 +38,8 @@ struct node_head {
 };
 
 struct region; /* region.c */
-struct area;   /* a piece of the own arena */
+struct region_offer;
+struct area; /* a piece of the own arena */
 
 struct node {
     int rank, size;               /* among the ranks of this host */
@@ -54,9 +55,10 @@ struct node {
     int fd;              /* of the file; -1: base is NULL */
     uint64_t file_bytes; /* of which it has so many */
     struct node_head *head;
-    struct doorbell *bells;     /* [size] */
-    struct region *regions;     /* under regions_lock */
-    _Atomic int shares_regions; /* there was one */
+    struct doorbell *bells;      /* [size] */
+    struct region *regions;      /* under regions_lock, */
+    struct region_offer *offers; /* as are these: all calls' */
+    _Atomic int shares_regions;  /* there was one */
     pthread_rwlock_t regions_lock;
     struct area *areas;   /* of the own arena, in use or waiting for their last reader */
     pthread_mutex_t lock; /* over areas */

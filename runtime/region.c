@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/log.h"
 #include "runtime/node.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -27,7 +28,7 @@ struct region {
     char *own;
     size_t own_bytes;
     uint64_t offset; /* of base; 0: not shared */
-    int cut_off;     /* the own part was replaced by memory that nobody shares */
+    int cut_off;     /* some pages are private: nothing in it is offered any more */
     int our_own;
     uint64_t group;
     uint64_t members[NODE_SET_WORDS];
@@ -206,27 +207,144 @@ void *region_at(const struct node *node, uint64_t offset, size_t bytes)
     return NULL;
 }
 
-/* The own part becomes private memory of the same content at the same place. */
-static void cut_off(struct region *r)
-{
-    char *copy =
-        mmap(NULL, r->own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* ---- Offers --------------------------------------------------------------- */
 
-    if (copy == MAP_FAILED)
-        return;
-    memcpy(copy, r->own, r->own_bytes);
-    if (mremap(copy, r->own_bytes, r->own_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, r->own)
-        == MAP_FAILED)
-        munmap(copy, r->own_bytes);
-    else
-        r->cut_off = 1;
+static uint64_t first_page(const struct region_offer *o)
+{
+    const uint64_t page = in_pages(1);
+
+    return o->offset / page * page;
 }
 
-void regions_cut_off(struct node *node, const uint64_t *members)
+static uint64_t end_of_pages(const struct region_offer *o)
 {
+    return in_pages(o->offset + o->bytes);
+}
+
+static int shares_a_page(const struct region_offer *a, const struct region_offer *b)
+{
+    return first_page(a) < end_of_pages(b) && first_page(b) < end_of_pages(a);
+}
+
+static int is_in_use(const struct node *node, const struct region_offer *offer)
+{
+    const struct region_offer *o = node->offers;
+
+    while (o && !shares_a_page(o, offer))
+        o = o->next;
+    return o != NULL;
+}
+
+void regions_offer(struct node *node, struct region_offer *offers, int count,
+                   const uint64_t *members)
+{
+    if (!atomic_load_explicit(&node->shares_regions, memory_order_relaxed))
+        return;
     pthread_rwlock_wrlock(&node->regions_lock);
-    for (struct region *r = node->regions; r; r = r->next)
-        if (r->offset && !r->cut_off && !r->our_own && node_set_within(members, r->members))
-            cut_off(r);
+    for (int i = 0; i < count; i++) {
+        struct region_offer *o = &offers[i];
+
+        o->offset = o->bytes > 0 ? region_find(node, o->data, o->bytes, members) : 0;
+        if (o->offset && is_in_use(node, o))
+            o->offset = 0;
+    }
+    for (int i = 0; i < count; i++) /* only now: those of one call may share pages */
+        if (offers[i].offset) {
+            offers[i].next = node->offers;
+            node->offers = &offers[i];
+        }
+    pthread_rwlock_unlock(&node->regions_lock);
+}
+
+/* Under regions_lock. */
+static void withdraw(struct node *node, struct region_offer *offer)
+{
+    struct region_offer **link = &node->offers;
+
+    while (*link && *link != offer)
+        link = &(*link)->next;
+    if (*link)
+        *link = offer->next;
+    offer->offset = 0;
+}
+
+static int is_offered(const struct region_offer *offers, int count)
+{
+    int i = 0;
+
+    while (i < count && !offers[i].offset)
+        i++;
+    return i < count;
+}
+
+void regions_withdraw(struct node *node, struct region_offer *offers, int count)
+{
+    if (!is_offered(offers, count))
+        return;
+    pthread_rwlock_wrlock(&node->regions_lock);
+    for (int i = 0; i < count; i++)
+        withdraw(node, &offers[i]);
+    pthread_rwlock_unlock(&node->regions_lock);
+}
+
+/* Private pages of the file, which are copied when they are first written to: here, each by a write
+ * that changes nothing.  Whatever another thread writes meanwhile, before or behind the buffer, is
+ * in the copy. */
+static void cut_off(const struct node *node, struct region *r, char *data, size_t bytes)
+{
+    const size_t page = in_pages(1);
+    char *const first = data - (uintptr_t)data % page;
+    const size_t all = in_pages((size_t)(data - first) + bytes);
+
+    r->cut_off = 1;
+    if (mmap(first, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, node->fd,
+             (off_t)(r->offset + (uint64_t)(first - r->base)))
+        == MAP_FAILED) {
+        log_line(LOG_ERROR,
+                 "%zu bytes of ct_mem_alloc() at %p may still be written to by a rank that is in a "
+                 "call that failed here: %s",
+                 bytes, (void *)data, strerror(errno));
+        return;
+    }
+    for (char *at = data; at < data + bytes; at = at - (uintptr_t)at % page + page)
+        atomic_fetch_or((_Atomic unsigned char *)(void *)at, 0);
+}
+
+static void cut_offer_off(const struct node *node, const struct region_offer *offer)
+{
+    struct region *r = node->regions;
+
+    while (r && !(r->offset && lies_in(r->offset, r->bytes, offer->offset, offer->bytes)))
+        r = r->next;
+    if (r && !r->our_own)
+        cut_off(node, r, r->base + (offer->offset - r->offset), offer->bytes);
+}
+
+static void join(struct region_offer *whole, const struct region_offer *o)
+{
+    const uint64_t end = whole->offset + whole->bytes, its = o->offset + o->bytes;
+
+    whole->offset = whole->offset < o->offset ? whole->offset : o->offset;
+    whole->bytes = (end > its ? end : its) - whole->offset;
+}
+
+/* No page twice: that would undo what was written to it since. */
+void regions_cut_off(struct node *node, struct region_offer *offers, int count)
+{
+    if (!is_offered(offers, count))
+        return;
+    pthread_rwlock_wrlock(&node->regions_lock);
+    for (int i = 0; i < count; i++) {
+        struct region_offer whole = offers[i];
+
+        for (int j = i + 1; j < count && whole.offset; j++)
+            if (offers[j].offset && shares_a_page(&whole, &offers[j])) {
+                join(&whole, &offers[j]);
+                withdraw(node, &offers[j]);
+            }
+        if (whole.offset)
+            cut_offer_off(node, &whole);
+        withdraw(node, &offers[i]);
+    }
     pthread_rwlock_unlock(&node->regions_lock);
 }

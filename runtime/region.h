@@ -51,10 +51,26 @@ uint64_t region_find(const struct node *node, const void *data, size_t bytes,
 /* And here; NULL: not mapped. */
 void *region_at(const struct node *node, uint64_t offset, size_t bytes);
 
-/* Some of `members` may write to their regions when nobody expects it any more: what this rank
- * has in them is no longer what they reach.  Not so libct's own, where that does no harm: a device
- * may know the pages, and would go on copying to those. */
-void regions_cut_off(struct node *node, const uint64_t *members);
+/* A buffer of a call that the other members may reach while the call runs. */
+struct region_offer {
+    const void *data;
+    size_t bytes;    /* 0: there is none */
+    uint64_t offset; /* in the file; 0: it is not offered */
+    struct region_offer *next;
+};
+
+/* Fills in the offsets of the buffers of one call.  They stay in the node's list until
+ * regions_withdraw().  A page is offered by one call at a time: what lies in a page that another
+ * call offers is not offered. */
+void regions_offer(struct node *node, struct region_offer *offers, int count,
+                   const uint64_t *members);
+/* What was not offered, or is withdrawn already, is passed over. */
+void regions_withdraw(struct node *node, struct region_offer *offers, int count);
+/* The same for a call that failed while another rank is at its buffers and may write to them later:
+ * their pages become private memory of the same content at the same place.  Not so in libct's own
+ * regions, where that does no harm: a device may know the pages, and would go on copying to
+ * those. */
+void regions_cut_off(struct node *node, struct region_offer *offers, int count);
 
 /* Sets of ranks in a node. */
 #define NODE_MOST 1024

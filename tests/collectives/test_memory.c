@@ -4,12 +4,16 @@
 #include "tests/collectives/marks.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/flat_parts.h"
+#include "runtime/group.h"
 
 enum { MANY = 1 << 16 };
 
@@ -217,6 +221,150 @@ static void a_buffer_is_ones_own_again_when_the_call_has_failed(void **state)
     unsetenv("CT_FAULT");
 }
 
+/* An all_reduce of a second group, on a thread of its own. */
+struct sound_call {
+    ct_group *group;
+    int32_t *values; /* [MANY]; the result behind them */
+    ct_status status;
+};
+
+static void *make_sound_call(void *arg)
+{
+    struct sound_call *c = arg;
+
+    c->status = ct_all_reduce(c->group, c->values, c->values + MANY, MANY, CT_I32, CT_SUM, NULL);
+    return NULL;
+}
+
+static void await_rank_1_at_buffers(const ct_group *group)
+{
+    while (!atomic_load(&group->flat->members[1].touching))
+        nap(1);
+}
+
+/* Of the group whose call fails, while rank 1 is at the buffers of both groups' calls.  Rank 0's
+ * limit ends the call; rank 1 is stopped in it. */
+static void fail_a_call(ct_group *group, int32_t *values, int count, int is_direct)
+{
+    ct_status status;
+
+    if (ct_rank(group) == 1) {
+        mark_number("pid", 1, getpid());
+        status = ct_all_reduce(group, values, values, (size_t)count, CT_I32, CT_SUM, NULL);
+        EXPECT(!is_direct || status == CT_OK); /* rank 0 had done its part */
+        return;
+    }
+    EXPECT_OK(ct_set_timeout(group, 2000));
+    EXPECT_STATUS(ct_all_reduce(group, values, values, (size_t)count, CT_I32, CT_SUM, NULL),
+                  CT_ERR_TIMEOUT);
+    kill((pid_t)number_of_mark("pid", 1), SIGCONT);
+}
+
+/* in_one_page: the buffers of both calls share a page; else each group has memory of its own. */
+static void two_groups_of_which_one_fails(ct_group *group, void *in_one_page)
+{
+    const int p = ct_size(group), count = 2 * MANY - 100; /* which ends within a page */
+    struct sound_call sound = { .status = CT_ERR_INVALID };
+    int32_t *values;
+    pthread_t thread;
+
+    if (!EXPECT_OK(ct_split_group(group, 0, 0, &sound.group))
+        || !EXPECT_OK(ct_mem_alloc(group, 4 * MANY * sizeof *values, (void **)&values)))
+        return;
+    sound.values = values + count;
+    if (!in_one_page
+        && !EXPECT_OK(ct_mem_alloc(sound.group, 2 * MANY * sizeof *values, (void **)&sound.values)))
+        return;
+    for (int i = 0; i < MANY; i++)
+        sound.values[i] = ct_rank(group) + 1;
+    EXPECT_OK(ct_barrier(group, NULL));
+    pthread_create(&thread, NULL, make_sound_call, &sound);
+    await_rank_1_at_buffers(sound.group);
+    fail_a_call(group, values, count, !in_one_page);
+    pthread_join(thread, NULL);
+    if (EXPECT_OK(sound.status))
+        for (int i = 0; i < MANY; i++)
+            if (!EXPECT(sound.values[MANY + i] == p * (p + 1) / 2))
+                break;
+    EXPECT_OK(ct_destroy_process_group(sound.group));
+}
+
+static void run_two_groups_of_which_one_fails(const char *in_one_page)
+{
+    setenv("CT_FAULT",
+           "rank:1,op:all_reduce,call:1,phase:2,delay:1500ms;"
+           "rank:1,op:all_reduce,call:2,phase:2,stop",
+           1);
+    run_processes(2, two_groups_of_which_one_fails, (void *)(uintptr_t)in_one_page);
+    unsetenv("CT_FAULT");
+}
+
+static void a_failed_call_leaves_the_buffers_of_another_groups_call_alone(void **state)
+{
+    (void)state;
+    run_two_groups_of_which_one_fails(NULL);
+}
+
+static void also_where_both_have_a_part_of_one_page(void **state)
+{
+    (void)state;
+    run_two_groups_of_which_one_fails("in one page");
+}
+
+/* A word that is counted up for as long as it takes. */
+struct counted {
+    volatile int64_t *word;
+    _Atomic int over;
+    int64_t count;
+};
+
+static void *count_up(void *arg)
+{
+    struct counted *c = arg;
+
+    while (!atomic_load(&c->over))
+        *c->word = ++c->count;
+    return NULL;
+}
+
+/* All is cut off but half a page, the first word of which is written to meanwhile. */
+static void cut_off_beside_a_word(ct_group *group, void *arg)
+{
+    const size_t bytes = (size_t)4 << 20;
+    struct node *const node = &group->mesh->node;
+    uint64_t members[NODE_SET_WORDS] = { 0 };
+    char *memory;
+
+    (void)arg;
+    for (int i = 0; i < ct_size(group); i++)
+        node_set_add(members, i);
+    for (int i = 0; i < 10; i++) {
+        struct region_offer offer = { .bytes = bytes - 2048 };
+        struct counted c = { .count = 0 };
+        pthread_t thread;
+
+        if (!EXPECT_OK(ct_mem_alloc(group, bytes, (void **)&memory)))
+            return;
+        c.word = (int64_t *)(void *)memory;
+        offer.data = memory + 2048;
+        regions_offer(node, &offer, 1, members);
+        EXPECT(offer.offset != 0);
+        pthread_create(&thread, NULL, count_up, &c);
+        nap(1);
+        regions_cut_off(node, &offer, 1);
+        atomic_store(&c.over, 1);
+        pthread_join(thread, NULL);
+        EXPECT(offer.offset == 0 && *c.word == c.count);
+        EXPECT_OK(ct_mem_free(group, memory));
+    }
+}
+
+static void what_is_written_while_its_page_is_cut_off_stays(void **state)
+{
+    (void)state;
+    run_processes(2, cut_off_beside_a_word, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +375,9 @@ int main(void)
         cmocka_unit_test(memory_that_could_not_be_freed_is_still_there),
         cmocka_unit_test(only_what_the_group_was_given_can_be_freed),
         cmocka_unit_test(a_buffer_is_ones_own_again_when_the_call_has_failed),
+        cmocka_unit_test(a_failed_call_leaves_the_buffers_of_another_groups_call_alone),
+        cmocka_unit_test(also_where_both_have_a_part_of_one_page),
+        cmocka_unit_test(what_is_written_while_its_page_is_cut_off_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

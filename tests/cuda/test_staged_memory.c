@@ -70,6 +70,7 @@ static void memory_is_reached(ct_group *group, void *arg)
     struct node *const node = &group->mesh->node;
     struct host_memory memory = { 0 };
     struct call c;
+    struct region_offer offer = { .bytes = PART };
     uint64_t offset, offsets[MAX_RANKS], members[NODE_SET_WORDS] = { 0 };
     void *there;
     const char *its;
@@ -96,8 +97,11 @@ static void memory_is_reached(ct_group *group, void *arg)
     EXPECT(its && its[0] == next && its[PART - 1] == next);
     EXPECT_OK(ct_barrier(group, NULL));
     all_here(group, members);
-    regions_cut_off(node, members); /* another group's call failed: these pages stay */
-    EXPECT(offset_of(group, memory.data) == offset);
+    offer.data = memory.data;
+    regions_offer(node, &offer, 1, members);
+    EXPECT(offer.offset == offset);
+    regions_cut_off(node, &offer, 1); /* its call failed: these pages stay all the same */
+    EXPECT(offset_of(group, memory.data) == offset && offer.offset == 0);
     was = memory.data;
     EXPECT_OK(host_memory_drop(group, &memory, 0));
     EXPECT(!memory.data && !is_pinned(was));
