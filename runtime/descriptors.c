@@ -4,24 +4,55 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/socket.h"
 
 #define FDS_PER_MESSAGE 128 /* the kernel's limit is 253 */
+#define LONGEST_RETRY_MS 10000
+#define LONGEST_PAUSE_MS 20
 
-ct_status send_fds(int socket, const int *fds, int count)
+/* The byte that a message has: it says what comes with it. */
+enum { DESCRIPTORS = 'f', NONE_TO_BE_HAD = 'n' };
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
+};
+
+const char *descriptor_limit(char *text, size_t size)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
-    } control = { 0 };
-    char note = 'f';
+    struct rlimit limit = { 0 };
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(text, size, "ulimit -n is %llu", (unsigned long long)limit.rlim_cur);
+    return text;
+}
+
+static ct_status too_many_on_their_way(void)
+{
+    char limit[48];
+
+    return ct_fail(CT_ERR_UNSUPPORTED,
+                   "this user's programs are passing more descriptors to each other than the "
+                   "kernel allows, %s",
+                   descriptor_limit(limit, sizeof limit));
+}
+
+/* ---- Sending -------------------------------------------------------------- */
+
+static int send_once(int socket, const int *fds, int count)
+{
+    union control control = { 0 };
+    char note = DESCRIPTORS;
     struct iovec iov = { &note, 1 };
     struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes };
     struct cmsghdr *header;
-    ssize_t sent;
 
     message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
     header = CMSG_FIRSTHDR(&message);
@@ -29,20 +60,48 @@ ct_status send_fds(int socket, const int *fds, int count)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
     memcpy(CMSG_DATA(header), fds, sizeof(int) * (size_t)count);
-    do
-        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent == 1 ? CT_OK
-                     : ct_fail(CT_ERR_SYSTEM, "passing descriptors on: %s", strerror(errno));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
+{
+    const int64_t until = clock_ms() + time_left_ms(deadline, 2 * LONGEST_RETRY_MS) / 2;
+    const char none = NONE_TO_BE_HAD;
+    int pause = 1;
+
+    while (send_once(socket, fds, count) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno != ETOOMANYREFS)
+            return ct_fail(CT_ERR_SYSTEM, "passing descriptors on: %s", strerror(errno));
+        if (clock_ms() >= until) {
+            const ct_status status = socket_write_all(socket, &none, sizeof none, deadline);
+
+            return status == CT_OK ? too_many_on_their_way() : status;
+        }
+        poll(NULL, 0, pause);
+        pause = pause < LONGEST_PAUSE_MS ? 2 * pause : pause;
+    }
+    return CT_OK;
+}
+
+/* ---- Receiving ------------------------------------------------------------ */
+
+/* What came though not all of them found room. */
+static void close_all(const struct cmsghdr *header)
+{
+    int fd;
+
+    for (size_t at = CMSG_LEN(0); header && at + sizeof fd <= header->cmsg_len; at += sizeof fd) {
+        memcpy(&fd, (const char *)header + at, sizeof fd);
+        close(fd);
+    }
 }
 
 ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)];
-    } control;
-    char note;
+    union control control;
+    char note, limit[48];
     struct iovec iov = { &note, 1 };
     struct msghdr message = { .msg_iov = &iov,
                               .msg_iovlen = 1,
@@ -59,22 +118,29 @@ ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
         return ct_fail(CT_ERR_TIMEOUT, "a rank of this host did not pass its descriptors in time");
     if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
         return ct_fail(CT_ERR_PEER, "a rank of this host left while memory was being shared");
+    if (note == NONE_TO_BE_HAD)
+        return too_many_on_their_way();
     header = CMSG_FIRSTHDR(&message);
     if (!header || header->cmsg_type != SCM_RIGHTS
-        || header->cmsg_len != CMSG_LEN(sizeof(int) * (size_t)count))
-        return ct_fail(CT_ERR_SYSTEM, "a rank of this host passed no descriptors "
-                                      "(is the limit of open files too low?)");
+        || header->cmsg_len != CMSG_LEN(sizeof(int) * (size_t)count)) {
+        close_all(header);
+        return ct_fail(CT_ERR_SYSTEM,
+                       "no descriptors are left for the ranks of this host, one for each (%s)",
+                       descriptor_limit(limit, sizeof limit));
+    }
     memcpy(fds, CMSG_DATA(header), sizeof(int) * (size_t)count);
     return CT_OK;
 }
 
-ct_status send_all_fds(int socket, const int *fds, int count)
+/* ---- More than a message holds --------------------------------------------- */
+
+ct_status send_all_fds(int socket, const int *fds, int count, int64_t deadline)
 {
     ct_status status = CT_OK;
 
     for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
-        status =
-            send_fds(socket, fds + at, count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE);
+        status = send_fds(socket, fds + at,
+                          count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE, deadline);
     return status;
 }
 

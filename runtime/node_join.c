@@ -4,9 +4,11 @@
  * Each rank opens a door (an unnamed-to-the-file-system unix socket) and an
  * eventfd.  The leader accepts one connection per follower, checks the uid the
  * kernel reports, takes the follower's eventfd, and when all are there sends
- * everybody the memfd and all eventfds.  A follower maps it and says so; only
- * when all could does the leader say "go".  One failure, and the whole node
- * uses sockets: a map that worked decides, not a variable. */
+ * one follower after the other the memfd and all eventfds.  A follower maps it
+ * and says so, before the next one gets them: the kernel bounds how many
+ * descriptors a user without rights may have on their way.  Only when all could
+ * does the leader say "go".  One failure, and the whole node uses sockets: a map
+ * that worked decides, not a variable. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/descriptors.h"
+#include "runtime/log.h"
 #include "runtime/node.h"
 #include "runtime/socket.h"
 #include "runtime/store/store.h"
@@ -62,6 +65,18 @@ static ct_status died(const struct node *node, int local_rank)
                    node->ranks[local_rank]);
 }
 
+static ct_status accept_failed(const struct node *node, ct_status status)
+{
+    char limit[48];
+
+    return status != CT_ERR_SYSTEM || errno != EMFILE
+               ? status
+               : ct_fail(status,
+                         "no descriptors are left: the first of %d ranks on a host needs two for "
+                         "each of the others (%s)",
+                         node->size, descriptor_limit(limit, sizeof limit));
+}
+
 /* The next one that connects, unless one of those that are to come is dead. */
 static ct_status accept_follower(struct node *node, ct_store *store, int listener,
                                  const int *sockets, int64_t deadline, int *socket)
@@ -71,7 +86,7 @@ static ct_status accept_follower(struct node *node, ct_store *store, int listene
     do {
         status = socket_accept(listener, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
         if (status != CT_ERR_TIMEOUT)
-            return status;
+            return accept_failed(node, status);
         for (int i = 1; i < node->size; i++)
             if (sockets[i] < 0 && node_peer_gone(node, i))
                 return died(node, i);
@@ -101,9 +116,20 @@ static ct_status connect_leader(struct node *node, ct_store *store, const char *
 
 /* ---- The leader ---------------------------------------------------------- */
 
+/* Of a status that says that descriptors can't be passed: the node does without. */
+static ct_status or_sockets(ct_status status, int *can_share)
+{
+    if (status != CT_ERR_UNSUPPORTED)
+        return status;
+    log_line(LOG_WARN, "no shared memory (%s); the ranks of this host use sockets",
+             ct_last_error());
+    *can_share = 0;
+    return CT_OK;
+}
+
 /* All followers, each with its eventfd. */
 static ct_status gather(struct node *node, ct_store *store, int listener, int *sockets,
-                        int64_t deadline)
+                        int64_t deadline, int *can_share)
 {
     int missing = node->size - 1;
 
@@ -132,7 +158,8 @@ static ct_status gather(struct node *node, ct_store *store, int listener, int *s
             return status;
         }
         sockets[follower.local_rank] = socket;
-        status = recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline);
+        status = or_sockets(recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline),
+                            can_share);
         if (status != CT_OK)
             return status;
         missing--;
@@ -140,19 +167,24 @@ static ct_status gather(struct node *node, ct_store *store, int listener, int *s
     return CT_OK;
 }
 
-/* The memory, if there is any, and everybody's eventfd. */
-static ct_status hand_out(const struct node *node, int memory, const int *sockets, int64_t deadline)
+/* The memory, if there is any, and everybody's eventfd; then the follower's word that it has
+ * them. */
+static ct_status hand_out(const struct node *node, int memory, int socket, int64_t deadline,
+                          int *can_share)
 {
-    const struct hello hello = { 0, memory >= 0 };
-    ct_status status = CT_OK;
+    const struct hello hello = { 0, *can_share };
+    struct hello follower;
+    ct_status status = socket_write_all(socket, &hello, sizeof hello, deadline);
 
-    for (int i = 1; i < node->size && status == CT_OK; i++) {
-        status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
-        if (status == CT_OK && memory >= 0)
-            status = send_fds(sockets[i], &memory, 1);
-        if (status == CT_OK)
-            status = send_all_fds(sockets[i], node->event_fds, node->size);
-    }
+    if (status == CT_OK && hello.can_share)
+        status = send_fds(socket, &memory, 1, deadline);
+    if (status == CT_OK && hello.can_share)
+        status = send_all_fds(socket, node->event_fds, node->size, deadline);
+    status = or_sockets(status, can_share);
+    if (status == CT_OK)
+        status = socket_read_all(socket, &follower, sizeof follower, deadline);
+    if (status == CT_OK)
+        *can_share &= follower.can_share;
     return status;
 }
 
@@ -161,29 +193,43 @@ static ct_status lead(struct node *node, ct_store *store, struct node_door *door
                       int64_t deadline, int *shared)
 {
     const int memory = node_make_memory(node);
-    struct hello hello = { 0, memory >= 0 }, follower;
-    ct_status status = gather(node, store, door->listener, sockets, deadline);
+    int can_share = memory >= 0;
+    struct hello hello = { 0, 0 };
+    ct_status status = gather(node, store, door->listener, sockets, deadline, &can_share);
 
-    if (status == CT_OK)
-        status = hand_out(node, memory, sockets, deadline);
-    for (int i = 1; i < node->size && status == CT_OK; i++) {
-        status = socket_read_all(sockets[i], &follower, sizeof follower, deadline);
-        hello.can_share &= follower.can_share;
-    }
+    for (int i = 1; i < node->size && status == CT_OK; i++)
+        status = hand_out(node, memory, sockets[i], deadline, &can_share);
+    hello.can_share = can_share;
     for (int i = 1; i < node->size && status == CT_OK; i++)
         status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
-    *shared = hello.can_share;
+    *shared = can_share;
     return status;
 }
 
 /* ---- A follower ---------------------------------------------------------- */
+
+/* What the leader hands out.  The own eventfd comes back, too, and is there already. */
+static ct_status take(struct node *node, int socket, int64_t deadline, int *memory)
+{
+    int *mine = &node->event_fds[node->rank];
+    const int own = *mine;
+    ct_status status = recv_fds(socket, memory, 1, deadline);
+
+    *mine = -1;
+    if (status == CT_OK)
+        status = recv_all_fds(socket, node->event_fds, node->size, deadline);
+    if (*mine >= 0)
+        close(*mine);
+    *mine = own;
+    return status;
+}
 
 static ct_status follow(struct node *node, ct_store *store, const char *leader_name, int *sockets,
                         int64_t deadline, int *shared)
 {
     struct hello me = { node->rank, 0 }, leader;
     uid_t uid;
-    int fd = -1, own = node->event_fds[node->rank];
+    int fd = -1, can_share = 1;
     ct_status status = connect_leader(node, store, leader_name, deadline, &sockets[0]);
 
     if (status == CT_OK)
@@ -194,18 +240,14 @@ static ct_status follow(struct node *node, ct_store *store, const char *leader_n
     if (status == CT_OK)
         status = socket_write_all(sockets[0], &me, sizeof me, deadline);
     if (status == CT_OK)
-        status = send_fds(sockets[0], &own, 1);
+        status =
+            or_sockets(send_fds(sockets[0], &node->event_fds[node->rank], 1, deadline), &can_share);
     if (status == CT_OK)
         status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
     if (status == CT_OK && leader.can_share)
-        status = recv_fds(sockets[0], &fd, 1, deadline);
+        status = or_sockets(take(node, sockets[0], deadline, &fd), &can_share);
     if (status == CT_OK) {
-        node->event_fds[node->rank] = -1; /* replaced by the copy that comes back */
-        close(own);
-        status = recv_all_fds(sockets[0], node->event_fds, node->size, deadline);
-    }
-    if (status == CT_OK) {
-        me.can_share = fd >= 0 && node_map_memory(node, fd) == 0;
+        me.can_share = can_share && leader.can_share && node_map_memory(node, fd) == 0;
         status = socket_write_all(sockets[0], &me, sizeof me, deadline);
     }
     if (status == CT_OK)
