@@ -486,8 +486,8 @@ CT_API const char *ct_last_algorithm(const ct_group *group);
  * (ct_destroy_process_group(CT_WORLD)).  Sub-groups use it as directly as `group` does; elsewhere
  * it is ordinary memory.  Of calls of several groups at one time whose buffers share a page, one
  * uses it directly and the others copy; so do all later calls after one failed while another rank
- * was at its buffers.  [ncclMemAlloc; MPI_Win_allocate_shared] CT_ERR_MISMATCH: ranks ask for
- * different sizes (the group stays sound); CT_ERR_NOMEM. */
+ * was at its buffers.  No core dump has it.  [ncclMemAlloc; MPI_Win_allocate_shared]
+ * CT_ERR_MISMATCH: ranks ask for different sizes (the group stays sound); CT_ERR_NOMEM. */
 CT_API ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr);
 /* Collective.  ptr: what ct_mem_alloc(group, ...) gave; NULL is fine, on all ranks.  In a broken
  * group it is given back too, and the status is what broke it.  CT_ERR_INVALID: it is no such

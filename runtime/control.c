@@ -125,10 +125,10 @@ static ct_status make_own(struct control *control, int rank)
     struct control_head *head;
     int fd;
 
-    if (memory_file(CONTROL_NAME, 0, bytes, &fd) != CT_OK)
+    if (memory_file(CONTROL_NAME, bytes, &fd) != CT_OK)
         return ct_fail_in(CT_ERR_SYSTEM, "the control page: ");
-    head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (head == MAP_FAILED) {
+    head = memory_map(fd, 0, bytes);
+    if (!head) {
         const int cause = errno;
 
         close(fd);

@@ -3,6 +3,7 @@
 #include "runtime/file_size.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -22,7 +23,7 @@ ct_status file_may_have(uint64_t bytes)
                    (unsigned long long)bytes, (unsigned long long)limit.rlim_cur / 1024);
 }
 
-ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd)
+ct_status memory_file(const char *name, uint64_t bytes, int *fd)
 {
     ct_status status = file_may_have(bytes);
     int cause;
@@ -30,8 +31,9 @@ ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd)
     *fd = -1;
     if (status != CT_OK)
         return status;
-    *fd = memfd_create(name, MFD_CLOEXEC | flags);
-    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0)
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0
+        && fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         return CT_OK;
     cause = errno;
     if (*fd >= 0)
@@ -39,4 +41,15 @@ ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd)
     *fd = -1;
     return ct_fail(CT_ERR_SYSTEM, "%llu bytes of memory to share: %s", (unsigned long long)bytes,
                    strerror(cause));
+}
+
+void *memory_map(int fd, uint64_t offset, size_t bytes)
+{
+    void *base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    madvise(base, bytes, MADV_DONTDUMP);
+    return base;
 }

@@ -6,6 +6,7 @@
 #ifndef RUNTIME_FILE_SIZE_H
 #define RUNTIME_FILE_SIZE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/error.h"
@@ -13,7 +14,12 @@
 /* CT_OK, or a sentence that names the limit; errno is then EFBIG. */
 ct_status file_may_have(uint64_t bytes);
 
-/* A memfd with MFD_CLOEXEC and `flags`, of so many bytes. */
-ct_status memory_file(const char *name, unsigned flags, uint64_t bytes, int *fd);
+/* A memfd with MFD_CLOEXEC, of so many bytes for ever: nobody can make it smaller, which would kill
+ * its readers by SIGBUS. */
+ct_status memory_file(const char *name, uint64_t bytes, int *fd);
+
+/* Maps a part of such a file, to be shared.  A core dump leaves it out: to dump it the kernel would
+ * read, and so allocate, all pages that were never touched.  NULL: errno says why. */
+void *memory_map(int fd, uint64_t offset, size_t bytes);
 
 #endif

@@ -3,10 +3,8 @@
 #include "runtime/handed_down.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,14 +13,12 @@
 void *handed_down_map(int fd, size_t least, size_t *bytes)
 {
     struct stat info;
-    void *base;
 
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size < 0
         || (size_t)info.st_size < least)
         return NULL;
     *bytes = (size_t)info.st_size;
-    base = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return base == MAP_FAILED ? NULL : base;
+    return memory_map(fd, 0, *bytes);
 }
 
 enum handed_down handed_down_claim(_Atomic int32_t *pid)
@@ -39,26 +35,17 @@ enum handed_down handed_down_claim(_Atomic int32_t *pid)
                : HANDED_TO_OTHERS;
 }
 
-static ct_status seal_and_map(int fd, size_t bytes, void **base)
-{
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
-    *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return *base != MAP_FAILED ? CT_OK
-                               : ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
-}
-
 ct_status hand_down(const char *name, size_t bytes, int *fd, void **base)
 {
-    ct_status status = memory_file(name, MFD_ALLOW_SEALING, bytes, fd);
+    ct_status status = memory_file(name, bytes, fd);
 
     if (status != CT_OK)
         return status;
-    status = seal_and_map(*fd, bytes, base);
-    if (status != CT_OK) {
-        close(*fd);
-        *fd = -1;
-        *base = NULL;
-    }
+    *base = memory_map(*fd, 0, bytes);
+    if (*base)
+        return CT_OK;
+    status = ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
+    close(*fd);
+    *fd = -1;
     return status;
 }

@@ -50,18 +50,16 @@ static size_t mapped_bytes(const struct node *node)
 int node_map_memory(struct node *node, int fd)
 {
     struct stat file;
-    void *base;
 
     node->fd = fd;
     node->bytes = mapped_bytes(node);
     if (fstat(fd, &file) < 0 || (uint64_t)file.st_size < node->bytes)
         return -1;
     node->file_bytes = (uint64_t)file.st_size;
-    base = mmap(NULL, node->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED)
+    node->base = memory_map(fd, 0, node->bytes);
+    if (!node->base)
         return -1;
-    node->base = base;
-    node->head = base;
+    node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
     return 0;
 }
@@ -72,8 +70,8 @@ int node_make_memory(struct node *node)
     const size_t bytes = mapped_bytes(node);
     int fd;
 
-    if (memory_file("ct", 0, MOST_FILE_BYTES, &fd) == CT_OK
-        || memory_file("ct", 0, bytes, &fd) == CT_OK) {
+    if (memory_file("ct", MOST_FILE_BYTES, &fd) == CT_OK
+        || memory_file("ct", bytes, &fd) == CT_OK) {
         if (node_map_memory(node, fd) == 0)
             return fd;
         ct_fail(CT_ERR_SYSTEM, "%zu bytes: %s", bytes, strerror(errno));

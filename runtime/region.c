@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/file_size.h"
 #include "runtime/log.h"
 #include "runtime/node.h"
 
@@ -65,21 +66,26 @@ static ct_status no_memory(size_t bytes, int cause)
                    cause == EFAULT ? "the host has no pages left for it" : strerror(cause));
 }
 
+static void *map_private(size_t bytes)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    madvise(base, bytes, MADV_DONTDUMP);
+    return base;
+}
+
 static ct_status map(struct node *node, const struct region_plan *plan, struct region *r)
 {
-    const int flags = plan->offset ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE | MAP_ANONYMOUS;
-
     r->bytes = plan->offset ? plan->bytes * (size_t)plan->parts : plan->bytes;
     r->own_bytes = plan->bytes;
     r->offset = plan->offset;
     r->group = plan->group;
     r->our_own = plan->our_own;
-    r->base = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, flags, plan->offset ? node->fd : -1,
-                   (off_t)plan->offset);
-    if (r->base == MAP_FAILED) {
-        r->base = NULL;
+    r->base = plan->offset ? memory_map(node->fd, plan->offset, r->bytes) : map_private(r->bytes);
+    if (!r->base)
         return no_memory(r->bytes, errno);
-    }
     r->own = plan->offset ? r->base + plan->bytes * (size_t)plan->own : r->base;
     for (int i = 0; plan->offset && i < plan->parts; i++)
         node_set_add(r->members, plan->locals[i]);
@@ -306,6 +312,7 @@ static void cut_off(const struct node *node, struct region *r, char *data, size_
                  bytes, (void *)data, strerror(errno));
         return;
     }
+    madvise(first, all, MADV_DONTDUMP);
     for (char *at = data; at < data + bytes; at = at - (uintptr_t)at % page + page)
         atomic_fetch_or((_Atomic unsigned char *)(void *)at, 0);
 }

@@ -2,8 +2,11 @@
 /* test_node.c - how the ranks of a host come to share memory, and when they do without. */
 #include "tests/harness.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,6 +16,7 @@
 #include "runtime/default_group.h"
 #include "runtime/descriptors.h"
 #include "runtime/group.h"
+#include "runtime/region.h"
 
 enum {
     ON_THEIR_WAY = 4 * 100, /* descriptors */
@@ -105,11 +109,76 @@ static void ranks_that_cant_pass_descriptors_use_sockets(void **state)
     join_while_the_ways_are_full(2 * GROUP_TIMEOUT_MS, (struct joining){ 5000, 0 });
 }
 
+/* ---- The memory ------------------------------------------------------------ */
+
+/* Of the shared mappings of libct those that a core dump has, and how many there are. */
+static int dumped_mappings(int *all)
+{
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    char line[500];
+    int dumped = 0, is_ours = 0;
+
+    *all = 0;
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (strchr(line, '-') && strchr(line, '-') < strchr(line, ' '))
+            *all += is_ours = strstr(line, "/memfd:ct") != NULL;
+        dumped += is_ours && !strncmp(line, "VmFlags:", 8) && !strstr(line, " dd");
+    }
+    if (maps)
+        fclose(maps);
+    return dumped;
+}
+
+static void map_all_there_is(ct_group *group, void *arg)
+{
+    struct node *const node = &group->mesh->node;
+    struct region_offer offer = { .bytes = 5000 };
+    uint64_t members[NODE_SET_WORDS] = { 3 };
+    int before, all;
+    void *memory;
+
+    (void)arg;
+    EXPECT(dumped_mappings(&before) == 0);
+    EXPECT(before >= 2); /* the node's and the control page */
+    EXPECT_OK(ct_mem_alloc(group, 1 << 20, &memory));
+    EXPECT(dumped_mappings(&all) == 0 && all == before + 1);
+    offer.data = memory;
+    regions_offer(node, &offer, 1, members);
+    regions_cut_off(node, &offer, 1);
+    EXPECT(dumped_mappings(&all) == 0 && all > before + 1);
+    EXPECT_OK(ct_mem_free(group, memory));
+}
+
+static void shared_memory_is_in_no_core_dump(void **state)
+{
+    (void)state;
+    run_processes(2, map_all_there_is, NULL);
+}
+
+static void make_it_smaller(ct_group *group, void *arg)
+{
+    const int fd = group->mesh->node.fd;
+
+    (void)arg;
+    EXPECT(ftruncate(fd, 0) < 0 && errno == EPERM);
+    EXPECT(ftruncate(group->mesh->control.memory_fd, 0) < 0 && errno == EPERM);
+    EXPECT(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) < 0 && errno == EPERM);
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void no_rank_takes_shared_memory_away(void **state)
+{
+    (void)state;
+    run_processes(2, make_it_smaller, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_wait_until_descriptors_can_be_passed),
         cmocka_unit_test(ranks_that_cant_pass_descriptors_use_sockets),
+        cmocka_unit_test(shared_memory_is_in_no_core_dump),
+        cmocka_unit_test(no_rank_takes_shared_memory_away),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
