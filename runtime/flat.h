@@ -44,7 +44,7 @@ struct flat;
 /* members: ranks in the mesh, all on this host.  The first makes the area and
  * tells the others over channel; given_up (may be NULL), set by another thread or by news, ends
  * the wait for that.  *flat stays NULL, on all, when there is no
- * room for it. */
+ * room for it, or the host has more than NODE_MOST ranks. */
 ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
                       int64_t deadline, const _Atomic int *given_up, struct flat **flat);
 void flat_destroy(struct flat *flat); /* NULL is fine; says to the others that this rank left */

@@ -86,9 +86,12 @@ static void flat_free(struct flat *f)
 ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
                       int64_t deadline, const _Atomic int *given_up, struct flat **flat)
 {
-    struct flat *f = calloc(1, sizeof *f);
+    struct flat *f;
     ct_status status;
 
+    if (mesh->node.size > NODE_MOST) /* members_here can't say who they are */
+        return CT_OK;
+    f = calloc(1, sizeof *f);
     if (!f || !(f->locals = calloc((size_t)count, sizeof *f->locals))
         || !(f->ranks = calloc((size_t)count, sizeof *f->ranks))
         || !(f->reached = calloc((size_t)count, sizeof *f->reached))) {

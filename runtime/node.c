@@ -70,6 +70,11 @@ int node_make_memory(struct node *node)
     const size_t bytes = mapped_bytes(node);
     int fd;
 
+    if (node->size > NODE_MOST)
+        log_line(LOG_WARN,
+                 "%d ranks on this host are more than %d: their groups exchange messages, without "
+                 "common memory, and ct_mem_alloc() gives each rank memory of its own",
+                 node->size, NODE_MOST);
     if (memory_file("ct", MOST_FILE_BYTES, &fd) == CT_OK
         || memory_file("ct", bytes, &fd) == CT_OK) {
         if (node_map_memory(node, fd) == 0)

@@ -53,7 +53,7 @@ uint64_t region_reserve(struct node *node, size_t bytes)
 {
     uint64_t at;
 
-    if (!node->base || node->file_bytes == node->bytes)
+    if (!node->base || node->file_bytes == node->bytes || node->size > NODE_MOST)
         return 0;
     at = atomic_fetch_add(&node->head->given, bytes) + in_pages(node->bytes);
     return at + bytes > node->file_bytes ? 0 : at;

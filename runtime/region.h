@@ -72,7 +72,7 @@ void regions_withdraw(struct node *node, struct region_offer *offers, int count)
  * those. */
 void regions_cut_off(struct node *node, struct region_offer *offers, int count);
 
-/* Sets of ranks in a node. */
+/* Sets of ranks in a node.  On a host of more ranks there are neither regions nor flat groups. */
 #define NODE_MOST 1024
 #define NODE_SET_WORDS (NODE_MOST / 64)
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "runtime/default_group.h"
 #include "runtime/descriptors.h"
+#include "runtime/flat.h"
 #include "runtime/group.h"
 #include "runtime/region.h"
 
@@ -172,6 +175,39 @@ static void no_rank_takes_shared_memory_away(void **state)
     run_processes(2, make_it_smaller, NULL);
 }
 
+/* A group and a region would note a rank behind the last one that fits. */
+static void more_ranks_than_sets_hold(ct_group *unused, void *arg)
+{
+    enum { RANKS = NODE_MOST + 100 };
+    const int members[] = { 0, RANKS - 1 };
+    struct mesh *mesh = aligned_alloc(CACHE_PAIR, (sizeof *mesh / CACHE_PAIR + 1) * CACHE_PAIR);
+    struct flat *flat = NULL;
+    char file[4096];
+
+    (void)unused;
+    (void)arg;
+    memset(mesh, 0, sizeof *mesh);
+    mesh->size = mesh->node.size = RANKS;
+    mesh->peers = calloc(RANKS, sizeof *mesh->peers);
+    for (int i = 0; i < RANKS; i++)
+        mesh->peers[i].local = i;
+    mesh->node.base = (unsigned char *)file;
+    mesh->node.head = calloc(1, sizeof *mesh->node.head);
+    mesh->node.file_bytes = (uint64_t)1 << 60;
+    EXPECT_OK(flat_create(mesh, members, 2, 0, 42, deadline_after(1000), NULL, &flat));
+    EXPECT(flat == NULL);
+    EXPECT(region_reserve(&mesh->node, 4096) == 0);
+    free(mesh->node.head);
+    free(mesh->peers);
+    free(mesh);
+}
+
+static void a_host_of_more_ranks_than_sets_hold_does_without_common_slots_and_regions(void **state)
+{
+    (void)state;
+    run_processes(1, more_ranks_than_sets_hold, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +215,7 @@ int main(void)
         cmocka_unit_test(ranks_that_cant_pass_descriptors_use_sockets),
         cmocka_unit_test(shared_memory_is_in_no_core_dump),
         cmocka_unit_test(no_rank_takes_shared_memory_away),
+        cmocka_unit_test(a_host_of_more_ranks_than_sets_hold_does_without_common_slots_and_regions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
