@@ -24,6 +24,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/file_size.h"
+#include "runtime/forks.h"
 #include "runtime/handed_down.h"
 #include "runtime/signal_name.h"
 
@@ -166,7 +167,7 @@ void control_close(struct control *control)
         return;
     munmap(control->head, control->bytes);
     if (control->memory_fd >= 0)
-        close(control->memory_fd);
+        descriptor_close(control->memory_fd);
     *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
 }
 

@@ -5,5 +5,7 @@
 #include "include/ct.h"
 
 ct_group *default_group(void); /* NULL before init; init.c */
+/* In a child of fork(): the group is its parent's, and this process may init a world of its own. */
+void default_group_forget(void);
 
 #endif

@@ -15,6 +15,7 @@
 #include "runtime/clock.h"
 #include "runtime/crossing.h"
 #include "runtime/default_group.h"
+#include "runtime/forks.h"
 #include "runtime/new_group.h"
 #include "runtime/queue.h"
 #include "runtime/reach.h"
@@ -38,9 +39,23 @@ const char *group_here(const ct_group *group, char *text, size_t size)
     return text;
 }
 
+ct_status group_refuse_child(const ct_group *group)
+{
+    char what[80];
+
+    snprintf(what, sizeof what, "group %s", group->name);
+    return forks_refuse(what, group->maker);
+}
+
 ct_status group_resolve(ct_group *group, ct_group **resolved)
 {
     *resolved = group ? group : default_group();
+    if (*resolved && (*resolved)->maker != this_process) {
+        const ct_status status = group_refuse_child(*resolved);
+
+        *resolved = NULL; /* it is none that a failure could break */
+        return status;
+    }
     return *resolved ? CT_OK
                      : ct_fail(CT_ERR_INVALID, "there is no default group: call "
                                                "ct_init_process_group() first");
@@ -162,6 +177,7 @@ static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
         return NULL;
     pthread_mutex_init(&g->broken_lock, NULL);
     pinned_open(&g->pinned);
+    g->maker = forks_maker();
     g->mesh = mesh;
     g->size = size;
     g->rank = -1;

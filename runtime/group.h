@@ -40,6 +40,7 @@ enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* order.c */
 
 struct ct_group {
     struct mesh *mesh;
+    pid_t maker; /* the process that made it, forks.h */
     struct ct_group *root;
     struct ct_group *next;     /* root: its groups; others: the next of them */
     pthread_mutex_t *children; /* root: over next */
@@ -108,7 +109,10 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
  * sentence on a failure, are those of the root. */
 const char *group_here(const ct_group *group, char *text, size_t size);
 
-/* The group itself, or the default one for NULL; fails without one, and for a non-member. */
+/* CT_ERR_INVALID: this process is a child of the one that made it. */
+ct_status group_refuse_child(const ct_group *group);
+/* The group itself, or the default one for NULL; fails without one, in a child of fork(), and for a
+ * non-member. */
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "runtime/forks.h"
 #include "runtime/messages.h"
 #include "runtime/wireup.h"
 
@@ -117,6 +118,6 @@ void take_arrivals(struct mesh *mesh)
         else if ((link = link_tcp_over(arrival.fd, arrival.accepted)))
             link_made(mesh, arrival.peer, link);
         else
-            close(arrival.fd); /* no memory: the peer sees its end */
+            descriptor_close(arrival.fd); /* no memory: the peer sees its end */
     }
 }

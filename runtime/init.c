@@ -8,6 +8,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/default_group.h"
+#include "runtime/forks.h"
 #include "runtime/group.h"
 #include "runtime/log.h"
 #include "runtime/new_group.h"
@@ -30,6 +31,12 @@ static struct {
 ct_group *default_group(void)
 {
     return atomic_load_explicit(&world.group, memory_order_acquire);
+}
+
+void default_group_forget(void)
+{
+    memset(&world, 0, sizeof world);
+    pthread_mutex_init(&world.lock, NULL); /* another thread of the parent's may have held it */
 }
 
 int ct_is_initialized(void)
@@ -183,6 +190,8 @@ static ct_status init_locked(const ct_init_options *options)
     enum control_state before;
     ct_status status;
 
+    if (default_group() && default_group()->maker != this_process)
+        return group_refuse_child(default_group());
     if (default_group())
         return ct_fail(CT_ERR_INVALID, "there is a default group already; call "
                                        "ct_destroy_process_group(CT_WORLD) first");

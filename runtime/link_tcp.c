@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/forks.h"
 #include "runtime/link.h"
 #include "runtime/mesh.h"
 #include "runtime/wireup.h"
@@ -147,7 +148,7 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
 
 static void close_socket(struct link *link)
 {
-    close(link->fd);
+    descriptor_close(link->fd);
     free(((struct tcp_link *)(void *)link)->buffer);
     free(link);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/address.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/meeting.h"
 #include "runtime/mesh_cards.h"
@@ -178,6 +179,15 @@ static void raise_descriptor_limit(int ranks)
         log_line(LOG_WARN, "can't raise the limit of open files (ulimit -n): %s", strerror(errno));
 }
 
+/* What it has from here on until its end. */
+static void own_descriptors(const struct mesh *mesh)
+{
+    descriptor_own(mesh->control.memory_fd);
+    descriptor_own(mesh->node.fd);
+    for (int i = 0; i < mesh->node.size; i++)
+        descriptor_own(mesh->node.event_fds[i]);
+}
+
 static void setup_waiter(struct mesh *mesh)
 {
     struct node *node = &mesh->node;
@@ -228,6 +238,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     if (status == CT_OK)
         status = meet_peers(m, store, deadline);
     if (status == CT_OK) {
+        own_descriptors(m);
         setup_waiter(m);
         status = messages_create(m);
     }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/file_size.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/region.h"
 
@@ -59,6 +60,7 @@ int node_map_memory(struct node *node, int fd)
     node->base = memory_map(fd, 0, node->bytes);
     if (!node->base)
         return -1;
+    madvise(node->base, node->bytes, MADV_DONTFORK); /* it would live on in a child */
     node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
     return 0;
@@ -92,7 +94,7 @@ void node_unmap_memory(struct node *node)
     if (node->base)
         munmap(node->base, node->bytes);
     if (node->fd >= 0)
-        close(node->fd);
+        descriptor_close(node->fd);
     node->base = NULL;
     node->fd = -1;
 }
@@ -122,6 +124,7 @@ int node_watch(struct node *node, int epoll_fd)
         if (node->pids[i] <= 0 || node->pids[i] == getpid() || node->told[i])
             continue;
         node->pidfds[i] = (int)syscall(SYS_pidfd_open, node->pids[i], 0);
+        descriptor_own(node->pidfds[i]);
         event.data.ptr = (void *)(uintptr_t)&node->ended[i];
         if (node->pidfds[i] >= 0)
             count += epoll_ctl(epoll_fd, EPOLL_CTL_ADD, node->pidfds[i], &event) == 0;
@@ -162,13 +165,13 @@ void node_leave(struct node *node)
     node_unmap_memory(node);
     for (int i = 0; node->event_fds && i < node->size; i++)
         if (node->event_fds[i] >= 0)
-            close(node->event_fds[i]);
+            descriptor_close(node->event_fds[i]);
     free(node->event_fds);
     free(node->pids);
     free(node->told);
     for (int i = 0; node->pidfds && i < node->size; i++)
         if (node->pidfds[i] >= 0)
-            close(node->pidfds[i]);
+            descriptor_close(node->pidfds[i]);
     free(node->pidfds);
     free((void *)(uintptr_t)node->ended);
     free(node->ranks);

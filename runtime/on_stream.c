@@ -16,6 +16,7 @@
 #include "include/ct_cuda.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/work.h"
 
@@ -157,6 +158,8 @@ ct_status ct_wait_on_stream(ct_work *work, void *stream)
 
     if (!work)
         return CT_OK;
+    if (work->group->maker != this_process)
+        return ct_fail_in(group_refuse_child(work->group), "ct_wait_on_stream: ");
     status = place_current(&place);
     if (status == CT_OK)
         status = wait_for(work, place, stream, caller);

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "runtime/forks.h"
 #include "runtime/messages.h"
 #include "runtime/news.h"
 #include "runtime/wireup.h"
@@ -83,6 +84,7 @@ ct_status progress_setup(struct mesh *mesh)
     mesh->waiter.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (mesh->waiter.epoll_fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
+    descriptor_own(mesh->waiter.epoll_fd);
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.event_fd, &event);
     if (mesh->control.event_fd >= 0) {
         struct epoll_event news = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
@@ -111,5 +113,5 @@ void progress_done(struct mesh *mesh)
         stream->closed = 1;
     bury_streams(mesh);
     if (mesh->waiter.epoll_fd >= 0)
-        close(mesh->waiter.epoll_fd);
+        descriptor_close(mesh->waiter.epoll_fd);
 }

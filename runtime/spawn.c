@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/default_group.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
 #include "runtime/store/store.h"
@@ -59,6 +61,7 @@ static _Noreturn void child(int rank, int size, int port, uint64_t generation, p
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         _exit(1);
+    default_group_forget(); /* if the parent is a rank itself */
     snprintf(text, sizeof text, "%016" PRIx64, generation);
     set_number("RANK", rank);
     set_number("LOCAL_RANK", rank);
@@ -109,6 +112,7 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
             return ct_fail(CT_ERR_SYSTEM, "ct_spawn: fork of rank %d: %s", i, strerror(errno));
         s->children[i].pid = pid;
         s->children[i].pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        descriptor_own(s->children[i].pidfd);
         s->running++;
         if (s->children[i].pidfd < 0) {
             const int error = errno;
@@ -129,7 +133,7 @@ static void reap(struct spawned *s, int rank)
 
     if (waitpid(c->pid, &status, 0) < 0)
         status = 0; /* somebody else reaped it: its code is lost, and no failure of its own */
-    close(c->pidfd);
+    descriptor_close(c->pidfd);
     c->pidfd = -1;
     s->running--;
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

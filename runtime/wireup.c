@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
 
@@ -145,7 +146,7 @@ static void drop(struct wireup *w, struct pending *p)
 
 static void close_guest(struct wireup *w, struct pending *p)
 {
-    close(p->fd);
+    descriptor_close(p->fd);
     drop(w, p);
 }
 
@@ -196,7 +197,7 @@ static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
     pthread_mutex_lock(&w->lock);
     if ((welcome && !send_all(p->fd, welcome, PROOF_BYTES))
         || !push(w, p->peer, p->fd, accepted, ""))
-        close(p->fd);
+        descriptor_close(p->fd);
     pthread_mutex_unlock(&w->lock);
     drop(w, p);
 }
@@ -206,7 +207,7 @@ static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 static void try_later(struct pending *p)
 {
     if (p->fd >= 0)
-        close(p->fd);
+        descriptor_close(p->fd);
     p->fd = -1;
     p->step = PAUSES;
     p->pause = p->pause == 0                     ? FIRST_PAUSE_MS
@@ -218,7 +219,7 @@ static void try_later(struct pending *p)
 static void fail(struct wireup *w, struct pending *p, const char *why)
 {
     if (p->fd >= 0)
-        close(p->fd);
+        descriptor_close(p->fd);
     tell(w, p->peer, why);
     drop(w, p);
 }
@@ -249,6 +250,7 @@ static void connect_begin(struct wireup *w, struct pending *p)
     p->since = clock_ms();
     p->got = 0;
     if (socket_connect_begin(p->address, p->port, &p->fd) == CT_OK) {
+        descriptor_own(p->fd);
         socket_notice_lost_host(p->fd);
         socket_give_up_after(p->fd, CONNECT_MS);
         p->step = CONNECTS;
@@ -461,9 +463,10 @@ static void take_guest(struct wireup *w, int fd)
 
     w->no_descriptor_since = 0;
     if (!p) {
-        close(fd);
+        descriptor_close(fd);
         return;
     }
+    descriptor_own(fd);
     socket_nodelay(fd); /* the rank that connects has set it */
     socket_notice_lost_host(fd);
     p->fd = fd;
@@ -684,6 +687,10 @@ static ct_status open_descriptors(struct wireup *w)
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->made_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_own(w->listener);
+    descriptor_own(w->epoll_fd);
+    descriptor_own(w->wake_fd);
+    descriptor_own(w->made_fd);
     if (w->epoll_fd < 0 || w->wake_fd < 0 || w->made_fd < 0
         || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake_event) < 0
         || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->listener, &listens) < 0)
@@ -699,7 +706,7 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     ct_status status;
 
     if (!w) {
-        close(listener);
+        descriptor_close(listener);
         return ct_fail(CT_ERR_NOMEM, "no memory for connections between ranks");
     }
     w->identity = *identity;
@@ -746,16 +753,15 @@ void wireup_stop(struct wireup *w)
     }
     while (w->ring.next != &w->ring) {
         if (w->ring.next->fd >= 0)
-            close(w->ring.next->fd);
+            descriptor_close(w->ring.next->fd);
         drop(w, w->ring.next);
     }
     while (wireup_take(w, &arrival))
         if (arrival.fd >= 0)
-            close(arrival.fd);
-    shutdown(w->listener, SHUT_RDWR); /* a child of fork() may hold a copy */
+            descriptor_close(arrival.fd);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (*fds[i] >= 0)
-            close(*fds[i]);
+            descriptor_close(*fds[i]);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }

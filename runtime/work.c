@@ -8,6 +8,7 @@
 #include "runtime/clock.h"
 #include "runtime/combine.h"
 #include "runtime/crossing.h"
+#include "runtime/forks.h"
 #include "runtime/where.h"
 
 static void work_free(ct_work *work)
@@ -89,6 +90,14 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
                              clock_of_start(limit.ms, clock_coarse_ns()));
 }
 
+/* In a child of fork() it is the parent's, and stays owed there. */
+static ct_status check_process(const ct_work *work, const char *call)
+{
+    return work->group->maker == this_process
+               ? CT_OK
+               : ct_fail_in(group_refuse_child(work->group), "%s: ", call);
+}
+
 static ct_status finish(ct_work *work, int *from, const void *caller)
 {
     ct_status status;
@@ -107,6 +116,9 @@ static ct_status wait_from(ct_work *work, int *from, const void *caller)
 
     if (!work)
         return CT_OK;
+    status = check_process(work, "ct_wait");
+    if (status != CT_OK)
+        return status;
     status = finish(work, from, caller);
     work_free(work);
     return status;
@@ -128,6 +140,8 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
 
     if (!work)
         return CT_OK;
+    if (check_process(work, "ct_wait_for") != CT_OK)
+        return CT_ERR_INVALID;
     deadline = deadline_after(timeout_ms);
     if (work->task) {
         const ct_status status = queue_wait(work->queue, work->task, deadline);
@@ -152,6 +166,8 @@ ct_status ct_test(ct_work *work, int *done)
 {
     if (!done)
         return ct_fail(CT_ERR_INVALID, "ct_test: no place for the answer was given");
+    if (work && check_process(work, "ct_test") != CT_OK)
+        return CT_ERR_INVALID;
     *done = !work || is_done(work);
     return CT_OK;
 }

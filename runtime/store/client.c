@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/store/lists.h"
 #include "runtime/store/wire.h"
 
@@ -338,7 +339,8 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
         close(fd);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     }
-    c->store = (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms };
+    c->store =
+        (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms, .maker = forks_maker() };
     pthread_mutex_init(&c->lock, NULL);
     wire_open(&c->wire, fd, where, timeout_ms);
     *store = &c->store;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 
 #define OUT_HIGH ((size_t)256 << 10)
 #define OUT_LOW ((size_t)64 << 10)
@@ -346,6 +347,7 @@ int conn_start(struct conn *conn)
     conn->run = (struct link){ &conn->run, &conn->run };
     event_assign(&conn->readable, s->base, conn->fd, EV_READ | EV_PERSIST, on_readable, conn);
     event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, on_writable, conn);
+    descriptor_own(conn->fd);
     conn->came = clock_ms();
     conn->door = door_create();
     return conn->door ? event_add(&conn->readable, NULL) : -1;
@@ -369,6 +371,6 @@ void conn_free(struct conn *conn)
     event_del(&conn->writable);
     drop_left(conn);
     outbox_empty(&conn->out);
-    close(conn->fd);
+    descriptor_close(conn->fd);
     free(conn);
 }

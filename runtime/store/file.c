@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/store/file.h"
 #include "runtime/store/file_parts.h"
@@ -149,7 +150,7 @@ static void close_file(struct local_store *store)
     if (f->counted)
         count_out(f);
     if (f->fd >= 0)
-        close(f->fd);
+        descriptor_close(f->fd);
     free(f->path);
     local_store_done(store);
     free(f);
@@ -222,6 +223,7 @@ ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_
         return status;
     }
     status = open_and_count(f);
+    descriptor_own(f->fd);
     if (status != CT_OK) {
         close_file(&f->local);
         return status;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/store/conn.h"
 
 #define GUEST_SECONDS 10
@@ -152,11 +153,12 @@ static void refuse_one(struct store_server *s)
 
     if (make_room(s))
         return;
-    close(s->spare);
+    descriptor_close(s->spare);
     fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    descriptor_own(s->spare);
     server_refused(s, &nobody, "no file descriptor is left (ulimit -n)");
 }
 
@@ -201,7 +203,9 @@ static void ring(struct link *link)
 int guests_open(struct store_server *s)
 {
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    descriptor_own(s->spare);
     ring(&s->conns), ring(&s->guests), ring(&s->strangers);
+    descriptor_own(s->listener);
     setup_listener(s);
     event_assign(&s->acceptable, s->base, s->listener, EV_READ | EV_PERSIST, on_acceptable, s);
     evtimer_assign(&s->patience, s->base, on_patience, s);
@@ -247,7 +251,7 @@ void guests_close(struct store_server *s)
     empty(&s->conns);
     event_del(&s->acceptable);
     event_del(&s->patience);
-    close(s->listener);
+    descriptor_close(s->listener);
     if (s->spare >= 0)
-        close(s->spare);
+        descriptor_close(s->spare);
 }

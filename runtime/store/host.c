@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "runtime/forks.h"
 #include "runtime/store/store.h"
 
 struct store_host {
@@ -44,7 +45,7 @@ static void host_free(struct store_host *host)
     if (host->base)
         event_base_free(host->base);
     if (host->stop_fd >= 0)
-        close(host->stop_fd);
+        descriptor_close(host->stop_fd);
     free(host);
 }
 
@@ -73,6 +74,7 @@ ct_status store_host_start(int listen_fd, struct store_host **out)
     }
     policy.open = policy.secret.size == 0;
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_own(host->stop_fd);
     host->base = event_base_new();
     host->stop = host->base ? event_new(host->base, host->stop_fd, EV_READ, on_stop, host) : NULL;
     if (host->stop_fd < 0 || !host->stop || event_add(host->stop, NULL) < 0) {

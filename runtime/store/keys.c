@@ -33,11 +33,15 @@ static void fill_key(char *to, size_t size, const ct_store *store, const char *k
 
 ct_status key_begin(struct full_key *full, ct_store *store, const char *key, const char *call)
 {
+    ct_status status;
     size_t size;
 
     if (!store || !key)
         return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
                        store ? "key" : "store");
+    status = store_check_process(store, call);
+    if (status != CT_OK)
+        return status;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
     size = full_size(store, key);
     full->bottom = store_bottom(store);
@@ -66,6 +70,8 @@ struct bytes *keys_begin(const ct_store *store, const char *const *keys, int cou
         ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
         return NULL;
     }
+    if (store_check_process(store, call) != CT_OK)
+        return NULL;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
     for (int i = 0; i < count; i++) {
         if (!keys[i]) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/store/lists.h"
 
 static struct local_store *local(ct_store *store)
@@ -392,6 +393,7 @@ ct_status local_store_init(struct local_store *store, const char *kind,
 
     store->store.ops = strcmp(kind, "file") ? &hash_ops : &file_ops;
     store->store.timeout_ms = timeout_ms;
+    store->store.maker = forks_maker();
     store->hooks = hooks;
     store->budget = (struct budget){ .limit = SIZE_MAX };
     if (map_init(&store->map, &store->budget) < 0)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/forks.h"
 #include "runtime/store/wire.h"
 
 ct_store *store_bottom(ct_store *store)
@@ -19,20 +20,33 @@ ct_store *store_bottom(ct_store *store)
     return store;
 }
 
+ct_status store_check_process(const ct_store *store, const char *call)
+{
+    if (store->maker == this_process)
+        return CT_OK;
+    forks_refuse("the store", store->maker);
+    return ct_fail_in(CT_ERR_INVALID, "ct_store_%s: ", call);
+}
+
 ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
 {
     ct_store *s;
     size_t length;
+    ct_status status;
 
     if (!base || !prefix || !store)
         return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
                                        "store is NULL");
+    status = store_check_process(base, "prefix");
+    if (status != CT_OK)
+        return status;
     length = strlen(prefix);
     s = calloc(1, sizeof *s);
     if (!s || !(s->prefix = malloc(length + 1))) {
         free(s);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     }
+    s->maker = this_process;
     s->base = store_hold(base);
     s->timeout_ms = base->timeout_ms;
     memcpy(s->prefix, prefix, length);
@@ -50,8 +64,10 @@ ct_store *store_hold(ct_store *store)
 
 ct_status ct_store_close(ct_store *store)
 {
-    if (!store || atomic_fetch_sub(&store->others, 1) > 0)
-        return CT_OK;
+    const ct_status status = store ? store_check_process(store, "close") : CT_OK;
+
+    if (!store || status != CT_OK || atomic_fetch_sub(&store->others, 1) > 0)
+        return status;
     if (store->base) {
         ct_store *base = store->base;
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/store/conn.h"
 #include "runtime/store/peer_uid.h"
@@ -94,6 +95,7 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
     s->policy = *policy;
     s->listener = listen_fd;
     s->netlink = peer_uid_open();
+    descriptor_own(s->netlink);
     s->running = (struct link){ &s->running, &s->running };
     s->agents = (struct link){ &s->agents, &s->agents };
     evtimer_assign(&s->later, base, on_later, s);
@@ -140,7 +142,7 @@ void store_server_destroy(struct store_server *s)
     table_destroy(s->table);
     say_the_rest(s);
     if (s->netlink >= 0)
-        close(s->netlink);
+        descriptor_close(s->netlink);
     free(s);
 }
 

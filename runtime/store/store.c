@@ -29,7 +29,8 @@ static ct_status check_place(const void *place, const char *call)
 
 static ct_status check_store(const ct_store *store, const char *call)
 {
-    return store ? CT_OK : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
+    return store ? store_check_process(store, call)
+                 : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
 }
 
 /* timeout_ms -1 is the store's own; the store's -1 is for ever. */

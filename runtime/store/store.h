@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "config/network.h"
 #include "runtime/error.h"
@@ -58,12 +59,15 @@ struct ct_store {
     _Atomic int others;          /* who holds it beside its owner: the last one to close it does */
     struct faults *faults;       /* of the default group, in its store; NULL: none */
     ct_store *base;              /* of a prefix; NULL: the store itself */
+    pid_t maker;                 /* the process that made it, forks.h */
     char *prefix;                /* with its "/", no 0 behind */
     size_t prefix_size;
 };
 
 /* The same store once more; owed a ct_store_close() of its own. */
 ct_store *store_hold(ct_store *store);
+/* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
+ct_status store_check_process(const ct_store *store, const char *call);
 /* The one below all prefixes, which does the work. */
 ct_store *store_bottom(ct_store *store);
 

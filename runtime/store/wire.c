@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/socket.h"
 
 #define MOST_REPLY ((uint64_t)1 << 31) /* bytes of one value */
@@ -37,6 +38,7 @@ void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms)
                                       .tv_usec = timeout_ms ? timeout_ms % 1000 * 1000 : 1 };
 
     *wire = (struct wire){ .fd = fd, .timeout_ms = timeout_ms, .call = "connect", .alarm = -1 };
+    descriptor_own(fd);
     snprintf(wire->where, sizeof wire->where, "%s", where);
     wire->answered = clock_ms();
     if (timeout_ms >= 0) /* one recv() instead of poll() and recv() */
@@ -45,7 +47,7 @@ void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms)
 
 void wire_close(struct wire *wire)
 {
-    close(wire->fd);
+    descriptor_close(wire->fd);
     free(wire->out);
 }
 

@@ -13,6 +13,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/control.h"
+#include "runtime/forks.h"
 #include "runtime/store/wire.h"
 
 enum {
@@ -85,9 +86,10 @@ static ct_status look_for(struct wire *w, const struct bytes *keys, int count, i
 void wire_tells(struct wire *w, struct control *control, uint32_t known, int any)
 {
     if (w->control && w->alarm >= 0)
-        close(w->alarm);
+        descriptor_close(w->alarm);
     w->control = control && control->head ? control : NULL;
     w->alarm = w->control ? control_alarm(control) : -1;
+    descriptor_own(w->alarm);
     w->known = known;
     w->any = any;
 }
