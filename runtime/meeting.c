@@ -8,17 +8,19 @@
 
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/store/store.h"
 
 #define KEY_BYTES 64
 #define WARN_AFTER_MS 5000
 
 struct meeting {
     ct_store *store;
-    int size;
+    int rank, size;
     char (*text)[KEY_BYTES];
     const char **keys;
     void **values;
     size_t *sizes;
+    char *present; /* [size] as of the last look */
 };
 
 static void meeting_done(struct meeting *m)
@@ -29,16 +31,19 @@ static void meeting_done(struct meeting *m)
     free(m->keys);
     free(m->values);
     free(m->sizes);
+    free(m->present);
 }
 
-static ct_status meeting_setup(struct meeting *m, ct_store *store, const char *what, int size)
+static ct_status meeting_setup(struct meeting *m, ct_store *store, const char *what, int rank,
+                               int size)
 {
-    *m = (struct meeting){ .store = store, .size = size };
+    *m = (struct meeting){ .store = store, .rank = rank, .size = size };
     m->text = calloc((size_t)size, sizeof *m->text);
     m->keys = calloc((size_t)size, sizeof *m->keys);
     m->values = calloc((size_t)size, sizeof *m->values);
     m->sizes = calloc((size_t)size, sizeof *m->sizes);
-    if (!m->text || !m->keys || !m->values || !m->sizes)
+    m->present = calloc((size_t)size, sizeof *m->present);
+    if (!m->text || !m->keys || !m->values || !m->sizes || !m->present)
         return ct_fail(CT_ERR_NOMEM, "no memory to meet %d ranks", size);
     for (int i = 0; i < size; i++) {
         snprintf(m->text[i], KEY_BYTES, "%s/%d", what, i);
@@ -48,21 +53,15 @@ static ct_status meeting_setup(struct meeting *m, ct_store *store, const char *w
 }
 
 /* "2, 5-7" */
-static ct_status who_is_missing(struct meeting *m, char *text, size_t size)
+static void list_missing(const struct meeting *m, char *text, size_t size)
 {
     size_t used = 0;
     int first = -1;
 
     text[0] = 0;
     for (int i = 0; i <= m->size; i++) {
-        int present = 1;
+        const int present = i == m->size || m->present[i];
 
-        if (i < m->size) {
-            const ct_status status = ct_store_check(m->store, &m->keys[i], 1, &present);
-
-            if (status != CT_OK)
-                return status;
-        }
         if (!present && first < 0)
             first = i;
         if (present && first >= 0 && used < size) {
@@ -72,32 +71,45 @@ static ct_status who_is_missing(struct meeting *m, char *text, size_t size)
             first = -1;
         }
     }
+}
+
+/* Of all ranks, rank 0 says who is missing; of those it waits for itself, rank 1 does. */
+static ct_status warn_of_missing(const struct meeting *m, int64_t start)
+{
+    char missing[256];
+    const ct_status status = store_check_each(m->store, m->keys, m->size, m->present);
+
+    if (status != CT_OK)
+        return status;
+    list_missing(m, missing, sizeof missing);
+    if (missing[0] && (m->rank == 0 || !m->present[0]))
+        log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", m->size,
+                 (int)((clock_ms() - start) / 1000), missing);
     return CT_OK;
 }
 
-static ct_status wait_for_all(struct meeting *m, int64_t deadline)
+/* A question for each rank that is missing is a question by each rank: whoever has nothing to say
+ * asks nothing. */
+static ct_status wait_for_all(const struct meeting *m, int64_t deadline)
 {
     const int64_t start = clock_ms();
+    const int warns = m->rank <= 1 && log_wants(LOG_WARN);
     char missing[256];
     ct_status status;
 
-    status = ct_store_wait(m->store, m->keys, m->size, time_left_ms(deadline, WARN_AFTER_MS));
+    status = ct_store_wait(m->store, m->keys, m->size,
+                           time_left_ms(deadline, warns ? WARN_AFTER_MS : INT32_MAX));
+    if (status == CT_ERR_TIMEOUT && warns && clock_ms() < deadline) {
+        status = warn_of_missing(m, start);
+        if (status == CT_OK)
+            status = ct_store_wait(m->store, m->keys, m->size, time_left_ms(deadline, INT32_MAX));
+    }
     if (status != CT_ERR_TIMEOUT)
         return status;
-    if (clock_ms() < deadline) {
-        status = who_is_missing(m, missing, sizeof missing);
-        if (status != CT_OK)
-            return status;
-        if (missing[0])
-            log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", m->size,
-                     (int)((clock_ms() - start) / 1000), missing);
-        status = ct_store_wait(m->store, m->keys, m->size, time_left_ms(deadline, INT32_MAX));
-        if (status != CT_ERR_TIMEOUT)
-            return status;
-    }
-    status = who_is_missing(m, missing, sizeof missing);
+    status = store_check_each(m->store, m->keys, m->size, m->present);
     if (status != CT_OK)
         return status;
+    list_missing(m, missing, sizeof missing);
     return ct_fail(CT_ERR_TIMEOUT,
                    "after %lld ms, of %d ranks these did not come: rank %s "
                    "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
@@ -108,7 +120,7 @@ ct_status meet(ct_store *store, const char *what, int rank, int size, const void
                size_t bytes, void *all, int64_t deadline)
 {
     struct meeting m;
-    ct_status status = meeting_setup(&m, store, what, size);
+    ct_status status = meeting_setup(&m, store, what, rank, size);
 
     if (status == CT_OK)
         status = ct_store_set(store, m.keys[rank], mine, bytes);

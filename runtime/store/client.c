@@ -156,6 +156,17 @@ static ct_status client_check(ct_store *store, const struct bytes *keys, int cou
     return end(store, status);
 }
 
+static ct_status client_check_each(ct_store *store, const struct bytes *keys, int count,
+                                   char *present)
+{
+    struct wire *w = begin(store, "check", keys, count);
+    const ct_status status = wire_check_each(w, keys, count, (uint8_t *)present);
+
+    for (int i = 0; i < count && status == CT_OK; i++)
+        present[i] = present[i] == 0;
+    return end(store, status);
+}
+
 /* PyTorch's workers count themselves under a key that has no "/" in front. */
 static ct_status add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
@@ -318,6 +329,7 @@ static const struct store_ops client_ops = { .kind = "tcp",
                                              .add = client_add,
                                              .wait = client_wait,
                                              .check = client_check,
+                                             .check_each = client_check_each,
                                              .compare_set = client_compare_set,
                                              .delete_key = client_delete,
                                              .num_keys = client_num_keys,

@@ -191,6 +191,19 @@ static ct_status local_check(ct_store *store, const struct bytes *keys, int coun
     return CT_OK;
 }
 
+static ct_status local_check_each(ct_store *store, const struct bytes *keys, int count,
+                                  char *present)
+{
+    const ct_status status = enter(local(store), 0);
+
+    if (status != CT_OK)
+        return status;
+    for (int i = 0; i < count; i++)
+        present[i] = (char)entry_ready(map_find(&local(store)->map, keys[i]));
+    leave(local(store));
+    return CT_OK;
+}
+
 static ct_status compare_set_locked(struct local_store *s, struct bytes key, struct bytes expected,
                                     struct bytes desired, void **value, size_t *bytes)
 {
@@ -374,14 +387,14 @@ static void local_close(ct_store *store)
     local(store)->hooks->close(local(store));
 }
 
-#define LOCAL_OPS(name)                                                                           \
-    {                                                                                             \
-        .kind = name, .set = local_set, .get = local_get, .add = local_add, .wait = local_wait,   \
-        .check = local_check, .compare_set = local_compare_set, .delete_key = local_delete,       \
-        .num_keys = local_num_keys, .append = local_append, .multi_get = local_multi_get,         \
-        .multi_set = local_multi_set, .queue_push = local_queue_push,                             \
-        .queue_pop = local_queue_pop, .queue_len = local_queue_len, .list_keys = local_list_keys, \
-        .close = local_close                                                                      \
+#define LOCAL_OPS(name)                                                                         \
+    {                                                                                           \
+        .kind = name, .set = local_set, .get = local_get, .add = local_add, .wait = local_wait, \
+        .check = local_check, .check_each = local_check_each, .compare_set = local_compare_set, \
+        .delete_key = local_delete, .num_keys = local_num_keys, .append = local_append,         \
+        .multi_get = local_multi_get, .multi_set = local_multi_set,                             \
+        .queue_push = local_queue_push, .queue_pop = local_queue_pop,                           \
+        .queue_len = local_queue_len, .list_keys = local_list_keys, .close = local_close        \
     }
 
 static const struct store_ops hash_ops = LOCAL_OPS("hash"), file_ops = LOCAL_OPS("file");

@@ -115,6 +115,20 @@ ct_status ct_store_check(ct_store *store, const char *const *keys, int count, in
     return status;
 }
 
+ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present)
+{
+    struct bytes *all = keys_begin(store, keys, count, "check");
+    ct_store *bottom;
+    ct_status status;
+
+    if (!all)
+        return CT_ERR_INVALID;
+    bottom = store_bottom(store);
+    status = bottom->ops->check_each(bottom, all, count, present);
+    free(all);
+    return status;
+}
+
 ct_status ct_store_compare_set(ct_store *store, const char *key, const void *expected,
                                size_t expected_bytes, const void *desired, size_t desired_bytes,
                                void **value, size_t *bytes)

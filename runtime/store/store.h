@@ -34,6 +34,8 @@ struct store_ops {
     ct_status (*add)(ct_store *store, struct bytes key, int64_t delta, int64_t *result);
     ct_status (*wait)(ct_store *store, const struct bytes *keys, int count, int64_t deadline);
     ct_status (*check)(ct_store *store, const struct bytes *keys, int count, int *present);
+    /* present[i]: is keys[i] there?  One round trip. */
+    ct_status (*check_each)(ct_store *store, const struct bytes *keys, int count, char *present);
     ct_status (*compare_set)(ct_store *store, struct bytes key, struct bytes expected,
                              struct bytes desired, void **value, size_t *bytes);
     ct_status (*delete_key)(ct_store *store, struct bytes key, int *deleted);
@@ -68,6 +70,8 @@ struct ct_store {
 ct_store *store_hold(ct_store *store);
 /* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
 ct_status store_check_process(const ct_store *store, const char *call);
+/* Which of these keys are there: present[i], one round trip for all. */
+ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present);
 /* The one below all prefixes, which does the work. */
 ct_store *store_bottom(ct_store *store);
 

@@ -63,6 +63,8 @@ ct_status wire_get(struct wire *wire, void *data, size_t bytes);
 /* malloc'ed, with a 0 behind; nothing is set on a failure. */
 ct_status wire_get_blob(struct wire *wire, void **value, size_t *bytes);
 
+/* One round trip: absent[i] is 0 if keys[i] is there. */
+ct_status wire_check_each(struct wire *wire, const struct bytes *keys, int count, uint8_t *absent);
 /* Until all keys are there.  CT_ERR_TIMEOUT names those that are not. */
 ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int64_t deadline);
 

@@ -60,7 +60,16 @@ static ct_status missing(const struct wire *w, const struct bytes *keys, int cou
                    found == 1 && !*others ? "is" : "are", (long long)waited);
 }
 
-/* All checks go out together: one round trip.  CT_OK: they came at the last moment. */
+ct_status wire_check_each(struct wire *w, const struct bytes *keys, int count, uint8_t *absent)
+{
+    for (int i = 0; i < count; i++) {
+        wire_command(w, STORE_CHECK);
+        wire_put_keys(w, &keys[i], 1);
+    }
+    return count > 0 ? wire_ask(w, absent, (size_t)count) : CT_OK;
+}
+
+/* CT_OK: they came at the last moment. */
 static ct_status look_for(struct wire *w, const struct bytes *keys, int count, int64_t waited)
 {
     const int looked_for = count < MOST_LOOKED_FOR ? count : MOST_LOOKED_FOR;
@@ -68,12 +77,8 @@ static ct_status look_for(struct wire *w, const struct bytes *keys, int count, i
     ct_status status = CT_OK;
     int found = 0;
 
-    for (int i = 0; i < looked_for && count > 1; i++) {
-        wire_command(w, STORE_CHECK);
-        wire_put_keys(w, &keys[i], 1);
-    }
     if (count > 1)
-        status = wire_ask(w, absent, (size_t)looked_for);
+        status = wire_check_each(w, keys, looked_for, absent);
     for (int i = 0; i < looked_for; i++)
         found += absent[i] == 0;
     if (status != CT_OK || found == count)
