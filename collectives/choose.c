@@ -10,9 +10,12 @@
 #include "collectives/choices.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "collectives/call.h"
 #include "runtime/log.h"
@@ -181,20 +184,41 @@ const char *ct_last_algorithm(const ct_group *group)
 
 /* ---- The user's wishes -------------------------------------------------------- */
 
+/* A FIFO would hold us up until somebody writes there: it is opened without waiting, and refused.
+ */
+static ct_status open_file(const char *path, FILE **file)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+
+    if (fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(errno));
+    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode)) {
+        close(fd);
+        return ct_fail(CT_ERR_INVALID, "CT_TUNING: %s is no regular file", path);
+    }
+    *file = fdopen(fd, "r");
+    if (*file)
+        return CT_OK;
+    close(fd);
+    return ct_fail(CT_ERR_NOMEM, "CT_TUNING: no memory to read %s", path);
+}
+
 static ct_status read_file(struct choices *choices, const char *path)
 {
     char text[16384], source[80];
-    FILE *file = fopen(path, "re");
+    FILE *file;
+    ct_status status = open_file(path, &file);
     size_t n;
     int cause;
 
-    if (!file)
-        return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(errno));
+    if (status != CT_OK)
+        return status;
     n = fread(text, 1, sizeof text - 1, file);
     text[n] = 0;
     cause = ferror(file) ? errno : 0;
     fclose(file);
-    if (cause) /* a directory can be opened */
+    if (cause)
         return ct_fail(CT_ERR_SYSTEM, "CT_TUNING: %s: %s", path, strerror(cause));
     if (n == sizeof text - 1)
         return ct_fail(CT_ERR_INVALID,
