@@ -125,11 +125,11 @@ static inline struct span block_at(const struct call *c, const struct blocks *b,
 /* Of all blocks together. */
 static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
 {
-    size_t sum = 0;
+    size_t sum = b->counts ? 0 : (size_t)b->blocks * b->count;
 
-    for (int i = 0; i < b->blocks; i++)
-        sum += block_at(c, b, i).bytes;
-    return sum;
+    for (int i = 0; b->counts && i < b->blocks; i++)
+        sum += b->counts[i];
+    return sum * c->element;
 }
 
 #define NONE INT_MIN /* of op and root: -1 would be a caller's mistake */

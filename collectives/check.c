@@ -2,6 +2,8 @@
 /* check.c - the arguments of every collective, checked once, before anything happens. */
 #include "collectives/check.h"
 
+#include <stdlib.h>
+
 #include "runtime/premul.h"
 #include "runtime/space.h"
 
@@ -118,60 +120,152 @@ static int overlap(struct span a, struct span b)
            && (uintptr_t)b.data < (uintptr_t)a.data + a.bytes;
 }
 
-/* From the first byte of all blocks to the last. */
-static struct span extent(const struct blocks *b, size_t element)
+/* Block i; *start is where that begins if it has no displacement, and moves on to the next: as
+ * block_of(), which adds up all counts before it. */
+static struct span next_block(const struct blocks *b, size_t element, int i, size_t *start)
+{
+    const size_t count = b->counts ? b->counts[i] : b->count;
+    const size_t at = b->displs ? b->displs[i] : *start;
+
+    *start = at + count;
+    if (b->list)
+        return (struct span){ b->list[i], count * element };
+    return (struct span){ b->base ? (char *)b->base + at * element : NULL, count * element };
+}
+
+/* Its address and that behind it; equal: nothing is there. */
+struct piece {
+    uintptr_t from, to;
+};
+
+static struct piece next_piece(const struct blocks *b, size_t element, int i, size_t *start)
+{
+    const struct span block = next_block(b, element, i, start);
+
+    return (struct piece){ (uintptr_t)block.data, (uintptr_t)block.data + block.bytes };
+}
+
+/* From the first byte of all blocks to the last.  *apart: each begins behind the one before. */
+static struct span extent(const struct blocks *b, size_t element, int *apart)
 {
     uintptr_t from = UINTPTR_MAX, to = 0;
+    size_t start = 0;
 
+    *apart = 1;
     if (!b->list && !b->counts && !b->displs)
         return (struct span){ b->base, (size_t)b->blocks * b->count * element };
     for (int i = 0; i < b->blocks; i++) {
-        const struct span one = block_of(b, element, i);
+        const struct piece one = next_piece(b, element, i, &start);
 
-        if (one.bytes == 0)
+        if (one.from == one.to)
             continue;
-        if ((uintptr_t)one.data < from)
-            from = (uintptr_t)one.data;
-        if ((uintptr_t)one.data + one.bytes > to)
-            to = (uintptr_t)one.data + one.bytes;
+        *apart &= one.from >= to;
+        from = one.from < from ? one.from : from;
+        to = one.to > to ? one.to : to;
     }
     return from < to ? (struct span){ (char *)from, to - from } : (struct span){ NULL, 0 };
 }
 
-static int may_be_same(const struct request_of_call *r, int rank, int send, int recv)
+/* Which block of recv block i of send may be; -1: none. */
+static int place_of_send(const struct request_of_call *r, int rank, int i)
 {
     switch ((enum in_place)r->in_place) {
     case IN_PLACE_WHOLE:
-        return send == recv;
+        return i;
     case IN_PLACE_OWN_RECV:
-        return recv == rank;
+        return rank;
     case IN_PLACE_OWN_SEND:
-        return send == rank;
+        return i == rank ? 0 : -1;
     case IN_PLACE_NEVER:
         break;
     }
-    return 0;
+    return -1;
 }
 
-static ct_status check_overlap(const struct request_of_call *r, size_t element, int rank)
+static int compare_pieces(const void *a, const void *b)
 {
-    if (!overlap(extent(&r->send, element), extent(&r->recv, element)))
-        return CT_OK;
-    for (int i = 0; i < r->send.blocks; i++)
-        for (int j = 0; j < r->recv.blocks; j++) {
-            const struct span send = block_of(&r->send, element, i),
-                              recv = block_of(&r->recv, element, j);
+    const struct piece *x = a, *y = b;
 
-            if (!overlap(send, recv)
-                || (may_be_same(r, rank, i, j) && send.data == recv.data
-                    && send.bytes == recv.bytes))
-                continue;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Those that have something, by address.  How many. */
+static int sort_pieces(struct piece *pieces, int count)
+{
+    int kept = 0, sorted = 1;
+
+    for (int i = 0; i < count; i++) {
+        if (pieces[i].from == pieces[i].to)
+            continue;
+        sorted &= kept == 0 || pieces[kept - 1].from <= pieces[i].from;
+        pieces[kept++] = pieces[i];
+    }
+    if (!sorted)
+        qsort(pieces, (size_t)kept, sizeof *pieces, compare_pieces);
+    return kept;
+}
+
+/* Both by address: none that is written may begin before the end of another, nor one that is read
+ * before the end of one that is written. */
+static ct_status compare_sides(const struct request_of_call *r, const struct piece *recv, int recvs,
+                               const struct piece *send, int sends)
+{
+    uintptr_t read_to = 0, written_to = 0;
+
+    for (int i = 0, j = 0; i < recvs || j < sends;) {
+        const int writes = j == sends || (i < recvs && recv[i].from <= send[j].from);
+        const struct piece next = writes ? recv[i++] : send[j++];
+        uintptr_t *const to = writes ? &written_to : &read_to;
+
+        if (writes && next.from < written_to)
+            return ct_fail(CT_ERR_INVALID, "%s: two blocks of the recv buffer overlap", verb(r));
+        if (next.from < (writes ? read_to : written_to))
             return ct_fail(CT_ERR_INVALID,
                            "%s: the send and the recv buffer overlap in a way that "
                            "is not \"in place\"",
                            verb(r));
-        }
+        *to = next.to > *to ? next.to : *to;
+    }
     return CT_OK;
+}
+
+/* p log p of p blocks, and p where they lie in the order of the ranks.  A block that is sent in
+ * place counts as received alone. */
+static ct_status check_pieces(const struct request_of_call *r, size_t element, int rank)
+{
+    const int recvs = r->recv.blocks, all = recvs + r->send.blocks;
+    struct piece few[64], *recv = all > 64 ? malloc((size_t)all * sizeof *recv) : few, *send;
+    size_t start = 0;
+    ct_status status;
+
+    if (!recv)
+        return ct_fail(CT_ERR_NOMEM, "%s: no memory to look at %d blocks", verb(r), all);
+    for (int i = 0; i < recvs; i++)
+        recv[i] = next_piece(&r->recv, element, i, &start);
+    send = recv + recvs;
+    start = 0;
+    for (int i = 0; i < r->send.blocks; i++) {
+        const int same = place_of_send(r, rank, i);
+
+        send[i] = next_piece(&r->send, element, i, &start);
+        if (same >= 0 && same < recvs && send[i].from == recv[same].from
+            && send[i].to == recv[same].to)
+            send[i].to = send[i].from;
+    }
+    status =
+        compare_sides(r, recv, sort_pieces(recv, recvs), send, sort_pieces(send, r->send.blocks));
+    if (recv != few)
+        free(recv);
+    return status;
+}
+
+static ct_status check_overlap(const struct request_of_call *r, size_t element, int rank)
+{
+    int sends_apart, recvs_apart;
+    const struct span send = extent(&r->send, element, &sends_apart),
+                      recv = extent(&r->recv, element, &recvs_apart);
+
+    return recvs_apart && !overlap(send, recv) ? CT_OK : check_pieces(r, element, rank);
 }
 
 ct_status check_call(const struct request_of_call *r, ct_group **group, struct place *place)
