@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/interface.h"
 #include "runtime/stop.h"
 #include "runtime/trace.h"
 
@@ -31,10 +32,11 @@ static uint64_t name_space(const char *which)
     return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* Which kernel is it, and which network of it? */
+/* Which kernel is it, and which network of it?  Virtual machines that were restored from one
+ * snapshot have one boot id and equal numbers of name spaces, but each its own network card. */
 static void name_machine(char *text, size_t size, const struct faults *faults)
 {
-    char boot[40] = "unknown";
+    char boot[40] = "unknown", hardware[HARDWARE_TEXT];
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n;
 
@@ -43,10 +45,12 @@ static void name_machine(char *text, size_t size, const struct faults *faults)
         boot[n > 0 ? strcspn(boot, "\n") : 0] = 0;
         close(fd);
     }
+    default_hardware(hardware);
     if (fault_host(faults) >= 0)
         snprintf(text, size, "host %d", fault_host(faults));
     else
-        snprintf(text, size, "%.36s/%llx", boot, (unsigned long long)name_space("net"));
+        snprintf(text, size, "%.36s/%llx/%s", boot, (unsigned long long)name_space("net"),
+                 hardware);
 }
 
 ct_status card_fill(struct card *card, const struct mesh *mesh, const struct node_door *door)

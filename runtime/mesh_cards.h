@@ -8,7 +8,7 @@
 struct card {
     uint32_t version;
     uint32_t uid;
-    char machine[64]; /* boot id and network name space: who may share memory */
+    char machine[72]; /* boot id, network name space and card: who may share memory */
     char host[64];    /* for messages */
     uint64_t pid_space;
     int32_t pid;
