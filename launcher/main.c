@@ -92,6 +92,10 @@ int main(int argc, char **argv)
     (void)argc;
     fill_standard_descriptors();
     log_setup("ctrun", LOG_WARN);
+    if (log_check() != CT_OK) {
+        log_line(LOG_ERROR, "%s", ct_last_error());
+        return code;
+    }
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
         code = run(&options);

@@ -14,6 +14,7 @@
 #include "runtime/new_group.h"
 #include "runtime/rendezvous.h"
 #include "runtime/store/store.h"
+#include "runtime/variables.h"
 
 #define LAST_WORDS_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
@@ -205,6 +206,8 @@ static ct_status init_locked(const ct_init_options *options)
     snprintf(speaker, sizeof speaker, "rank %d", who.rank);
     log_setup(speaker, LOG_NONE);
     control_take(&world.control);
+    if (who.rank == 0 && !world.control.head) /* or ctrun has said it */
+        variables_warn();
     if (world.control.own) /* a program before this one may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);

@@ -32,6 +32,16 @@ static int level_from_environment(int unless_set)
     return unless_set;
 }
 
+ct_status log_check(void)
+{
+    const char *word = getenv("CT_LOG");
+
+    return !word || !*word || level_from_environment(-1) >= 0
+               ? CT_OK
+               : ct_fail(CT_ERR_INVALID, "CT_LOG=%.60s: it may be none, error, warn, info or debug",
+                         word);
+}
+
 void log_setup(const char *who, enum log_level unless_set)
 {
     atomic_store(&threshold, level_from_environment((int)unless_set));

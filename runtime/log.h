@@ -4,8 +4,13 @@
 
 #include <stddef.h>
 
+#include "runtime/error.h"
+
 /* CT_LOG=error|warn|info|debug; unset: nothing.  ctrun sets its own default. */
 enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+/* CT_ERR_INVALID: CT_LOG is none of these words. */
+ct_status log_check(void);
 
 /* Who speaks ("ctrun", "rank 3"; empty: "ct"), and how much when CT_LOG is unset. */
 void log_setup(const char *who, enum log_level unless_set);

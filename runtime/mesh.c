@@ -150,8 +150,10 @@ static ct_status link_from_environment(struct mesh *mesh)
 /* The link that it must take, ctrun's page, the faults it is to have, and its trace. */
 static ct_status read_environment(struct mesh *mesh)
 {
-    ct_status status = link_from_environment(mesh);
+    ct_status status = log_check();
 
+    if (status == CT_OK)
+        status = link_from_environment(mesh);
     if (status == CT_OK)
         status = control_open(&mesh->control, mesh->rank);
     if (status == CT_OK)
