@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/clock.h"
+#include "runtime/where.h"
 
 static void start_send(struct call *c, struct request *request, int to, struct span out)
 {
@@ -25,8 +26,11 @@ static ct_status wait_for(struct call *c, struct request *request)
     const ct_status status = request_wait(c->group->mesh, request, c->deadline, &c->group->broken);
 
     if (status == CT_ERR_TIMEOUT)
-        return ct_fail(status, "%s did not come",
-                       mesh_peer_name(c->group->mesh, request->peer, name, sizeof name));
+        return ct_fail(
+            status, "%s %s", mesh_peer_name(c->group->mesh, request->peer, name, sizeof name),
+            has_begun(c->group, ct_group_rank(c->group, request->peer), call_compared(c)->seq)
+                ? "is in this call too, and got no further"
+                : "did not come");
     if (status == CT_OK)
         fault_pass(c->group->mesh->faults);
     return status;

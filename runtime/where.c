@@ -78,6 +78,15 @@ static const struct control_rank *page_of(const ct_group *group, int member)
                : NULL;
 }
 
+int has_begun(const ct_group *group, int member, uint64_t seq)
+{
+    const struct control_rank *page = page_of(group, member);
+    char where[160];
+
+    return page
+           && !is_missing(page, atomic_load(&group->record.line->id), seq, where, sizeof where);
+}
+
 const char *where_is(const ct_group *group, int member, char *text, size_t size)
 {
     const struct control_rank *page = page_of(group, member);

@@ -8,6 +8,9 @@
  * no call since barrier #11", for the end of a sentence.  "" when nothing can be seen from here. */
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
 
+/* Has a member begun call `seq`, as its control page says?  0 where that can't be seen. */
+int has_begun(const ct_group *group, int member, uint64_t seq);
+
 /* The same of one member, in whatever call it is or was last. */
 const char *where_is(const ct_group *group, int member, char *text, size_t size);
 

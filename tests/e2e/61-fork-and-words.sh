@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# A child of a rank that runs the program's atexit() does its group no harm; a misspelt CT_ variable and a
+# word that CT_LOG does not have are told once; who stands still in a call is not said to have not come.
+. "$CT_SOURCE/tests/e2e/lib.sh"
+export OMP_NUM_THREADS=1
+
+run --nproc-per-node=2 "$CT_BUILD/tests/e2e_forks"
+expect "a forked child's exit() changes nothing for its parent" is "$code $(sorted "$out" | tr '\n' ';')" \
+    "0 the child's destroy: invalid argument;the sum is 2;the sum is 2;"
+
+CT_TIMOUT_MS=5000 CT_SCANNER=2 run --nproc-per-node=2 "$CT_BUILD/bin/hello"
+expect "a misspelt variable is told once" is "$code $(grep -c . <<<"$err") $(grep -o 'CT_TIMOUT_MS.*' <<<"$err")" \
+    "0 1 CT_TIMOUT_MS is no variable of libct or ctrun and has no effect; did you mean CT_TIMEOUT_MS?"
+CT_LOG=loud run --nproc-per-node=2 "$CT_BUILD/bin/hello"
+expect "a word that CT_LOG does not have ends ctrun" is "$code $out$err" \
+    "2 ctrun: CT_LOG=loud: it may be none, error, warn, info or debug"
+
+# Rank 1 stops behind the first of two steps.
+CT_LINK=tcp CT_ALL_REDUCE=ring CT_TIMEOUT_MS=1500 CT_FAULT=rank:1,op:all_reduce,phase:1,stop \
+    run --nproc-per-node=2 --shutdown-timeout=1 "$CT_BUILD/tests/e2e_forks"
+expect "a rank that stands still in the call is not said to have not come" matches "$err$out" \
+    "rank 1 \(pid [0-9]+ on [^)]*\) is in this call too, and got no further"
+
+finish
