@@ -17,14 +17,33 @@
  *    ranks (ct_cuda.h says what holds there).
  *  - In place is send == recv where both have one size; otherwise the rank's
  *    own block of the larger buffer (each function says which).  Any other
- *    overlap is CT_ERR_INVALID.
+ *    overlap is CT_ERR_INVALID, also of two blocks that are received.
  *  - Where only the root uses a buffer, the others may pass NULL for it.
  *  - A call refused with CT_ERR_INVALID or CT_ERR_NOT_MEMBER changed nothing.
  *    After any other failure of a collective the group is broken: each later
  *    call on it returns the same status and says what broke it.
- *  - Threads: different groups in parallel; one call at a time per group.
+ *  - Threads: different groups in parallel; one call at a time per group.  Two at once on one
+ *    group are not noticed: their results are wrong.
  *  - The library prints nothing (CT_LOG=warn makes it talk on stderr), never
- *    calls exit() or abort(), and starts no thread before one is needed. */
+ *    calls exit() or abort(), and starts no thread before one is needed.
+ *
+ * What holds when processes fork, end and die:
+ *  - fork(): the child has nothing of its parent's open.  Every call there on a group, work or
+ *    store that was made before the fork is CT_ERR_INVALID and changes nothing, also a
+ *    ct_destroy_process_group() by the program's atexit(); ct_rank(), ct_size() and the like say
+ *    what they say in the parent, and memory of ct_mem_alloc() can be read.  A child of a process
+ *    that has initialised can't initialise; one of a process that had not may, as its parent may.
+ *    ct_spawn()ed ranks may in any case.
+ *  - A rank that ends without ct_destroy_process_group() is a death to the others: CT_ERR_PEER for
+ *    each call that needs it, and the store is gone if the rank hosted it.
+ *  - When a rank dies in a collective, some of the others may have got CT_OK and their result, and
+ *    some CT_ERR_PEER.  Before they go on they have to agree which step was the last, e.g. by an
+ *    all_reduce with CT_MIN in the group that ct_shrink_group() made.
+ *  - Under ctrun survivors go on only with --on-failure=continue; else ctrun ends them.
+ *  - A broken CT_WORLD stays broken after ct_shrink_group(): ct_rank() and ct_size() say the old
+ *    numbers, calls fail, ct_new_group() too (ct_new_group_with() needs options.parent, the
+ *    survivors' group), and ct_should_stop() is to be asked on the survivors' group (on CT_WORLD
+ *    it gives 0).  It is still owed its ct_destroy_process_group(), after the others'. */
 #ifndef CT_H
 #define CT_H
 
@@ -238,7 +257,8 @@ CT_API ct_status ct_abort(ct_group *group);
  * the old one's.  The old group is broken on all of them then, and stays to be
  * destroyed.  A member that is neither known to be dead nor comes within
  * timeout_ms (< 0: the group's) is left out: it gets CT_ERR_TIMEOUT.  Who dies
- * while they agree is left out too: all get the same group, or none.
+ * while they agree is left out too: all get the same group, or none.  To make it
+ * they take as long again at the most (or 10 s, if that is more).
  * They meet at the store the group was made at: CT_ERR_PEER if that is gone, as
  * where rank 0 served it and died; ctrun's store outlives all ranks.
  * As MPI's ULFM: revoke, agree, shrink. */
