@@ -381,8 +381,13 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 
 /* Matched by (peer, tag) in posted order; tag >= 0.  The received count must
  * equal the sent one, else CT_ERR_MISMATCH: at the receiver, and at the sender
- * unless its message was small enough to go unasked.  ct_send may block until the
- * message is received; a send to oneself needs a posted ct_irecv. */
+ * unless its message was small enough to go unasked, or on its way.  ct_send may block until the
+ * message is received; a send to oneself needs a posted ct_irecv.
+ *
+ * A limit of time that ends breaks no group, and the call can be made again.  A send that failed
+ * so is withdrawn: no receive gets it later, unless the last of its bytes came before that word.
+ * A receive that failed so leaves its message to the next one of that peer and tag, though a part
+ * had come: CT_OK of a send says that the receiver has the message, or keeps it. */
 CT_API ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst,
                          int tag);
 /* src may be CT_ANY_SOURCE; *from (may be NULL) says who it was. */

@@ -41,6 +41,8 @@ enum crossing_step {
 
 /* What is received is to come from there. */
 void crossing_borrows(struct crossing *crossing, const struct loan *loan);
+/* It comes through the host after all. */
+void crossing_is_not_taken(struct crossing *crossing);
 /* From there into the caller's buffer.  given_up: nothing is begun any more. */
 enum crossing_step crossing_take(struct crossing *crossing, int given_up, ct_status *status);
 /* What was lent into host memory, which is crossing_host() then. */

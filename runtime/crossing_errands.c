@@ -11,6 +11,11 @@ void crossing_borrows(struct crossing *c, const struct loan *loan)
     c->loan = *loan;
 }
 
+void crossing_is_not_taken(struct crossing *c)
+{
+    c->is_taken = 0;
+}
+
 void *crossing_host(const struct crossing *c)
 {
     return c->host;

@@ -106,12 +106,14 @@ static int index_of(const struct channel *channel, int peer)
     return -1;
 }
 
-/* What it has not received yet it will not; a small message needs no receiver to be sent. */
+/* What it has not received yet it will not, though it accepted it; a small message needs no
+ * receiver to be sent. */
 static int is_in_vain(const struct request *request, uint64_t channel, int peer)
 {
     return request->peer == peer && (request->channel & ~1ull) == channel
            && (!request->is_send || request->out.frame.kind == FRAME_OFFER
-               || request->out.frame.kind == FRAME_LEND);
+               || request->out.frame.kind == FRAME_LEND
+               || (request->out.frame.kind == FRAME_DATA && request->out.written == 0));
 }
 
 static void give_up(struct mesh *mesh, struct request *request)

@@ -68,26 +68,13 @@ static struct ring *ring_of(const struct mesh *mesh, int from, int to)
     return node_ring(&mesh->node, mesh->peers[from].local, mesh->peers[to].local);
 }
 
-/* Nobody's who waits for it. */
-static void say(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out) {
-        peer_broken(mesh, peer, "no memory to answer it");
-        return;
-    }
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
-    send_out_alone(mesh, peer, out);
-}
-
 void loan_given_up(struct mesh *mesh, const struct request *send)
 {
     struct ring *ring = ring_of(mesh, mesh->rank, send->peer);
 
     if (ring)
         atomic_fetch_add(&ring->loans_ended, 1);
-    say(mesh, send->peer, FRAME_LOAN_ENDS, send->id);
+    send_word(mesh, send->peer, FRAME_LOAN_ENDS, send->id);
 }
 
 /* ---- Errands, under the lock --------------------------------------------------- */
@@ -130,7 +117,6 @@ void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *
 
     wire->no_loans |= accept->no_loans;
     list_remove(send);
-    send->met = accept->answer;
     errand_begin(mesh, send, GOES_TO_HOST);
 }
 
@@ -141,7 +127,6 @@ static void send_staged(struct mesh *mesh, struct request *send)
     list_add(&mesh->messages->active, send);
     send->data = crossing_host(send->crossing);
     send->out.frame.kind = FRAME_DATA;
-    send->out.frame.id = send->met;
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
     send->out.written = 0;
@@ -154,7 +139,7 @@ void loan_met(struct mesh *mesh, struct request *receive, const struct unexpecte
 
     if (receive->from_anybody)
         receive->peer = message->from;
-    if (!receive->crossing || !ring_of(mesh, message->from, mesh->rank)) {
+    if (!receive->crossing || receive->loan_ended || !ring_of(mesh, message->from, mesh->rank)) {
         accept_offer(mesh, receive, &message->frame, message->from, 0);
         return;
     }
@@ -162,7 +147,6 @@ void loan_met(struct mesh *mesh, struct request *receive, const struct unexpecte
     errand_begin(mesh, receive, TAKES_LOAN);
 }
 
-/* A loan that ended unmet is an offer which nobody will answer, as any that was given up. */
 void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
@@ -171,12 +155,11 @@ void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
     for (struct request *r = m->errands; r; r = r->next)
         if (r->errand == TAKES_LOAN && r->peer == from && r->met == frame->id)
             r->loan_ended = 1;
-    for (struct unexpected *u = m->unexpected; u; u = u->next)
-        if (u->frame.kind == FRAME_LEND && u->from == from && u->frame.id == frame->id)
-            u->frame.kind = FRAME_OFFER;
+    message_cancelled(mesh, frame->id, from);
 }
 
-/* The sender shall send the bytes; if it has given up meanwhile, they never come. */
+/* The sender shall send the bytes.  If it has given up, the receive takes the next message, which
+ * comes through the host. */
 static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loans)
 {
     const struct frame offer = { .id = receive->met };
@@ -185,6 +168,11 @@ static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loa
         log_line(LOG_INFO, "messages of rank %d on a device come through the host: %s",
                  receive->peer, ct_last_error());
     errand_over(mesh, receive);
+    crossing_is_not_taken(receive->crossing);
+    if (receive->loan_ended) {
+        receive_again(mesh, receive);
+        return;
+    }
     accept_offer(mesh, receive, &offer, receive->peer, no_loans);
     look_for_leaver(mesh, receive);
 }
@@ -199,8 +187,19 @@ static void taken(struct mesh *mesh, struct request *receive)
         ask_for_bytes(mesh, receive, 0);
         return;
     }
-    say(mesh, receive->peer, FRAME_TAKEN, receive->met);
+    send_word(mesh, receive->peer, FRAME_TAKEN, receive->met);
     finish(mesh, receive, CT_OK, "");
+}
+
+/* A message of which the device did not bring the bytes: the sender of a loan still has them, and
+ * waits for the next receive; who accepted what was to go to the host waits for the next message.
+ */
+static void give_back(struct mesh *mesh, struct request *request)
+{
+    if (request->errand == GOES_TO_HOST)
+        send_word(mesh, request->peer, FRAME_CANCEL, request->id);
+    else if (!request->loan_ended)
+        put_back(mesh, request, FRAME_OFFER);
 }
 
 /* It may be the sender's death by which the device failed. */
@@ -212,16 +211,13 @@ static void failed(struct mesh *mesh, struct request *request, ct_status status)
         finish_without(mesh, request, peer);
         return;
     }
-    if (request->errand == TAKES_LOAN)
-        say(mesh, peer, FRAME_TAKEN, request->met); /* it is not the sender's failure */
+    give_back(mesh, request);
     finish(mesh, request, status, ct_last_error());
 }
 
-/* Who lent something gets it back: that its receiver gave up is not its failure. */
 static void drop(struct mesh *mesh, struct request *request)
 {
-    if (request->errand == TAKES_LOAN)
-        say(mesh, request->peer, FRAME_TAKEN, request->met);
+    give_back(mesh, request);
     finish(mesh, request, request->given_up, request->reason);
 }
 

@@ -4,6 +4,8 @@
  *   small:  sender  EAGER + payload  ->  posted receive, or kept as unexpected
  *   large:  sender  OFFER            ->  posted receive, or kept
  *           receiver ACCEPT          ->  sender writes DATA + payload
+ *   given up: sender CANCEL          ->  the receive that it had met is posted again
+ *             receiver (no frame)    ->  its message is kept, for the next receive
  *   on a device:    LEND, TAKEN, LOAN_ENDS, or ACCEPT and DATA  ->  loan.c
  *   another call:   receiver REFUSE  ->  both ends fail and name both calls
  *   no message:     ASK, whether the peer makes the same call  ->  question.c
@@ -24,7 +26,7 @@
 /* ---- Answers ------------------------------------------------------------- */
 
 /* Of a large message that the other side knows nothing bad of yet. */
-static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id, uint64_t answer,
+static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
                  const struct signature *signature, int no_loans)
 {
     struct outgoing *out = calloc(1, sizeof *out);
@@ -37,7 +39,6 @@ static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
                                  .kind = (uint16_t)kind,
                                  .no_loans = (uint16_t)no_loans,
                                  .id = id,
-                                 .answer = answer,
                                  .signature = *signature };
     send_out(mesh, peer, out);
 }
@@ -49,7 +50,7 @@ int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame
     if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
         return 1;
     if (frame->kind != FRAME_EAGER && from != mesh->rank)
-        tell(mesh, from, FRAME_REFUSE, frame->id, 0, &receive->signature, 0);
+        tell(mesh, from, FRAME_REFUSE, frame->id, &receive->signature, 0);
     finish_mismatch(mesh, receive, from, &frame->signature);
     return 0;
 }
@@ -60,7 +61,7 @@ void accept_offer(struct mesh *mesh, struct request *receive, const struct frame
     if (receive->from_anybody)
         receive->peer = from;
     list_add(&mesh->messages->active, receive);
-    tell(mesh, from, FRAME_ACCEPT, frame->id, receive->id, &receive->signature, no_loans);
+    tell(mesh, from, FRAME_ACCEPT, frame->id, &receive->signature, no_loans);
 }
 
 /* ---- Arrivals ------------------------------------------------------------ */
@@ -137,7 +138,7 @@ static void arrived_offer(struct mesh *mesh, struct stream *stream)
  * or not at all, or answered before: what waits to be written must not be queued again or freed. */
 static struct request *offered(struct mesh *mesh, uint64_t id, int to)
 {
-    struct request *send = request_by_id(mesh, id, to, 1);
+    struct request *send = send_by_id(mesh->messages, id, to);
     const struct outgoing *out = send ? &send->out : NULL;
 
     return out && (out->frame.kind == FRAME_OFFER || out->frame.kind == FRAME_LEND)
@@ -152,7 +153,7 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
     const int from = stream->peer;
     struct request *send = offered(mesh, frame->id, from);
 
-    if (!send)
+    if (!send) /* its CANCEL is on the way */
         return;
     mesh->messages->wires[from].unasked = 0; /* it has come as far as this one */
     if (send->out.frame.kind == FRAME_LEND) {
@@ -160,23 +161,69 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
         return;
     }
     send->out.frame.kind = FRAME_DATA;
-    send->out.frame.id = frame->answer;
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
     send->out.written = 0;
     send_out(mesh, from, &send->out);
 }
 
+/* Of a message whose receive was given up. */
+static struct unexpected *put_back_before(const struct messages *m, const struct frame *data,
+                                          int from)
+{
+    struct unexpected *u = m->unexpected;
+
+    while (u && (u->from != from || u->frame.kind != FRAME_DATA || u->frame.id != data->id))
+        u = u->next;
+    return u && u->frame.bytes == data->bytes && !stream_into(m, u) ? u : NULL;
+}
+
 static void arrived_data(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head;
-    struct request *request = request_by_id(mesh, frame->id, stream->peer, 0);
+    struct request *request = receive_by_message(mesh->messages, frame->id, stream->peer);
 
     stream->left = frame->bytes;
     if (request && request->bytes == frame->bytes) {
         stream->request = request;
         stream->into = request->data;
+    } else if (!request) {
+        stream->unexpected = put_back_before(mesh->messages, frame, stream->peer);
+        stream->into = stream->unexpected ? stream->unexpected->data : NULL;
     }
+}
+
+/* Is a stream filling it? */
+static int is_coming(const struct messages *m, const struct request *receive)
+{
+    const struct stream *stream = m->streams;
+
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    return stream != NULL;
+}
+
+/* What comes already is not cancelled, whatever the peer says. */
+void message_cancelled(struct mesh *mesh, uint64_t id, int from)
+{
+    struct messages *m = mesh->messages;
+    struct request *receive = receive_by_message(m, id, from);
+
+    if (receive && !is_coming(m, receive)) {
+        list_remove(receive);
+        receive_again(mesh, receive);
+    }
+    for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
+        if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_BREAK
+            && !stream_into(m, u)) {
+            unexpected_remove(m, u);
+            return;
+        }
+}
+
+static void arrived_cancel(struct mesh *mesh, struct stream *stream)
+{
+    message_cancelled(mesh, stream->head.id, stream->peer);
 }
 
 static void arrived_refuse(struct mesh *mesh, struct stream *stream)
@@ -231,7 +278,7 @@ static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
     [FRAME_REFUSE] = arrived_refuse, [FRAME_ASK] = arrived_ask,
     [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
     [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
-    [FRAME_LEAVE] = arrived_leave,
+    [FRAME_LEAVE] = arrived_leave,   [FRAME_CANCEL] = arrived_cancel,
 };
 
 void message_arrived(struct mesh *mesh, struct stream *stream)
@@ -279,6 +326,8 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     stream->into = NULL;
     if (request)
         request_finish(mesh, request, CT_OK, "");
+    else if (message && message->frame.kind == FRAME_DATA)
+        message->frame.kind = FRAME_EAGER; /* it has its place, and is as one that came unasked */
     else if (message && message->frame.kind == FRAME_BREAK)
         breach_arrived(mesh, message);
     else if (message)

@@ -36,7 +36,8 @@ enum frame_kind {
     FRAME_LEAVE,     /* "I have destroyed the group" */
     FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
     FRAME_TAKEN,     /* "I have copied them" */
-    FRAME_LOAN_ENDS  /* "I have given up the message that I lent" */
+    FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
+    FRAME_CANCEL     /* "I have given up the message that I offered, or sent in part" */
 };
 
 struct frame {
@@ -47,9 +48,9 @@ struct frame {
     int32_t tag;
     uint32_t turn; /* of the frames that go this way, from 0 on: they may come on two connections */
     uint64_t bytes;  /* of the whole message */
-    uint64_t id;     /* offer, lend: the sender's request, and in what answers that; data: the
-                        receiver's; break: the rank on which it broke first */
-    uint64_t answer; /* accept: the receiver's request; break: minus the status */
+    uint64_t id;     /* of a message: the sender's request, in all frames about it, and they grow;
+                        break: the rank on which it broke first */
+    uint64_t answer; /* break: minus the status */
     struct signature signature;
 };
 
@@ -74,7 +75,7 @@ struct request {
     struct request *next, *previous; /* in one of the lists of struct messages */
     struct request **list;           /* which; NULL: in none */
     uint64_t id, channel;
-    uint64_t met;     /* of a receive: the id of the send; of a send that goes to the host: its */
+    uint64_t met;     /* of a receive: the id of the send */
     int peer;         /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
     int from_anybody; /* so `peer` may change, under the lock */
     int tag;

@@ -77,6 +77,18 @@ void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, s
         snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
 }
 
+/* Messages of which the bytes will not come: a receive that takes one would wait for them. */
+static void forget_offers(struct messages *m, int peer)
+{
+    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+        next = u->next;
+        if (u->from == peer
+            && (u->frame.kind == FRAME_OFFER || u->frame.kind == FRAME_LEND
+                || u->frame.kind == FRAME_DATA))
+            unexpected_remove(m, u);
+    }
+}
+
 void peer_gone(struct mesh *mesh, int peer, const char *why)
 {
     struct messages *m = mesh->messages;
@@ -86,6 +98,7 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     if (!wire->gone && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
     wire->gone = 1;
+    forget_offers(m, peer);
     peer_gone_words(mesh, peer, wire->why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;

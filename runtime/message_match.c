@@ -28,6 +28,26 @@ void list_add(struct request **list, struct request *request)
     last->previous = request;
 }
 
+void list_add_by_id(struct request **list, struct request *request)
+{
+    struct request *next = *list;
+
+    if (!next || next->previous->id < request->id) {
+        list_add(list, request);
+        return;
+    }
+    while (next->id < request->id)
+        next = next->next;
+    request->list = list;
+    request->next = next;
+    request->previous = next->previous;
+    next->previous = request;
+    if (*list == next)
+        *list = request;
+    else
+        request->previous->next = request;
+}
+
 void list_remove(struct request *request)
 {
     struct request **list = request->list;
@@ -45,10 +65,18 @@ void list_remove(struct request *request)
     request->list = NULL;
 }
 
-struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send)
+struct request *send_by_id(const struct messages *m, uint64_t id, int to)
 {
-    for (struct request *r = mesh->messages->active; r; r = r->next)
-        if (r->id == id && r->peer == peer && r->is_send == is_send)
+    for (struct request *r = m->active; r; r = r->next)
+        if (r->is_send && r->id == id && r->peer == to)
+            return r;
+    return NULL;
+}
+
+struct request *receive_by_message(const struct messages *m, uint64_t id, int from)
+{
+    for (struct request *r = m->active; r; r = r->next)
+        if (!r->is_send && r->met == id && r->peer == from)
             return r;
     return NULL;
 }
@@ -91,6 +119,30 @@ void keep(struct mesh *mesh, struct unexpected *message)
     mesh->messages->unexpected_end = &message->next;
 }
 
+/* A breach's id is a rank. */
+void keep_in_order(struct messages *m, struct unexpected *message)
+{
+    struct unexpected **link = &m->unexpected;
+
+    while (*link
+           && ((*link)->from != message->from || (*link)->frame.kind == FRAME_BREAK
+               || (*link)->frame.id < message->frame.id))
+        link = &(*link)->next;
+    message->next = *link;
+    *link = message;
+    if (!message->next)
+        m->unexpected_end = &message->next;
+}
+
+struct stream *stream_into(const struct messages *m, const struct unexpected *message)
+{
+    struct stream *stream = m->streams;
+
+    while (stream && stream->unexpected != message)
+        stream = stream->next;
+    return stream;
+}
+
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
 {
     for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
@@ -106,6 +158,17 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
     return NULL;
 }
 
+void unexpected_free(struct messages *m, struct unexpected *message)
+{
+    struct stream *stream = message->frame.kind == FRAME_DATA ? stream_into(m, message) : NULL;
+
+    if (stream) {
+        stream->unexpected = NULL;
+        stream->into = NULL; /* what is still to come goes nowhere */
+    }
+    free(message);
+}
+
 void unexpected_remove(struct messages *m, struct unexpected *message)
 {
     struct unexpected **link = &m->unexpected;
@@ -115,7 +178,7 @@ void unexpected_remove(struct messages *m, struct unexpected *message)
     *link = message->next;
     if (!*link)
         m->unexpected_end = link;
-    free(message);
+    unexpected_free(m, message);
 }
 
 void forget_sender(struct messages *m, const struct request *send)

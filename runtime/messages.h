@@ -12,7 +12,9 @@
 #define CLOSED 64             /* groups of which late news may come */
 #define LOOKS_FOR_NEWCOMERS 2 /* of progress(): a new connection; what was sent on it */
 
-/* A message nobody asked for yet: its bytes, or the offer of them. */
+/* A message nobody asked for yet: its bytes, or the offer of them.  Or one that a receive was given
+ * up on after it had been accepted (FRAME_DATA): its bytes are still to come, in whole or in part.
+ */
 struct unexpected {
     struct unexpected *next;
     struct frame frame;
@@ -122,15 +124,25 @@ void accept_offer(struct mesh *mesh, struct request *receive, const struct frame
                   int no_loans);
 void message_arrived(struct mesh *mesh, struct stream *stream); /* a whole frame's head */
 void message_landed(struct mesh *mesh, struct stream *stream);  /* all its payload */
+/* Its sender gave it up: the receive that it had met waits for the next one. */
+void message_cancelled(struct mesh *mesh, uint64_t id, int from);
 
 /* message_match.c, under the lock */
 void list_add(struct request **list, struct request *request);
+void list_add_by_id(struct request **list, struct request *request);
 void list_remove(struct request *request);
-struct request *request_by_id(struct mesh *mesh, uint64_t id, int peer, int is_send);
+struct request *send_by_id(const struct messages *m, uint64_t id, int to);
+/* The receive that has accepted a message, or is being filled with it. */
+struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
 int matches(const struct request *receive, uint64_t channel, int from, int tag);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
 void keep(struct mesh *mesh, struct unexpected *message);
+/* Among those of its sender it stands where it was sent. */
+void keep_in_order(struct messages *m, struct unexpected *message);
+/* The stream that brings its bytes now; NULL: none does. */
+struct stream *stream_into(const struct messages *m, const struct unexpected *message);
+void unexpected_free(struct messages *m, struct unexpected *message);   /* in no list any more */
 void unexpected_remove(struct messages *m, struct unexpected *message); /* and frees it */
 void forget_sender(struct messages *m, const struct request *send);     /* one to ourselves */
 
@@ -148,6 +160,10 @@ void peer_broken(struct mesh *mesh, int peer, const char *why); /* sends to it f
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason);
 void request_cancel_locked(struct mesh *mesh, struct request *request);
+/* The message that it had met was cancelled: it takes the next one, or is posted where it was. */
+void receive_again(struct mesh *mesh, struct request *receive);
+/* A receive that had met a message is given up: the message is kept for the next receive. */
+void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 
 /* leaving.c, under the lock */
 void leave_arrived(struct mesh *mesh, const struct frame *frame, int from);
@@ -168,6 +184,8 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
 /* Opens a connection to a peer that we have not sent to yet, so that each side notices when the
  * other's process ends. */
 void connect_for_liveness(struct mesh *mesh, int peer);
+/* The same of a frame about a message, without payload. */
+void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
 void flush_to(struct mesh *mesh, int peer);
 void flush_gathered(struct mesh *mesh, int peer); /* if anything was */
 void outgoing_free(struct messages *m, struct outgoing *out);

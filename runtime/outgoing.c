@@ -191,6 +191,18 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
         background_needed(mesh);
 }
 
+void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out) {
+        peer_broken(mesh, peer, "no memory to answer it");
+        return;
+    }
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
+    send_out_alone(mesh, peer, out);
+}
+
 void connect_for_liveness(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->messages->wires[peer];

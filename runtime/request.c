@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/loan.h"
+#include "runtime/log.h"
 #include "runtime/messages.h"
 #include "runtime/trace.h"
 
@@ -107,6 +108,21 @@ static void start_send(struct mesh *mesh, struct request *request)
     trace_end(mesh->trace, traced, CT_OK);
 }
 
+/* What was accepted by a receive that was given up comes to this one. */
+static void take_over(struct messages *m, struct request *receive, struct unexpected *message)
+{
+    struct stream *stream = stream_into(m, message);
+
+    list_add(&m->active, receive);
+    if (!stream)
+        return;
+    if (message->got > 0)
+        memcpy(receive->data, message->data, message->got);
+    stream->unexpected = NULL;
+    stream->request = receive;
+    stream->into = (unsigned char *)receive->data + message->got;
+}
+
 static void receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
@@ -128,6 +144,8 @@ static void receive_kept(struct mesh *mesh, struct request *receive, struct unex
         accept_offer(mesh, receive, &message->frame, message->from, 0);
     } else if (message->frame.kind == FRAME_LEND) {
         loan_met(mesh, receive, message);
+    } else if (message->frame.kind == FRAME_DATA) {
+        take_over(mesh->messages, receive, message);
     } else {
         if (receive->bytes > 0)
             memcpy(receive->data, message->data, receive->bytes);
@@ -143,14 +161,21 @@ static void start_recv(struct mesh *mesh, struct request *request)
 
     if (message) {
         receive_kept(mesh, request, message);
-        free(message);
+        unexpected_free(m, message);
         look_for_leaver(mesh, request); /* what was offered may have ended with the group */
         return;
     }
-    list_add(&m->posted, request);
+    list_add_by_id(&m->posted, request);
     if (from != CT_ANY_SOURCE && m->wires[from].gone)
         peer_gone(mesh, from, m->wires[from].why);
     look_for_leaver(mesh, request);
+}
+
+void receive_again(struct mesh *mesh, struct request *receive)
+{
+    if (receive->from_anybody)
+        receive->peer = CT_ANY_SOURCE;
+    start_recv(mesh, receive);
 }
 
 static void start(struct mesh *mesh, struct request *request)
@@ -238,11 +263,91 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     return 1;
 }
 
+/* Its sender was told that the message is sent, or will be, so that it may not be lost.  A later
+ * receive that fits finds it, before those that were sent later. */
+void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected *message;
+
+    if (m->wires[receive->peer].gone)
+        return;
+    message = malloc(sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
+    if (!message) {
+        log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
+                 receive->bytes, receive->peer);
+        return;
+    }
+    *message = (struct unexpected){ .from = receive->peer,
+                                    .frame = { .magic = FRAME_MAGIC,
+                                               .kind = (uint16_t)kind,
+                                               .channel = receive->channel,
+                                               .tag = receive->tag,
+                                               .bytes = receive->bytes,
+                                               .id = receive->met,
+                                               .signature = receive->signature } };
+    keep_in_order(m, message);
+    for (struct stream *stream = m->streams; stream; stream = stream->next) {
+        if (stream->request != receive)
+            continue;
+        message->got = receive->bytes - stream->left;
+        memcpy(message->data, receive->data, message->got);
+        stream->request = NULL;
+        stream->unexpected = message;
+        stream->into = message->data + message->got;
+        return;
+    }
+}
+
+/* It leaves the queue; of what has begun to be written the rest stays there. */
+static int leave_queue(struct mesh *mesh, struct request *send)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[send->peer];
+
+    for (struct outgoing **link = &wire->first, *last = NULL; *link;
+         last = *link, link = &(*link)->next) {
+        if (*link != &send->out)
+            continue;
+        if (send->out.written > 0)
+            return leave_behind(m, link, wire);
+        *link = send->out.next;
+        if (!*link)
+            wire->last = last;
+        break;
+    }
+    return 1;
+}
+
+/* A collective's message is of no other call: whatever its receiver knows of it may stay. */
+static int is_of_p2p(const struct request *request)
+{
+    return request->channel & 1;
+}
+
+/* What its receiver knows of is cancelled. */
+static void give_up_send(struct mesh *mesh, struct request *send, ct_status status,
+                         const char *reason)
+{
+    const int kind = send->out.frame.kind, to = send->peer;
+    const int is_known = is_of_p2p(send) && (kind == FRAME_DATA || send->out.written > 0);
+    const uint64_t id = send->id;
+
+    if (!leave_queue(mesh, send)) {
+        peer_broken(mesh, to, "a send to it was given up half way");
+        return;
+    }
+    if (is_known && kind == FRAME_LEND)
+        loan_given_up(mesh, send);
+    request_finish(mesh, send, status, reason);
+    if (is_known && kind != FRAME_LEND)
+        send_word(mesh, to, FRAME_CANCEL, id);
+}
+
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason)
 {
     struct messages *m = mesh->messages;
-    struct wire *wire;
 
     if (atomic_load(&request->done))
         return;
@@ -251,28 +356,14 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
         snprintf(request->reason, sizeof request->reason, "%s", reason);
         return;
     }
-    if (request->is_send && request->peer == mesh->rank) {
-        forget_sender(m, request);
-    } else if (request->is_send) {
-        wire = &m->wires[request->peer];
-        for (struct outgoing **link = &wire->first, *last = NULL; *link;
-             last = *link, link = &(*link)->next) {
-            if (*link != &request->out)
-                continue;
-            if (request->out.written > 0 && !leave_behind(m, link, wire)) {
-                peer_broken(mesh, request->peer, "a send to it was given up half way");
-                return;
-            }
-            if (request->out.written > 0)
-                break;
-            *link = request->out.next;
-            if (!*link)
-                wire->last = last;
-            break;
-        }
-        if (request->out.frame.kind == FRAME_LEND && request->out.written > 0)
-            loan_given_up(mesh, request);
+    if (request->is_send && request->peer != mesh->rank) {
+        give_up_send(mesh, request, status, reason);
+        return;
     }
+    if (request->is_send)
+        forget_sender(m, request);
+    else if (request->list == &m->active && is_of_p2p(request))
+        put_back(mesh, request, FRAME_DATA);
     request_finish(mesh, request, status, reason);
 }
 

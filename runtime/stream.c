@@ -65,6 +65,8 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
         peer_gone_words(mesh, stream->peer, why, reason, sizeof reason);
         request_finish(mesh, stream->request, CT_ERR_PEER, reason);
     }
+    if (stream->unexpected && stream->unexpected->frame.kind == FRAME_DATA)
+        unexpected_remove(m, stream->unexpected);
     wire->streams--;
     wire->held -= stream->held;
     stream->held = 0;
@@ -143,7 +145,8 @@ void bury_streams(struct mesh *mesh)
         *link = stream->next;
         forget_link(&m->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
-        free(stream->unexpected);
+        if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
+            free(stream->unexpected); /* else it is in the list */
         free(stream);
     }
 }

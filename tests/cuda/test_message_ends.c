@@ -64,7 +64,7 @@ static void receiver_leaves(ct_group *group, void *arg)
         buffer = device_alloc(BYTES, 1);
         EXPECT_OK(ct_isend(part, buffer, BYTES, CT_U8, 1, 0, &work));
         mark("lent it", 0);
-        EXPECT_OK(ct_wait(work));
+        EXPECT_ERROR(ct_wait(work), CT_ERR_PEER, "isend|rank 1|has destroyed the group");
         mark(arg, 0);
         device_free(buffer);
     } else if (receive_held(&s, part, 0)) {
