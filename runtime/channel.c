@@ -11,12 +11,18 @@
 #define BREAK_TAG (-1) /* no receive has it: a breach may lie among the unexpected messages */
 #define KEPT_BREACHES 64
 
+/* Ids are hashes, doubled (group.c). */
+static size_t place_of_id(uint64_t id)
+{
+    return (size_t)(id >> 1) % CHANNEL_PLACES;
+}
+
 struct channel *channel_find(const struct messages *m, uint64_t id)
 {
-    struct channel *channel = m->channels;
+    struct channel *channel = m->channels_by_id[place_of_id(id)];
 
     while (channel && channel->id != (id & ~(uint64_t)1))
-        channel = channel->next;
+        channel = channel->next_alike;
     return channel;
 }
 
@@ -179,6 +185,8 @@ void channel_open(struct mesh *mesh, struct channel *channel)
     pthread_mutex_lock(&m->lock);
     channel->next = m->channels;
     m->channels = channel;
+    channel->next_alike = m->channels_by_id[place_of_id(channel->id)];
+    m->channels_by_id[place_of_id(channel->id)] = channel;
     for (struct unexpected *u = m->unexpected, *next; u; u = next) {
         next = u->next;
         if (u->frame.kind == FRAME_BREAK && u->frame.channel == channel->id) {
@@ -186,7 +194,8 @@ void channel_open(struct mesh *mesh, struct channel *channel)
             unexpected_remove(m, u);
         }
     }
-    for (struct channel *parent = m->channels; parent; parent = parent->next)
+    for (struct channel *parent = m->broken_channels > 0 ? m->channels : NULL; parent;
+         parent = parent->next)
         if (parent->broken)
             break_if_unmade(mesh, channel, parent);
     leaves_came_early(m, channel);
@@ -203,6 +212,12 @@ void channel_close(struct mesh *mesh, struct channel *channel)
             *link = channel->next;
             m->broken_channels -= channel->broken;
             m->background -= channel->broken;
+            break;
+        }
+    for (struct channel **link = &m->channels_by_id[place_of_id(channel->id)]; *link;
+         link = &(*link)->next_alike)
+        if (*link == channel) {
+            *link = channel->next_alike;
             break;
         }
     questions_forget(mesh, channel);

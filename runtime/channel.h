@@ -16,8 +16,9 @@
 
 struct channel {
     struct channel *next;
-    uint64_t id;      /* even: of collectives; id + 1: of point-to-point */
-    const int *ranks; /* members, in the mesh */
+    struct channel *next_alike; /* with the same place in channels_by_id */
+    uint64_t id;                /* even: of collectives; id + 1: of point-to-point */
+    const int *ranks;           /* members, in the mesh */
     int size;
     uint64_t parent, born_in; /* the channel and call by which its group was made; or 0 */
     uint64_t first_call;      /* number of the group's first */

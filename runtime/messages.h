@@ -10,6 +10,7 @@
 
 #define FRAME_MAGIC 0x74636672u
 #define CLOSED 64             /* groups of which late news may come */
+#define CHANNEL_PLACES 256    /* a job may have thousands of groups */
 #define LOOKS_FOR_NEWCOMERS 2 /* of progress(): a new connection; what was sent on it */
 
 /* A message nobody asked for yet: its bytes, or the offer of them.  Or one that a receive was given
@@ -82,6 +83,7 @@ struct messages {
     struct request *errands; /* whose bytes a device copies; taken off by who holds errands_lock */
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
+    struct channel *channels_by_id[CHANNEL_PLACES];
     int broken_channels;
     int left_channels;       /* that a member has left */
     uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
