@@ -3,8 +3,9 @@
  *
  * There is no thread that moves messages while somebody waits: who waits looks at its peer's link
  * (progress.c) after each turn of its wait (wait.c) until the request is done, the deadline passed
- * or the group broke.  A look tries the lock and never waits for it: who holds it moves all there
- * is.
+ * or the group broke.  A look tries the lock: a thread that holds it moves all there is.  But that
+ * thread may be past what has come since, and leave: a look after a sleep, and the last one before
+ * it, waits for the lock.  There is no other look until the bell rings again.
  *
  * Between turns it hears of deaths (news.h).  When a sleep passed without a sign of life it looks
  * whether the peer's process still is there (of one elsewhere a connection tells), and asks it once
@@ -19,10 +20,16 @@
 
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
-/* at_all: not only at its peer. */
-static int test(struct mesh *mesh, struct request *request, int at_all)
+/* 0: another thread has it, and is not waited for. */
+static int take_lock(struct messages *m, int waits)
 {
-    if (!atomic_load(&request->done) && pthread_mutex_trylock(&mesh->messages->lock) == 0) {
+    return (waits ? pthread_mutex_lock(&m->lock) : pthread_mutex_trylock(&m->lock)) == 0;
+}
+
+/* at_all: not only at its peer. */
+static int test(struct mesh *mesh, struct request *request, int at_all, int waits)
+{
+    if (!atomic_load(&request->done) && take_lock(mesh->messages, waits)) {
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
         pthread_mutex_unlock(&mesh->messages->lock);
     }
@@ -32,7 +39,17 @@ static int test(struct mesh *mesh, struct request *request, int at_all)
 
 int request_test(struct mesh *mesh, struct request *request)
 {
-    return test(mesh, request, 1);
+    return test(mesh, request, 1, 0);
+}
+
+/* While it waits.  Asleep, or about to be, it may be woken by any peer, and by a bell that does not
+ * ring again; and before it gives up it takes what the others have said. */
+static int test_in_turn(struct mesh *mesh, struct request *request, const struct wait *wait,
+                        enum wait_turn turn)
+{
+    const int is_last = wait->asleep || wait->polls || turn == WAIT_OVER;
+
+    return test(mesh, request, is_last, is_last);
 }
 
 int messages_look(struct mesh *mesh)
@@ -170,8 +187,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))
         wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
-    /* Who slept was woken by anybody; and who gives up shall know what the others have said. */
-    while (!test(mesh, request, wait.asleep || wait.polls || turn == WAIT_OVER) && turn != WAIT_OVER
+    while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(broken && atomic_load(broken))) {
         moved = atomic_load_explicit(&m->moves, memory_order_relaxed);
         if (local >= 0 && moved != moves) {

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_p2p_waits.c - how long a receive waits, and a request takes, when other threads have the
+ * lock, other ranks are gone, or there are thousands of groups. */
+#include "tests/collectives/marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/channel.h"
+#include "runtime/group.h"
+#include "runtime/messages.h"
+
+/* ---- Another thread has the lock ------------------------------------------------- */
+
+enum { ASLEEP_MS = 30, HELD_MS = 10, ROUNDS = 10 };
+
+static struct messages *receivers; /* rank 0's */
+static _Atomic int64_t let_go_us;
+
+static int64_t now_us(void)
+{
+    return (int64_t)(now_ms() * 1000);
+}
+
+/* Rank 1 has rank 0's lock while it rings rank 0's bell, as a thread of rank 0 that had looked just
+ * before and then leaves. */
+static void held_up(ct_group *group, void *arg)
+{
+    int64_t late_us = 0;
+    char byte = 0;
+
+    (void)arg;
+    if (ct_rank(group) == 0)
+        receivers = group->mesh->messages;
+    EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < ROUNDS && ct_rank(group) == 1; i++) {
+        nap(ASLEEP_MS);
+        pthread_mutex_lock(&receivers->lock);
+        EXPECT_OK(ct_send(group, &byte, 1, CT_U8, 0, i));
+        nap(HELD_MS);
+        atomic_store(&let_go_us, now_us());
+        pthread_mutex_unlock(&receivers->lock);
+        EXPECT_OK(ct_recv(group, &byte, 1, CT_U8, 0, i, NULL));
+    }
+    for (int i = 0; i < ROUNDS && ct_rank(group) == 0; i++) {
+        EXPECT_OK(ct_recv(group, &byte, 1, CT_U8, 1, i, NULL));
+        late_us += now_us() - atomic_load(&let_go_us);
+        EXPECT_OK(ct_send(group, &byte, 1, CT_U8, 1, i));
+    }
+    EXPECT(late_us < ROUNDS * 45000); /* else some 90 ms each: the rest of a sleep */
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void a_look_that_finds_the_lock_taken_is_made_up_for(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_threads(2, held_up, NULL);
+    use_link(NULL);
+}
+
+/* ---- Thousands of groups --------------------------------------------------------- */
+
+enum { GROUPS = 20000, REQUESTS = 2000 };
+
+/* Of one of them rank 1 has destroyed its part. */
+static void among_many_groups(ct_group *group, void *arg)
+{
+    static const int ranks[] = { 0, 1 };
+    const struct signature signature = { .operation = OPERATION_SEND, .op = -1, .root = -1 };
+    struct channel *channels = calloc(GROUPS, sizeof *channels);
+    struct messages *m = group->mesh->messages;
+    struct frame leave = { .magic = FRAME_MAGIC, .kind = FRAME_LEAVE };
+    struct request request;
+    double start;
+
+    (void)arg;
+    for (uint64_t i = 0; i < GROUPS; i++) { /* ids as hashes are */
+        channels[i] =
+            (struct channel){ .id = (i + 1) * 0x9e3779b97f4a7c15u * 2, .ranks = ranks, .size = 2 };
+        channel_open(group->mesh, &channels[i]);
+    }
+    pthread_mutex_lock(&m->lock);
+    leave.channel = channels[1].id;
+    leave_arrived(group->mesh, &leave, 1);
+    EXPECT(m->left_channels == 1);
+    pthread_mutex_unlock(&m->lock);
+    start = now_ms();
+    for (int i = 0; i < REQUESTS; i++) {
+        request_recv(group->mesh, &request, channels[0].id, 0, i, NULL, 0, &signature);
+        EXPECT(!atomic_load(&request.done));
+        request_cancel(group->mesh, &request);
+    }
+    EXPECT(now_ms() - start < 1000);
+    for (int i = GROUPS; i-- > 0;)
+        channel_close(group->mesh, &channels[i]);
+    EXPECT(m->left_channels == 0 && channel_find(m, leave.channel) == NULL);
+    free(channels);
+}
+
+static void a_group_that_a_member_left_makes_no_request_of_others_slow(void **state)
+{
+    (void)state;
+    run_processes(1, among_many_groups, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_look_that_finds_the_lock_taken_is_made_up_for),
+        cmocka_unit_test(a_group_that_a_member_left_makes_no_request_of_others_slow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
