@@ -17,7 +17,6 @@
 #include "runtime/clock.h"
 #include "runtime/message.h"
 
-#define WORD_MS 100
 #define GLANCE_MS 2 /* at what others say */
 
 static const struct control_group *line_of(const struct control_rank *page, uint64_t id)
@@ -129,10 +128,10 @@ ct_status group_begin(ct_group *g, uint64_t seq)
     return status;
 }
 
-/* A connection ends before ctrun has said how its rank did, and how far that was. */
+/* Of members whose end was seen ctrun may still tell.  One that destroyed the group lives. */
 static void wait_for_word(ct_group *g)
 {
-    const int64_t deadline = deadline_after(WORD_MS);
+    const int64_t deadline = mesh_word_due(g->mesh, g->ranks, g->size);
 
     for (;;) {
         const uint32_t heard = atomic_load(&g->mesh->control.head->news);

@@ -59,6 +59,8 @@ struct wire {
     int streams;          /* open ones it may talk to us on */
     int ended;            /* the last of them closed, and what that means was not judged yet */
     int gone;             /* nothing will come from it any more */
+    int left;             /* it has destroyed the mesh's first group: it reads nothing any more */
+    int64_t word_by;      /* ctrun may tell of its death until then; 0: it was not missed yet */
     int broken;           /* nothing can be sent to it any more */
     int gathered;         /* has something that is to be written when all are started */
     int no_loans;         /* what it has said of them: bits of loan.h */

@@ -10,6 +10,8 @@
 #include "runtime/clock.h"
 #include "runtime/messages.h"
 
+#define WORD_MS 100
+
 const struct control_death *mesh_death(const struct mesh *mesh, int peer)
 {
     const uint32_t number = atomic_load(&mesh->peers[peer].death);
@@ -24,6 +26,34 @@ void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size
 
     control_death_words(mesh_death(mesh, peer), how, sizeof how);
     snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
+}
+
+/* A connection ends before ctrun has said how its rank did, and how far that was. */
+static int is_missed(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const int local = mesh->node.base ? mesh->peers[peer].local : -1;
+
+    return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
+           && (wire->gone || wire->broken || (local >= 0 && node_peer_gone(&mesh->node, local)));
+}
+
+int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
+{
+    int64_t due = 0;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    for (int i = 0; i < size; i++) {
+        struct wire *wire = &mesh->messages->wires[ranks[i]];
+
+        if (!is_missed(mesh, ranks[i]))
+            continue;
+        if (wire->word_by == 0)
+            wire->word_by = deadline_after(WORD_MS);
+        due = wire->word_by > due ? wire->word_by : due;
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return due;
 }
 
 /* Under the lock. */

@@ -20,6 +20,10 @@ static inline void mesh_look_for_news(struct mesh *mesh)
 /* How that peer ended, NULL: nothing was told of it. */
 const struct control_death *mesh_death(const struct mesh *mesh, int peer);
 
+/* Until when ctrun may tell of a member whose end was seen: some 100 ms from when that was first
+ * asked.  0: none is missed, or only such of whom no ctrun tells. */
+int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size);
+
 /* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
 void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
 
