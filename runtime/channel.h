@@ -14,6 +14,9 @@
 #include "runtime/message.h"
 #include "runtime/question.h"
 
+/* Of the group that a mesh is made for, and ends with; all others are made from it. */
+#define FIRST_CHANNEL 2
+
 struct channel {
     struct channel *next;
     struct channel *next_alike; /* with the same place in channels_by_id */

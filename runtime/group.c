@@ -254,7 +254,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     }
     pthread_mutex_init(g->children, NULL);
     g->root = g;
-    g->id = 1;
+    g->id = FIRST_CHANNEL / 2;
     g->timeout_ms = limit.ms;
     g->timeout_by = limit.by;
     snprintf(g->name, sizeof g->name, "%s", name);

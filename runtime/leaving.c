@@ -158,6 +158,8 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
     struct request **const lists[] = { &m->posted, &m->active };
     const int member = channel ? index_of(channel, from) : -1;
 
+    if (frame->channel == FIRST_CHANNEL)
+        m->wires[from].left = 1;
     if (!channel)
         note_early(m, frame->channel, from);
     if (member < 0)

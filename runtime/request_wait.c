@@ -11,6 +11,9 @@
  * whether the peer's process still is there (of one elsewhere a connection tells), and asks it once
  * whether it makes the same call.
  * Who gave up waiting leaves what moves in the background to the thread (background.c). */
+#include <stdio.h>
+
+#include "runtime/channel.h"
 #include "runtime/clock.h"
 #include "runtime/loan.h"
 #include "runtime/messages.h"
@@ -74,10 +77,58 @@ void messages_glance(struct mesh *mesh)
         atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
-/* A sleep passed without a sign of life from the one we wait for. */
-static void look_at_peer(struct mesh *mesh, const struct request *request, int may_ask)
+/* Has it ended?  What it wrote before is read. */
+static void look_for_end(struct mesh *mesh, int peer)
 {
-    int peer, other, local;
+    const int local = mesh->node.base ? mesh->peers[peer].local : -1;
+
+    if (local < 0) {
+        connect_for_liveness(mesh, peer);
+    } else if (node_peer_gone(&mesh->node, local)) {
+        progress(mesh);
+        peer_broken(mesh, peer, "its process ended");
+        peer_gone(mesh, peer, "its process ended");
+    }
+}
+
+/* A member that will send nothing more: in words, why.  0: it may. */
+static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
+                  size_t size)
+{
+    const struct wire *wire = &mesh->messages->wires[channel->ranks[member]];
+    char name[160];
+
+    if (channel->left && channel->left[member]) {
+        snprintf(words, size, "%s has destroyed it",
+                 mesh_peer_name(mesh, channel->ranks[member], name, sizeof name));
+        return 1;
+    }
+    look_for_end(mesh, channel->ranks[member]);
+    if (wire->gone)
+        peer_gone_words(mesh, channel->ranks[member], wire->why, words, size);
+    return wire->gone;
+}
+
+/* Of a receive from any rank.  While one other member may send, its end is what we want to see;
+ * when none is left, only this rank could send to itself, and it waits. */
+static void look_at_members(struct mesh *mesh, struct request *request)
+{
+    const struct channel *channel = channel_find(mesh->messages, request->channel);
+    char words[200] = "", reason[240];
+
+    for (int i = 0; channel && i < channel->size; i++)
+        if (channel->ranks[i] != mesh->rank && !is_out(mesh, channel, i, words, sizeof words))
+            return;
+    if (!*words || request->peer != CT_ANY_SOURCE)
+        return;
+    snprintf(reason, sizeof reason, "no other rank of the group is left: %s", words);
+    request_finish(mesh, request, CT_ERR_PEER, reason);
+}
+
+/* A sleep passed without a sign of life from the one we wait for. */
+static void look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
+{
+    int peer;
 
     pthread_mutex_lock(&mesh->messages->lock);
     if (may_ask && !atomic_load(&request->done))
@@ -85,19 +136,12 @@ static void look_at_peer(struct mesh *mesh, const struct request *request, int m
     if (atomic_load(&mesh->messages->questions))
         questions_look(mesh);
     peer = request->peer; /* a receive from anybody learns it when it is matched */
-    other = peer >= 0 && peer != mesh->rank;
-    local = other && mesh->node.base ? mesh->peers[peer].local : -1;
-    if (other && local < 0)
-        connect_for_liveness(mesh, peer);
     if (atomic_load(&mesh->waiter.sockets))
         end_lost_connections(mesh);
-    if (local >= 0 && node_peer_gone(&mesh->node, local)) {
-        progress(mesh); /* what it wrote before it ended is still there */
-        if (!atomic_load(&request->done)) {
-            peer_broken(mesh, peer, "its process ended");
-            peer_gone(mesh, peer, "its process ended");
-        }
-    }
+    if (!atomic_load(&request->done) && peer == CT_ANY_SOURCE)
+        look_at_members(mesh, request);
+    else if (!atomic_load(&request->done) && peer != mesh->rank)
+        look_for_end(mesh, peer);
     pthread_mutex_unlock(&mesh->messages->lock);
 }
 

@@ -151,15 +151,29 @@ void bury_streams(struct mesh *mesh)
     }
 }
 
-/* To a peer that is there: a host that is lost never takes it. */
-static int is_on_its_way(const struct mesh *mesh)
+static int is_known_dead(struct mesh *mesh, int peer)
+{
+    const int local = mesh->peers[peer].local;
+
+    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
+}
+
+/* To a peer that is there, and reads: a host that is lost never takes it, nor does a rank that has
+ * left or whose process ended. */
+static int is_on_its_way(struct mesh *mesh)
 {
     const struct messages *m = mesh->messages;
     int unsent;
 
-    for (int peer = 0; peer < mesh->size; peer++)
-        if (m->wires[peer].first && !m->wires[peer].broken)
-            return 1;
+    for (int peer = 0; peer < mesh->size; peer++) {
+        const struct wire *wire = &m->wires[peer];
+
+        if (wire->first && !wire->broken && !wire->left) {
+            if (!is_known_dead(mesh, peer))
+                return 1;
+            peer_broken(mesh, peer, "its process ended");
+        }
+    }
     for (const struct stream *s = m->streams; s; s = s->next)
         if (s->link->fd >= 0 && !s->closed && !m->wires[s->peer].broken
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
@@ -174,10 +188,14 @@ void see_off(struct mesh *mesh)
 {
     const int64_t deadline = deadline_after(SEE_OFF_MS);
 
+    mesh->on_loss = NULL; /* its groups are gone */
     pthread_mutex_lock(&mesh->messages->lock);
     progress(mesh);
     while (is_on_its_way(mesh) && clock_ms() < deadline) {
+        pthread_mutex_unlock(&mesh->messages->lock);
         poll(NULL, 0, 1);
+        mesh_look_for_news(mesh);
+        pthread_mutex_lock(&mesh->messages->lock);
         progress(mesh);
     }
     pthread_mutex_unlock(&mesh->messages->lock);

@@ -104,11 +104,117 @@ static void a_group_that_a_member_left_makes_no_request_of_others_slow(void **st
     run_processes(1, among_many_groups, NULL);
 }
 
+/* ---- Others are gone ------------------------------------------------------------- */
+
+enum { PATIENT_MS = 8000 };
+
+/* They say nothing before: how they leave is all there is to see. */
+static void only_one_is_left(ct_group *group, void *arg)
+{
+    const int dies = arg != NULL;
+    double start;
+    char byte = 0;
+
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) > 0 && dies)
+        rank_leaves();
+    if (ct_rank(group) > 0)
+        return;
+    EXPECT_OK(ct_set_next_timeout(group, PATIENT_MS));
+    start = now_ms();
+    EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, CT_ANY_SOURCE, 0, NULL), CT_ERR_PEER,
+                 "recv|from anybody|no other rank of the group is left: rank");
+    EXPECT(now_ms() - start < PATIENT_MS / 2);
+}
+
+static void a_receive_from_any_rank_ends_when_all_others_are_gone(void **state)
+{
+    static const char *const links[] = { "shm", "tcp" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        use_link(links[i]);
+        for (int p = 2; p <= 3; p++) {
+            run_processes(p, only_one_is_left, NULL);
+            run_processes(p, only_one_is_left, (void *)(uintptr_t) "they die");
+        }
+    }
+    use_link(NULL);
+}
+
+/* One of the others lives, and is slow. */
+static void one_may_still_send(ct_group *group, void *arg)
+{
+    int from = -1;
+    char byte = 5;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 1)
+        rank_leaves();
+    if (ct_rank(group) == 2) {
+        nap(500);
+        EXPECT_OK(ct_send(group, &byte, 1, CT_U8, 0, 0));
+        return;
+    }
+    EXPECT_OK(ct_recv(group, &byte, 1, CT_U8, CT_ANY_SOURCE, 0, &from));
+    EXPECT(from == 2);
+}
+
+static void and_not_while_one_may_still_send(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(3, one_may_still_send, NULL);
+    use_link("tcp");
+    run_processes(3, one_may_still_send, NULL);
+    use_link(NULL);
+}
+
+/* Rank 1 has left when it is sent more than a ring takes; its process stays for a while, or not. */
+static void destroys_last(ct_group *group, void *arg)
+{
+    enum { MESSAGES = 16, BYTES = 32 << 10 };
+    char *data = calloc(MESSAGES, BYTES), path[128];
+    ct_work *works[MESSAGES];
+    double start;
+
+    EXPECT_OK(ct_barrier(group, NULL));
+    path_of(path, sizeof path, arg, 1);
+    if (ct_rank(group) == 1) {
+        EXPECT_OK(ct_destroy_process_group(group));
+        close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        nap(!strcmp(arg, "stays") ? 3000 : 0);
+        rank_leaves();
+    }
+    while (access(path, F_OK) != 0)
+        nap(2);
+    nap(!strcmp(arg, "stays") ? 0 : 100);
+    for (int i = 0; i < MESSAGES; i++)
+        ct_isend(group, data + (size_t)i * BYTES, BYTES, CT_U8, 1, i, &works[i]);
+    start = now_ms();
+    EXPECT_OK(ct_destroy_process_group(group));
+    EXPECT(now_ms() - start < 2500); /* 10 s, before */
+    rank_leaves();
+}
+
+static void who_leaves_last_waits_for_none_that_left(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(2, destroys_last, (void *)(uintptr_t) "stays");
+    run_processes(2, destroys_last, (void *)(uintptr_t) "ends");
+    use_link(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_look_that_finds_the_lock_taken_is_made_up_for),
         cmocka_unit_test(a_group_that_a_member_left_makes_no_request_of_others_slow),
+        cmocka_unit_test(a_receive_from_any_rank_ends_when_all_others_are_gone),
+        cmocka_unit_test(and_not_while_one_may_still_send),
+        cmocka_unit_test(who_leaves_last_waits_for_none_that_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
