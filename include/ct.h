@@ -382,7 +382,8 @@ CT_API ct_status ct_coalesce_end(ct_group *group, ct_work **work);
 /* Matched by (peer, tag) in posted order; tag >= 0.  The received count must
  * equal the sent one, else CT_ERR_MISMATCH: at the receiver, and at the sender
  * unless its message was small enough to go unasked, or on its way.  ct_send may block until the
- * message is received; a send to oneself needs a posted ct_irecv.
+ * message is received: a large one does, and a small one while its receiver keeps some 4 MiB of
+ * this rank that no receive has taken yet.  A send to oneself needs a posted ct_irecv.
  *
  * A limit of time that ends breaks no group, and the call can be made again.  A send that failed
  * so is withdrawn: no receive gets it later, unless the last of its bytes came before that word.

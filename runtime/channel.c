@@ -156,7 +156,7 @@ static void keep_breach(struct mesh *mesh, struct unexpected *message)
             kept++;
         }
     if (kept >= KEPT_BREACHES)
-        unexpected_remove(mesh->messages, oldest);
+        unexpected_remove(mesh, oldest);
     keep(mesh, message);
 }
 
@@ -191,7 +191,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         next = u->next;
         if (u->frame.kind == FRAME_BREAK && u->frame.channel == channel->id) {
             hear(mesh, channel, u);
-            unexpected_remove(m, u);
+            unexpected_remove(mesh, u);
         }
     }
     for (struct channel *parent = m->broken_channels > 0 ? m->channels : NULL; parent;
@@ -227,7 +227,7 @@ void channel_close(struct mesh *mesh, struct channel *channel)
     for (struct unexpected *u = m->unexpected, *next; u; u = next) {
         next = u->next;
         if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)
-            unexpected_remove(m, u);
+            unexpected_remove(mesh, u);
     }
     pthread_mutex_unlock(&m->lock);
 }

@@ -91,13 +91,15 @@ static void meet_eager(struct mesh *mesh, struct stream *stream)
             stream->request = receive;
             stream->into = receive->data;
         }
-        return;
-    }
-    if (answer_leaving(mesh, frame, stream->peer))
-        return;
-    if (!keep_what_follows(stream, frame->bytes)) /* its receive runs into its deadline */
+    } else if (!answer_leaving(mesh, frame, stream->peer)) {
+        if (keep_what_follows(stream, frame->bytes)) {
+            stream->unexpected->unasked = unasked_cost(frame->bytes);
+            return;
+        }
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
-                 stream->left, stream->peer);
+                 stream->left, stream->peer); /* its receive runs into its deadline */
+    }
+    unasked_taken(mesh, stream->peer, unasked_cost(frame->bytes));
 }
 
 static void meet_offer(struct mesh *mesh, struct stream *stream)
@@ -155,7 +157,6 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
 
     if (!send) /* its CANCEL is on the way */
         return;
-    mesh->messages->wires[from].unasked = 0; /* it has come as far as this one */
     if (send->out.frame.kind == FRAME_LEND) {
         loan_accepted(mesh, send, frame);
         return;
@@ -216,9 +217,14 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
     for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
         if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_BREAK
             && !stream_into(m, u)) {
-            unexpected_remove(m, u);
+            unexpected_remove(mesh, u);
             return;
         }
+}
+
+static void arrived_credit(struct mesh *mesh, struct stream *stream)
+{
+    unasked_less(&mesh->messages->wires[stream->peer], stream->head.answer);
 }
 
 static void arrived_cancel(struct mesh *mesh, struct stream *stream)
@@ -279,6 +285,7 @@ static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
     [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
     [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
     [FRAME_LEAVE] = arrived_leave,   [FRAME_CANCEL] = arrived_cancel,
+    [FRAME_CREDIT] = arrived_credit,
 };
 
 void message_arrived(struct mesh *mesh, struct stream *stream)
@@ -313,7 +320,7 @@ static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
             request_finish(mesh, late, CT_OK, "");
         }
     }
-    free(message);
+    unexpected_free(mesh, message);
 }
 
 void message_landed(struct mesh *mesh, struct stream *stream)

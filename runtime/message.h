@@ -3,8 +3,9 @@
  *
  * A message is matched to the first posted receive with its channel, sender
  * and tag.  A small one goes unasked, and is kept by the receiver until it is asked for; a larger
- * one is offered first and sent when the receive is posted, straight into its buffer.  Whoever
- * waits makes everything move. */
+ * one is offered first and sent when the receive is posted, straight into its buffer.  So is a
+ * small one while the receiver keeps as much of this sender as it may: what a receive has taken the
+ * receiver says now and then (CREDIT).  Whoever waits makes everything move. */
 #ifndef RUNTIME_MESSAGE_H
 #define RUNTIME_MESSAGE_H
 
@@ -14,16 +15,18 @@
 #include "runtime/mesh.h"
 #include "runtime/signature.h"
 
-/* A message of so many bytes still goes unasked, whatever link it will take. */
+/* A message of so many bytes goes unasked though there is no link yet. */
 #define EAGER_BYTES (32u << 10)
 /* Where there is a link already, more do: to ask and be answered takes longer than to copy so much
  * once more, if it comes before its receive.  In memory the answer is a change of ranks, and so
  * much fits into a ring of up to 16 ranks; over sockets it is a round trip. */
 #define EAGER_IN_MEMORY (128u << 10)
 #define EAGER_OVER_SOCKETS (256u << 10)
-/* Bytes in messages above EAGER_BYTES that one peer is sent unasked before it has to accept an
- * offer: else who is slow would have to keep all that the fast ones have sent. */
+/* Bytes that a receiver keeps of one sender in messages that no receive has taken yet: a slow one
+ * would have to keep all that the fast ones send.  The sender counts them, with what it costs to
+ * keep a message; it says in pieces of CREDIT_LEAST that they were taken. */
 #define UNASKED_MOST (4u << 20)
+#define CREDIT_LEAST (UNASKED_MOST / 4)
 
 enum frame_kind {
     FRAME_EAGER = 1, /* header, payload */
@@ -37,7 +40,8 @@ enum frame_kind {
     FRAME_LEND,      /* "so many bytes lie there on a device": header, struct loan (loan.h) */
     FRAME_TAKEN,     /* "I have copied them" */
     FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
-    FRAME_CANCEL     /* "I have given up the message that I offered, or sent in part" */
+    FRAME_CANCEL,    /* "I have given up the message that I offered, or sent in part" */
+    FRAME_CREDIT     /* "so many bytes that came unasked are received" */
 };
 
 struct frame {
@@ -50,7 +54,7 @@ struct frame {
     uint64_t bytes;  /* of the whole message */
     uint64_t id;     /* of a message: the sender's request, in all frames about it, and they grow;
                         break: the rank on which it broke first */
-    uint64_t answer; /* break: minus the status */
+    uint64_t answer; /* break: minus the status; credit: bytes */
     struct signature signature;
 };
 

@@ -78,14 +78,14 @@ void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, s
 }
 
 /* Messages of which the bytes will not come: a receive that takes one would wait for them. */
-static void forget_offers(struct messages *m, int peer)
+static void forget_offers(struct mesh *mesh, int peer)
 {
-    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+    for (struct unexpected *u = mesh->messages->unexpected, *next; u; u = next) {
         next = u->next;
         if (u->from == peer
             && (u->frame.kind == FRAME_OFFER || u->frame.kind == FRAME_LEND
                 || u->frame.kind == FRAME_DATA))
-            unexpected_remove(m, u);
+            unexpected_remove(mesh, u);
     }
 }
 
@@ -98,7 +98,7 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     if (!wire->gone && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
     wire->gone = 1;
-    forget_offers(m, peer);
+    forget_offers(mesh, peer);
     peer_gone_words(mesh, peer, wire->why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;

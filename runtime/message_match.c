@@ -158,19 +158,36 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
     return NULL;
 }
 
-void unexpected_free(struct messages *m, struct unexpected *message)
+/* Without memory for the word it is said with the next one. */
+void say_taken(struct mesh *mesh, int peer)
 {
-    struct stream *stream = message->frame.kind == FRAME_DATA ? stream_into(m, message) : NULL;
+    struct wire *wire = &mesh->messages->wires[peer];
+    struct outgoing *out;
+
+    if (!wire->out || wire->broken || wire->gone || !(out = calloc(1, sizeof *out)))
+        return;
+    out->frame =
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->taken };
+    wire->taken = 0;
+    send_out_alone(mesh, peer, out);
+}
+
+void unexpected_free(struct mesh *mesh, struct unexpected *message)
+{
+    struct stream *stream =
+        message->frame.kind == FRAME_DATA ? stream_into(mesh->messages, message) : NULL;
 
     if (stream) {
         stream->unexpected = NULL;
         stream->into = NULL; /* what is still to come goes nowhere */
     }
+    unasked_taken(mesh, message->from, message->unasked);
     free(message);
 }
 
-void unexpected_remove(struct messages *m, struct unexpected *message)
+void unexpected_remove(struct mesh *mesh, struct unexpected *message)
 {
+    struct messages *m = mesh->messages;
     struct unexpected **link = &m->unexpected;
 
     while (*link != message)
@@ -178,14 +195,14 @@ void unexpected_remove(struct messages *m, struct unexpected *message)
     *link = message->next;
     if (!*link)
         m->unexpected_end = link;
-    unexpected_free(m, message);
+    unexpected_free(mesh, message);
 }
 
-void forget_sender(struct messages *m, const struct request *send)
+void forget_sender(struct mesh *mesh, const struct request *send)
 {
-    for (struct unexpected *message = m->unexpected; message; message = message->next)
+    for (struct unexpected *message = mesh->messages->unexpected; message; message = message->next)
         if (message->sender == send) {
-            unexpected_remove(m, message);
+            unexpected_remove(mesh, message);
             return;
         }
 }

@@ -21,6 +21,7 @@ struct unexpected {
     struct frame frame;
     int from;
     size_t got;
+    size_t unasked;         /* what the peer counts for it; 0: nothing */
     struct request *sender; /* a send to ourselves, waiting to be received */
     unsigned char data[];
 };
@@ -55,7 +56,8 @@ struct wire {
     int ended_one;         /* a stream of its has ended */
     int held;              /* streams that are */
     struct outgoing *first, *last;
-    size_t unasked;       /* bytes above EAGER_BYTES sent so, since it last accepted an offer */
+    size_t unasked;       /* sent so, and it has not said that a receive took them: bytes */
+    size_t taken;         /* of what it sent so, and was not told of */
     int streams;          /* open ones it may talk to us on */
     int ended;            /* the last of them closed, and what that means was not judged yet */
     int gone;             /* nothing will come from it any more */
@@ -146,9 +148,31 @@ void keep(struct mesh *mesh, struct unexpected *message);
 void keep_in_order(struct messages *m, struct unexpected *message);
 /* The stream that brings its bytes now; NULL: none does. */
 struct stream *stream_into(const struct messages *m, const struct unexpected *message);
-void unexpected_free(struct messages *m, struct unexpected *message);   /* in no list any more */
-void unexpected_remove(struct messages *m, struct unexpected *message); /* and frees it */
-void forget_sender(struct messages *m, const struct request *send);     /* one to ourselves */
+void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no list any more */
+void unexpected_remove(struct mesh *mesh, struct unexpected *message); /* and frees it */
+void forget_sender(struct mesh *mesh, const struct request *send);     /* one to ourselves */
+
+/* What a message counts that goes unasked. */
+static inline size_t unasked_cost(size_t bytes)
+{
+    return bytes + sizeof(struct unexpected);
+}
+
+static inline void unasked_less(struct wire *wire, uint64_t bytes)
+{
+    wire->unasked -= bytes < wire->unasked ? (size_t)bytes : wire->unasked;
+}
+
+/* One of this peer that came so is kept no more. */
+void say_taken(struct mesh *mesh, int peer);
+static inline void unasked_taken(struct mesh *mesh, int peer, size_t cost)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+
+    wire->taken += cost;
+    if (wire->taken >= CREDIT_LEAST)
+        say_taken(mesh, peer);
+}
 
 /* message_ends.c, under the lock */
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,

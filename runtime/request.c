@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.c - sends and receives are started and given up.
  *
- * A send that is small for the link goes unasked, head and payload; of a larger one an offer goes,
- * and message.c sends the bytes when the peer's receive is there.  A receive takes the first
- * message that came before it, or is posted.  A send to ourselves is copied by whichever of the two
- * comes second.  request_wait.c waits for them.
+ * A send that is small for the link goes unasked, head and payload, if the peer may still be sent
+ * so much; of another one an offer goes, and message.c sends the bytes when the peer's receive is
+ * there.  A receive takes the first message that came before it, or is posted.  A send to ourselves
+ * is copied by whichever of the two comes second.  request_wait.c waits for them.
  *
  * Given up, a request is its owner's again at once: nobody else may hold it or its buffer. */
 #include <stddef.h>
@@ -22,8 +22,6 @@
 void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
                      void *data, size_t bytes, const struct signature *signature)
 {
-    const int eager = bytes <= EAGER_BYTES;
-
     memset(request, 0, offsetof(struct request, out));
     request->reason[0] = 0;
     request->channel = channel;
@@ -38,9 +36,8 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
         return;
     request->out = (struct outgoing){ .request = request,
                                       .payload = data,
-                                      .bytes = eager ? bytes : 0,
                                       .frame = { .magic = FRAME_MAGIC,
-                                                 .kind = eager ? FRAME_EAGER : FRAME_OFFER,
+                                                 .kind = FRAME_OFFER,
                                                  .channel = channel,
                                                  .tag = tag,
                                                  .bytes = bytes,
@@ -75,18 +72,19 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
-/* An offer becomes the message itself where that is small for the link, and the peer has not yet
- * been sent UNASKED_MOST so.  The link is known once there is a connection: the first message
- * stays an offer. */
+/* An offer becomes the message itself where that is small for the link, and the peer may be sent so
+ * much unasked.  The link is known once there is a connection. */
 static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->messages->wires[send->peer];
+    const size_t most = !wire->out          ? EAGER_BYTES
+                        : wire->out->fd < 0 ? EAGER_IN_MEMORY
+                                            : EAGER_OVER_SOCKETS;
 
-    if (send->out.frame.kind != FRAME_OFFER || !wire->out
-        || send->bytes > (wire->out->fd < 0 ? EAGER_IN_MEMORY : EAGER_OVER_SOCKETS)
-        || wire->unasked + send->bytes > UNASKED_MOST)
+    if (send->out.frame.kind != FRAME_OFFER || send->bytes > most
+        || wire->unasked + unasked_cost(send->bytes) > UNASKED_MOST)
         return;
-    wire->unasked += send->bytes;
+    wire->unasked += unasked_cost(send->bytes);
     send->out.frame.kind = FRAME_EAGER;
     send->out.bytes = send->bytes;
 }
@@ -98,12 +96,13 @@ static void start_send(struct mesh *mesh, struct request *request)
         trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
 
     request->out.frame.id = request->id;
-    go_unasked_if_it_may(mesh, request);
     list_add(&mesh->messages->active, request);
-    if (to == mesh->rank)
+    if (to == mesh->rank) {
         send_to_self(mesh, request);
-    else
+    } else {
+        go_unasked_if_it_may(mesh, request);
         send_out(mesh, to, &request->out);
+    }
     look_for_leaver(mesh, request);
     trace_end(mesh->trace, traced, CT_OK);
 }
@@ -161,7 +160,7 @@ static void start_recv(struct mesh *mesh, struct request *request)
 
     if (message) {
         receive_kept(mesh, request, message);
-        unexpected_free(m, message);
+        unexpected_free(mesh, message);
         look_for_leaver(mesh, request); /* what was offered may have ended with the group */
         return;
     }
@@ -337,6 +336,8 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
         peer_broken(mesh, to, "a send to it was given up half way");
         return;
     }
+    if (kind == FRAME_EAGER && send->out.written == 0)
+        unasked_less(&mesh->messages->wires[to], unasked_cost(send->bytes));
     if (is_known && kind == FRAME_LEND)
         loan_given_up(mesh, send);
     request_finish(mesh, send, status, reason);
@@ -361,7 +362,7 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
         return;
     }
     if (request->is_send)
-        forget_sender(m, request);
+        forget_sender(mesh, request);
     else if (request->list == &m->active && is_of_p2p(request))
         put_back(mesh, request, FRAME_DATA);
     request_finish(mesh, request, status, reason);

@@ -66,7 +66,7 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
         request_finish(mesh, stream->request, CT_ERR_PEER, reason);
     }
     if (stream->unexpected && stream->unexpected->frame.kind == FRAME_DATA)
-        unexpected_remove(m, stream->unexpected);
+        unexpected_remove(mesh, stream->unexpected);
     wire->streams--;
     wire->held -= stream->held;
     stream->held = 0;

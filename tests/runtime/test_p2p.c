@@ -339,7 +339,7 @@ static size_t bytes_kept(const ct_group *group)
     return sum;
 }
 
-enum { AHEAD = 64 };
+enum { AHEAD = 160 };
 
 /* What is sent last is the first to be received: all others stand before it.  Each is as large
  * as one can be that goes unasked, so those that did are kept. */
@@ -379,13 +379,86 @@ static void runs_ahead(ct_group *group, void *arg)
 
 static void who_runs_ahead_fills_no_memory(void **state)
 {
-    size_t in_memory = EAGER_IN_MEMORY, over_sockets = EAGER_OVER_SOCKETS;
+    size_t in_memory = EAGER_IN_MEMORY, over_sockets = EAGER_OVER_SOCKETS, small = EAGER_BYTES;
 
     (void)state;
     use_link("shm");
     run_processes(2, runs_ahead, &in_memory);
+    run_processes(2, runs_ahead, &small);
     use_link("tcp");
     run_processes(2, runs_ahead, &over_sockets);
+    run_processes(2, runs_ahead, &small);
+    use_link(NULL);
+}
+
+enum { MANY = 60000 };
+
+/* What it takes to keep them is counted, too. */
+static void many_run_ahead(ct_group *group, void *arg)
+{
+    ct_work **work = malloc(sizeof(ct_work *) * MANY);
+    struct messages *m = group->mesh->messages;
+    size_t kept = 0;
+    char last = 1;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    for (int i = 0; i < MANY && ct_rank(group) == 0; i++)
+        EXPECT_OK(ct_isend(group, NULL, 0, CT_U8, 1, 0, &work[i]));
+    if (ct_rank(group) == 0) {
+        EXPECT_OK(ct_send(group, &last, 1, CT_U8, 1, 1));
+    } else {
+        EXPECT_OK(ct_recv(group, &last, 1, CT_U8, 0, 1, NULL));
+        pthread_mutex_lock(&m->lock);
+        for (const struct unexpected *u = m->unexpected; u; u = u->next)
+            kept += u->frame.kind == FRAME_EAGER;
+        pthread_mutex_unlock(&m->lock);
+        EXPECT(kept > MANY / 3 && kept <= UNASKED_MOST / sizeof(struct unexpected));
+    }
+    for (int i = 0; i < MANY; i++)
+        if (ct_rank(group) == 0)
+            EXPECT_OK(ct_wait(work[i]));
+        else
+            EXPECT_OK(ct_recv(group, NULL, 0, CT_U8, 0, 0, NULL));
+    EXPECT_OK(ct_barrier(group, NULL));
+    free(work);
+}
+
+static void many_empty_ones_fill_none_either(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(2, many_run_ahead, NULL);
+    use_link(NULL);
+}
+
+/* Each sends before it receives, more than a peer keeps in all: what was received may be sent
+ * again. */
+static void face_to_face(ct_group *group, void *arg)
+{
+    enum { ROUNDS_OF_THEM = 6000, SIZE = 1400 };
+    const int other = 1 - ct_rank(group);
+    char data[SIZE] = "";
+    int right = 0;
+
+    (void)arg;
+    _Static_assert(ROUNDS_OF_THEM * SIZE > 2 * UNASKED_MOST, "else none comes to the end of it");
+    for (int i = 0; i < ROUNDS_OF_THEM; i++) {
+        right += ct_send(group, data, SIZE, CT_U8, other, 0) == CT_OK;
+        right += ct_recv(group, data, SIZE, CT_U8, other, 0, NULL) == CT_OK;
+        if (!EXPECT(right == 2 * (i + 1)))
+            break;
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+}
+
+static void who_receives_what_comes_is_always_sent_more(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(2, face_to_face, NULL);
+    use_link("tcp");
+    run_processes(2, face_to_face, NULL);
     use_link(NULL);
 }
 
@@ -458,6 +531,8 @@ int main(void)
         cmocka_unit_test(a_thousand_wait_in_order_for_their_receives),
         cmocka_unit_test(messages_of_all_sizes_arrive_whole),
         cmocka_unit_test(who_runs_ahead_fills_no_memory),
+        cmocka_unit_test(many_empty_ones_fill_none_either),
+        cmocka_unit_test(who_receives_what_comes_is_always_sent_more),
         cmocka_unit_test(a_limit_is_of_the_whole_message),
         cmocka_unit_test(of_a_message_that_came_in_part_the_sender_is_named),
     };
