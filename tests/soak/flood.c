@@ -6,14 +6,18 @@
  * First in step, as MPICH's sendflood does it: rank 0 receives one message from each other rank and
  * then answers each, round after round.  Then without: every rank sends a burst to each other rank
  * before it receives theirs.  A message carries its round and its sender.  The connections are made
- * by the first round, by both sides at once: flood.sh starts the program again and again. */
+ * by the first round, by both sides at once: flood.sh starts the program again and again.
+ *
+ * A rank that takes longer than SLOW_S says for how long it had a processor, and for how long it
+ * could have run but had none: a starved job from one that waits for what does not come. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "include/ct.h"
 
-enum { WORDS = 3, TAG = 999, BURST = 50 };
+enum { WORDS = 3, TAG = 999, BURST = 50, SLOW_S = 5 };
 
 struct small {
     int64_t words[WORDS];
@@ -85,8 +89,34 @@ static void in_bursts(int rounds)
     }
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void say_if_slow(double start, double middle)
+{
+    FILE *file = fopen("/proc/self/schedstat", "re");
+    unsigned long long ran = 0, runnable = 0, slices = 0;
+    const double end = now_s();
+
+    if (file && end - start > SLOW_S
+        && fscanf(file, "%llu %llu %llu", &ran, &runnable, &slices) == 3)
+        fprintf(stderr,
+                "flood: rank %d: %.1f s, %.1f of them in step; %.1f s on a processor, %.1f s "
+                "without one, %llu times\n",
+                ct_rank(CT_WORLD), end - start, middle - start, (double)ran * 1e-9,
+                (double)runnable * 1e-9, slices);
+    if (file)
+        fclose(file);
+}
+
 int main(int argc, char **argv)
 {
+    double start, middle;
     const int rounds = argc > 1 ? atoi(argv[1]) : 2000;
 
     if (rounds < 1) {
@@ -94,8 +124,11 @@ int main(int argc, char **argv)
         return 2;
     }
     must(ct_init_process_group(NULL), "init of", 0, -1);
+    start = now_s();
     in_step(rounds);
+    middle = now_s();
     in_bursts(rounds);
+    say_if_slow(start, middle);
     must(ct_destroy_process_group(CT_WORLD), "destroy of", 0, -1);
     return 0;
 }
