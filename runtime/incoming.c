@@ -105,19 +105,32 @@ void read_stream(struct mesh *mesh, struct stream *stream)
         messages_moved(mesh->messages);
 }
 
+static void take_connection(struct mesh *mesh, const struct arrival *arrival)
+{
+    struct link *link = link_tcp_over(arrival->fd, arrival->accepted);
+
+    if (link) {
+        link_made(mesh, arrival->peer, link);
+        return;
+    }
+    descriptor_close(arrival->fd); /* of one that the peer opened it sees the end */
+    if (!arrival->accepted)
+        link_not_made(mesh, arrival->peer, "no memory for a connection");
+}
+
 void take_arrivals(struct mesh *mesh)
 {
     struct arrival arrival;
-    struct link *link;
+    char why[160];
 
-    while (mesh->wireup && wireup_take(mesh->wireup, &arrival)) {
-        if (arrival.peer < 0)
-            no_peer_can_come(mesh, arrival.why);
-        else if (arrival.fd < 0)
-            link_not_made(mesh, arrival.peer, arrival.why);
-        else if ((link = link_tcp_over(arrival.fd, arrival.accepted)))
-            link_made(mesh, arrival.peer, link);
+    if (!mesh->wireup)
+        return;
+    while (wireup_take(mesh->wireup, &arrival)) {
+        if (arrival.fd >= 0)
+            take_connection(mesh, &arrival);
         else
-            descriptor_close(arrival.fd); /* no memory: the peer sees its end */
+            link_not_made(mesh, arrival.peer, arrival.why);
     }
+    if (wireup_is_full(mesh->wireup, why, sizeof why))
+        no_peer_can_come(mesh, why);
 }

@@ -207,7 +207,7 @@ static ct_status init_locked(const ct_init_options *options)
     log_setup(speaker, LOG_NONE);
     control_take(&world.control);
     if (who.rank == 0 && !world.control.head) /* or ctrun has said it */
-        variables_warn();
+        environment_warn();
     if (world.control.own) /* a program before this one may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);

@@ -54,7 +54,7 @@ static void say(struct mesh *mesh, uint64_t channel, int peer)
     const struct wire *wire = &mesh->messages->wires[peer];
     struct outgoing *out;
 
-    if (peer == mesh->rank || !wire->out || wire->broken || wire->gone
+    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->broken || wire->gone
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
@@ -69,6 +69,7 @@ void channel_leave(struct mesh *mesh, const struct channel *channel)
     struct messages *m = mesh->messages;
 
     pthread_mutex_lock(&m->lock);
+    take_arrivals(mesh);
     for (int i = 0; i < channel->size; i++)
         say(mesh, channel->id, channel->ranks[i]);
     progress(mesh);

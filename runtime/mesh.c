@@ -44,7 +44,9 @@ const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t
  * answers; between hosts the token was in clear, so that a secret counts if there is one. */
 static ct_status wire_up(struct mesh *mesh, int listener)
 {
-    struct wireup_identity identity = { .rank = mesh->rank, .size = mesh->size };
+    struct wireup_identity identity = { .rank = mesh->rank,
+                                        .size = mesh->size,
+                                        .one_host = mesh->nodes == 1 };
     ct_status status = mesh->nodes > 1 ? secret_read(&identity.secret, NULL) : CT_OK;
 
     memcpy(identity.token, mesh->token, sizeof identity.token);
@@ -176,7 +178,7 @@ static void raise_descriptor_limit(int ranks)
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need
         || limit.rlim_cur == limit.rlim_max)
         return;
-    limit.rlim_cur = limit.rlim_max;
+    limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
         log_line(LOG_WARN, "can't raise the limit of open files (ulimit -n): %s", strerror(errno));
 }

@@ -59,7 +59,7 @@ struct wire {
     size_t unasked;       /* sent so, and it has not said that a receive took them: bytes */
     size_t taken;         /* of what it sent so, and was not told of */
     int streams;          /* open ones it may talk to us on */
-    int ended;            /* the last of them closed, and what that means was not judged yet */
+    int64_t ended_ms;     /* when the last of them closed; 0: judged, or none did */
     int gone;             /* nothing will come from it any more */
     int left;             /* it has destroyed the mesh's first group: it reads nothing any more */
     int64_t word_by;      /* ctrun may tell of its death until then; 0: it was not missed yet */
@@ -236,6 +236,7 @@ int its_turn(struct mesh *mesh, struct stream *stream);
 /* One landed: whose turn is it now?  NULL: nobody is held for it. */
 struct stream *next_in_turn(struct mesh *mesh, int peer);
 void close_held(struct mesh *mesh, int peer, const char *why); /* another stream has ended */
+void close_held_for_ever(struct mesh *mesh, int peer);
 void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
 
 /* stream.c, under the lock */

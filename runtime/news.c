@@ -70,8 +70,8 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
-    } else if (wire->streams == 0 && !wire->gone && !wire->ended) {
-        wire->ended = 1; /* if it has no connection that was not taken yet */
+    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
+        wire->ended_ms = clock_ms(); /* if it has no connection that was not taken yet */
         m->ended++;
         progress(mesh);
     } /* else the end of its socket follows its last words */

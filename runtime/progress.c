@@ -52,6 +52,8 @@ static void look(struct mesh *mesh, const struct link *one, int all)
             read_stream(mesh, stream);
     if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed))
         look_at_sockets(mesh);
+    if (m->ended > 0)
+        judge_ended(mesh); /* it may find connections */
     for (int peer = 0; peer < mesh->size; peer++)
         if (m->wires[peer].first)
             flush_to(mesh, peer);
@@ -59,8 +61,6 @@ static void look(struct mesh *mesh, const struct link *one, int all)
         closed |= stream->closed;
     if (closed)
         bury_streams(mesh);
-    if (m->ended > 0)
-        judge_ended(mesh);
 }
 
 void progress(struct mesh *mesh)

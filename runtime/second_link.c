@@ -67,15 +67,30 @@ void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
     ct_fail(CT_OK, "%s", sentence);
 }
 
-/* The peer connected again, since it never heard that we have the first: nothing was said there. */
-static void replace(struct mesh *mesh, struct link *link)
+static int is_unused(const struct wire *wire, const struct stream *stream)
 {
-    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
-        if (stream->link == link && !stream->closed) {
-            stream->closed = 1;
-            epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
-            mesh->messages->wires[stream->peer].streams--;
-        }
+    return wire->said == 0 && wire->landed == 0 && !wire->begun_on && stream->head_got == 0
+           && stream->left == 0 && !stream->held;
+}
+
+/* The peer connected again: it never had our welcome on the first one, so it said nothing there.  If
+ * we did, that is lost. */
+static void replace(struct mesh *mesh, int peer, const struct link *link)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+    struct stream *stream = mesh->messages->streams;
+
+    while (stream && (stream->link != link || stream->closed))
+        stream = stream->next;
+    if (!stream)
+        return;
+    if (!is_unused(wire, stream)) {
+        stream_close(mesh, stream, "its connection broke while it was made");
+        return;
+    }
+    stream->closed = 1;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
+    wire->streams--;
 }
 
 void link_made(struct mesh *mesh, int peer, struct link *link)
@@ -90,13 +105,15 @@ void link_made(struct mesh *mesh, int peer, struct link *link)
         return;
     }
     if (link->accepted && wire->theirs)
-        replace(mesh, wire->theirs);
+        replace(mesh, peer, wire->theirs);
     *(link->accepted ? &wire->theirs : &wire->own) = link;
     wire->out = !wire->own          ? wire->theirs
                 : !wire->theirs     ? wire->own
                 : mesh->rank < peer ? wire->own
                                     : wire->theirs;
     wire->gone = 0;
+    if (!wire->ended_one && wire->said == 0)
+        wire->broken = 0; /* our own could not be made, and nothing was lost by that */
 }
 
 void link_not_made(struct mesh *mesh, int peer, const char *why)
@@ -106,6 +123,7 @@ void link_not_made(struct mesh *mesh, int peer, const char *why)
     wire->opening = 0;
     if (wire->streams > 0) {
         say_none(peer, why);
+        close_held_for_ever(mesh, peer);
         return;
     }
     if (wire->ended_one)
@@ -173,12 +191,25 @@ void close_held(struct mesh *mesh, int peer, const char *why)
         stream_close(mesh, held, why);
 }
 
+/* All that the peer has are held, one of them has ended, and no other one is being made. */
+void close_held_for_ever(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct stream *held = NULL;
+
+    if (wire->held == 0 || wire->held < wire->streams || wire->opening)
+        return;
+    do
+        held = held_of(mesh, peer, held);
+    while (held && !held->ended);
+    if (held)
+        close_held(mesh, peer, "it closed its connection");
+}
+
 /* Its end can't be read.  What it waits for may lie in a connection that was not taken yet, or not
  * come. */
 void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
 {
-    struct wire *wire = &mesh->messages->wires[stream->peer];
-
     if (!stream->muted) {
         stream->muted = 1;
         stream_watch(mesh, stream, 0);
@@ -188,6 +219,5 @@ void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
     stream->ended = 1;
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
     take_arrivals(mesh);
-    if (wire->held == wire->streams)
-        close_held(mesh, stream->peer, "it closed its connection");
+    close_held_for_ever(mesh, stream->peer);
 }

@@ -14,6 +14,8 @@
 #include "runtime/clock.h"
 #include "runtime/socket_parts.h"
 
+#define ANSWER_MS 1000 /* for what was sent last */
+
 int socket_wait(int fd, short events, int64_t deadline)
 {
     struct pollfd ready = { .fd = fd, .events = events };
@@ -99,15 +101,18 @@ void socket_notice_lost_host(int fd)
     keep_alive(fd, 5, 2, (HOST_LOST_MS / 1000 - 5) / 2);
 }
 
-/* The kernel sends again, or asks a peer that has no room whether it has: neither was answered. */
+/* The kernel sends again, after pauses that double, or asks a peer that has no room whether it has: neither was answered. */
 int socket_host_is_lost(int fd)
 {
     struct tcp_info info = { 0 };
     socklen_t size = sizeof info;
 
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0
-           && (info.tcpi_retransmits > 1 || info.tcpi_probes > 1)
-           && info.tcpi_last_ack_recv > HOST_LOST_MS;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return 0;
+    if (info.tcpi_retransmits > 1) /* and the last time so long after the last sign of life */
+        return info.tcpi_last_data_sent > ANSWER_MS
+               && info.tcpi_last_ack_recv > HOST_LOST_MS + info.tcpi_last_data_sent;
+    return info.tcpi_probes > 1 && info.tcpi_last_ack_recv > 2 * HOST_LOST_MS;
 }
 
 void socket_notice_silence(int fd)

@@ -123,6 +123,7 @@ static ct_status connect_first(const char *host, int port, int64_t deadline, int
 
     if (try_each(host, port, deadline, fd, &why))
         return CT_OK;
+    errno = why.name ? EINVAL : why.address; /* for callers that try again */
     return why.name
                ? ct_fail(CT_ERR_PEER, "the name %s does not resolve: %s", host, refusal_words(why))
                : ct_fail(CT_ERR_PEER, "no connection to port %d of %s: %s", port, host,

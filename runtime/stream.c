@@ -2,10 +2,10 @@
 /* stream.c - the life of a connection: opened, closed, buried; and when its end means that
  * the peer is gone.
  *
- * A rank closes its connections when it ends or leaves the mesh, never one alone.  Of those that a
- * peer opened it knows that wireup.c has them here before it sends, and of our own we know that
- * they are being made.  So when all that we hold have ended, wireup.c has no other one and makes
- * none, the peer is gone and all it sent was read. */
+ * A rank closes its connections when it ends or leaves the mesh, never one alone.  A peer sends on a
+ * connection that it opened once wireup.c has it here, and on one that we open perhaps a moment
+ * before wireup.c has it.  So a peer is gone when all its connections have ended, none is left to be
+ * taken and none is being made: then all it sent was read. */
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include "runtime/socket.h"
 
 #define LOOK_FOR_LOSS_MS 1000
+#define OPENING_MS 1000 /* of a connection to a peer that has ended */
 #define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add)
@@ -72,12 +73,29 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     stream->held = 0;
     wire->ended_one = 1;
     peer_broken(mesh, stream->peer, why);
-    if (wire->streams == 0 && !wire->ended) {
-        wire->ended = 1;
+    if (wire->streams == 0 && wire->ended_ms == 0) {
+        wire->ended_ms = clock_ms();
         snprintf(wire->why, sizeof wire->why, "%s", why);
         m->ended++;
     }
     close_held(mesh, stream->peer, why);
+}
+
+static int is_known_dead(struct mesh *mesh, int peer)
+{
+    const int local = mesh->peers[peer].local;
+
+    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
+}
+
+/* Our own connection, and last words on it.  That attempt ends soon when its peer has ended, unless
+ * another process has the port by now. */
+static int may_still_come(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+
+    return wire->opening
+           && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
 }
 
 void judge_ended(struct mesh *mesh)
@@ -86,12 +104,11 @@ void judge_ended(struct mesh *mesh)
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->messages->wires[peer];
 
-        if (!wire->ended)
+        if (wire->ended_ms == 0 || (wire->streams == 0 && may_still_come(mesh, peer)))
             continue;
-        wire->ended = 0;
+        wire->ended_ms = 0;
         mesh->messages->ended--;
-        /* The peer may speak on our own connection before it is made here (wireup.c). */
-        if (wire->streams == 0 && !wire->opening)
+        if (wire->streams == 0)
             peer_gone(mesh, peer, wire->why);
     }
 }
@@ -102,7 +119,9 @@ void no_peer_can_come(struct mesh *mesh, const char *why)
 
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
-        if (r->peer == CT_ANY_SOURCE || (r->peer != mesh->rank && m->wires[r->peer].streams == 0))
+        if (r->peer == CT_ANY_SOURCE
+            || (r->peer != mesh->rank && m->wires[r->peer].streams == 0
+                && !m->wires[r->peer].opening))
             request_finish(mesh, r, CT_ERR_SYSTEM, why);
     }
 }
@@ -149,13 +168,6 @@ void bury_streams(struct mesh *mesh)
             free(stream->unexpected); /* else it is in the list */
         free(stream);
     }
-}
-
-static int is_known_dead(struct mesh *mesh, int peer)
-{
-    const int local = mesh->peers[peer].local;
-
-    return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
 }
 
 /* To a peer that is there, and reads: a host that is lost never takes it, nor does a rank that has

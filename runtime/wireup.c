@@ -11,6 +11,7 @@
 #include "runtime/wireup.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,15 +28,17 @@
 #include "runtime/forks.h"
 #include "runtime/log.h"
 #include "runtime/socket.h"
+#include "runtime/store/peer_uid.h"
 
-#define CONNECT_MS 10000  /* for a host that does not answer at all */
+#define CONNECT_MS 10000     /* of one try, for a host that does not answer at all */
+#define UNREACHABLE_MS 30000 /* of all tries: a switch may be starting, a queue be full of strangers */
 #define STRANGER_MS 10000 /* for the whole of a hello and its proof */
-#define SILENT_MS 200     /* then a connection without a hello may be closed for another one */
-#define UNPROVED_MS 2000  /* and one without a proof */
+#define SLOW_MS 200 /* then a connection without a proof may be closed for another one */
 #define FIRST_PAUSE_MS 10 /* before the next try, doubled each time */
 #define LONGEST_PAUSE_MS 500
 #define REST_MS 20 /* without the listener, when there is no room */
 #define NO_DESCRIPTOR_MS 2000
+#define SAY_MS 1000 /* how often strangers are worth a line */
 #define REFUSALS 3 /* behind our proof, until we believe that it was wrong */
 #define LEAST_GUESTS 16
 #define MOST_GUESTS 4096
@@ -50,8 +53,14 @@ enum step {
     AWAITS_PROOF
 };
 
+struct made {
+    struct made *next;
+    struct arrival arrival;
+};
+
 struct pending {
     struct pending *next, *previous; /* oldest first */
+    struct made *made;               /* for the mesh, however it ends */
     enum step step;
     int fd;
     int64_t since;    /* when its connection was begun, or accepted */
@@ -68,25 +77,24 @@ struct pending {
     size_t got; /* of what comes next */
 };
 
-struct made {
-    struct made *next;
-    struct arrival arrival;
-};
-
 struct wireup {
     struct wireup_identity identity;
     int listener, epoll_fd;
     int wake_fd;          /* tells the thread: a wish, or the end */
     int made_fd;          /* tells the mesh: an arrival */
-    pthread_mutex_t lock; /* over these four */
+    int netlink;          /* asks the kernel for users; -1: not opened, or there is none */
+    pthread_mutex_t lock; /* over these five */
     struct pending *wishes;
     struct made *first, **last;
     int stops;
+    int no_descriptor; /* for NO_DESCRIPTOR_MS and until a connection was accepted */
     /* The thread's own. */
     struct pending ring; /* the head of all */
     int guests;          /* those that peers opened, or strangers */
     int64_t rests_until; /* > 0: the listener is not looked at */
-    int64_t no_descriptor_since;
+    int64_t no_descriptor_since, no_descriptor_last;
+    int64_t strangers_said;
+    int strangers; /* since then */
     pthread_t thread;
     int has_thread;
 };
@@ -141,12 +149,23 @@ static void drop(struct wireup *w, struct pending *p)
     w->guests -= is_guest(p);
     p->next->previous = p->previous;
     p->previous->next = p->next;
+    free(p->made);
     free(p);
+}
+
+/* Out of epoll first: a child of fork() may hold the connection open, and its events name `p`. */
+static void close_connection(struct wireup *w, struct pending *p)
+{
+    if (p->fd < 0)
+        return;
+    epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
+    descriptor_close(p->fd);
+    p->fd = -1;
 }
 
 static void close_guest(struct wireup *w, struct pending *p)
 {
-    descriptor_close(p->fd);
+    close_connection(w, p);
     drop(w, p);
 }
 
@@ -159,26 +178,25 @@ static void watch(struct wireup *w, struct pending *p, uint32_t events, int oper
 
 /* ---- What the mesh is told ---------------------------------------------------- */
 
-/* Under the lock.  Without memory the connection is closed, and its peer tries again. */
-static int push(struct wireup *w, int peer, int fd, int accepted, const char *why)
+static void tell_mesh(struct wireup *w)
 {
     const uint64_t one = 1;
-    struct made *made = calloc(1, sizeof *made);
 
-    if (!made)
-        return 0;
-    made->arrival = (struct arrival){ .peer = peer, .fd = fd, .accepted = accepted };
+    if (write(w->made_fd, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
+/* Under the lock. */
+static void push(struct wireup *w, struct pending *p, int fd, const char *why)
+{
+    struct made *made = p->made;
+
+    p->made = NULL;
+    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .accepted = is_guest(p) };
     snprintf(made->arrival.why, sizeof made->arrival.why, "%s", why);
     *w->last = made;
     w->last = &made->next;
-    return write(w->made_fd, &one, sizeof one) == sizeof one || errno == EAGAIN;
-}
-
-static void tell(struct wireup *w, int peer, const char *why)
-{
-    pthread_mutex_lock(&w->lock);
-    push(w, peer, -1, 0, why);
-    pthread_mutex_unlock(&w->lock);
+    tell_mesh(w);
 }
 
 static int send_all(int fd, const void *data, size_t bytes)
@@ -187,28 +205,25 @@ static int send_all(int fd, const void *data, size_t bytes)
 }
 
 /* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find the
- * connection, so who sees another one end afterwards finds this one, and what was said on it. */
+ * connection: a rank that sees another one end afterwards finds this one, and what was sent on it. */
 static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 {
-    const int accepted = is_guest(p);
-
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     socket_give_up_after(p->fd, 0); /* its rank may be busy for long */
     pthread_mutex_lock(&w->lock);
-    if ((welcome && !send_all(p->fd, welcome, PROOF_BYTES))
-        || !push(w, p->peer, p->fd, accepted, ""))
+    if (welcome && !send_all(p->fd, welcome, PROOF_BYTES))
         descriptor_close(p->fd);
+    else
+        push(w, p, p->fd, "");
     pthread_mutex_unlock(&w->lock);
     drop(w, p);
 }
 
 /* ---- The rank that connects --------------------------------------------------- */
 
-static void try_later(struct pending *p)
+static void try_later(struct wireup *w, struct pending *p)
 {
-    if (p->fd >= 0)
-        descriptor_close(p->fd);
-    p->fd = -1;
+    close_connection(w, p);
     p->step = PAUSES;
     p->pause = p->pause == 0                     ? FIRST_PAUSE_MS
                : 2 * p->pause < LONGEST_PAUSE_MS ? 2 * p->pause
@@ -218,19 +233,11 @@ static void try_later(struct pending *p)
 
 static void fail(struct wireup *w, struct pending *p, const char *why)
 {
-    if (p->fd >= 0)
-        descriptor_close(p->fd);
-    tell(w, p->peer, why);
+    close_connection(w, p);
+    pthread_mutex_lock(&w->lock);
+    push(w, p, -1, why);
+    pthread_mutex_unlock(&w->lock);
     drop(w, p);
-}
-
-static int is_out_of_descriptors(const struct wireup *w)
-{
-    const int fd = dup(w->wake_fd);
-
-    if (fd >= 0)
-        close(fd);
-    return fd < 0;
 }
 
 static void say_limit(char *text, size_t size)
@@ -241,6 +248,21 @@ static void say_limit(char *text, size_t size)
     snprintf(text, size,
              "no file descriptor is left for connections between ranks (ulimit -n is %llu)",
              (unsigned long long)limit.rlim_cur);
+}
+
+/* A rank that refuses has left: it listened before its address was known.  All else may pass. */
+static void connect_failed(struct wireup *w, struct pending *p, int error)
+{
+    char why[160];
+
+    if (error == ECONNRESET
+        || (error != ECONNREFUSED && clock_ms() - p->first_try < UNREACHABLE_MS)) {
+        try_later(w, p);
+        return;
+    }
+    snprintf(why, sizeof why, "no connection to port %d of %s: %s", p->port, p->address,
+             strerror(error));
+    fail(w, p, why);
 }
 
 static void connect_begin(struct wireup *w, struct pending *p)
@@ -258,30 +280,14 @@ static void connect_begin(struct wireup *w, struct pending *p)
         return;
     }
     p->fd = -1;
-    snprintf(why, sizeof why, "%s", ct_last_error());
-    if (is_out_of_descriptors(w)) {
-        if (p->since - p->first_try < NO_DESCRIPTOR_MS) {
-            try_later(p);
-            return;
-        }
+    if (errno != EMFILE && errno != ENFILE) {
+        connect_failed(w, p, errno);
+    } else if (p->since - p->first_try < NO_DESCRIPTOR_MS) {
+        try_later(w, p);
+    } else {
         say_limit(why, sizeof why);
+        fail(w, p, why);
     }
-    fail(w, p, why);
-}
-
-/* Who refuses has left: it listened before its address was known.  Of others we hear nothing, for
- * a while perhaps. */
-static void connect_failed(struct wireup *w, struct pending *p, int error)
-{
-    char why[160];
-
-    if (error == ECONNRESET || (error != ECONNREFUSED && clock_ms() - p->first_try < CONNECT_MS)) {
-        try_later(p);
-        return;
-    }
-    snprintf(why, sizeof why, "no connection to port %d of %s: %s", p->port, p->address,
-             strerror(error));
-    fail(w, p, why);
 }
 
 static void connected(struct wireup *w, struct pending *p)
@@ -300,23 +306,43 @@ static void connected(struct wireup *w, struct pending *p)
     p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
     if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
         || !send_all(p->fd, &p->hello, sizeof p->hello)) {
-        try_later(p);
+        try_later(w, p);
         return;
     }
     p->step = AWAITS_NONCE;
     watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
 }
 
+/* On one host the kernel says whose the other end is: the token alone would be no proof, since the
+ * rank that connects shows it to whatever process has the port by now. */
+static int is_another_users(struct wireup *w, const struct pending *p)
+{
+    struct sockaddr_storage peer = { 0 }, self = { 0 };
+    socklen_t peer_size = sizeof peer, self_size = sizeof self;
+    uid_t uid = 0;
+
+    if (!w->identity.one_host || getpeername(p->fd, (struct sockaddr *)&peer, &peer_size) < 0
+        || getsockname(p->fd, (struct sockaddr *)&self, &self_size) < 0)
+        return 0;
+    if (w->netlink < 0)
+        descriptor_own(w->netlink = peer_uid_open());
+    return peer_uid(w->netlink, &peer, &self, &uid) == PEER_HERE && uid != geteuid();
+}
+
 static void prove(struct wireup *w, struct pending *p)
 {
     unsigned char proof[PROOF_BYTES];
 
+    if (is_another_users(w, p)) {
+        fail(w, p, "its port belongs to another user's process");
+        return;
+    }
     if (wireup_proof(&w->identity, "connect", &p->hello, p->nonce, proof) != CT_OK) {
         fail(w, p, ct_last_error());
         return;
     }
     if (!send_all(p->fd, proof, sizeof proof)) {
-        try_later(p);
+        try_later(w, p);
         return;
     }
     p->step = AWAITS_WELCOME;
@@ -328,28 +354,37 @@ static void welcomed(struct wireup *w, struct pending *p)
     if (is_proved(w, p, "accept"))
         hand_over(w, p, NULL);
     else
-        fail(w, p,
-             "what answers at its port does not know the job's secret (CT_STORE_SECRET, "
-             "CT_STORE_SECRET_FILE)");
+        fail(w, p, w->identity.secret.size > 0
+                       ? "what answers at its port does not know the job's secret "
+                         "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
+                       : "what answers at its port is no rank of this job");
 }
 
-/* Behind our proof: the peer did not believe it, or had no room for us any more. */
-static void ended(struct wireup *w, struct pending *p)
+/* The peer closed it.  Behind our proof: it did not believe that, or had no room for us any more. */
+static void ended(struct wireup *w, struct pending *p, int closed)
 {
-    if (p->step == AWAITS_WELCOME && ++p->refusals == REFUSALS)
-        fail(w, p,
-             "it refused this rank's proof; give all ranks the same CT_STORE_SECRET or "
-             "CT_STORE_SECRET_FILE");
+    if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
+        fail(w, p, w->identity.secret.size > 0
+                       ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
+                         "or CT_STORE_SECRET_FILE"
+                       : "it does not take this rank for one of the job");
     else
-        try_later(p);
+        try_later(w, p);
 }
 
 /* ---- The rank that accepts ---------------------------------------------------- */
 
 static void send_away(struct wireup *w, struct pending *p)
 {
-    log_line(LOG_WARN, "a stranger connected to port of rank %d and was sent away",
-             w->identity.rank);
+    const int64_t now = clock_ms();
+
+    w->strangers++;
+    if (now - w->strangers_said >= SAY_MS) {
+        log_line(LOG_WARN, "strangers at the port of rank %d: %d were sent away", w->identity.rank,
+                 w->strangers);
+        w->strangers_said = now;
+        w->strangers = 0;
+    }
     close_guest(w, p);
 }
 
@@ -358,7 +393,8 @@ static void greeted(struct wireup *w, struct pending *p)
     const struct hello *hello = &p->hello;
 
     if (hello->magic != HELLO_MAGIC || hello->to != w->identity.rank || hello->from < 0
-        || hello->from >= w->identity.size || hello->from == w->identity.rank) {
+        || hello->from >= w->identity.size || hello->from == w->identity.rank
+        || is_another_users(w, p)) {
         send_away(w, p);
         return;
     }
@@ -374,9 +410,10 @@ static void proved(struct wireup *w, struct pending *p)
 {
     unsigned char welcome[PROOF_BYTES];
 
-    if (!is_proved(w, p, "connect")
-        || wireup_proof(&w->identity, "accept", &p->hello, p->nonce, welcome) != CT_OK)
+    if (!is_proved(w, p, "connect"))
         send_away(w, p);
+    else if (wireup_proof(&w->identity, "accept", &p->hello, p->nonce, welcome) != CT_OK)
+        close_guest(w, p); /* the peer tries again */
     else
         hand_over(w, p, welcome);
 }
@@ -416,7 +453,7 @@ static void advance(struct wireup *w, struct pending *p)
     } else if (is_guest(p)) {
         close_guest(w, p);
     } else {
-        ended(w, p);
+        ended(w, p, n == 0);
     }
 }
 
@@ -432,16 +469,19 @@ static int most_guests(void)
     return most < LEAST_GUESTS ? LEAST_GUESTS : most > MOST_GUESTS ? MOST_GUESTS : (int)most;
 }
 
-/* The oldest that has said nothing, else the oldest without a proof, if it had time enough. */
+/* The oldest without a hello, else without a proof, if it had time enough.  If it was a rank of the
+ * mesh it tries again. */
 static struct pending *one_to_close(const struct wireup *w)
 {
     const int64_t now = clock_ms();
     struct pending *unproved = NULL;
 
     for (struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
-        if (p->step == AWAITS_HELLO && now - p->since > SILENT_MS)
+        if (!is_guest(p) || now - p->since <= SLOW_MS)
+            continue;
+        if (p->step == AWAITS_HELLO)
             return p;
-        if (p->step == AWAITS_PROOF && now - p->since > UNPROVED_MS && !unproved)
+        if (!unproved)
             unproved = p;
     }
     return unproved;
@@ -457,16 +497,28 @@ static void look_at_listener(struct wireup *w, int64_t rests_until)
     w->rests_until = rests_until;
 }
 
+static void set_no_descriptor(struct wireup *w, int none)
+{
+    pthread_mutex_lock(&w->lock);
+    w->no_descriptor = none;
+    if (none)
+        tell_mesh(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void take_guest(struct wireup *w, int fd)
 {
     struct pending *p = calloc(1, sizeof *p);
 
+    if (w->no_descriptor_since > 0)
+        set_no_descriptor(w, 0);
     w->no_descriptor_since = 0;
-    if (!p) {
+    descriptor_own(fd);
+    if (!p || !(p->made = calloc(1, sizeof *p->made))) {
         descriptor_close(fd);
+        free(p);
         return;
     }
-    descriptor_own(fd);
     socket_nodelay(fd); /* the rank that connects has set it */
     socket_notice_lost_host(fd);
     p->fd = fd;
@@ -477,19 +529,19 @@ static void take_guest(struct wireup *w, int fd)
     watch(w, p, EPOLLIN, EPOLL_CTL_ADD);
 }
 
-/* Peers that can't be let in for so long are lost to this rank: its calls shall say why. */
+/* Peers that can't be let in for so long are lost to this rank: its calls shall say why.  A want
+ * that ended meanwhile is another one: nobody may have connected since. */
 static void note_no_descriptor(struct wireup *w)
 {
     const int64_t now = clock_ms();
-    char why[160];
 
-    if (w->no_descriptor_since == 0)
+    if (w->no_descriptor_since == 0 || now - w->no_descriptor_last > 10 * REST_MS)
         w->no_descriptor_since = now;
+    w->no_descriptor_last = now;
     if (now - w->no_descriptor_since < NO_DESCRIPTOR_MS)
         return;
     w->no_descriptor_since = now; /* calls that start later are told, too */
-    say_limit(why, sizeof why);
-    tell(w, -1, why);
+    set_no_descriptor(w, 1);
 }
 
 /* 1: there may be more. */
@@ -511,13 +563,14 @@ static int accept_one(struct wireup *w)
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return 0;
-    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-        return errno == EINTR || errno == ECONNABORTED;
-    if ((old = one_to_close(w))) {
+    if (errno == EINTR || errno == ECONNABORTED)
+        return 1;
+    if ((errno == EMFILE || errno == ENFILE) && (old = one_to_close(w))) {
         close_guest(w, old);
         return 1;
     }
-    note_no_descriptor(w);
+    if (errno == EMFILE || errno == ENFILE)
+        note_no_descriptor(w);
     look_at_listener(w, clock_ms() + REST_MS);
     return 0;
 }
@@ -584,6 +637,9 @@ void wireup_turn(struct wireup *w, int timeout_ms)
     const int n = epoll_wait(w->epoll_fd, events, 64, longest_sleep(w, timeout_ms));
     int some_wait = 0;
 
+    if (n < 0 && errno != EINTR) /* a program may close all descriptors that it does not know */
+        poll(NULL, 0, REST_MS);
+
     for (int i = 0; i < n; i++) {
         if (events[i].data.ptr == &w->wake_fd)
             take_wishes(w);
@@ -625,8 +681,10 @@ ct_status wireup_connect(struct wireup *w, int peer, const char *address, int po
 {
     struct pending *p = calloc(1, sizeof *p);
 
-    if (!p)
+    if (!p || !(p->made = calloc(1, sizeof *p->made))) {
+        free(p);
         return ct_fail(CT_ERR_NOMEM, "no memory for a connection to rank %d", peer);
+    }
     p->fd = -1;
     p->peer = peer;
     p->port = port;
@@ -663,6 +721,18 @@ int wireup_take(struct wireup *w, struct arrival *arrival)
     }
     pthread_mutex_unlock(&w->lock);
     return made != NULL;
+}
+
+int wireup_is_full(struct wireup *w, char *why, size_t size)
+{
+    int full;
+
+    pthread_mutex_lock(&w->lock);
+    full = w->no_descriptor;
+    pthread_mutex_unlock(&w->lock);
+    if (full)
+        say_limit(why, size);
+    return full;
 }
 
 /* Signals are the program's: none may be delivered to the thread. */
@@ -702,6 +772,9 @@ static ct_status open_descriptors(struct wireup *w)
 ct_status wireup_start(const struct wireup_identity *identity, int listener, int threaded,
                        struct wireup **wireup)
 {
+    const struct hello hello = { 0 };
+    const unsigned char nonce[NONCE_BYTES] = { 0 };
+    unsigned char proof[PROOF_BYTES];
     struct wireup *w = calloc(1, sizeof *w);
     ct_status status;
 
@@ -711,11 +784,13 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     }
     w->identity = *identity;
     w->listener = listener;
-    w->epoll_fd = w->wake_fd = w->made_fd = -1;
+    w->epoll_fd = w->wake_fd = w->made_fd = w->netlink = -1;
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    status = open_descriptors(w);
+    status = wireup_proof(identity, "connect", &hello, nonce, proof); /* is there a libcrypto? */
+    if (status == CT_OK)
+        status = open_descriptors(w);
     if (status == CT_OK && threaded)
         status = start_thread(w);
     if (status != CT_OK) {
@@ -739,7 +814,7 @@ static void stop_thread(struct wireup *w)
 
 void wireup_stop(struct wireup *w)
 {
-    const int *fds[] = { &w->listener, &w->epoll_fd, &w->wake_fd, &w->made_fd };
+    const int *fds[] = { &w->listener, &w->epoll_fd, &w->wake_fd, &w->made_fd, &w->netlink };
     struct arrival arrival;
 
     if (!w)
@@ -749,11 +824,11 @@ void wireup_stop(struct wireup *w)
         struct pending *p = w->wishes;
 
         w->wishes = p->next;
+        free(p->made);
         free(p);
     }
     while (w->ring.next != &w->ring) {
-        if (w->ring.next->fd >= 0)
-            descriptor_close(w->ring.next->fd);
+        close_connection(w, w->ring.next);
         drop(w, w->ring.next);
     }
     while (wireup_take(w, &arrival))

@@ -34,11 +34,12 @@ struct wireup_identity {
     int rank, size;
     unsigned char token[MESH_TOKEN_BYTES]; /* made by rank 0 for this mesh */
     struct secret secret;                  /* of size 0: there is none */
+    int one_host; /* all ranks are on it: the kernel is asked for the other end's user */
 };
 
 /* A connection that is made, or the reason why there will be none. */
 struct arrival {
-    int peer;     /* -1: no peer can connect to this rank any more */
+    int peer;
     int fd;       /* the taker's; -1: `why` says why not */
     int accepted; /* the peer opened it */
     char why[160];
@@ -52,9 +53,11 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
 void wireup_stop(struct wireup *wireup); /* NULL is fine; what has not been taken is closed */
 /* Begins to connect; an arrival tells how it ended.  Never waits. */
 ct_status wireup_connect(struct wireup *wireup, int peer, const char *address, int port);
-/* Readable while there is an arrival to take. */
+/* Readable when there is an arrival to take, or wireup_is_full(). */
 int wireup_fd(const struct wireup *wireup);
 int wireup_take(struct wireup *wireup, struct arrival *arrival); /* 0: there is none */
+/* No descriptor has been left for connections for a while; `why` names the limit. */
+int wireup_is_full(struct wireup *wireup, char *why, size_t size);
 /* Does once what the thread does all the time, waiting at most so long for something to happen. */
 void wireup_turn(struct wireup *wireup, int timeout_ms);
 

@@ -50,6 +50,7 @@ for ((run = 0; run < ${CT_STRANGER_RUNS:-1}; run++)); do
     what=all_to_all flooded silent
     what=all_to_all flooded half
     what=all_reduce flooded wrong
+    what=all_to_all flooded hello
     unset CT_STORE_SECRET_FILE
     what=all_to_all flooded silent
     [ "${CT_STRANGER_RUNS:-1}" = 1 ] || what=all_reduce flooded wrong

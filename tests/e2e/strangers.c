@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* strangers COUNT SECONDS HOW ADDRESS PORT... - keeps COUNT connections open to each port, for so
- * long, and opens those again that are closed.  HOW: silent, half (31 bytes of a hello), wrong (a
- * whole hello without a right proof).  Prints "here" when all were opened once. */
+ * long, and opens those again that are closed.  HOW: silent, half (31 bytes of a hello), hello (a
+ * whole one, and no proof), wrong (with a wrong one).  Prints "here" when all were opened once. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -17,18 +17,22 @@ enum { HELLO = 44, MAGIC = 0x33746863 };
 
 static const char *how;
 
-static void say(int fd)
+/* to: of all ranks in turn, so that some are the right ones. */
+static void say(int fd, int to)
 {
     unsigned char hello[HELLO + 32] = { 0 };
-    const int32_t words[3] = { MAGIC, 0, 5 }; /* as rank 0, to rank 5 */
-    const size_t bytes = !strcmp(how, "half") ? 31 : !strcmp(how, "wrong") ? sizeof hello : 0;
+    const int32_t words[3] = { MAGIC, to == 0, to }; /* as rank 0, or to it */
+    const size_t bytes = !strcmp(how, "half")    ? 31
+                         : !strcmp(how, "hello") ? HELLO
+                         : !strcmp(how, "wrong") ? sizeof hello
+                                                 : 0;
 
     memcpy(hello, words, sizeof words);
     if (bytes > 0 && send(fd, hello, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return; /* it will be opened again */
 }
 
-static int open_one(const char *address, int port)
+static int open_one(const char *address, int port, int to)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -39,7 +43,7 @@ static int open_one(const char *address, int port)
             close(fd);
         return -1;
     }
-    say(fd);
+    say(fd, to);
     return fd;
 }
 
@@ -64,7 +68,7 @@ int main(int argc, char **argv)
                 at[i].fd = -1;
             }
             if (at[i].fd < 0)
-                at[i].fd = open_one(argv[4], atoi(argv[5 + i % (argc - 5)]));
+                at[i].fd = open_one(argv[4], atoi(argv[5 + i % (argc - 5)]), i % 8);
         }
         if (first) {
             printf("here\n");
