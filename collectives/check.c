@@ -145,15 +145,11 @@ static struct piece next_piece(const struct blocks *b, size_t element, int i, si
     return (struct piece){ (uintptr_t)block.data, (uintptr_t)block.data + block.bytes };
 }
 
-/* From the first byte of all blocks to the last.  *apart: each begins behind the one before. */
-static struct span extent(const struct blocks *b, size_t element, int *apart)
+static struct span extent_of_any(const struct blocks *b, size_t element, int *apart)
 {
     uintptr_t from = UINTPTR_MAX, to = 0;
     size_t start = 0;
 
-    *apart = 1;
-    if (!b->list && !b->counts && !b->displs)
-        return (struct span){ b->base, (size_t)b->blocks * b->count * element };
     for (int i = 0; i < b->blocks; i++) {
         const struct piece one = next_piece(b, element, i, &start);
 
@@ -164,6 +160,19 @@ static struct span extent(const struct blocks *b, size_t element, int *apart)
         to = one.to > to ? one.to : to;
     }
     return from < to ? (struct span){ (char *)from, to - from } : (struct span){ NULL, 0 };
+}
+
+static inline int is_plain(const struct blocks *b)
+{
+    return !b->list && !b->counts && !b->displs;
+}
+
+/* From the first byte of all blocks to the last.  *apart: each begins behind the one before. */
+static inline struct span extent(const struct blocks *b, size_t element, int *apart)
+{
+    *apart = 1;
+    return is_plain(b) ? (struct span){ b->base, (size_t)b->blocks * b->count * element }
+                       : extent_of_any(b, element, apart);
 }
 
 /* Which block of recv block i of send may be; -1: none. */
@@ -205,6 +214,13 @@ static int sort_pieces(struct piece *pieces, int count)
     return kept;
 }
 
+static ct_status refuse_overlap(const struct request_of_call *r)
+{
+    return ct_fail(CT_ERR_INVALID,
+                   "%s: the send and the recv buffer overlap in a way that is not \"in place\"",
+                   verb(r));
+}
+
 /* Both by address: none that is written may begin before the end of another, nor one that is read
  * before the end of one that is written. */
 static ct_status compare_sides(const struct request_of_call *r, const struct piece *recv, int recvs,
@@ -220,10 +236,7 @@ static ct_status compare_sides(const struct request_of_call *r, const struct pie
         if (writes && next.from < written_to)
             return ct_fail(CT_ERR_INVALID, "%s: two blocks of the recv buffer overlap", verb(r));
         if (next.from < (writes ? read_to : written_to))
-            return ct_fail(CT_ERR_INVALID,
-                           "%s: the send and the recv buffer overlap in a way that "
-                           "is not \"in place\"",
-                           verb(r));
+            return refuse_overlap(r);
         *to = next.to > *to ? next.to : *to;
     }
     return CT_OK;
@@ -259,13 +272,37 @@ static ct_status check_pieces(const struct request_of_call *r, size_t element, i
     return status;
 }
 
+/* Blocks of one size, one behind the other, overlap another such side all or in the own block. */
+static int is_in_place(const struct request_of_call *r, struct span send, struct span recv,
+                       int rank)
+{
+    switch ((enum in_place)r->in_place) {
+    case IN_PLACE_WHOLE:
+        return send.data == recv.data && send.bytes == recv.bytes
+               && r->send.blocks == r->recv.blocks;
+    case IN_PLACE_OWN_RECV:
+        return r->send.blocks == 1 && r->send.count == r->recv.count
+               && send.data == recv.data + (size_t)rank * send.bytes;
+    case IN_PLACE_OWN_SEND:
+        return r->recv.blocks == 1 && r->send.count == r->recv.count
+               && recv.data == send.data + (size_t)rank * recv.bytes;
+    case IN_PLACE_NEVER:
+        break;
+    }
+    return 0;
+}
+
 static ct_status check_overlap(const struct request_of_call *r, size_t element, int rank)
 {
     int sends_apart, recvs_apart;
     const struct span send = extent(&r->send, element, &sends_apart),
                       recv = extent(&r->recv, element, &recvs_apart);
 
-    return recvs_apart && !overlap(send, recv) ? CT_OK : check_pieces(r, element, rank);
+    if (recvs_apart && !overlap(send, recv))
+        return CT_OK;
+    if (!is_plain(&r->send) || !is_plain(&r->recv))
+        return check_pieces(r, element, rank);
+    return is_in_place(r, send, recv, rank) ? CT_OK : refuse_overlap(r);
 }
 
 ct_status check_call(const struct request_of_call *r, ct_group **group, struct place *place)

@@ -32,8 +32,8 @@
  *    store that was made before the fork is CT_ERR_INVALID and changes nothing, also a
  *    ct_destroy_process_group() by the program's atexit(); ct_rank(), ct_size() and the like say
  *    what they say in the parent, and memory of ct_mem_alloc() can be read.  A child of a process
- *    that has initialised can't initialise; one of a process that had not may, as its parent may.
- *    ct_spawn()ed ranks may in any case.
+ *    that has a default group can't initialise; of one that has none both may.  ct_spawn()ed ranks
+ *    may in any case.
  *  - A rank that ends without ct_destroy_process_group() is a death to the others: CT_ERR_PEER for
  *    each call that needs it, and the store is gone if the rank hosted it.
  *  - When a rank dies in a collective, some of the others may have got CT_OK and their result, and
@@ -43,7 +43,10 @@
  *  - A broken CT_WORLD stays broken after ct_shrink_group(): ct_rank() and ct_size() say the old
  *    numbers, calls fail, ct_new_group() too (ct_new_group_with() needs options.parent, the
  *    survivors' group), and ct_should_stop() is to be asked on the survivors' group (on CT_WORLD
- *    it gives 0).  It is still owed its ct_destroy_process_group(), after the others'. */
+ *    it gives 0).  It is still owed its ct_destroy_process_group().
+ *  - Started again by ctrun --max-restarts, a program finds in TORCHELASTIC_RESTART_COUNT how often
+ *    (0: the first start).  It goes on from its checkpoint: rank 0 reads the step and broadcasts
+ *    it. */
 #ifndef CT_H
 #define CT_H
 
@@ -181,7 +184,8 @@ CT_API ct_status ct_init_process_group(const ct_init_options *options);
 
 /* Leave a group and free its handle, its pending calls first completed, and messages
  * that nobody has waited for given up (their works are lost).
- * CT_WORLD: every group made from the default one, then itself; a rank that
+ * CT_WORLD: every group made from the default one (their handles are freed, and may
+ * not be used or destroyed any more), then itself; a rank that
  * hosts the store serves on until all said goodbye or the timeout passed.
  * Safe on a broken group and on a non-member's handle. */
 CT_API ct_status ct_destroy_process_group(ct_group *group);
@@ -221,7 +225,9 @@ typedef struct ct_group_options {
  * the rank in the new group.  Every rank of the world calls it with the same
  * list (other lists: CT_ERR_MISMATCH; a rank twice or outside: CT_ERR_INVALID).
  * A rank not on the list gets a handle whose ct_rank() is -1, on which every
- * operation returns CT_ERR_NOT_MEMBER at once.  torch.distributed.new_group. */
+ * operation returns CT_ERR_NOT_MEMBER at once; it is owed a destroy, too.  Where each rank is in
+ * one group of several, as of rows and columns, ct_split_group() gives it that alone.
+ * torch.distributed.new_group. */
 CT_API ct_status ct_new_group(const int *ranks, int count, ct_group **group);
 CT_API ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
                                    ct_group **group);

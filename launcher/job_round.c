@@ -134,7 +134,7 @@ static const char *name_for_ctctl(const struct job *job)
     return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
 }
 
-/* Thousands of starts take seconds: who wants us to stop shall not wait for the last. */
+/* Thousands of starts take seconds: a signal that stops ctrun does not wait for the last. */
 static int is_told_to_stop(const struct job *job)
 {
     sigset_t pending, ours;

@@ -26,8 +26,9 @@ typedef int step(struct job *job);
 static int check_limits(struct job *job)
 {
     const int is_host = job->meeting->kind != MEET_STATIC || job->options->node_rank == 0;
-    const int nodes =
-        job->meeting->kind == MEET_STATIC ? job->options->nnodes.max : job->options->nnodes.min;
+    const int nodes = job->meeting->kind == MEET_ALONE    ? 1
+                      : job->meeting->kind == MEET_STATIC ? job->options->nnodes.max
+                                                          : job->options->nnodes.min;
     const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
 
     return limits_check(job->options, job->size, is_host ? clients : 0, &job->descriptors);

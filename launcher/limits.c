@@ -18,9 +18,10 @@
 #include "runtime/log.h"
 
 #define OWN 32         /* 20 are open in a job with --events and --trace; others are for a moment */
+#define PLENTY 1000    /* left over: what the caller left open need not be counted */
 #define LEAST_PIDS 301 /* the kernel's least pid_max: for fewer workers it need not be read */
 
-/* Below `limit`: a number above it stands in nobody's way. */
+/* Descriptors whose numbers are below `limit`: those above it take no place. */
 static long open_already(long limit)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -53,10 +54,12 @@ static int streams_of(const struct options *options)
 
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
-    const long needed =
-        open_already(limit) + OWN + (long)size * (1 + streams_of(options)) + clients;
+    long needed = OWN + (long)size * (1 + streams_of(options)) + clients;
     char elsewhere[64] = "";
 
+    if (needed + PLENTY <= limit)
+        return 0;
+    needed += open_already(limit);
     if (needed <= limit)
         return 0;
     if (clients > size)

@@ -55,7 +55,7 @@ int program_search(const char *name, char *found, size_t size)
         here = executable(found);
         if (here == 0)
             return 0;
-        if (here == EACCES)
+        if (here == EACCES && access(found, F_OK) == 0) /* else the folder is shut for us */
             cause = EACCES;
         at = *colon ? colon + 1 : NULL;
     }

@@ -128,7 +128,7 @@ static ct_status listen_for(struct rendezvous *meet, const struct options *optio
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
-/* A socket can listen on it all the same, and those who connect would wait for 30 minutes. */
+/* bind() and listen() succeed all the same, and the ranks would try to connect for 30 minutes. */
 static int loopback_is_down(void)
 {
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

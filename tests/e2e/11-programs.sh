@@ -40,6 +40,9 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=64323 --clear-groups true 2>/dev/null; 
     code=$?
     expect "a program behind a folder that is shut: 126" is "$code" 126
     expect "for what it is" is "$err" "ctrun: cannot run $work/shut/x: Permission denied"
+    err=$(PATH=$work/shut:$PATH TMPDIR=$PWD/for_all setpriv --reuid=64323 --clear-groups ./ctrun nosuchprogram 2>&1)
+    code=$?
+    expect "a misspelt name is 127, whatever is shut on PATH" is "$code" 127
 fi
 mkfifo pipe
 echo 'from a pipe' >pipe &

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,10 +28,12 @@ static void joins(void)
     EXPECT(sum == ct_size(CT_WORLD));
 }
 
-/* As of multiprocessing: it is there until its parent or a peer of that has no more need of it. */
-static pid_t sleeping_child(void)
+/* As of multiprocessing: it is there until its parent or a peer of that has no more need of it.
+ * closes == 0: as if it had not run a step yet, and closed nothing. */
+static pid_t sleeping_child(int closes)
 {
-    const pid_t child = fork();
+    const pid_t child =
+        closes ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 
     if (child == 0) {
         alarm(DEADLINE_MS / 1000);
@@ -112,10 +115,9 @@ static void inits_again(ct_group *unused, void *arg)
     pid_t child = 0;
 
     (void)unused;
-    (void)arg;
     joins();
     if (program_rank() == 0)
-        child = sleeping_child();
+        child = sleeping_child(*(const int *)arg);
     EXPECT_OK(ct_destroy_process_group(CT_WORLD));
     joins();
     EXPECT_OK(ct_destroy_process_group(CT_WORLD));
@@ -128,7 +130,8 @@ static void inits_again(ct_group *unused, void *arg)
 static void a_childs_life_keeps_no_port_in_use(void **state)
 {
     (void)state;
-    run_programs(2, inits_again, NULL);
+    for (int closes = 0; closes < 2; closes++)
+        run_programs(2, inits_again, &closes);
 }
 
 /* Rank 1, on another host, ends; a child of it lives on. */
@@ -141,7 +144,7 @@ static void ends_with_a_child(ct_group *unused, void *arg)
     (void)arg;
     joins();
     if (program_rank() == 1) {
-        mark_number("child", 1, sleeping_child());
+        mark_number("child", 1, sleeping_child(1));
         rank_leaves();
     }
     EXPECT_OK(ct_set_timeout(CT_WORLD, NO_LIMIT_MS));
@@ -165,6 +168,7 @@ static void the_end_of_a_rank_is_seen_though_a_child_of_it_lives(void **state)
 static ct_group *half;
 static ct_work *work;
 static ct_store *store;
+static int32_t *lasting;
 
 #define REFUSED(call) EXPECT_ERROR(call, CT_ERR_INVALID, words)
 
@@ -202,9 +206,10 @@ static void touches_all(void)
     REFUSED(ct_destroy_process_group(half));
     REFUSED(ct_destroy_process_group(CT_WORLD));
     EXPECT(ct_rank(CT_WORLD) == program_rank() && ct_size(half) == 2);
+    EXPECT(*lasting == 41 + program_rank()); /* the program's memory is */
 }
 
-/* What it does to what was made before it; then it makes a world of its own. */
+/* What it does to what was made before it. */
 static void the_parent_goes_on(ct_group *unused, void *arg)
 {
     const int ranks[] = { 1, 0 };
@@ -216,6 +221,8 @@ static void the_parent_goes_on(ct_group *unused, void *arg)
     EXPECT_OK(ct_new_group(ranks, 2, &half));
     EXPECT_OK(ct_store_hash(&store));
     EXPECT_OK(ct_irecv(CT_WORLD, &got, 1, CT_I32, 1 - program_rank(), 3, &work));
+    EXPECT_OK(ct_mem_alloc(CT_WORLD, 100, (void **)&lasting));
+    *lasting = 41 + program_rank();
     in_a_child(touches_all);
     EXPECT_OK(ct_barrier(CT_WORLD, NULL));
     EXPECT_OK(ct_send(CT_WORLD, &given, 1, CT_I32, 1 - program_rank(), 3));
