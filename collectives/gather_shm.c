@@ -41,7 +41,6 @@ static ct_status run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
-                             .root_works = 1,
                              .who = ROOT_WAITS,
                              .show = show,
                              .take = take,

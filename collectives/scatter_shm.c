@@ -40,7 +40,6 @@ static ct_status run(struct call *c)
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
                              .apart = 1,
-                             .root_works = 1,
                              .who = OTHERS_WAIT,
                              .show = show,
                              .take = take,

@@ -4,7 +4,6 @@
 
 #define DIRECT_FROM 8192        /* bytes of a block: below, to copy them costs less than a round */
 #define ROOTED_FROM (64u << 10) /* where ranks that need not wait otherwise wait for the offers */
-#define LEAVE_FROM (1u << 20)   /* bytes in all: below, ranks on one processor hand over sooner */
 
 /* One block after the other, in memory that is ours to say where it is. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
@@ -67,7 +66,6 @@ ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
     const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
-    const int leaves = s->root_works && s->bytes * (size_t)c->group->size >= LEAVE_FROM;
     const size_t least = s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* no line holds it so long */
     int offering = may_be_direct(c, s);
     size_t at = 0;
@@ -77,9 +75,6 @@ ct_status slots_run(struct call *c, const struct slots *s)
         const size_t n = piece_of(s->bytes, at, share);
         enum reach reach = REACH_NONE;
 
-        /* A root that lends its buffer may find that nothing has to be copied by it. */
-        if (leaves && (s->who == ROOT_WAITS || !offering))
-            flat_leave_processor(f, c->signature.root);
         status = flat_turn(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
         if (status == CT_OK) {
             if (offering)

@@ -20,9 +20,6 @@ struct slots {
     int shares;   /* blocks that a slot holds a piece of */
     int apart;    /* it need not: the root's pieces lie in the slots of those they are for */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } who;
-    /* The root copies as much as all others together, so they leave it its processor.  Directly
-     * that is so only where the others' buffers are read, not where each copies for itself. */
-    int root_works;
     void (*show)(struct call *c, size_t at, size_t n); /* into flat_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
     /* NULL: always through the slots.  Blocks in what each rank sends, or the root if only others

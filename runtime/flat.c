@@ -269,9 +269,3 @@ ct_status flat_wait_all(struct flat *f)
 {
     return wait_all_for(f, f->round);
 }
-
-void flat_leave_processor(struct flat *f, int rank)
-{
-    if (rank != f->rank)
-        wait_leave_processor(&f->mesh->waiter, f->locals[rank]);
-}

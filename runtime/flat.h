@@ -101,10 +101,6 @@ ct_status flat_touch_in_stream(struct flat *flat);
 void flat_untouch_in_stream(struct flat *flat);
 void flat_settle(struct flat *flat);
 
-/* rank has as much to do as all others together: if it has to share its processor, then not with
- * this one. */
-void flat_leave_processor(struct flat *flat, int rank);
-
 ct_status flat_arrive(struct flat *flat);
 ct_status flat_wait(struct flat *flat, int rank);
 ct_status flat_wait_all(struct flat *flat);

@@ -197,7 +197,6 @@ static void setup_waiter(struct mesh *mesh)
     struct node *node = &mesh->node;
 
     waiter_setup(&mesh->waiter, node->size);
-    mesh->waiter.rank = node->rank;
     mesh->waiter.bells = node->base ? node->bells : NULL;
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
     mesh->waiter.event_fd = node->event_fds[node->rank];

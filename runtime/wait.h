@@ -25,16 +25,13 @@
 /* One rank's way of waiting; its threads share it. */
 struct waiter {
     struct doorbell *bell;
-    int rank;                       /* in the node */
-    const struct doorbell *bells;   /* of all its ranks; NULL: none shares memory */
-    int event_fd;                   /* wakes the thread that sleeps in epoll_wait() */
-    int epoll_fd;                   /* holds event_fd and the sockets */
-    _Atomic int sockets;            /* are there any?  then somebody has to sleep in epoll_wait() */
-    _Atomic int poller;             /* a thread has that duty */
-    int spins;                      /* before yielding */
-    _Atomic uint64_t stepped_aside; /* when, by the coarse clock */
-    _Atomic uint64_t stays;         /* ns, before it does so again */
-    _Atomic int64_t crowded_until;  /* another program seems to work on our processor */
+    const struct doorbell *bells;  /* of all its ranks; NULL: none shares memory */
+    int event_fd;                  /* wakes the thread that sleeps in epoll_wait() */
+    int epoll_fd;                  /* holds event_fd and the sockets */
+    _Atomic int sockets;           /* are there any?  then somebody has to sleep in epoll_wait() */
+    _Atomic int poller;            /* a thread has that duty */
+    int spins;                     /* before yielding */
+    _Atomic int64_t crowded_until; /* another program seems to work on our processor */
     _Atomic int64_t crowded_for;
     _Atomic int64_t yielding; /* ns, before a wait sleeps */
     /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
@@ -114,12 +111,8 @@ int processors_usable(void);
 /* Tells the others on which processor we are, as seldom as that changes, and returns it. */
 int wait_say_where(const struct waiter *waiter);
 /* Before each turn: a rank of the host is waited for, which may need this processor.  Then we spin
- * no longer, and of the two the one of the higher rank goes elsewhere, now and then, if each could
- * have a processor of its own. */
+ * no longer, and sleep. */
 void wait_for_rank(struct wait *wait, int local_rank);
-/* Before waits in work of which a rank of the host has the most: the fewer others are on its
- * processor, the better for all.  Now and then at the most. */
-void wait_leave_processor(struct waiter *waiter, int local_rank);
 
 static inline void cpu_relax(void)
 {
