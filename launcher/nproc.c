@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "launcher/cgroup.h"
 #include "launcher/place.h"
+#include "runtime/cgroup.h"
 
 static int count_cpus(int kind, char *why, size_t size)
 {

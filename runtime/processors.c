@@ -5,35 +5,23 @@
  * it waits for.  With fewer, spinning is in vain.  Where ranks run is the user's, ctrun's and
  * the scheduler's to say: nothing here changes an affinity. */
 #include <sched.h>
-#include <stdio.h>
 
+#include "runtime/cgroup.h"
 #include "runtime/wait.h"
 
 #define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is: the line is another core's */
 
-/* What the cgroup lets us use, in whole cores (at least 1); 0: no limit known. */
-static int cgroup_cores(void)
+int processors_usable(const char *root)
 {
-    long quota = 0, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld %ld", &quota, &period) != 2 || quota <= 0 || period <= 0)
-        quota = 0;
-    fclose(file);
-    return quota == 0 ? 0 : quota < period ? 1 : (int)(quota / period);
-}
-
-int processors_usable(void)
-{
+    const long long limit = cgroup_milli_cpus(root);
     cpu_set_t set;
-    const int limit = cgroup_cores();
     int cores = 1;
 
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         cores = CPU_COUNT(&set);
-    return limit > 0 && limit < cores ? limit : cores;
+    if (limit == 0 || limit / 1000 >= cores)
+        return cores;
+    return limit < 1000 ? 1 : (int)(limit / 1000);
 }
 
 /* Others see where we are.  Written only if it is news: they read it all the time. */

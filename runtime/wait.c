@@ -51,7 +51,7 @@
 
 void waiter_setup(struct waiter *waiter, int ranks)
 {
-    waiter->spins = ranks <= processors_usable() ? SPINS_WITH_A_CORE : 0;
+    waiter->spins = ranks <= processors_usable("") ? SPINS_WITH_A_CORE : 0;
     atomic_store(&waiter->yielding, YIELDING_NS);
 }
 

@@ -106,8 +106,9 @@ void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
 /* processors.c */
-/* That this process may use: affinity and the cgroup's share, in whole ones, at least 1. */
-int processors_usable(void);
+/* That this process may use: affinity and the control groups' share, in whole ones, at least 1.
+ * root: "" for this machine. */
+int processors_usable(const char *root);
 /* Tells the others on which processor we are, as seldom as that changes, and returns it. */
 int wait_say_where(const struct waiter *waiter);
 /* Before each turn: a rank of the host is waited for, which may need this processor.  Then we spin

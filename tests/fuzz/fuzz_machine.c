@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/cgroup.h"
 #include "launcher/topology.h"
+#include "runtime/cgroup.h"
 
 #define FILES_BELOW "/fuzz/"
 #include "tests/fuzz/files.h"

@@ -5,11 +5,11 @@
 
 #include <sched.h>
 
-#include "launcher/cgroup.c"
 #include "launcher/cpus.c"
 #include "launcher/gpus.c"
 #include "launcher/topology.c"
 #include "launcher/topology_hwloc.c"
+#include "runtime/cgroup.h"
 #include "tests/launcher/machine.h"
 
 /* ---- Sets ------------------------------------------------------------------------ */

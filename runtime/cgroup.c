@@ -7,54 +7,68 @@
  * 100000" or "max 100000"), version 1 a tree for each controller and two files.
  * A container may see only a part of the tree; our path, which is the host's, then
  * leads nowhere, and its root is our group. */
-#include "launcher/cgroup.h"
+#include "runtime/cgroup.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "launcher/topology.h"
-
 /* A quota that no machine could use is none. */
-static int ceiling(long long quota, long long period)
-{
-    const long long cpus = quota > 0 && period > 0 ? quota / period + (quota % period != 0) : 0;
+#define MOST_CPUS 1000000
+#define MOST_PERIOD_US 1000000000 /* the kernel takes a second at most */
 
-    return cpus < INT_MAX ? (int)cpus : 0;
+static long long in_milli_cpus(long long quota, long long period)
+{
+    long long milli;
+
+    if (quota <= 0 || period <= 0 || period > MOST_PERIOD_US || quota / period >= MOST_CPUS)
+        return 0;
+    milli = quota / period * 1000 + quota % period * 1000 / period;
+    return milli > 0 ? milli : 1;
 }
 
-static int limit_v2(const char *group)
+/* The numbers that the file begins with; how many there are. */
+static int read_numbers(const char *group, const char *name, long long *first, long long *second)
+{
+    char path[1100], text[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (!fgets(text, sizeof text, file))
+        *text = '\0';
+    fclose(file);
+    return sscanf(text, "%lld %lld", first, second);
+}
+
+static long long limit_v2(const char *group)
 {
     long long quota, period;
-    char text[64];
 
-    return topology_line(text, sizeof text, "%s/cpu.max", group) == 0
-                   && sscanf(text, "%lld %lld", &quota, &period) == 2
-               ? ceiling(quota, period)
-               : 0;
+    return read_numbers(group, "cpu.max", &quota, &period) == 2 ? in_milli_cpus(quota, period) : 0;
 }
 
-static int limit_v1(const char *group)
+static long long limit_v1(const char *group)
 {
-    char quota[32], period[32];
+    long long quota, period, none;
 
-    return topology_line(quota, sizeof quota, "%s/cpu.cfs_quota_us", group) == 0
-                   && topology_line(period, sizeof period, "%s/cpu.cfs_period_us", group) == 0
-               ? ceiling(atoll(quota), atoll(period))
+    return read_numbers(group, "cpu.cfs_quota_us", &quota, &none) >= 1
+                   && read_numbers(group, "cpu.cfs_period_us", &period, &none) >= 1
+               ? in_milli_cpus(quota, period)
                : 0;
 }
 
 /* The least limit of the group `path` in the tree `mount` and of those above it. */
-static int least(const char *mount, const char *path, int (*limit)(const char *group))
+static long long least(const char *mount, const char *path, long long (*limit)(const char *group))
 {
     char group[1024];
     const size_t top = (size_t)snprintf(group, sizeof group, "%s", mount);
-    int found = 0;
+    long long found = 0;
 
     snprintf(group + top, sizeof group - top, "%s", strstr(path, "/..") ? "" : path);
     for (;;) {
-        const int here = limit(group);
+        const long long here = limit(group);
         char *slash = strrchr(group + top, '/');
 
         if (here > 0 && (found == 0 || here < found))
@@ -75,13 +89,13 @@ static int names_cpu(const char *controllers, size_t length)
 }
 
 /* One line of /proc/self/cgroup: "number:controllers:path". */
-static int limit_of_line(const char *root, const char *line)
+static long long limit_of_line(const char *root, const char *line)
 {
     static const char *const trees[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     const char *controllers = strchr(line, ':');
     const char *path = controllers ? strchr(controllers + 1, ':') : NULL;
     char mount[300];
-    int found = 0;
+    long long found = 0;
 
     if (!path)
         return 0;
@@ -101,16 +115,16 @@ static int limit_of_line(const char *root, const char *line)
     return found;
 }
 
-int cgroup_cpus(const char *root)
+long long cgroup_milli_cpus(const char *root)
 {
     char path[300], line[1024];
-    int found = 0;
+    long long found = 0;
     FILE *file;
 
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
-        int here;
+        long long here;
 
         line[strcspn(line, "\n")] = '\0';
         here = limit_of_line(root, line);
@@ -120,4 +134,9 @@ int cgroup_cpus(const char *root)
     if (file)
         fclose(file);
     return found;
+}
+
+int cgroup_cpus(const char *root)
+{
+    return (int)((cgroup_milli_cpus(root) + 999) / 1000);
 }
