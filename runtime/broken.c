@@ -33,7 +33,9 @@ static int set_now_or_later(ct_group *group, const struct breach *breach)
     return 1;
 }
 
-/* 1: it was sound until now. */
+/* 1: it was sound until now.  That can be so twice: of a breach in a later call, and then of an
+ * earlier one of this rank's.  The flat groups are told under the lock, too, since each has one
+ * sentence of this rank, which the others read without one. */
 static int set_breach(ct_group *group, const struct breach *breach)
 {
     struct flat *team;
@@ -41,12 +43,12 @@ static int set_breach(ct_group *group, const struct breach *breach)
 
     pthread_mutex_lock(&group->broken_lock);
     first = set_now_or_later(group, breach);
-    pthread_mutex_unlock(&group->broken_lock);
     team = group->team; /* now: who makes one later finds the group broken */
     if (first && group->flat)
         flat_break(group->flat, breach);
     if (first && team)
         flat_break(team, breach);
+    pthread_mutex_unlock(&group->broken_lock);
     if (first)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
     return first;
