@@ -95,6 +95,7 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
         && errno != EAGAIN)
         return WAIT_LOOK;
     atomic_store(&waiter->bell->polling, 1);
+    bell_fence(); /* before the caller's next test, which may be a plain load */
     if (ready > 0 && waiter_saw_end(waiter, event.data.ptr))
         return WAIT_LOOK;
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;
