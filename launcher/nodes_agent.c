@@ -42,14 +42,14 @@ static void over(struct agent *a, int code, const char *why)
 }
 
 /* To whom else nobody tells us how the others fare.  Of two nodes we know the host's name. */
-static void tell_all_others_lost(struct agent *a)
+static void tell_all_others_lost(struct agent *a, int how)
 {
     const char *host = a->options->nnodes.max == 2 ? a->meet->address : "";
     const int after = a->first + a->size;
-    struct node_death dead = node_host_lost(a->generation, 0, a->first, host);
+    struct node_death dead = node_host_lost(a->generation, 0, a->first, host, how);
 
     node_death_deliver(&a->nodes, &dead);
-    dead = node_host_lost(a->generation, after, a->world - after, host);
+    dead = node_host_lost(a->generation, after, a->world - after, host, how);
     node_death_deliver(&a->nodes, &dead);
 }
 
@@ -81,14 +81,18 @@ static void stop_alone(struct agent *a)
 }
 
 /* Node 0 is gone: when the workers are, so are we. */
-static void lose_host(struct agent *a, const char *why)
+static void lose_host(struct agent *a, int how, const char *cause)
 {
+    char why[NODE_TEXT];
+
+    snprintf(why, sizeof why, "node 0 at %s port %d was lost: %s", a->meet->address, a->meet->port,
+             cause);
     link_close(&a->host);
     log_line(LOG_ERROR, "%s", why);
     snprintf(a->lost, sizeof a->lost, "%s", why);
     a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running) {
-        tell_all_others_lost(a);
+        tell_all_others_lost(a, how);
         stop_alone(a);
         a->nodes.hooks->stop(a->nodes.job, why);
     } else {
@@ -161,12 +165,7 @@ static void on_said(void *arg, int type, const char *text)
 
 static void on_broke(void *arg, const char *cause)
 {
-    struct agent *a = arg;
-    char why[NODE_TEXT];
-
-    snprintf(why, sizeof why, "node 0 at %s port %d was lost: %s", a->meet->address, a->meet->port,
-             cause);
-    lose_host(a, why);
+    lose_host(arg, CONTROL_CLOSED, cause);
 }
 
 static const struct link_hooks link_hooks = { .said = on_said, .broke = on_broke };
@@ -181,7 +180,7 @@ static void on_beat(void *arg)
         return;
     snprintf(cause, sizeof cause, "it has not answered for %lld s",
              (long long)a->pulse.patience_ms / 1000);
-    on_broke(a, cause);
+    lose_host(a, CONTROL_SILENT, cause);
 }
 
 /* ---- Joining ---------------------------------------------------------------- */

@@ -57,10 +57,10 @@ void dynamic_lose_all_others(struct dynamic *d)
 {
     const struct node_workers *own = &d->ranks;
     const int after = own->base + own->count;
-    struct node_death dead = node_host_lost(own->generation, 0, own->base, "");
+    struct node_death dead = node_host_lost(own->generation, 0, own->base, "", CONTROL_CLOSED);
 
     node_death_deliver(&d->nodes, &dead);
-    dead = node_host_lost(own->generation, after, d->world - after, "");
+    dead = node_host_lost(own->generation, after, d->world - after, "", CONTROL_CLOSED);
     node_death_deliver(&d->nodes, &dead);
 }
 
@@ -80,10 +80,11 @@ static void take_guests_death(struct dynamic *d, const struct guest *guest,
 
 /* ---- Guests ------------------------------------------------------------------ */
 
-static void lose_guests_workers(struct dynamic *d, struct guest *guest)
+static void lose_guests_workers(struct dynamic *d, struct guest *guest, int how)
 {
     const struct node_workers *w = &guest->workers;
-    const struct node_death dead = node_host_lost(w->generation, w->base, w->count, guest->addr);
+    const struct node_death dead =
+        node_host_lost(w->generation, w->base, w->count, guest->addr, how);
 
     struct node_steps nothing = { .step = 0 };
 
@@ -140,7 +141,7 @@ static void on_guest_left(void *arg, struct store_agent *agent)
     d->nodes.hooks->told(d->nodes.job, agent, NODE_TRACE, NULL, 0);
     node = (struct c10d_node){ guest->addr, guest->pid, guest->id };
     if (!d->is_over)
-        lose_guests_workers(d, guest);
+        lose_guests_workers(d, guest, CONTROL_CLOSED);
     if (guest->pid && !d->is_over)
         c10d_agent_dead(d->agent, &node);
     guests_remove(&d->guests, guest);
@@ -207,7 +208,7 @@ static void on_beat(void *arg)
     link_tell(&d->host, NODE_BEAT, "%s", "");
     for (struct guest *guest = d->guests.first; guest; guest = guest->next)
         if (pulse_is_silent(&d->pulse, guest->heard))
-            lose_guests_workers(d, guest);
+            lose_guests_workers(d, guest, CONTROL_SILENT);
 }
 
 void dynamic_links_setup(struct dynamic *d)

@@ -68,7 +68,8 @@ void rounds_host_lost(struct host *h, int from)
 {
     const struct member *member = &h->members[from];
     const struct node_death dead =
-        node_host_lost(h->meet->generation, base_of(h, from), member->workers, member->host);
+        node_host_lost(h->meet->generation, base_of(h, from), member->workers, member->host,
+                       member->silent ? CONTROL_SILENT : CONTROL_CLOSED);
 
     rounds_died(h, from, &dead);
 }

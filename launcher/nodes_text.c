@@ -167,7 +167,8 @@ void node_death_print(const struct node_death *dead, char text[NODE_TEXT])
                          (unsigned long long)death->tomb[i].done);
 }
 
-struct node_death node_host_lost(const char *generation, int base, int count, const char *host)
+struct node_death node_host_lost(const char *generation, int base, int count, const char *host,
+                                 int code)
 {
     struct node_death dead = { .count = count };
 
@@ -175,6 +176,7 @@ struct node_death node_host_lost(const char *generation, int base, int count, co
     snprintf(dead.death.host, sizeof dead.death.host, "%s", host);
     dead.death.rank = base;
     dead.death.how = CONTROL_HOST_LOST;
+    dead.death.code = code;
     return dead;
 }
 

@@ -67,7 +67,9 @@ int node_steps_read(const char *text, struct node_steps *steps);
 void node_steps_print(const struct node_steps *steps, char text[NODE_TEXT]);
 
 /* The workers of a host that does not answer any more.  host: "" if nobody knows. */
-struct node_death node_host_lost(const char *generation, int base, int count, const char *host);
+/* code: CONTROL_SILENT, CONTROL_CLOSED */
+struct node_death node_host_lost(const char *generation, int base, int count, const char *host,
+                                 int code);
 
 /* To the job, one by one. */
 void node_death_deliver(const struct nodes *nodes, const struct node_death *dead);

@@ -177,7 +177,10 @@ void control_death_words(const struct control_death *death, char *text, size_t s
 {
     char name[32];
 
-    if (death->how == CONTROL_HOST_LOST)
+    if (death->how == CONTROL_HOST_LOST && death->code == CONTROL_CLOSED)
+        snprintf(text, size,
+                 "is lost: its ctrun ended, or was cut off (the connection to it was closed)");
+    else if (death->how == CONTROL_HOST_LOST)
         snprintf(text, size, "is lost with its host, which gives no sign of life");
     else if (death->how == CLD_EXITED && death->code == 0)
         snprintf(text, size, "ended (exit code 0) before this call was over");

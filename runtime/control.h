@@ -57,8 +57,11 @@ struct control_head {
     _Atomic int64_t stop_by_ns;  /* when it will want that, CLOCK_REALTIME; 0: unknown */
 };
 
-/* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or: */
-enum { CONTROL_HOST_LOST = 100 }; /* its host did not answer any more */
+/* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or
+ * CONTROL_HOST_LOST, whose code says how its ctrun was lost: it did not answer any more, or its
+ * connection ended. */
+enum { CONTROL_HOST_LOST = 100 };
+enum { CONTROL_SILENT, CONTROL_CLOSED };
 
 /* How far a worker had come in a group when it ended. */
 struct control_tomb {

@@ -141,7 +141,8 @@ void words_death(const struct look_death *death, char *text, size_t size)
     char name[32];
 
     if (death->how == CONTROL_HOST_LOST)
-        snprintf(text, size, "was lost with its host");
+        snprintf(text, size, "was lost with its %s",
+                 death->code == CONTROL_CLOSED ? "ctrun" : "host");
     else if (death->how == CLD_EXITED)
         snprintf(text, size, "exited with code %d", death->code);
     else

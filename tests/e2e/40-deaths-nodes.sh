@@ -41,7 +41,8 @@ all_told() {
         told "$rank" "$2" || { out=$(grep . deaths.*) err=$(cat h?.err); return 1; }
     done
 }
-lost() { for rank in "$@"; do echo "$rank $host_lost 0"; done; }
+silent=0 closed=1 how=$silent # CONTROL_SILENT, CONTROL_CLOSED
+lost() { for rank in "$@"; do echo "$rank $host_lost $how"; done; }
 lost_on() { # HOST RANKS...
     local host=$1
     shift
@@ -64,7 +65,8 @@ for kind in static c10d; do
 done
 victim=none
 
-# A ctrun that is killed takes its workers along.
+# A ctrun that is killed takes its workers along; its connection ends with it.
+how=$closed
 fresh
 static_start
 within 30 all_up
@@ -93,6 +95,7 @@ killed h1
 expect "c10d: all that a lost ctrun was about to start are told to be lost" \
     within 30 all_told "0 1 10 11" "$(lost_on h1 {2..9})"
 
+how=$silent
 # Its cable.  Who is alone takes all others for lost.
 fresh
 static_start

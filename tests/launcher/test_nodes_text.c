@@ -31,19 +31,34 @@ static void a_death_comes_through_whole(void **state)
 
 static void a_host_without_a_name_is_one_word_too(void **state)
 {
-    struct node_death dead = node_host_lost("g", 4, 2, ""), read;
+    struct node_death dead = node_host_lost("g", 4, 2, "", CONTROL_CLOSED), read;
     char text[NODE_TEXT];
 
     (void)state;
     node_death_print(&dead, text);
-    assert_string_equal(text, "g 4 2 100 0 0 0 - 0");
+    assert_string_equal(text, "g 4 2 100 1 0 0 - 0");
     assert_int_equal(node_death_read(text, &read), 0);
     assert_string_equal(read.death.host, "");
     assert_int_equal(read.count, 2);
-    dead = node_host_lost("g", 4, 2, "two words");
+    dead = node_host_lost("g", 4, 2, "two words", CONTROL_SILENT);
     node_death_print(&dead, text);
     assert_int_equal(node_death_read(text, &read), 0);
     assert_string_equal(read.death.host, "two_words");
+}
+
+/* kill -9 of a ctrun closes its connection; only a host that says nothing gives no sign of life. */
+static void a_lost_ctrun_is_silent_or_closed(void **state)
+{
+    const struct node_death closed = node_host_lost("g", 4, 2, "h", CONTROL_CLOSED),
+                            silent = node_host_lost("g", 4, 2, "h", CONTROL_SILENT);
+    char text[160];
+
+    (void)state;
+    control_death_words(&closed.death, text, sizeof text);
+    assert_string_equal(
+        text, "is lost: its ctrun ended, or was cut off (the connection to it was closed)");
+    control_death_words(&silent.death, text, sizeof text);
+    assert_string_equal(text, "is lost with its host, which gives no sign of life");
 }
 
 static void what_is_not_quite_a_death_is_none(void **state)
@@ -147,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_death_comes_through_whole),
         cmocka_unit_test(a_host_without_a_name_is_one_word_too),
+        cmocka_unit_test(a_lost_ctrun_is_silent_or_closed),
         cmocka_unit_test(what_is_not_quite_a_death_is_none),
         cmocka_unit_test(a_role_may_have_spaces_and_a_job_too),
         cmocka_unit_test(a_failure_keeps_its_words),
