@@ -179,7 +179,8 @@ static void lose_member(struct host *h, int from)
 
     if (!h->options->on_failure.go_on || h->members[from].ended || h->phase != IN_A_ROUND) {
         rounds_failed(h, from, &failure);
-        h->phase = STOPPING;
+        if (h->phase == RESTARTING)
+            h->phase = STOPPING;
         if (h->culprit != from) /* something else is the job's failure */
             log_line(LOG_WARN, "node %d: %s", from, failure.what);
         return;
