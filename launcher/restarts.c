@@ -34,6 +34,11 @@ int restarts_take(struct restarts *b, int64_t now_ms)
     return 1;
 }
 
+void restarts_give_back(struct restarts *b)
+{
+    b->used -= b->used > 0;
+}
+
 void restarts_free(struct restarts *b)
 {
     free(b->times);

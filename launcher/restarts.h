@@ -15,6 +15,7 @@ struct restarts {
 
 /* 1: there was one left, and it is taken.  Times are those of a clock that only goes on. */
 int restarts_take(struct restarts *restarts, int64_t now_ms);
+void restarts_give_back(struct restarts *restarts); /* the last: another node failed first */
 void restarts_free(struct restarts *restarts);
 
 #endif

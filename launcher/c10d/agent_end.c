@@ -131,7 +131,6 @@ static enum c10d_end await_others(struct c10d_agent *a)
     const int64_t deadline = clock_ms() + 1000 * (silence + 2 > grace ? silence + 2 : grace);
     enum c10d_end end = C10D_DONE;
 
-    c10d_say(a, "stopped");
     c10d_changed(a);
     for (int ms = 1; end == C10D_DONE && c10d_others_stop(a) && clock_ms() < deadline;
          ms = ms < 200 ? 2 * ms : 250) {
@@ -154,21 +153,27 @@ static int settle_failure(struct c10d_agent *a, const struct orders *orders)
     const struct c10d_node *lost;
     struct failure failure;
     char text[NODE_TEXT], why[NODE_TEXT];
+    int ours;
 
     if (c10d_failure_of(a, text, sizeof text, &failure) < 0) {
         failure = orders->failure;
         failure.may_restart = a->again;
     }
-    snprintf(why, sizeof why, "%.900s", is_ours(&failure, orders) ? "" : failure.what);
+    ours = is_ours(&failure, orders);
+    snprintf(why, sizeof why, "%.900s", ours ? "" : failure.what);
     if (!failure.is_cause && (lost = c10d_lost_node(a))) {
         /* What exited may have missed that node.  A lost node is no failure of the job: it goes on
          * with those that are left, or with another one. */
         failure.may_restart = 1;
+        ours = 0;
         snprintf(why, sizeof why, "node %s (pid %lld) was lost", lost->addr, (long long)lost->pid);
     }
     if (failure.may_restart) {
         c10d_post_verdict(a, why);
-        a->restarted += orders->failure.code && a->again;
+        if (ours)
+            a->restarted++;
+        else if (orders->failure.code && a->again)
+            restarts_give_back(&a->restarts);
         return 1;
     }
     if (orders->failure.code && c10d_close_job(&a->session) != C10D_DONE)
@@ -185,9 +190,11 @@ int c10d_after_round(struct c10d_agent *a, enum c10d_end how)
     char text[NODE_TEXT];
     const int failed = orders.failure.code || c10d_failure_of(a, text, sizeof text, &failure) == 0;
 
-    if (failed && how != C10D_LOST && !orders.quit && !orders.signalled
-        && await_others(a) == C10D_LOST)
-        how = C10D_LOST;
+    if (how != C10D_LOST && !orders.quit && !orders.signalled && (failed || how != C10D_DONE)) {
+        c10d_say(a, "stopped");
+        if (failed && await_others(a) == C10D_LOST)
+            how = C10D_LOST;
+    }
     orders.signalled = c10d_orders_now(a).signalled;
     if (orders.signalled) {
         bow_out(a);
