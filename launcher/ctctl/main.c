@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/suggest.h"
 #include "include/ct.h"
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/standard_output.h"
@@ -46,6 +47,22 @@ static const char help[] =
 static int wrong(const char *what, const char *which)
 {
     fprintf(stderr, "ctctl: %s%s (ctctl --help)\n", what, which);
+    return WRONG_USAGE;
+}
+
+/* A command or an option that there is not. */
+static int unknown(const char *what, const char *typed)
+{
+    static const char *const words[] = { "ps",        "status",  "stack",  "--json",
+                                         "--verbose", "--after", "--help", "--version" };
+    struct suggestion best = { NULL, 0 };
+    char name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        suggest(&best, name, words[i]);
+    fprintf(stderr, "ctctl: %s%s%s%s%s (ctctl --help)\n", what, typed,
+            best.word ? "; did you mean " : "", best.word ? best.word : "", best.word ? "?" : "");
     return WRONG_USAGE;
 }
 
@@ -92,7 +109,7 @@ static int read_options(struct wanted *wanted, int argc, char **argv)
             printf("ctctl %s\n", CT_VERSION);
             exit(standard_output_close("ctctl", 0));
         default:
-            return wrong("unknown option: ", argv[optind - 1]);
+            return unknown("unknown option: ", argv[optind - 1]);
         }
     return 0;
 }
@@ -129,7 +146,7 @@ int main(int argc, char **argv)
     command = argv[optind];
     if (strcmp(command, "ps") != 0 && strcmp(command, "status") != 0
         && strcmp(command, "stack") != 0)
-        return wrong("there is no command ", command);
+        return unknown("there is no command ", command);
     if (!strcmp(command, "stack")) {
         wanted.rank = words > 0 ? (int)strtol(argv[argc - 1], &end, 10) : -1;
         if (words < 1 || words > 2 || *end || end == argv[argc - 1] || wanted.rank < 0)

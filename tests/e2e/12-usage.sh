@@ -61,6 +61,17 @@ run --job=/dev/null echo ok
 expect "--job=/dev/null passes by ./job.ini" is "$out$err" ok
 rm job.ini
 
+# misspelt WORD SUGGESTION: ctctl WORD is refused, and says which word there is.
+misspelt() {
+    err=$("$CT_BUILD/bin/ctctl" "$1" 2>&1)
+    code=$?
+    expect "ctctl $1 is no ${2#--}" matches "$code $err" "^2 ctctl: .*$1; did you mean $2\?"
+}
+misspelt stauts status
+misspelt stak stack
+misspelt --jsno --json
+misspelt --aftre=3 --after
+
 # A port in use, by a ctrun: the other one is named.
 "$CTRUN" --nproc-per-node=1 sh -c 'echo $MASTER_PORT >port; exec sleep 100' 2>/dev/null &
 holder=$!

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "config/meeting.h"
+#include "launcher/no_effect.h"
+#include "launcher/variables.h"
 #include "launcher/worker_env.h"
 #include "tests/fuzz/input.h"
 
@@ -148,7 +150,15 @@ static void read_all(char **argv)
     if (outcome == OPTIONS_RUN) {
         check(&options);
         error[0] = '\0';
-        holds(options_meeting(&options, &meeting, error, sizeof error) == OPTIONS_RUN || error[0]);
+        holds(variables_check(&options.file, error, sizeof error) == 0 || error[0]);
+        error[0] = '\0';
+        if (options_meeting(&options, &meeting, error, sizeof error) == OPTIONS_RUN) {
+            no_effect_words(&options, &meeting, 3);
+            no_effect_ranks(&options, 8);
+            variables_warn(&options.file);
+        } else {
+            holds(error[0]);
+        }
     }
     options_free(&options);
 }
