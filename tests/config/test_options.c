@@ -409,8 +409,8 @@ static void a_timeout_is_read_where_torchrun_reads_it(void **state)
     assert_int_equal(options_read(&options, argv, error, sizeof error), OPTIONS_RUN);
     assert_int_equal(options_meeting(&options, &meeting, error, sizeof error), OPTIONS_RUN);
     assert_int_equal(options.rdzv_conf.join_timeout, 600);
-    cannot_meet("--rdzv-conf timeout=abc x", OPTIONS_WRONG, "'timeout' is no integer: 'abc'");
-    cannot_meet("--nnodes 2 --rdzv-conf timeout=0 x", OPTIONS_WRONG,
+    cannot_meet("--rdzv-conf timeout=abc x", "'timeout' is no integer: 'abc'");
+    cannot_meet("--nnodes 2 --rdzv-conf timeout=0 x",
                 "--rdzv-conf: the timeout (timeout) must be positive, not 0");
     assert_int_equal(meets("--nnodes 2 --rdzv-conf timeout=7 x").kind, MEET_STATIC);
     assert_int_equal(options.rdzv_conf.timeout, 7);
