@@ -31,6 +31,16 @@ static const char *torchruns_meant(const char *name)
     return best.word ? best.word - 4 : NULL;
 }
 
+/* ctrun reads it for itself, from its own environment: as a variable of the workers it is idle. */
+static int is_option(const char *name)
+{
+    for (enum option i = 0; i < OPTIONS; i++)
+        for (int v = 0; v < 2 && option_row(i)->variables[v]; v++)
+            if (!strcmp(name, option_row(i)->variables[v]))
+                return 1;
+    return 0;
+}
+
 int variables_check(const struct jobfile *file, char *error, size_t size)
 {
     for (int i = 0; i < file->count; i++) {
@@ -40,6 +50,12 @@ int variables_check(const struct jobfile *file, char *error, size_t size)
         if (strcmp(entry->section, "collectives") != 0)
             continue;
         worker_env_name(entry, name, sizeof name);
+        if (is_option(name)) {
+            snprintf(error, size,
+                     "%s:%d: '%s' in [collectives] is an option: it belongs in [ctrun]", file->path,
+                     entry->line, entry->key);
+            return -1;
+        }
         if (variable_is_known(name))
             continue;
         if (variable_meant(name))
@@ -64,6 +80,8 @@ static void warn(const char *where, const char *text, size_t length)
     char name[64];
     const char *meant;
 
+    if (*text != 'C' && *text != 'P') /* nearly all */
+        return;
     snprintf(name, sizeof name, "%.*s", (int)length, text);
     meant = !strncmp(name, "CT_", 3)    ? variable_meant(name)
             : !strncmp(name, "PET_", 4) ? torchruns_meant(name)

@@ -114,6 +114,9 @@ expect "a misspelt key of [collectives] is refused" matches "$code $err" "^2 .*w
 printf '[collectives]\nring = all-reduce\n' >wrong.ini
 run --job=wrong.ini touch ran
 expect "an unknown one too" matches "$code $err" "^2 .*wrong.ini:2: unknown key 'ring' in \[collectives\]; it has operations"
+printf '[collectives]\n\nstall = 5s\n' >wrong.ini
+run --job=wrong.ini touch ran
+expect "an option, too, which workers would not read" matches "$code $err" "^2 .*wrong.ini:3: 'stall' in \[collectives\] is an option: it belongs in \[ctrun\]"
 expect "and nothing ran" [ ! -e ran ]
 printf '[collectives]\nall-to-all-v = pairwise\nbarrier = shm\norder = rank\nlink = tcp\ndevice = staged\ntuning = x\ntimeout_ms = 5\n' >right.ini
 run --job=right.ini sh -c 'echo $CT_ALL_TO_ALL_V $CT_BARRIER $CT_ORDER $CT_LINK $CT_DEVICE $CT_TUNING $CT_TIMEOUT_MS'
