@@ -73,7 +73,7 @@ static int is_unused(const struct wire *wire, const struct stream *stream)
            && stream->left == 0 && !stream->held;
 }
 
-/* The peer connected again: it never had our welcome on the first one, so it said nothing there.  If
+/* The peer connected again: it never had our welcome on the first one, so it said nothing there. If
  * we did, that is lost. */
 static void replace(struct mesh *mesh, int peer, const struct link *link)
 {

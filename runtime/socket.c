@@ -101,7 +101,8 @@ void socket_notice_lost_host(int fd)
     keep_alive(fd, 5, 2, (HOST_LOST_MS / 1000 - 5) / 2);
 }
 
-/* The kernel sends again, after pauses that double, or asks a peer that has no room whether it has: neither was answered. */
+/* The kernel sends again, after pauses that double, or asks a peer that has no room whether it has:
+ * neither was answered. */
 int socket_host_is_lost(int fd)
 {
     struct tcp_info info = { 0 };

@@ -2,10 +2,10 @@
 /* stream.c - the life of a connection: opened, closed, buried; and when its end means that
  * the peer is gone.
  *
- * A rank closes its connections when it ends or leaves the mesh, never one alone.  A peer sends on a
- * connection that it opened once wireup.c has it here, and on one that we open perhaps a moment
- * before wireup.c has it.  So a peer is gone when all its connections have ended, none is left to be
- * taken and none is being made: then all it sent was read. */
+ * A rank closes its connections when it ends or leaves the mesh, never one alone.  A peer sends on
+ * a connection that it opened once wireup.c has it here, and on one that we open perhaps a moment
+ * before wireup.c has it.  So a peer is gone when all its connections have ended, none is left to
+ * be taken and none is being made: then all it sent was read. */
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "runtime/socket.h"
 
 #define LOOK_FOR_LOSS_MS 1000
-#define OPENING_MS 1000 /* of a connection to a peer that has ended */
+#define OPENING_MS 1000  /* of a connection to a peer that has ended */
 #define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add)

@@ -30,16 +30,17 @@
 #include "runtime/socket.h"
 #include "runtime/store/peer_uid.h"
 
-#define CONNECT_MS 10000     /* of one try, for a host that does not answer at all */
-#define UNREACHABLE_MS 30000 /* of all tries: a switch may be starting, a queue be full of strangers */
+#define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
+#define UNREACHABLE_MS \
+    30000                 /* of all tries: a switch may be starting, a queue be full of strangers */
 #define STRANGER_MS 10000 /* for the whole of a hello and its proof */
-#define SLOW_MS 200 /* then a connection without a proof may be closed for another one */
+#define SLOW_MS 200       /* then a connection without a proof may be closed for another one */
 #define FIRST_PAUSE_MS 10 /* before the next try, doubled each time */
 #define LONGEST_PAUSE_MS 500
 #define REST_MS 20 /* without the listener, when there is no room */
 #define NO_DESCRIPTOR_MS 2000
 #define SAY_MS 1000 /* how often strangers are worth a line */
-#define REFUSALS 3 /* behind our proof, until we believe that it was wrong */
+#define REFUSALS 3  /* behind our proof, until we believe that it was wrong */
 #define LEAST_GUESTS 16
 #define MOST_GUESTS 4096
 #define ACCEPTS_A_TURN 64
@@ -205,7 +206,8 @@ static int send_all(int fd, const void *data, size_t bytes)
 }
 
 /* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find the
- * connection: a rank that sees another one end afterwards finds this one, and what was sent on it. */
+ * connection: a rank that sees another one end afterwards finds this one, and what was sent on it.
+ */
 static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 {
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
@@ -354,20 +356,23 @@ static void welcomed(struct wireup *w, struct pending *p)
     if (is_proved(w, p, "accept"))
         hand_over(w, p, NULL);
     else
-        fail(w, p, w->identity.secret.size > 0
-                       ? "what answers at its port does not know the job's secret "
-                         "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
-                       : "what answers at its port is no rank of this job");
+        fail(w, p,
+             w->identity.secret.size > 0
+                 ? "what answers at its port does not know the job's secret "
+                   "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
+                 : "what answers at its port is no rank of this job");
 }
 
-/* The peer closed it.  Behind our proof: it did not believe that, or had no room for us any more. */
+/* The peer closed it.  Behind our proof: it did not believe that, or had no room for us any more.
+ */
 static void ended(struct wireup *w, struct pending *p, int closed)
 {
     if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
-        fail(w, p, w->identity.secret.size > 0
-                       ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
-                         "or CT_STORE_SECRET_FILE"
-                       : "it does not take this rank for one of the job");
+        fail(w, p,
+             w->identity.secret.size > 0
+                 ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
+                   "or CT_STORE_SECRET_FILE"
+                 : "it does not take this rank for one of the job");
     else
         try_later(w, p);
 }

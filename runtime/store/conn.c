@@ -13,6 +13,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -371,6 +372,7 @@ void conn_free(struct conn *conn)
     event_del(&conn->writable);
     drop_left(conn);
     outbox_empty(&conn->out);
+    shutdown(conn->fd, SHUT_RDWR); /* as the listener, in guests_close() */
     descriptor_close(conn->fd);
     free(conn);
 }

@@ -251,8 +251,7 @@ void guests_close(struct store_server *s)
     empty(&s->conns);
     event_del(&s->acceptable);
     event_del(&s->patience);
-    /* A child that was forked this moment may not have closed its copy yet, and the port is wanted.
-     */
+    /* A child that was forked this moment may still have its copy, and the port is wanted. */
     shutdown(s->listener, SHUT_RDWR);
     descriptor_close(s->listener);
     if (s->spare >= 0)

@@ -34,11 +34,11 @@ static void say(int fd, int to)
 
 static int open_one(const char *address, int port, int to)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    inet_pton(AF_INET, address, &to.sin_addr);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
+    inet_pton(AF_INET, address, &at.sin_addr);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) < 0) {
         if (fd >= 0)
             close(fd);
         return -1;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/socket.h"
 #include "runtime/wireup.h"
 
@@ -72,7 +73,7 @@ static int has_arrival(struct rank a)
     const int has = wireup_take(a.wireup, &arrival);
 
     if (has && arrival.fd >= 0)
-        close(arrival.fd);
+        descriptor_close(arrival.fd);
     return has;
 }
 
@@ -135,8 +136,8 @@ static void both_get(const char *secret)
     assert_true(a.peer == 2 && !a.accepted && b.peer == 1 && b.accepted);
     carries(a.fd, b.fd);
     carries(b.fd, a.fd);
-    close(a.fd);
-    close(b.fd);
+    descriptor_close(a.fd);
+    descriptor_close(b.fd);
     stop(one, two);
 }
 
@@ -161,8 +162,8 @@ static void what_follows_the_proof_is_the_meshs(void **state)
     b = next_of(two, one);
     assert_int_equal(read(b.fd, word, 5), 5);
     assert_string_equal(word, "early");
-    close(a.fd);
-    close(b.fd);
+    descriptor_close(a.fd);
+    descriptor_close(b.fd);
     stop(one, two);
 }
 
@@ -373,7 +374,7 @@ static void silent_strangers_keep_nobody_out(void **state)
     begin(one, 2, two);
     a = next_of(one, two);
     assert_true(a.fd >= 0 && clock_ms() - begun < 5000); /* they would all be closed at 10 s */
-    close(a.fd);
+    descriptor_close(a.fd);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
     stop(one, two);
@@ -410,7 +411,7 @@ static void a_connection_that_ends_unheard_is_made_again(void **state)
     }
     a = next_of(one, two);
     assert_true(a.fd >= 0 && a.peer == 2);
-    close(a.fd);
+    descriptor_close(a.fd);
     stop(one, two);
 }
 
@@ -476,7 +477,7 @@ static void a_rank_that_gets_descriptors_again_goes_on(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
     a = next_of(one, two);
     assert_true(a.fd >= 0);
-    close(a.fd);
+    descriptor_close(a.fd);
     stop(one, two);
 }
 
