@@ -74,7 +74,8 @@ const char *variable_meant(const char *name)
         name_of_operation(i, operations[i]);
         compare(&best, name, operations[i]);
     }
-    return best.word ? best.word - 3 : NULL;
+    /* Two letters of a short name are another name. */
+    return best.word && (best.distance < 2 || strlen(name) >= 12) ? best.word - 3 : NULL;
 }
 
 void environment_warn(void)
