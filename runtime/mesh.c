@@ -40,8 +40,8 @@ const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t
 
 /* ---- Meeting -------------------------------------------------------------- */
 
-/* On one host the store has asked the kernel for each rank's user, and nobody else sees its
- * answers; between hosts the token was in clear, so that a secret counts if there is one. */
+/* On one host the token is proof enough, since the kernel is asked for the other end's user, too.
+ * Between hosts it went over the network in clear: there the secret counts if there is one. */
 static ct_status wire_up(struct mesh *mesh, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
