@@ -80,7 +80,7 @@ static int let_all_go(const struct watched *w)
         && let_go_until(w, READY, w->worked ? w->worked : w->mark))
         has_worked(w);
     if (w->call.group->flat)
-        flat_settle(w->call.group->flat);
+        flat_await_untouched(w->call.group->flat); /* what is offered is of a later call */
     return let_go_until(w, OVER, w->mark);
 }
 

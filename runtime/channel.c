@@ -92,7 +92,7 @@ void channel_spread(struct mesh *mesh, struct channel *channel, const struct bre
     set_broken(mesh, channel, breach);
 }
 
-/* Who asked us something over a connection that lies with the listener still shall hear it too. */
+/* Who asked us something over a connection that was not taken yet shall hear it too. */
 void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach)
 {
     struct messages *m = mesh->messages;

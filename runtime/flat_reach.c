@@ -152,7 +152,8 @@ static int touching(const struct member *member)
 
 /* A process that was stopped there stays there: what it might still write to is cut off.  What a
  * device might can't be; it is waited for, since it is at work and not stopped. */
-static void await_untouched(struct flat *f)
+/* 1: another rank's processor is at them still, however long that takes. */
+static int await_untouched(struct flat *f)
 {
     const int64_t begun = clock_ms();
     int by;
@@ -161,17 +162,22 @@ static void await_untouched(struct flat *f)
         while (i != f->rank && (by = touching(&f->members[i])) != 0
                && !node_peer_gone(&f->mesh->node, f->locals[i])) {
             if (by == BY_DEVICE && clock_ms() - begun >= FLAT_DEVICE_SETTLING_MS)
-                return;
-            if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS) {
-                regions_cut_off(&f->mesh->node, f->own, 2);
-                return;
-            }
+                return 0;
+            if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS)
+                return 1;
             sched_yield();
         }
+    return 0;
+}
+
+void flat_await_untouched(struct flat *f)
+{
+    await_untouched(f);
 }
 
 void flat_settle(struct flat *f)
 {
-    await_untouched(f);
+    if (await_untouched(f))
+        regions_cut_off(&f->mesh->node, f->own, 2);
     flat_withdraw(f);
 }

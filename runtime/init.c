@@ -26,7 +26,8 @@ static struct {
     struct rendezvous rendezvous;
     struct control control; /* ctrun's page; without one, nothing */
     int local_rank;
-    int number; /* inits so far */
+    int number;            /* inits so far */
+    _Atomic pid_t process; /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 ct_group *default_group(void)
@@ -191,8 +192,6 @@ static ct_status init_locked(const ct_init_options *options)
     enum control_state before;
     ct_status status;
 
-    if (default_group() && default_group()->maker != this_process)
-        return group_refuse_child(default_group());
     if (default_group())
         return ct_fail(CT_ERR_INVALID, "there is a default group already; call "
                                        "ct_destroy_process_group(CT_WORLD) first");
@@ -228,8 +227,15 @@ static ct_status init_locked(const ct_init_options *options)
 
 ct_status ct_init_process_group(const ct_init_options *options)
 {
+    const pid_t process = forks_maker();
     ct_status status;
 
+    /* In a child of fork() another thread of the parent's may have held the lock. */
+    if (default_group() && default_group()->maker != process)
+        return ct_fail_in(group_refuse_child(default_group()), "ct_init_process_group: ");
+    if (world.process != 0 && world.process != process)
+        default_group_forget();
+    world.process = process;
     pthread_mutex_lock(&world.lock);
     status = init_locked(options);
     pthread_mutex_unlock(&world.lock);

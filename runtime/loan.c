@@ -68,13 +68,13 @@ static struct ring *ring_of(const struct mesh *mesh, int from, int to)
     return node_ring(&mesh->node, mesh->peers[from].local, mesh->peers[to].local);
 }
 
-void loan_given_up(struct mesh *mesh, const struct request *send)
+void loan_given_up(struct mesh *mesh, int peer, uint64_t id)
 {
-    struct ring *ring = ring_of(mesh, mesh->rank, send->peer);
+    struct ring *ring = ring_of(mesh, mesh->rank, peer);
 
     if (ring)
         atomic_fetch_add(&ring->loans_ended, 1);
-    send_word(mesh, send->peer, FRAME_LOAN_ENDS, send->id);
+    send_word(mesh, peer, FRAME_LOAN_ENDS, id);
 }
 
 /* ---- Errands, under the lock --------------------------------------------------- */

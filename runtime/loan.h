@@ -39,7 +39,7 @@ void errand_end(struct mesh *mesh, struct request *request);
 struct unexpected;
 void loan_met(struct mesh *mesh, struct request *receive, const struct unexpected *message);
 void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *accept);
-void loan_given_up(struct mesh *mesh, const struct request *send);
+void loan_given_up(struct mesh *mesh, int peer, uint64_t id);
 void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from);
 
 #endif

@@ -168,8 +168,8 @@ static ct_status read_environment(struct mesh *mesh)
 }
 
 /* A pair of ranks may need two connections, and a host one descriptor for each of its ranks.  Where
- * the soft limit has no room for that and for what the program opens, it becomes the hard one;
- * where it has, it stays: a program may count on small numbers (select()). */
+ * the soft limit has no room for that and for what the program opens, it is raised; where it
+ * has, it stays: a program may count on small numbers (select()). */
 static void raise_descriptor_limit(int ranks)
 {
     const rlim_t need = 3 * (rlim_t)ranks + 256;

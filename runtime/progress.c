@@ -15,10 +15,12 @@
 
 #define LOOKS_AT_ONE 4 /* the last of them is at all */
 
-static void look_at_sockets(struct mesh *mesh)
+/* 1: there are new connections, on which something may have come already. */
+static int look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
     const int n = epoll_wait(mesh->waiter.epoll_fd, events, 16, 0);
+    int some_came = 0;
 
     for (int i = 0; i < n; i++) {
         struct stream *stream = events[i].data.ptr;
@@ -31,6 +33,7 @@ static void look_at_sockets(struct mesh *mesh)
             continue; /* who waits looks whether it was its peer */
         if (events[i].data.ptr == (void *)&mesh->wireup) {
             take_arrivals(mesh);
+            some_came = 1;
             continue;
         }
         if (!stream->closed && stream->held)
@@ -38,6 +41,7 @@ static void look_at_sockets(struct mesh *mesh)
         else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
             read_stream(mesh, stream);
     }
+    return some_came;
 }
 
 /* all: at every socket.  Else at that one alone, if there is one: to try to read costs what it
@@ -50,7 +54,8 @@ static void look(struct mesh *mesh, const struct link *one, int all)
     for (struct stream *stream = m->streams; stream; stream = stream->next)
         if (!stream->closed && (stream->link->fd < 0 || (!all && stream->link == one)))
             read_stream(mesh, stream);
-    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed))
+    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
+        && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (m->ended > 0)
         judge_ended(mesh); /* it may find connections */
@@ -71,7 +76,8 @@ void progress(struct mesh *mesh)
 void progress_for(struct mesh *mesh, int peer, size_t bytes)
 {
     struct messages *m = mesh->messages;
-    const int all = peer < 0 || m->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+    const int all =
+        peer < 0 || !m->wires[peer].out || m->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
     look(mesh, all ? NULL : link_from(&m->wires[peer], bytes), all);
 }

@@ -314,7 +314,7 @@ static void cut_off(const struct node *node, struct region *r, char *data, size_
     }
     madvise(first, all, MADV_DONTDUMP);
     for (char *at = data; at < data + bytes; at = at - (uintptr_t)at % page + page)
-        atomic_fetch_or((_Atomic unsigned char *)(void *)at, 0);
+        atomic_fetch_or((volatile _Atomic unsigned char *)(void *)at, 0); /* volatile: it writes */
 }
 
 static void cut_offer_off(const struct node *node, const struct region_offer *offer)

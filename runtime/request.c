@@ -122,7 +122,8 @@ static void take_over(struct messages *m, struct request *receive, struct unexpe
     stream->into = (unsigned char *)receive->data + message->got;
 }
 
-static void receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
+/* 1: it still waits.  Once it is done it is another thread's. */
+static int receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
     const struct signature theirs = receive->signature; /* once done it is another thread's */
@@ -132,24 +133,26 @@ static void receive_kept(struct mesh *mesh, struct request *receive, struct unex
     if (!agrees(mesh, receive, &message->frame, message->from)) {
         if (sender)
             finish_mismatch(mesh, sender, mesh->rank, &theirs);
-        return;
+        return 0;
     }
-    if (sender) {
-        if (receive->bytes > 0)
-            memcpy(receive->data, sender->data, receive->bytes);
-        request_finish(mesh, sender, CT_OK, "");
-        request_finish(mesh, receive, CT_OK, "");
-    } else if (message->frame.kind == FRAME_OFFER) {
+    if (!sender && message->frame.kind == FRAME_OFFER) {
         accept_offer(mesh, receive, &message->frame, message->from, 0);
-    } else if (message->frame.kind == FRAME_LEND) {
-        loan_met(mesh, receive, message);
-    } else if (message->frame.kind == FRAME_DATA) {
-        take_over(mesh->messages, receive, message);
-    } else {
-        if (receive->bytes > 0)
-            memcpy(receive->data, message->data, receive->bytes);
-        request_finish(mesh, receive, CT_OK, "");
+        return 1;
     }
+    if (!sender && message->frame.kind == FRAME_LEND) {
+        loan_met(mesh, receive, message);
+        return 1;
+    }
+    if (!sender && message->frame.kind == FRAME_DATA) {
+        take_over(mesh->messages, receive, message);
+        return 1;
+    }
+    if (receive->bytes > 0)
+        memcpy(receive->data, sender ? sender->data : message->data, receive->bytes);
+    if (sender)
+        request_finish(mesh, sender, CT_OK, "");
+    request_finish(mesh, receive, CT_OK, "");
+    return 0;
 }
 
 static void start_recv(struct mesh *mesh, struct request *request)
@@ -159,15 +162,16 @@ static void start_recv(struct mesh *mesh, struct request *request)
     const int from = request->peer;
 
     if (message) {
-        receive_kept(mesh, request, message);
+        if (receive_kept(mesh, request, message))
+            look_for_leaver(mesh, request); /* what was offered may have ended with the group */
         unexpected_free(mesh, message);
-        look_for_leaver(mesh, request); /* what was offered may have ended with the group */
         return;
     }
     list_add_by_id(&m->posted, request);
     if (from != CT_ANY_SOURCE && m->wires[from].gone)
         peer_gone(mesh, from, m->wires[from].why);
-    look_for_leaver(mesh, request);
+    else
+        look_for_leaver(mesh, request);
 }
 
 void receive_again(struct mesh *mesh, struct request *receive)
@@ -262,12 +266,29 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     return 1;
 }
 
-/* Its sender was told that the message is sent, or will be, so that it may not be lost.  A later
- * receive that fits finds it, before those that were sent later. */
+/* What has come of it, and what still comes, goes to the message. */
+static void keep_what_came(struct messages *m, struct request *receive, struct unexpected *message)
+{
+    struct stream *stream = m->streams;
+
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    if (!stream)
+        return;
+    message->got = receive->bytes - stream->left;
+    memcpy(message->data, receive->data, message->got);
+    stream->request = NULL;
+    stream->unexpected = message;
+    stream->into = message->data + message->got;
+}
+
+/* Its sender was told that the message is sent, or will be, so that it may not be lost.  The next
+ * receive that fits gets it, before what was sent later: one that is posted, or a later one. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 {
     struct messages *m = mesh->messages;
     struct unexpected *message;
+    struct request *next;
 
     if (m->wires[receive->peer].gone)
         return;
@@ -286,16 +307,9 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
                                                .id = receive->met,
                                                .signature = receive->signature } };
     keep_in_order(m, message);
-    for (struct stream *stream = m->streams; stream; stream = stream->next) {
-        if (stream->request != receive)
-            continue;
-        message->got = receive->bytes - stream->left;
-        memcpy(message->data, receive->data, message->got);
-        stream->request = NULL;
-        stream->unexpected = message;
-        stream->into = message->data + message->got;
-        return;
-    }
+    keep_what_came(m, receive, message);
+    if ((next = take_posted(mesh, &message->frame, receive->peer)))
+        receive_again(mesh, next);
 }
 
 /* It leaves the queue; of what has begun to be written the rest stays there. */
@@ -338,10 +352,10 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
         unasked_less(&mesh->messages->wires[to], unasked_cost(send->bytes));
+    request_finish(mesh, send, status, reason); /* a word that can't be said ends all that waits */
     if (is_known && kind == FRAME_LEND)
-        loan_given_up(mesh, send);
-    request_finish(mesh, send, status, reason);
-    if (is_known && kind != FRAME_LEND)
+        loan_given_up(mesh, to, id);
+    else if (is_known)
         send_word(mesh, to, FRAME_CANCEL, id);
 }
 

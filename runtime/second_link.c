@@ -112,8 +112,10 @@ void link_made(struct mesh *mesh, int peer, struct link *link)
                 : mesh->rank < peer ? wire->own
                                     : wire->theirs;
     wire->gone = 0;
-    if (!wire->ended_one && wire->said == 0)
+    if (wire->broken && !wire->ended_one && wire->said == 0) {
         wire->broken = 0; /* our own could not be made, and nothing was lost by that */
+        wire->unasked = 0;
+    }
 }
 
 void link_not_made(struct mesh *mesh, int peer, const char *why)

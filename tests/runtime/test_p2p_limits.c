@@ -277,6 +277,51 @@ static void with_its_group_a_message_ends_that_was_given_up_in_the_middle(void *
     use_link(NULL);
 }
 
+/* Both receives are posted when the first one, which has met the first message, gives up. */
+static void posted_behind(ct_group *group, void *arg)
+{
+    const struct signature signature = signature_of(LARGE);
+    unsigned char *first = filled(LARGE, 1), *second = filled(LARGE, 2);
+    struct request requests[2];
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == 0) {
+        start_send(group, &requests[0], first, LARGE);
+        await("gave up the first", 1);
+        start_send(group, &requests[1], second, LARGE);
+        for (int i = 0; i < 2; i++)
+            EXPECT_OK(request_wait(group->mesh, &requests[i], deadline_after(PATIENT_MS), NULL));
+    } else {
+        for (int i = 0; i < 2; i++)
+            request_recv(group->mesh, &requests[i], group_channel(group, 1), group->ranks[0], TAG,
+                         i ? second : first, LARGE, &signature);
+        while (requests[0].list != &group->mesh->messages->active)
+            messages_look(group->mesh);
+        EXPECT(requests[1].list == &group->mesh->messages->posted);
+        request_cancel(group->mesh, &requests[0]);
+        mark("gave up the first", 1);
+        EXPECT_OK(request_wait(group->mesh, &requests[1], deadline_after(PATIENT_MS), NULL));
+        EXPECT(is_full_of(second, LARGE, 1));
+        EXPECT_OK(ct_set_next_timeout(group, PATIENT_MS));
+        EXPECT_OK(ct_recv(group, first, LARGE, CT_U8, 0, TAG, NULL));
+        EXPECT(is_full_of(first, LARGE, 2));
+    }
+    EXPECT_OK(ct_barrier(group, NULL));
+    free(first);
+    free(second);
+}
+
+static void what_a_receive_gave_up_goes_to_the_one_that_is_posted_behind_it(void **state)
+{
+    (void)state;
+    use_link("shm");
+    run_processes(2, posted_behind, NULL);
+    use_link("tcp");
+    run_processes(2, posted_behind, NULL);
+    use_link(NULL);
+}
+
 /* ---- The sender is gone ---------------------------------------------------------- */
 
 /* Its message was offered: the bytes will not come. */
@@ -317,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_receive_whose_message_was_given_up_takes_the_next_one),
         cmocka_unit_test(what_is_sent_can_be_received_though_a_receive_of_it_gave_up),
         cmocka_unit_test(with_its_group_a_message_ends_that_was_given_up_in_the_middle),
+        cmocka_unit_test(what_a_receive_gave_up_goes_to_the_one_that_is_posted_behind_it),
         cmocka_unit_test(what_the_dead_offered_is_not_waited_for),
     };
 
