@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incoming.c - what comes from the peers: new connections, and frames, which are taken apart. */
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "runtime/forks.h"
 #include "runtime/messages.h"

@@ -4,7 +4,6 @@
  * leaves in one write as the link takes. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "runtime/messages.h"
 

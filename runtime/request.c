@@ -72,6 +72,12 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
+/* A collective's message is of no other call: whatever its receiver knows of it may stay. */
+static int is_of_p2p(const struct request *request)
+{
+    return request->channel & 1;
+}
+
 /* An offer becomes the message itself where that is small for the link, and the peer may be sent so
  * much unasked.  The link is known once there is a connection. */
 static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
@@ -82,8 +88,9 @@ static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
                                             : EAGER_OVER_SOCKETS;
 
     if (send->out.frame.kind != FRAME_OFFER || send->bytes > most
-        || wire->unasked + unasked_cost(send->bytes) > UNASKED_MOST)
-        return;
+        || (wire->unasked + unasked_cost(send->bytes) > UNASKED_MOST
+            && (send->bytes > 0 || is_of_p2p(send))))
+        return; /* an empty one of a collective is a sign that costs nothing to keep */
     wire->unasked += unasked_cost(send->bytes);
     send->out.frame.kind = FRAME_EAGER;
     send->out.bytes = send->bytes;
@@ -330,12 +337,6 @@ static int leave_queue(struct mesh *mesh, struct request *send)
         break;
     }
     return 1;
-}
-
-/* A collective's message is of no other call: whatever its receiver knows of it may stay. */
-static int is_of_p2p(const struct request *request)
-{
-    return request->channel & 1;
 }
 
 /* What its receiver knows of is cancelled. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* variables.c - a misspelt CT_ variable has no effect, and nothing else would say so.
  *
- * The one list of what begins with CT_: who adds a getenv() or an option adds its name.  A program
- * may have variables of its own that begin so: only what is almost a known name is told. */
+ * The one list of what libct and ctrun read: a new getenv() or option adds its name here.  A
+ * program may have variables of its own that begin so: only what is almost a known name is told. */
 #include "runtime/variables.h"
 
 #include <stdio.h>
