@@ -20,8 +20,8 @@ void options_help(FILE *out)
           "       ctrun --nproc-per-node=4 ./hello\n\n"
           "Starts the workers of a job, meets them at a store, watches them, and leaves\n"
           "none behind.  A program is anything that can be executed; *.py files, -m modules\n"
-          "and files without their x bit that begin with #!...python are run by\n"
-          "$PYTHON_EXEC, else python, else python3.\n\n",
+          "and files that can't be, but begin with #!...python or are *.pyc, *.pyz or zip\n"
+          "files, are run by $PYTHON_EXEC, else python, else python3.\n\n",
           out);
     for (enum option i = 0; i < OPTIONS; i++) {
         const struct option_row *row = option_row(i);

@@ -3,7 +3,8 @@
  *
  *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
  *   a/b                    that file: executed if it is executable, else python if it says so in
- *                          its first line (#!...python), or is a pipe
+ *                          its first line (#!...python), is a pipe, standard input, a zip file,
+ *                          *.pyc or *.pyz, or a link to a *.py file
  *   b                      along PATH, then in the working directory
  *   --no-python            executed, whatever it is
  *
@@ -13,11 +14,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "runtime/log.h"
@@ -96,24 +99,47 @@ static int is_seen(const char *name)
     return !strchr(name, '/') || access(name, F_OK) == 0;
 }
 
+/* What would let a file be executed, or why nothing would. */
+static const char *cure_of(const char *path)
+{
+    struct statvfs about;
+
+    return statvfs(path, &about) == 0 && about.f_flag & ST_NOEXEC
+               ? "its file system is mounted noexec"
+               : "chmod +x";
+}
+
 int program_refuse(const char *name, int cause)
 {
+    char cure[64] = "";
+
+    if (cause == EACCES && is_seen(name))
+        snprintf(cure, sizeof cure, ": it is not executable (%s)", cure_of(name));
     if (cause == ENOENT && !strchr(name, '/'))
         log_line(LOG_ERROR,
                  "cannot run %s: No such file or directory: neither on PATH nor in the working "
                  "directory",
                  name);
     else
-        log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause),
-                 cause == EACCES && is_seen(name) ? ": it is not executable (chmod +x)" : "");
+        log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause), cure);
     return cause == ENOENT || cause == ENOTDIR ? 127 : 126;
 }
 
-static int python_file(const char *name)
+static int ends_in(const char *name, const char *ending)
 {
-    const size_t length = strlen(name);
+    const size_t length = strlen(name), tail = strlen(ending);
 
-    return length > 3 && !strcmp(name + length - 3, ".py");
+    return length > tail && !strcmp(name + length - tail, ending);
+}
+
+/* Python reads these whatever is in them.  Standard input may be a terminal, or a file that the
+ * shell made of a here-document: nothing is read ahead of Python. */
+static int is_for_python(const char *path)
+{
+    char target[PATH_MAX];
+
+    return ends_in(path, ".pyc") || ends_in(path, ".pyz") || !strcmp(path, "/dev/stdin")
+           || !strncmp(path, "/dev/fd/", 8) || (realpath(path, target) && ends_in(target, ".py"));
 }
 
 /* What a file without its x bit is. */
@@ -125,7 +151,8 @@ static enum content content_of(const char *path)
     struct stat about;
     FILE *file;
 
-    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* <(...): the interpreter's to read */
+    if (is_for_python(path)
+        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* the interpreter's to read */
         return PYTHON;
     file = fopen(path, "re");
     if (!file)
@@ -133,6 +160,8 @@ static enum content content_of(const char *path)
     head[fread(head, 1, sizeof head - 1, file)] = '\0';
     fclose(file);
     head[strcspn(head, "\n")] = '\0';
+    if (!strncmp(head, "PK\003\004", 4)) /* a zip file, with a __main__.py */
+        return PYTHON;
     if (!strncmp(head, "#!", 2))
         return strstr(head, "python") ? PYTHON : PROGRAM;
     return !strncmp(head, "\177ELF", 4) ? PROGRAM : OTHER;
@@ -142,9 +171,9 @@ static enum content content_of(const char *path)
 static int refuse_content(const char *name)
 {
     log_line(LOG_ERROR,
-             "cannot run %s: it is neither executable (chmod +x) nor a *.py file (--run-path has "
+             "cannot run %s: it is neither executable (%s) nor a *.py file (--run-path has "
              "Python run any file)",
-             name);
+             name, cure_of(name));
     return 126;
 }
 
@@ -160,7 +189,7 @@ int program_find(struct program *program, const struct options *options)
     program->tells_rank = options->legacy_launch && !options->use_env;
     if (options->module && !options->run_path)
         return find_python(program, 1);
-    if (options->run_path || (!options->no_python && python_file(name))) {
+    if (options->run_path || (!options->no_python && ends_in(name, ".py"))) {
         /* With $PYTHON_EXEC the file may be one that only that interpreter sees
          * (of a container, say): it is left to complain. */
         if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC")) {

@@ -44,6 +44,32 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=64323 --clear-groups true 2>/dev/null; 
     code=$?
     expect "a misspelt name is 127, whatever is shut on PATH" is "$code" 127
 fi
+printf 'PK\003\004rest' >app && cp app app.pyz && printf '\r\r\r\n' >app.pyc && echo 'print("hi")' >train.py && ln -s train.py train
+for file in app app.pyz app.pyc train; do
+    PYTHON_EXEC=echo run --nproc-per-node=2 ./$file a
+    expect "$file without its x bit is for Python" is "$code $out" "0 -u ./$file a
+-u ./$file a"
+done
+for file in /dev/stdin /dev/fd/0; do # a here-document may be a file
+    out=$(PYTHON_EXEC=cat "$CTRUN" $file <text 2>.err)
+    code=$? err=$(cat .err)
+    expect "so is $file, a regular file" is "$code $out" "0 hello"
+done
+# The x bit is there, and chmod +x can't help.
+mkdir noexec
+cat >on_noexec <<'END'
+mount -t tmpfs -o noexec none noexec && cp tool snake noexec/ && chmod +x noexec/* && ! noexec/tool 2>/dev/null || exit 77
+PYTHON_EXEC=echo "$CTRUN" ./noexec/snake
+exec "$CTRUN" --nproc-per-node=2 ./noexec/tool
+END
+printf '#!/bin/sh\n' >tool
+out=$(CTRUN=$CTRUN unshare -m bash on_noexec 2>.err)
+code=$? err=$(cat .err)
+if [ $code != 77 ] && [ $code != 1 ]; then
+    expect "a script on a file system without exec: 126" is "$code" 126
+    expect "says why" is "$err" "ctrun: cannot run ./noexec/tool: Permission denied: it is not executable (its file system is mounted noexec)"
+    expect "a Python script there is Python's" is "$out" "-u ./noexec/snake"
+fi
 mkfifo pipe
 echo 'from a pipe' >pipe &
 writer=$!
