@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STATIC_PORT 29500 /* torchrun's */
 #define C10D_PORT 29400
@@ -114,6 +115,13 @@ static int number_of(const char *variable)
     return text ? atoi(text) : 0;
 }
 
+/* The shell of `srun --pty` is a task of its step, and has the step's variables: what is typed
+ * there is started once. */
+static int in_a_shell(void)
+{
+    return (getenv("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0) || isatty(STDIN_FILENO);
+}
+
 /* srun starts ctrun as often as it was told: without a word about the nodes each would be a job of
  * its own, and each would succeed.  A batch script, or the shell of salloc, is no step. */
 static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
@@ -121,8 +129,10 @@ static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
     const char *step = getenv("SLURM_STEP_ID");
     const int nodes = number_of("SLURM_STEP_NUM_NODES"), tasks = number_of("SLURM_STEP_NUM_TASKS");
 
-    if (!step || !*step) {
-        if (number_of("SLURM_JOB_NUM_NODES") > 1)
+    if (getenv("TORCHELASTIC_RUN_ID")) /* a worker's own ctrun is no task */
+        return OPTIONS_RUN;
+    if (!step || !*step || in_a_shell()) {
+        if ((step && *step ? nodes : number_of("SLURM_JOB_NUM_NODES")) > 1)
             meeting->warning = "of the nodes of this Slurm job only this host is used: srun starts "
                                "ctrun on each, with --nnodes";
         return OPTIONS_RUN;

@@ -34,6 +34,14 @@ expect "and in job.ini" is "$code $err" "0 ctrun: reading ./job.ini, which lies 
 rm job.ini
 TORCHELASTIC_RUN_ID=x step 2 2 true
 expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "
+SLURM_PTY_PORT=4 step 1 4 true
+expect "in the shell of srun --pty on one node ctrun is started once" is "$code $err" "0 "
+SLURM_PTY_PORT=4 step 2 4 true
+expect "of several, a line says what is not used" is "$code $err" "0 ctrun: of the nodes of this Slurm job only this host is used: srun starts ctrun on each, with --nnodes"
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4 script -qec "$CTRUN echo here" /dev/null </dev/null >.out
+    expect "so is one on a terminal" has "$(cat .out)" here
+fi
 step 1 1 true
 expect "one task is one job" is "$code $err" "0 "
 
@@ -41,6 +49,8 @@ expect "one task is one job" is "$code $err" "0 "
 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_NNODES=2 SLURM_NTASKS=2 SLURM_PROCID=0 SLURM_NODEID=0 run true
 expect "outside of a step ctrun runs" is "$code" 0
 expect "and says that the other nodes are not used" is "$err" "ctrun: of the nodes of this Slurm job only this host is used: srun starts ctrun on each, with --nnodes"
+TORCHELASTIC_RUN_ID=x SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run true
+expect "a worker's own ctrun says no such thing" is "$code $err" "0 "
 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 SLURM_NNODES=1 SLURM_PROCID=0 run true
 expect "of one node there is nothing to say" is "$code $err" "0 "
 finish
