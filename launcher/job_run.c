@@ -21,14 +21,13 @@
 /* Of setup(): 0, or ctrun's exit code and the sentence is said. */
 typedef int step(struct job *job);
 
-/* The store has a descriptor for each client, and node 0 one for each node.  With c10d any node may
- * be their host; of a range the fewest nodes are certain to come. */
+/* The store has a descriptor for each client, and node 0 one for each node.  With c10d it is not
+ * known yet which node is their host. */
 static int check_limits(struct job *job)
 {
-    const int is_host = job->meeting->kind != MEET_STATIC || job->options->node_rank == 0;
-    const int nodes = job->meeting->kind == MEET_ALONE    ? 1
-                      : job->meeting->kind == MEET_STATIC ? job->options->nnodes.max
-                                                          : job->options->nnodes.min;
+    const int is_host = job->meeting->kind == MEET_ALONE
+                        || (job->meeting->kind == MEET_STATIC && job->options->node_rank == 0);
+    const int nodes = job->meeting->kind == MEET_STATIC ? job->options->nnodes.max : 1;
     const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
 
     return limits_check(job->options, job->size, is_host ? clients : 0, &job->descriptors);

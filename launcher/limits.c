@@ -2,9 +2,10 @@
 /* limits.c - see limits.h.
  *
  * Without this check a job that lacks descriptors fails in the middle, in the words of a rank
- * whose connection the store had to close.  So the most that ctrun may open is added up:
+ * whose connection the store had to close.  So what ctrun will open is added up:
  * what its caller left open, its own (epoll, the store, the guard, the control page, ...), and for
- * each worker a pidfd, the streams that pass through ctrun and the connection to the store. */
+ * each worker a pidfd and the streams that pass through ctrun.  Connections to the store come on
+ * top, if the program is one that connects: where they do not fit, a line says so. */
 #include "launcher/limits.h"
 
 #include <dirent.h>
@@ -54,21 +55,25 @@ static int streams_of(const struct options *options)
 
 static int check_descriptors(const struct options *options, int size, long clients, long limit)
 {
-    long needed = OWN + (long)size * (1 + streams_of(options)) + clients;
-    char elsewhere[64] = "";
+    const char *plural = size == 1 ? "" : "s";
+    long needed = OWN + (long)size * (1 + streams_of(options));
 
-    if (needed + PLENTY <= limit)
+    if (needed + clients + PLENTY <= limit)
         return 0;
     needed += open_already(limit);
-    if (needed <= limit)
-        return 0;
-    if (clients > size)
-        snprintf(elsewhere, sizeof elsewhere, " and %ld clients of the store", clients);
-    log_line(LOG_ERROR,
-             "ctrun needs up to %ld descriptors for %d worker%s%s, and %ld are allowed "
-             "(ulimit -Hn)",
-             needed, size, size == 1 ? "" : "s", elsewhere, limit);
-    return 1;
+    if (needed > limit) {
+        log_line(LOG_ERROR,
+                 "ctrun needs up to %ld descriptors for %d worker%s, and %ld are allowed "
+                 "(ulimit -Hn)",
+                 needed, size, plural, limit);
+        return 1;
+    }
+    if (needed + clients > limit)
+        log_line(LOG_WARN,
+                 "ctrun needs up to %ld descriptors for %d worker%s and %ld connections to the "
+                 "store, and %ld are allowed (ulimit -Hn): some workers may not reach the store",
+                 needed + clients, size, plural, clients, limit);
+    return 0;
 }
 
 /* 0: the kernel does not say. */

@@ -8,7 +8,8 @@
 #include "config/options.h"
 
 /* Before anything starts: are there processes for `size` workers, and descriptors for ctrun
- * beside them?  `clients` are those of the store that ctrun hosts; 0: it hosts none.
+ * beside them?  `clients` are those that may come to the store which ctrun hosts: where only they
+ * don't fit, that is a warning.
  * ctrun's own soft limit of descriptors becomes the hard one; *descriptors is the limit from
  * before, for the workers.  0, or ctrun's exit code and the sentence is said. */
 int limits_check(const struct options *options, int size, long clients, struct rlimit *descriptors);
