@@ -23,14 +23,16 @@ static enum outcome bad_endpoint(char *error, size_t size, const struct why *why
 static enum outcome check_node_rank(const struct options *options, char *error, size_t size)
 {
     const int last = options->nnodes.max - 1;
+    char words[600];
 
     if (options->node_rank <= last)
         return OPTIONS_RUN;
+    setting_words(options, OPTION_NODE_RANK, words, sizeof words);
     if (last > 0)
-        snprintf(error, size, "--node-rank=%d: with --nnodes=%d it is 0 to %d", options->node_rank,
-                 last + 1, last);
+        snprintf(error, size, "%s: with --nnodes=%d it is 0 to %d", words, last + 1, last);
     else
-        snprintf(error, size, "--node-rank=%d: with --nnodes=1 it is 0", options->node_rank);
+        snprintf(error, size,
+                 "%s: with --nnodes=1 it is 0 (--standalone: a job of this node alone)", words);
     return OPTIONS_WRONG;
 }
 
@@ -137,7 +139,7 @@ static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
                                "ctrun on each, with --nnodes";
         return OPTIONS_RUN;
     }
-    if (tasks <= 1 || getenv("TORCHELASTIC_RUN_ID")) /* a worker's own ctrun is no task */
+    if (tasks <= 1)
         return OPTIONS_RUN;
     snprintf(error, size,
              "srun started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "

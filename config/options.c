@@ -184,3 +184,18 @@ void setting_source(const struct options *options, enum option option, char *tex
     else
         snprintf(text, size, "default");
 }
+
+void setting_words(const struct options *options, enum option option, char *text, size_t size)
+{
+    const struct setting *setting = &options->settings[option];
+    const struct option_row *row = option_row(option);
+    char source[300];
+
+    setting_source(options, option, source, sizeof source);
+    if (setting->from == FROM_FILE)
+        snprintf(text, size, "%s: %s = %s", source, row->name, setting->text);
+    else if (setting->from == FROM_COMMAND_LINE && !row->value)
+        snprintf(text, size, "%s", source);
+    else
+        snprintf(text, size, "%s=%s", source, setting->text);
+}

@@ -83,6 +83,8 @@ void options_free(struct options *options);
 
 /* "--nproc-per-node", "PET_NPROC_PER_NODE", "job.ini:3" or "default". */
 void setting_source(const struct options *options, enum option option, char *text, size_t size);
+/* As the user gave it: "--tee=3", "PET_TEE=3" or "job.ini:4: tee = 3". */
+void setting_words(const struct options *options, enum option option, char *text, size_t size);
 
 /* For options.c: argv as argparse reads it: fills the settings it names and ->program. */
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size);

@@ -161,7 +161,8 @@ static int start_workers(struct job *job)
                       job->options->program[0]);
     job_stop_begin(job);
     wrapper_check(&job->wrapper, job->plan.world);
-    no_effect_ranks(job->options, job->plan.world);
+    if (job->folder.attempt == 0 && job->plan.node == 0)
+        no_effect_ranks(job->options, job->plan.world);
     for (int i = 0; i < job->size && (i == 0 || !is_told_to_stop(job)); i++) {
         job->workers[i].rank = job->plan.base + i;
         job->workers[i].attempt = job->folder.attempt;

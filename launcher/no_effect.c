@@ -2,7 +2,9 @@
 /* no_effect.c - where what an option asks for can't happen, a line says so and the job goes on:
  * torchrun takes the same words.  What contradicts itself is refused elsewhere (options.c,
  * meeting.c).  An option whose wish holds anyway (--no-fold into a file) is none of these, nor is
- * one that other nodes of the job obey, nor those that --help calls "no effect". */
+ * one that other nodes of the job obey, nor those that --help calls "no effect".  A variable may
+ * be there for other jobs (a Kubernetes pod has PET_NNODES and more), so what it asks for in vain
+ * is passed over; a key of --rdzv-conf that is none is said of all. */
 #include "launcher/no_effect.h"
 
 #include <stdarg.h>
@@ -12,22 +14,7 @@
 
 #include "runtime/log.h"
 
-/* "--tee=3", "PET_TEE=3" or "job.ini:4: tee = 3". */
-static void words_of(const struct options *options, enum option option, char *text, size_t size)
-{
-    const struct setting *setting = &options->settings[option];
-    const struct option_row *row = option_row(option);
-    char source[300];
-
-    setting_source(options, option, source, sizeof source);
-    if (setting->from == FROM_FILE)
-        snprintf(text, size, "%s: %s = %s", source, row->name, setting->text);
-    else if (setting->from == FROM_COMMAND_LINE && !row->value)
-        snprintf(text, size, "%s", source);
-    else
-        snprintf(text, size, "%s=%s", source, setting->text);
-}
-
+/* Of what stands in the words or in job.ini. */
 static void say(const struct options *options, enum option option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -36,10 +23,12 @@ static void say(const struct options *options, enum option option, const char *f
     char words[600], text[256];
     va_list args;
 
+    if (options->settings[option].from == FROM_ENVIRONMENT)
+        return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    words_of(options, option, words, sizeof words);
+    setting_words(options, option, words, sizeof words);
     log_line(LOG_WARN, "%s%s", words, text);
 }
 
@@ -65,6 +54,19 @@ static void check_standalone(const struct options *o)
     say_if(*o->rdzv_endpoint, o, OPTION_RDZV_ENDPOINT, "--standalone meets no other node");
 }
 
+/* torchrun passes over it without a word. */
+static void check_keys(const struct options *o)
+{
+    const char *meant = o->rdzv_conf.meant;
+    char words[600];
+
+    if (!*o->rdzv_conf.unknown)
+        return;
+    setting_words(o, OPTION_RDZV_CONF, words, sizeof words);
+    log_line(LOG_WARN, "%s: the key '%s' has no effect%s%s%s", words, o->rdzv_conf.unknown,
+             meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+}
+
 static void check_meeting(const struct options *o, const struct meeting *meeting)
 {
     const int alone = meeting->kind == MEET_ALONE, fixed = meeting->kind == MEET_STATIC;
@@ -76,10 +78,7 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     if (idle)
         say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect with --rdzv-backend=%s", idle,
             o->rdzv_backend);
-    if (*o->rdzv_conf.unknown) /* torchrun passes over it without a word */
-        say(o, OPTION_RDZV_CONF, ": the key '%s' has no effect%s%s%s", o->rdzv_conf.unknown,
-            o->rdzv_conf.meant ? "; did you mean " : "",
-            o->rdzv_conf.meant ? o->rdzv_conf.meant : "", o->rdzv_conf.meant ? "?" : "");
+    check_keys(o);
     if (o->standalone) {
         check_standalone(o);
         return;
@@ -92,9 +91,7 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
             o->nnodes.max, o->nnodes.min);
     say_if(endpoint, o, OPTION_MASTER_ADDR, "--rdzv-endpoint says where the nodes meet");
     say_if(endpoint, o, OPTION_MASTER_PORT, "--rdzv-endpoint says where the nodes meet");
-    say_if((alone || fixed) && (o->master_addr || endpoint), o, OPTION_LOCAL_ADDR,
-           endpoint ? "--rdzv-endpoint says where the store is"
-                    : "--master-addr says where the store is");
+    say_if(alone && o->master_addr, o, OPTION_LOCAL_ADDR, "--master-addr says where the store is");
 }
 
 static void check_program(const struct options *o)
@@ -139,29 +136,36 @@ static int shows_some(const char *filter, int size)
     return 0;
 }
 
-static void check_output(const struct options *o, int size)
+/* Ranks that this node has not may be those of another. */
+static void check_ranks(const struct options *o, int size)
+{
+    if (names_more(&o->redirects, size))
+        say(o, OPTION_REDIRECTS, ": the local ranks are 0 to %d", size - 1);
+    if (names_more(&o->tee, size))
+        say(o, OPTION_TEE, ": the local ranks are 0 to %d", size - 1);
+    if (!shows_some(o->local_ranks_filter, size))
+        say(o, OPTION_LOCAL_RANKS_FILTER,
+            ": the local ranks are 0 to %d; the output of none is shown", size - 1);
+}
+
+static void check_output(const struct options *o)
 {
     const int no_files = o->log_dir && !strcmp(o->log_dir, "/dev/null");
 
     say_if(no_files && tees(&o->redirects, 3), o, OPTION_REDIRECTS, "--log-dir is /dev/null");
     say_if(no_files && tees(&o->tee, 3), o, OPTION_TEE, "--log-dir is /dev/null");
-    if (names_more(&o->redirects, size))
-        say(o, OPTION_REDIRECTS, ": the local ranks are 0 to %d", size - 1);
-    if (names_more(&o->tee, size))
-        say(o, OPTION_TEE, ": the local ranks are 0 to %d", size - 1);
     say_if(!tees(&o->tee, 3), o, OPTION_LOG_LINE_PREFIX_TEMPLATE, "there is no --tee");
     say_if(!tees(&o->tee, 1), o, OPTION_DUPLICATE_STDOUT_FILTERS, "--tee has no stdout");
     say_if(!tees(&o->tee, 2), o, OPTION_DUPLICATE_STDERR_FILTERS, "--tee has no stderr");
-    if (!shows_some(o->local_ranks_filter, size))
-        say(o, OPTION_LOCAL_RANKS_FILTER,
-            ": the local ranks are 0 to %d; the output of none is shown", size - 1);
 }
 
 void no_effect_words(const struct options *options, const struct meeting *meeting, int size)
 {
     check_meeting(options, meeting);
     check_program(options);
-    check_output(options, size);
+    check_output(options);
+    if (meeting->kind == MEET_ALONE || options->nnodes.max == 1)
+        check_ranks(options, size);
 }
 
 void no_effect_ranks(const struct options *options, int world)

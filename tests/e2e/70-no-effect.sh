@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# An option, a variable or a key that can do nothing is refused, or a line says so.
+# An option or a key that can do nothing, or a misspelt variable, is refused, or a line says so; a
+# variable that can do nothing may be there for other jobs.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 export OMP_NUM_THREADS=1
@@ -41,7 +42,9 @@ idle "--duplicate-stdout-filters=a has no effect: --tee has no stdout" --duplica
 idle "--duplicate-stderr-filters=a has no effect: --tee has no stderr" --duplicate-stderr-filters=a --tee=1 --log-dir=logs
 idle "--tee=3 has no effect: --log-dir is /dev/null" --tee=3 --log-dir=/dev/null
 idle "--redirects=1 has no effect: --log-dir is /dev/null" --redirects=1 --log-dir=/dev/null
-CT_STORE_SECRET=0123456789abcdef CT_STORE_SECRET_FILE=x idle "CT_STORE_SECRET_FILE=x has no effect: CT_STORE_SECRET is stronger"
+CT_STORE_SECRET=0123456789abcdef CT_STORE_SECRET_FILE=x works
+printf '[ctrun]\nstore-secret-file = x\n' >secret.ini
+CT_STORE_SECRET=0123456789abcdef idle "secret.ini:2: store-secret-file = x has no effect: CT_STORE_SECRET is stronger" --job=secret.ini
 run --explain --dry-run true
 expect "--dry-run beside --explain" is "$code $err" "0 ctrun: --dry-run has no effect: --explain is stronger"
 run --run-path --module --dry-run /dev/null
@@ -82,7 +85,10 @@ expect "a rank that the only node can't have is refused" matches "$code $err" "^
 printf '[ctrun]\nnode-rank = 1\n' >one.ini
 run --job=one.ini touch ran
 expect "in a job file too" is "$code $(ls ran 2>/dev/null)" "2 "
-PET_NODE_RANK=7 idle "PET_NODE_RANK=7 has no effect: the job has one node"
+expect "  as it stands there" has "$err" "one.ini:2: node-rank = 1: with --nnodes=1 it is 0"
+PET_NODE_RANK=7 works
+PET_NODE_RANK=1 PET_MASTER_PORT=29500 run --nnodes=1 touch ran
+expect "with a port it is refused, by its variable's name" matches "$code $err" "^2 .*ctrun: PET_NODE_RANK=1: with --nnodes=1 it is 0 \(--standalone: a job of this node alone\)"
 PET_NODE_RANK=0 works --nnodes=1
 
 new_port
@@ -92,8 +98,24 @@ run $two --node-rank=0 true
 wait $!
 expect "a range without c10d" is "$code $(grep -c 'nnodes=1:2 has no effect as a range: the job waits for all 2 nodes; --rdzv-backend=c10d begins with 1' <<<"$err") $(grep -c 'nnodes=1:2 has no effect as a range: the job waits for all 2 nodes; --rdzv-backend=c10d begins with 1' err1)" "0 1 1"
 
+# What one node has not, another may; what none has is said once, by node 0, however often the job begins.
+new_port
+two="--master-addr=127.0.0.1 --master-port=$port --nnodes=2 --local-ranks-filter=1 --tee=1:1 --redirects=1:2 --log-dir=logs"
+two="$two --show=7 --max-restarts=2"
+timeout 120 "$CTRUN" $two --node-rank=1 --nproc-per-node=2 true >out1 2>err1 </dev/null &
+run $two --node-rank=0 --nproc-per-node=1 sh -c '[ $TORCHELASTIC_RESTART_COUNT = 2 ]'
+wait $!
+expect "local ranks of another node" is "$code $(grep -c 'local ranks are' <<<"$err") $(grep -c 'local ranks are' err1)" "0 0 0"
+expect "ranks of none are named once" is "$(grep -c 'ranks are 0 to 2' <<<"$err") $(grep -c 'ranks are 0 to 2' err1) $(grep -c 'restart . of 2' <<<"$err")" "1 0 2"
+
 # ---- Variables and keys
-CT_SHOW=7 idle "CT_SHOW=7: the ranks are 0 to 1; the output of none is shown" --nproc-per-node=2
+# A pod has those of another job.
+pod() { PET_NNODES=2 PET_NODE_RANK=1 PET_MASTER_ADDR=h PET_MASTER_PORT=29500 PET_RDZV_BACKEND=c10d PET_RDZV_ENDPOINT=h:1 PET_RDZV_CONF=timeout=5 CT_TRACE_SIZE=1M "$@"; }
+pod works --standalone
+CT_SHOW=7 works --nproc-per-node=2
+CT_TEE=5:1 CT_LOG_DIR=logs works --nproc-per-node=2
+new_port
+PET_RDZV_CONF=last_cal_timeout=0 idle "PET_RDZV_CONF=last_cal_timeout=0: the key 'last_cal_timeout' has no effect; did you mean last_call_timeout?" --rdzv-backend=c10d --rdzv-endpoint=localhost:0
 printf '[ctrun]\n\ntrace-size = 1M\n' >size.ini
 idle "size.ini:3: trace-size = 1M has no effect: there is no --trace" --job=size.ini
 CT_STAL=5s idle "CT_STAL has no effect; did you mean CT_STALL?"
