@@ -39,9 +39,10 @@ stopped() { grep -q '^State:.T' "/proc/$1/status"; }
 freeze() { kill -STOP "${pid[$1]}"; within 10 stopped "${pid[$1]}"; }
 is_zombie() { grep -q '^State:.Z' "/proc/$1/status"; }
 
+patient=--rdzv-conf=keep_alive_max_attempt=20 # what is stopped meanwhile is not given up
 for kind in static c10d; do
     # Rank 2 dies of SIGKILL while its ctrun can't say so; rank 1 sees it, and exits.
-    start $kind
+    start $kind $patient
     freeze n1
     kill -KILL "$(cat pid.2)"
     within 10 is_zombie "$(cat pid.2)"
@@ -56,7 +57,7 @@ for kind in static c10d; do
     done
 
     # The same, with a restart: what is said of the first round is the death, too.
-    start $kind --max-restarts=1
+    start $kind $patient --max-restarts=1
     first=$(cat pid.2)
     freeze n1
     kill -KILL "$first"

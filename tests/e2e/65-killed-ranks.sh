@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A rank that is killed is named by the ctruns of all nodes, with its signal, and all end with
 # 137: on 2, 3 and 4 hosts, of static jobs and with c10d.  Ranks sum 8 bytes in a loop, so that survivors fail
-# of the death, and exit with 40, while it is told.  CT_KILLS=200 for more than a few.
+# of the death, and exit with 40, while it is told.  CT_KILLS=200 for more than a few, CT_SEED=N for the same again.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 . "$(dirname "$0")/hosts.sh"
@@ -12,6 +12,8 @@ head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
 export CT_STORE_SECRET_FILE=$work/secret
 endpoint=h0
 kills=${CT_KILLS:-6}
+RANDOM=${CT_SEED:=$RANDOM}
+echo "CT_SEED=$CT_SEED"
 
 up() { [ "$(ls pid.* 2>/dev/null | wc -l)" = "$1" ]; }
 kill_one() { # KIND NODES WORKERS VICTIM
