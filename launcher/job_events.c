@@ -97,16 +97,20 @@ static void take_deaths(struct job *job, int count)
 {
     struct deaths *deaths = &job->deaths;
 
+    job->takes_deaths = 1;
     if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
         count = deaths_put_culprit_first(deaths, count, &job->folder);
     for (int i = 0; i < count; i++)
         worker_ended(job, &job->workers[deaths->ended[i]]);
+    job->takes_deaths = 0;
 }
 
-/* Their SIGCHLD may still wait, as the word of the other node did. */
+/* Their SIGCHLD may still wait, as the word of the other node did.  If a death that is being taken
+ * led here, since too few are left, those that came after it are taken with their own SIGCHLD:
+ * deaths.ended is in use. */
 void job_take_deaths(struct job *job)
 {
-    if (job->state == RUNNING)
+    if (job->state == RUNNING && !job->takes_deaths)
         take_deaths(job, deaths_await_struck(&job->deaths, deaths_collect(&job->deaths)));
 }
 

@@ -72,6 +72,7 @@ struct job {
     enum job_state state;
     struct worker *workers;
     int size, running;
+    int takes_deaths;          /* deaths.ended is being walked */
     struct worker *culprit;    /* of this round, here: the first that failed */
     struct worker *blamed;     /* the culprit that the job ended for */
     struct worker *failed;     /* the one that just has */
