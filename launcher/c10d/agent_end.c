@@ -12,6 +12,9 @@
 #include "runtime/log.h"
 #include "runtime/signal_name.h"
 
+/* Of a round: there once the workers of all its nodes have ended well. */
+static const char last_member[] = "torchelastic/agent/terminal_state/last_member";
+
 /* We were told to stop.  The others may go on, but not without the rendezvous. */
 static void bow_out(struct c10d_agent *a)
 {
@@ -21,7 +24,8 @@ static void bow_out(struct c10d_agent *a)
     signal_name(number, name, sizeof name);
     snprintf(what, sizeof what, "the ctrun that hosts the rendezvous was told to stop by %s", name);
     if (a->config.hosts && a->round >= 0)
-        c10d_tell_failure(a, &(struct failure){ -1, 128 + number, 0, what, 1 });
+        c10d_tell_failure(a, a->session.state.round, /* the others may gather for it already */
+                          &(struct failure){ -1, 128 + number, 0, what, 1 });
     if (a->round >= 0)
         c10d_say(a, "stopped"); /* or the others would wait for it */
     if (a->config.hosts)
@@ -88,18 +92,17 @@ static enum barrier look_around(struct c10d_agent *a)
 /* Until the workers of all nodes have ended well.  1: the job begins anew. */
 static int exit_barrier(struct c10d_agent *a)
 {
-    static const char last[] = "torchelastic/agent/terminal_state/last_member";
     struct c10d_session *s = &a->session;
     const int64_t deadline = barrier_deadline();
     enum barrier now = WAITING;
     char key[400];
 
     c10d_say(a, "ended");
-    c10d_key(s, s->state.round, last, key, sizeof key);
+    c10d_key(s, s->state.round, last_member, key, sizeof key);
     if (count_ended(a, 1) >= (int64_t)s->world.count)
         ct_store_set(s->store, key, "<val_ignored>", strlen("<val_ignored>"));
     for (int ms = 1; now == WAITING; ms = ms < 200 ? 2 * ms : 250) {
-        char *all = c10d_peek(s, s->state.round, last);
+        char *all = c10d_peek(s, s->state.round, last_member);
 
         if (all || c10d_rest(a, ms))
             now = ALL_ENDED;
@@ -138,7 +141,8 @@ static enum c10d_end await_others(struct c10d_agent *a)
             break;
         end = c10d_pulse(&a->session);
     }
-    return end;
+    /* Without the store no node seems to be there that has to stop. */
+    return end == C10D_DONE ? c10d_look(&a->session) : end;
 }
 
 static int is_ours(const struct failure *failure, const struct orders *orders)
@@ -147,18 +151,18 @@ static int is_ours(const struct failure *failure, const struct orders *orders)
            && orders->failure.code == failure->code;
 }
 
-/* The round has failed.  1: the next one. */
-static int settle_failure(struct c10d_agent *a, const struct orders *orders)
+/* The round has failed, with `first` as far as was known before the others had stopped.  1: the
+ * next one. */
+static int settle_failure(struct c10d_agent *a, const struct orders *orders,
+                          const struct failure *first)
 {
     const struct c10d_node *lost;
     struct failure failure;
     char text[NODE_TEXT], why[NODE_TEXT];
     int ours;
 
-    if (c10d_failure_of(a, text, sizeof text, &failure) < 0) {
-        failure = orders->failure;
-        failure.may_restart = a->again;
-    }
+    if (c10d_failure_of(a, text, sizeof text, &failure) < 0)
+        failure = *first;
     ours = is_ours(&failure, orders);
     snprintf(why, sizeof why, "%.900s", ours ? "" : failure.what);
     if (!failure.is_cause && (lost = c10d_lost_node(a))) {
@@ -182,14 +186,32 @@ static int settle_failure(struct c10d_agent *a, const struct orders *orders)
     return 0;
 }
 
+/* The round has failed, and the store is gone.  A ctrun that hosts it stays until the others know
+ * the end, so its loss goes before an exit; torchrun's host leaves at once. */
+static void end_without_store(struct c10d_agent *a, const struct orders *orders,
+                              const struct failure *first)
+{
+    if (a->host_is_ctrun) {
+        c10d_post_over(a, 1, a->session.why);
+        return;
+    }
+    log_line(LOG_WARN, "%s", a->session.why);
+    c10d_post_over(a, first->code, is_ours(first, orders) ? "" : first->what);
+}
+
 /* 1: the next round. */
 int c10d_after_round(struct c10d_agent *a, enum c10d_end how)
 {
     struct orders orders = c10d_orders_now(a);
-    struct failure failure;
+    struct failure first;
     char text[NODE_TEXT];
-    const int failed = orders.failure.code || c10d_failure_of(a, text, sizeof text, &failure) == 0;
+    const int told = how != C10D_LOST && c10d_failure_of(a, text, sizeof text, &first) == 0;
+    const int failed = told || orders.failure.code;
 
+    if (!told) {
+        first = orders.failure;
+        first.may_restart = a->again;
+    }
     if (how != C10D_LOST && !orders.quit && !orders.signalled && (failed || how != C10D_DONE)) {
         c10d_say(a, "stopped");
         if (failed && await_others(a) == C10D_LOST)
@@ -200,32 +222,44 @@ int c10d_after_round(struct c10d_agent *a, enum c10d_end how)
         bow_out(a);
         return 0;
     }
+    if (how == C10D_LOST && failed && !orders.quit) {
+        end_without_store(a, &orders, &first);
+        return 0;
+    }
     if (how == C10D_LOST || orders.quit) {
         c10d_post_over(a, 1, a->session.why);
         return 0;
     }
     if (how == C10D_DONE && !orders.failure.code)
         return exit_barrier(a);
-    return failed ? settle_failure(a, &orders)
+    return failed ? settle_failure(a, &orders, &first)
                   : 1; /* and if the job is closed, that is said there */
 }
 
 /* The job is closed: it has ended as its last round did, also if this node was cut off from that.
- */
+ * What ended it may be told under our round, which is over since all have left it by now. */
 static void end_as_the_others(struct c10d_agent *a)
 {
-    const int missed = a->round >= 0 && a->session.state.round > a->round;
+    const int64_t ours = a->round, last = a->session.state.round;
+    const int missed = ours >= 0 && last > ours;
+    char *all_ended = ours >= 0 ? c10d_peek(&a->session, last, last_member) : NULL;
     struct failure failure;
     char text[NODE_TEXT];
+    int told;
 
-    if (missed)
-        a->round = a->session.state.round;
-    if (c10d_failure_of(a, text, sizeof text, &failure) == 0)
+    a->round = missed ? last : ours;
+    told = c10d_failure_of(a, text, sizeof text, &failure) == 0;
+    if (missed && !told && !all_ended) {
+        a->round = ours;
+        told = c10d_failure_of(a, text, sizeof text, &failure) == 0;
+    }
+    if (told)
         c10d_post_over(a, failure.code, failure.what);
-    else if (missed)
-        c10d_post_over(a, 0, "the job has ended well without this node");
+    else if (all_ended)
+        c10d_post_over(a, 0, missed ? "this node was cut off" : "");
     else
         c10d_post_over(a, 1, a->session.why);
+    free(all_ended);
 }
 
 /* There is no next round: why? */

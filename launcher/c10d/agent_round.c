@@ -46,12 +46,12 @@ static int offer_failure(struct c10d_agent *a, const char *key, const char *text
     return !strcmp(there, text);
 }
 
-void c10d_tell_failure(struct c10d_agent *a, const struct failure *f)
+void c10d_tell_failure(struct c10d_agent *a, int64_t round, const struct failure *f)
 {
     char key[400], text[NODE_TEXT], there[NODE_TEXT] = "";
     struct failure first = { .is_cause = 0 };
 
-    c10d_key(&a->session, a->round, "ct/failed", key, sizeof key);
+    c10d_key(&a->session, round, "ct/failed", key, sizeof key);
     node_failure_print(f, text);
     while (!offer_failure(a, key, text, there, sizeof there))
         if (!f->is_cause || node_failure(there, &first) < 0 || first.is_cause)
@@ -64,7 +64,7 @@ static void decide_and_tell(struct c10d_agent *a, struct failure failure)
 {
     a->again = failure.may_restart && restarts_take(&a->restarts, clock_ms());
     failure.may_restart = a->again;
-    c10d_tell_failure(a, &failure);
+    c10d_tell_failure(a, a->round, &failure);
 }
 
 /* A ctrun says three things of its round: "here", when it begins; "ended", when its workers have

@@ -80,7 +80,7 @@ void c10d_post_round(struct c10d_agent *agent);
 enum c10d_end c10d_watch_round(struct c10d_agent *agent);
 /* What the first failure of our last round was, if it was told: 0, and text holds it. */
 int c10d_failure_of(struct c10d_agent *agent, char *text, size_t size, struct failure *failure);
-void c10d_tell_failure(struct c10d_agent *agent, const struct failure *failure);
+void c10d_tell_failure(struct c10d_agent *agent, int64_t round, const struct failure *failure);
 /* "here", "ended" or "stopped", of this node in its round. */
 void c10d_say(struct c10d_agent *agent, const char *what);
 /* A ctrun of our round is there that has not said yet that its workers are gone. */

@@ -108,4 +108,91 @@ kill -CONT "${pid[n0]}"
 ended n0
 expect "and so does node 0, though its rank exited with 40 meanwhile" is "$code" 1
 expect "and says that it lost node 1" has "$err" "node 1: its ctrun was lost"
+# Told to stop while the nodes gather again, the host ends the job with its signal's code on all.
+kill_agents
+rm -f pid.* gone over
+new_job
+cat >sleeper <<'END2'
+echo $$ >pid.$RANK
+exec sleep 60
+END2
+three="--nnodes=3 --max-restarts=1"
+host n0 $three --local-addr=127.0.0.1 bash sleeper
+agent n1 $three --local-addr=127.0.0.2 bash sleeper
+agent n2 $three --local-addr=127.0.0.3 bash sleeper
+within 30 all_up
+rest="$(cat pid.0) $(cat pid.1)"
+killed n2
+for p in $rest; do within 30 dead "$p"; done
+sleep 0.5 # until both have left the round
+kill -TERM "${pid[n0]}"
+for n in n0 n1; do
+    ended $n
+    expect "the host is told to stop between two rounds: $n" is "$code" 143
+done
+expect "and the other node says why" has "$err" "the ctrun that hosts the rendezvous was told to stop by SIGTERM"
+
+# The store is lost after a rank's exit, and was no other ctrun's of the job, as with torchrun's host:
+# the exit stays the cause.  n0 still stops its workers then; n1 has stopped its own.
+kill_agents
+rm -f pid.* over
+meet=
+agent store bash -c 'echo $MASTER_PORT >port.new && mv port.new port; exec sleep 60'
+within 30 test -e port
+meet="--rdzv-backend=c10d --rdzv-endpoint=localhost:$(cat port) --rdzv-id=foreign --nnodes=2"
+rm port
+cat >slow <<'END2'
+echo $$ >pid.$RANK
+case $RANK in
+0) trap 'until [ -e over ]; do sleep 0.05; done; sleep 2; exit 143' TERM ;;
+1) until [ -e fail ]; do sleep 0.02; done; exit 40 ;;
+esac
+until [ -e over ]; do sleep 0.02; done
+END2
+agent n0 --local-addr=127.0.0.1 --nproc-per-node=2 bash slow
+agent n1 --local-addr=127.0.0.2 bash slow
+within 30 all_up
+touch fail
+within 30 dead "$(cat pid.2)"
+sleep 1 # n1 has heard of the exit, and waits for n0
+killed store
+touch over
+for n in n0 n1; do
+    ended $n
+    expect "the store is lost after an exit: $n ends with that" is "$code" 40
+    expect "and says so, $n" matches "$err" 'rank 1 .*exited with code 40'
+    expect "and what was lost, $n" has "$err" "was lost"
+done
+# A node that stood still while the others went on without it ends as they did.
+for last in 0 7; do
+    kill_agents
+    rm -f pid.* over again.*
+    meet=
+    agent store bash -c 'echo $MASTER_PORT >port.new && mv port.new port; exec sleep 60'
+    within 30 test -e port
+    meet="--rdzv-backend=c10d --rdzv-endpoint=localhost:$(cat port) --rdzv-id=foreign --nnodes=2:3"
+    rm port
+    cat >left <<'END2'
+echo $$ >pid.$RANK
+[ $WORLD_SIZE = 3 ] && exec sleep 60
+touch again.$RANK
+until [ -e again.0 ] && [ -e again.1 ]; do sleep 0.02; done
+exit $1
+END2
+    for n in 0 1 2; do
+        agent n$n --rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=2 --local-addr=127.0.0.$((n + 1)) bash left $last
+    done
+    within 30 all_up
+    freeze n2
+    for n in n0 n1; do
+        ended $n
+        expect "without the third node $n ends" is "$code" $last
+    done
+    kill -CONT "${pid[n2]}"
+    ended n2
+    expect "so does the third" is "$code" $last
+    why="this node was cut off; the others went on, and the job succeeded without it"
+    [ $last = 0 ] || why="exited with code 7; the workers here were stopped"
+    expect "and says once how" has "$err" "$why"
+done
 finish
