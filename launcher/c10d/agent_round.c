@@ -30,7 +30,7 @@ int c10d_failure_of(struct c10d_agent *a, char *text, size_t size, struct failur
     return status;
 }
 
-/* 1: it is there now, or what is goes before it. */
+/* 1: it is there now, or what is there cannot be a failure and so not be replaced. */
 static int offer_failure(struct c10d_agent *a, const char *key, const char *text, char *there,
                          size_t size)
 {
@@ -43,7 +43,7 @@ static int offer_failure(struct c10d_agent *a, const char *key, const char *text
         return 1;
     snprintf(there, size, "%.*s", (int)now_size, (const char *)now);
     free(now);
-    return !strcmp(there, text);
+    return strlen(there) != now_size /* too long, or with a NUL */ || !strcmp(there, text);
 }
 
 void c10d_tell_failure(struct c10d_agent *a, int64_t round, const struct failure *f)

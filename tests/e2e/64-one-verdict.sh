@@ -195,4 +195,25 @@ END2
     [ $last = 0 ] || why="exited with code 7; the workers here were stopped"
     expect "and says once how" has "$err" "$why"
 done
+# What no ctrun can have told is not argued with.
+kill_agents
+rm -f pid.*
+meet=
+agent store bash -c 'echo $MASTER_PORT >port.new && mv port.new port; exec sleep 60'
+within 30 test -e port
+meet="--rdzv-backend=c10d --rdzv-endpoint=localhost:$(cat port) --rdzv-id=foreign --nnodes=1"
+cat >liar <<'END2'
+told="0 40 0 $(printf %01993d 0)"
+exec 3<>/dev/tcp/127.0.0.1/$1
+printf "\x00\xce\xf7\x85\x3c\x01" >&3
+printf "\x25\0\0\0\0\0\0\0/torch.rendezvous.foreign.0/ct/failed\xd0\x07\0\0\0\0\0\000$told" >&3
+printf "\x07" >&3
+head -c 8 <&3 >/dev/null # it is there
+touch told
+kill -KILL $$
+END2
+agent n0 bash liar "$(cat port)"
+ended n0 20
+expect "a failure longer than any ctrun tells is in the store" test -e told
+expect "a rank's death that cannot take its place doesn't make ctrun try for ever" is "$code" 40
 finish
