@@ -817,9 +817,15 @@ static void stop_thread(struct wireup *w)
     pthread_join(w->thread, NULL);
 }
 
+static void close_descriptors(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            descriptor_close(fds[i]);
+}
+
 void wireup_stop(struct wireup *w)
 {
-    const int *fds[] = { &w->listener, &w->epoll_fd, &w->wake_fd, &w->made_fd, &w->netlink };
     struct arrival arrival;
 
     if (!w)
@@ -839,9 +845,8 @@ void wireup_stop(struct wireup *w)
     while (wireup_take(w, &arrival))
         if (arrival.fd >= 0)
             descriptor_close(arrival.fd);
-    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        if (*fds[i] >= 0)
-            descriptor_close(*fds[i]);
+    close_descriptors((const int[]){ w->listener, w->epoll_fd, w->wake_fd, w->made_fd, w->netlink },
+                      5);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }
