@@ -305,7 +305,7 @@ static void on_one_host_another_users_port_is_told_nothing(void **state)
         if (setuid(65534) == 0 && (other = socket(AF_INET, SOCK_STREAM, 0)) >= 0) {
             struct sockaddr_in at = { .sin_family = AF_INET,
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-            unsigned char token[PROOF_BYTES], nonce[NONCE_BYTES] = { 0 };
+            unsigned char token[64], nonce[NONCE_BYTES] = { 0 };
             socklen_t size = sizeof at;
             int port, talk;
 
