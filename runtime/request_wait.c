@@ -125,13 +125,21 @@ static void look_at_members(struct mesh *mesh, struct request *request)
     request_finish(mesh, request, CT_ERR_PEER, reason);
 }
 
-/* A sleep passed without a sign of life from the one we wait for. */
-static void look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
+/* A send that waits for its connection alone: its message says by itself which call it is of. */
+static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
-    int peer;
+    return request->is_send && request->peer != mesh->rank
+           && !mesh->messages->wires[request->peer].out;
+}
+
+/* A sleep passed without a sign of life from the one we wait for.  1: it was asked. */
+static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
+{
+    int peer, asks;
 
     pthread_mutex_lock(&mesh->messages->lock);
-    if (may_ask && !atomic_load(&request->done))
+    asks = may_ask && !atomic_load(&request->done) && !waits_for_connection(mesh, request);
+    if (asks)
         ask(mesh, request);
     if (atomic_load(&mesh->messages->questions))
         questions_look(mesh);
@@ -143,6 +151,7 @@ static void look_at_peer(struct mesh *mesh, struct request *request, int may_ask
     else if (!atomic_load(&request->done) && peer != mesh->rank)
         look_for_end(mesh, peer);
     pthread_mutex_unlock(&mesh->messages->lock);
+    return asks;
 }
 
 int request_peer(struct mesh *mesh, const struct request *request)
@@ -251,8 +260,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         mesh_look_for_news(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
-            look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
-            may_ask &= turn != WAIT_LOOK;
+            may_ask &= !look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
         }
         sent = sent_so_far(ring);
     }
