@@ -177,7 +177,7 @@ static void watch(struct wireup *w, struct pending *p, uint32_t events, int oper
     epoll_ctl(w->epoll_fd, operation, p->fd, &event);
 }
 
-/* ---- What the mesh is told ---------------------------------------------------- */
+/* ---- For the mesh to take ----------------------------------------------------- */
 
 static void tell_mesh(struct wireup *w)
 {
@@ -535,7 +535,7 @@ static void take_guest(struct wireup *w, int fd)
 }
 
 /* Peers that can't be let in for so long are lost to this rank: its calls shall say why.  A want
- * that ended meanwhile is another one: nobody may have connected since. */
+ * that ended meanwhile is another one, even if no peer has connected since. */
 static void note_no_descriptor(struct wireup *w)
 {
     const int64_t now = clock_ms();

@@ -11,8 +11,9 @@
  *   rank that accepts  -> proof "ct mesh accept"
  *
  * With a secret a proof is HMAC-SHA256(secret, its name, the mesh's token, hello, nonce), so a
- * hello that somebody overheard is of no use later, nor for another pair or another round.  Without
- * one it is the token, which only ranks know that met at the same store.
+ * hello that was overheard is of no use later, nor for another pair or another round.  Without
+ * one it is the token, which only ranks know that met at the same store; where all ranks are on one
+ * host the kernel is first asked which user has the other end.
  *
  * A connection that ends before the last proof is tried again: its peer may have been out of
  * descriptors.  Nothing is lost by that, since nothing had been written. */

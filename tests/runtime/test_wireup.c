@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_wireup.c - how two ranks get a connection to each other, and how nobody else does.
+/* test_wireup.c - how two ranks get a connection to each other, and no other process does.
  *
  * The ranks have no thread here: each test turns both sides until what it waits for is there. */
 #include "tests/harness.h"
@@ -222,7 +222,8 @@ static void what_was_overheard_lets_nobody_in(void **state)
     wireup_stop(two.wireup);
 }
 
-/* Hellos to somebody else, from nobody, of another version, and a proof without the secret. */
+/* Hellos to another rank, from ranks that there are not, of another version, and a proof without
+ * the secret. */
 static void strangers_are_sent_away(void **state)
 {
     static const struct hello wrong[] = { { .magic = HELLO_MAGIC, .from = 1, .to = 1 },
