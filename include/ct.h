@@ -25,11 +25,12 @@
  *  - Threads: different groups in parallel; one call at a time per group.  Two at once on one
  *    group are not noticed: their results are wrong.
  *  - The library prints nothing (CT_LOG=warn makes it talk on stderr), never
- *    calls exit() or abort(), and starts no thread before one is needed.
+ *    calls exit() or abort(), and starts no thread before one is needed: from init on one that
+ *    makes connections if ranks meet over sockets, with all signals blocked.
  *
  * What holds when processes fork, end and die:
- *  - fork(): the child has nothing of its parent's open.  Every call there on a group, work or
- *    store that was made before the fork is CT_ERR_INVALID and changes nothing, also a
+ *  - fork(): the child keeps no connection and no port of its parent's open.  Every call there on a
+ *    group, work or store made before the fork is CT_ERR_INVALID and changes nothing, also a
  *    ct_destroy_process_group() by the program's atexit(); ct_rank(), ct_size() and the like say
  *    what they say in the parent, and memory of ct_mem_alloc() can be read.  A child of a process
  *    that has a default group can't initialise; of one that has none both may.  ct_spawn()ed ranks
