@@ -5,8 +5,6 @@
  * in a buffer that begins with its own; at the end they go where they belong.
  * Cost: ceil(log2 p) alpha + (p-1) n beta, and p n copied: for blocks so small that a message
  * counts more than its bytes.  [Bruck et al. 1997] */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -22,7 +20,7 @@ static ct_status run(struct call *c)
     const int p = c->group->size, rank = c->group->rank;
     const struct span own = block_at(c, &c->send, 0);
     const size_t n = own.bytes;
-    char *gathered = malloc((size_t)p * n + 1);
+    char *gathered = call_scratch(c, (size_t)p * n);
     ct_status status = CT_OK;
 
     if (!gathered)
@@ -36,7 +34,7 @@ static ct_status run(struct call *c)
     }
     for (int i = 0; i < p && status == CT_OK; i++)
         copy_span(block_at(c, &c->recv, (rank + i) % p), gathered + (size_t)i * n);
-    free(gathered);
+    call_scratch_end(c, gathered);
     return status;
 }
 

@@ -182,7 +182,7 @@ static ct_status run(struct call *c)
 
     if (w.level.rank < w.owners) /* a slice of our own, and one of each of the others */
         w.scratch.bytes = (most / (size_t)w.owners + c->element) * (size_t)(others + 1);
-    w.scratch.data = malloc(w.scratch.bytes + 1);
+    w.scratch.data = call_scratch(c, w.scratch.bytes);
     if (!sources || !w.scratch.data)
         status = ct_fail(CT_ERR_NOMEM, "no memory for the slices of %d ranks", others);
     do {
@@ -193,7 +193,7 @@ static ct_status run(struct call *c)
         at += n;
     } while (status == CT_OK && at < in.bytes);
     free(sources);
-    free(w.scratch.data);
+    call_scratch_end(c, w.scratch.data);
     return status;
 }
 

@@ -3,8 +3,6 @@
  *
  * Cost: one step, alpha + (p-1) n beta.  For small n, where a step counts more
  * than bytes; the order of folding is the written one, unlike recursive doubling's. */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -32,7 +30,7 @@ static ct_status run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const size_t p = (size_t)c->group->size;
-    const void **sources = malloc(p * sizeof *sources + p * in.bytes);
+    const void **sources = call_scratch(c, p * sizeof *sources + p * in.bytes);
     ct_status status;
 
     if (!sources)
@@ -40,7 +38,7 @@ static ct_status run(struct call *c)
     status = gather(c, in, sources, (char *)(sources + p));
     if (status == CT_OK && in.bytes > 0)
         status = call_fold(c, out.data, sources, in.bytes / c->element);
-    free(sources);
+    call_scratch_end(c, sources);
     return status;
 }
 

@@ -8,8 +8,6 @@
  * in which that can't be seen, integers, and for CT_ORDER=fast.
  * Cost: log2(p) (alpha + n beta), two steps more if p is no power of two.
  * [Thakur, Rabenseifner & Gropp 2005] */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -59,7 +57,7 @@ static ct_status run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const int p = c->group->size, rank = c->group->rank;
-    char *arrived = malloc(out.bytes + 1);
+    char *arrived = call_scratch(c, out.bytes);
     ct_status status = CT_OK;
     int extra = 0, is_pair;
 
@@ -73,7 +71,7 @@ static ct_status run(struct call *c)
         status = send_to(c, rank - 1, out);
         if (status == CT_OK)
             status = recv_from(c, rank - 1, out);
-        free(arrived);
+        call_scratch_end(c, arrived);
         return status;
     }
     if (is_pair)
@@ -84,7 +82,7 @@ static ct_status run(struct call *c)
         status = doubling(c, out, arrived, extra);
     if (status == CT_OK && is_pair)
         status = send_to(c, rank + 1, out);
-    free(arrived);
+    call_scratch_end(c, arrived);
     return status;
 }
 

@@ -7,8 +7,6 @@
  * the like are then rounded at each step.
  * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
  * [Patarasuk & Yuan 2009] */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -57,14 +55,14 @@ static ct_status run(struct call *c)
 
     if (c->group->size == 1) /* a bool becomes 0 or 1 by being folded */
         return call_fold(c, out.data, &alone, count);
-    arrived = malloc(in.bytes / (size_t)c->group->size + c->element + 1);
+    arrived = call_scratch(c, in.bytes / (size_t)c->group->size + c->element);
     if (!arrived)
         return ct_fail(CT_ERR_NOMEM, "no memory for a part of %zu bytes", in.bytes);
     copy_span(out, in.data);
     status = add_round(c, out.data, count, arrived);
     if (status == CT_OK)
         status = hand_round(c, out.data, count);
-    free(arrived);
+    call_scratch_end(c, arrived);
     return status;
 }
 

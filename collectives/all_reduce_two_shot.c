@@ -124,7 +124,7 @@ static ct_status run(struct call *c)
 
     t.piece = piece_for(c, t.in.bytes);
     t.sources = malloc(p * sizeof *t.sources);
-    t.scratch = malloc(t.piece + p * c->element);
+    t.scratch = call_scratch(c, t.piece + p * c->element);
     status = t.sources && t.scratch
                  ? all_pieces(&t)
                  : ct_fail(CT_ERR_NOMEM, "no memory for the parts of %zu ranks", p);
@@ -132,7 +132,7 @@ static ct_status run(struct call *c)
     batch_cancel(&t.shares[0]);
     batch_cancel(&t.shares[1]);
     free(t.sources);
-    free(t.scratch);
+    call_scratch_end(c, t.scratch);
     return status;
 }
 

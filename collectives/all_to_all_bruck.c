@@ -5,8 +5,6 @@
  * 2^k to the right, in one message.  At the end block i is that of the rank i on the left.
  * Cost: ceil(log2 p) alpha + log2(p) p n / 2 beta, and twice that copied: for blocks so small
  * that a message counts more than its bytes.  [Bruck et al. 1997] */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -38,7 +36,7 @@ static ct_status run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
     const size_t n = call_bytes(c), all = (size_t)p * n;
-    char *blocks = malloc(3 * all + 1), *out = blocks + all, *in = out + all;
+    char *blocks = call_scratch(c, 3 * all), *out = blocks + all, *in = out + all;
     ct_status status = CT_OK;
 
     if (!blocks)
@@ -55,7 +53,7 @@ static ct_status run(struct call *c)
     }
     for (int i = 0; i < p && status == CT_OK; i++)
         copy_span(block_at(c, &c->recv, (rank - i + p) % p), blocks + (size_t)i * n);
-    free(blocks);
+    call_scratch_end(c, blocks);
     return status;
 }
 

@@ -5,8 +5,6 @@
  * Steps of few bytes are made together; each rank decides for itself how many.
  * Cost: (p-1) alpha + (p-1) n beta for blocks of n; for few bytes one alpha, p-1 messages at once.
  */
-#include <stdlib.h>
-
 #include "collectives/exchange.h"
 #include "collectives/operations.h"
 
@@ -26,7 +24,7 @@ static ct_status copy_if_in_place(struct call *c, char **copy)
     }
     if (!in_place)
         return CT_OK;
-    *copy = malloc(bytes);
+    *copy = call_scratch(c, bytes);
     if (!*copy)
         return ct_fail(CT_ERR_NOMEM, "no memory to copy %zu bytes, which in place needs", bytes);
     for (int i = 0; i < c->group->size; i++) {
@@ -75,7 +73,7 @@ static ct_status run(struct call *c)
         copy_span(block_at(c, &c->recv, rank), block_at(c, &c->send, rank).data);
     while (step < p && status == CT_OK)
         status = some_steps(c, step, &step);
-    free(copy);
+    call_scratch_end(c, copy);
     return status;
 }
 

@@ -64,6 +64,17 @@ struct call {
         *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
 };
 
+/* Memory of its algorithm's; to be given back.  NULL: there is none. */
+static inline void *call_scratch(const struct call *c, size_t bytes)
+{
+    return scratch_take(&c->group->mesh->scratch, bytes);
+}
+
+static inline void call_scratch_end(const struct call *c, void *data)
+{
+    scratch_give(&c->group->mesh->scratch, data);
+}
+
 /* rows of an operation's algorithms, best first, NULL at the end; operations.c */
 const struct algorithm *const *operation_algorithms(int operation);
 

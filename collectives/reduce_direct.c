@@ -42,7 +42,7 @@ static ct_status run(struct call *c)
     size_t at = 0;
     ct_status status = CT_OK;
 
-    if (call_is_root(c) && !(scratch = malloc(most * (size_t)c->group->size + 1)))
+    if (call_is_root(c) && !(scratch = call_scratch(c, most * (size_t)c->group->size)))
         return ct_fail(CT_ERR_NOMEM, "no memory for the inputs of %d ranks", c->group->size);
     do {
         const size_t n = piece_of(in.bytes, at, PIECE);
@@ -52,7 +52,7 @@ static ct_status run(struct call *c)
                      : send_to(c, c->signature.root, span_of(in.data + at, n));
         at += n;
     } while (status == CT_OK && at < in.bytes);
-    free(scratch);
+    call_scratch_end(c, scratch);
     return status;
 }
 

@@ -45,7 +45,7 @@ static ct_status run(struct call *c)
     const size_t p = (size_t)c->group->size, largest = largest_block(c, &c->send);
     const size_t piece = piece_of_each(c), most = out.bytes < piece ? out.bytes : piece;
     const void **sources = malloc(p * sizeof *sources);
-    char *scratch = malloc(p * most + 1);
+    char *scratch = call_scratch(c, p * most);
     ct_status status = CT_OK;
     size_t at = 0;
 
@@ -57,7 +57,7 @@ static ct_status run(struct call *c)
         at += piece;
     } while (status == CT_OK && at < largest);
     free(sources);
-    free(scratch);
+    call_scratch_end(c, scratch);
     return status;
 }
 

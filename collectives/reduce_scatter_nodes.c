@@ -115,7 +115,7 @@ static ct_status run(struct call *c)
     const size_t places = (size_t)w.level.hosts * (size_t)(w.level.ranks + 1);
     ct_status status = CT_OK;
 
-    w.scratch = malloc(places * w.room + 1);
+    w.scratch = call_scratch(c, places * w.room);
     w.sources = malloc((size_t)c->group->size * sizeof *w.sources);
     if (!w.scratch || !w.sources)
         status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
@@ -126,7 +126,7 @@ static ct_status run(struct call *c)
             status = fold_across(c, &w, piece_in(&w, out));
         w.at += w.piece;
     } while (status == CT_OK && w.at < largest);
-    free(w.scratch);
+    call_scratch_end(c, w.scratch);
     free(w.sources);
     return status;
 }

@@ -173,7 +173,7 @@ void breach_arrived(struct mesh *mesh, struct unexpected *message)
         keep_breach(mesh, message);
         return;
     }
-    free(message);
+    scratch_give(&mesh->scratch, message);
 }
 
 /* ---- Life -------------------------------------------------------------------- */

@@ -216,6 +216,7 @@ static struct mesh *mesh_alone(int rank, int size)
     m->rank = rank;
     m->size = size;
     m->waiter.epoll_fd = -1;
+    scratch_open(&m->scratch);
     pthread_mutex_init(&m->node.lock, NULL);
     pthread_rwlock_init(&m->node.regions_lock, NULL);
     m->node.fd = -1;
@@ -267,6 +268,7 @@ void mesh_destroy(struct mesh *mesh)
     trace_close(mesh->trace);
     control_close(&mesh->control);
     faults_free(mesh->faults);
+    scratch_close(&mesh->scratch);
     free(mesh->peers);
     free(mesh);
 }

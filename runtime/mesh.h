@@ -15,6 +15,7 @@
 #include "runtime/fault.h"
 #include "runtime/link.h"
 #include "runtime/node.h"
+#include "runtime/scratch.h"
 #include "runtime/wait.h"
 
 struct messages; /* messages.h */
@@ -44,6 +45,7 @@ struct mesh {
     struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
     unsigned char token[16];  /* of this mesh; made by rank 0, known through the store */
     struct messages *messages;
+    struct scratch scratch; /* of messages that nobody asked for, and of algorithms */
     struct control control;
     int whole_job;           /* its ranks are the workers of one job, whose ctruns may_agree */
     _Atomic uint32_t deaths; /* of the control page, taken up; news.h */

@@ -68,10 +68,10 @@ void accept_offer(struct mesh *mesh, struct request *receive, const struct frame
 
 /* What follows is kept, and looked at when all of it is there.  0: there is no memory, it is
  * passed over. */
-static int keep_what_follows(struct stream *stream, size_t bytes)
+static int keep_what_follows(struct mesh *mesh, struct stream *stream, size_t bytes)
 {
     stream->left = bytes;
-    stream->unexpected = malloc(sizeof *stream->unexpected + bytes);
+    stream->unexpected = scratch_take(&mesh->scratch, sizeof *stream->unexpected + bytes);
     if (!stream->unexpected)
         return 0;
     *stream->unexpected = (struct unexpected){ .frame = stream->head, .from = stream->peer };
@@ -92,7 +92,7 @@ static void meet_eager(struct mesh *mesh, struct stream *stream)
             stream->into = receive->data;
         }
     } else if (!answer_leaving(mesh, frame, stream->peer)) {
-        if (keep_what_follows(stream, frame->bytes)) {
+        if (keep_what_follows(mesh, stream, frame->bytes)) {
             stream->unexpected->unasked = unasked_cost(frame->bytes);
             return;
         }
@@ -115,7 +115,7 @@ static void meet_offer(struct mesh *mesh, struct stream *stream)
     }
     if (answer_leaving(mesh, frame, stream->peer))
         return;
-    message = malloc(sizeof *message);
+    message = scratch_take(&mesh->scratch, sizeof *message);
     if (!message) {
         log_line(LOG_ERROR, "no memory for an offer of rank %d: its message is lost", stream->peer);
         return;
@@ -249,13 +249,13 @@ static void arrived_ask(struct mesh *mesh, struct stream *stream)
 
 static void arrived_break(struct mesh *mesh, struct stream *stream)
 {
-    (void)mesh;
-    keep_what_follows(stream, stream->head.bytes); /* else we find out when it leaves */
+    keep_what_follows(mesh, stream, stream->head.bytes); /* else we find out when it leaves */
 }
 
 static void arrived_lend(struct mesh *mesh, struct stream *stream)
 {
-    keep_what_follows(stream, sizeof(struct loan)); /* else its receive runs into its deadline */
+    keep_what_follows(mesh, stream,
+                      sizeof(struct loan)); /* else its receive runs into its deadline */
     answer_breach(mesh, &stream->head, stream->peer);
 }
 

@@ -179,7 +179,7 @@ void messages_destroy(struct mesh *mesh)
     while (m->unexpected) {
         struct unexpected *next = m->unexpected->next;
 
-        free(m->unexpected);
+        scratch_give(&mesh->scratch, m->unexpected);
         m->unexpected = next;
     }
     pthread_cond_destroy(&m->needed);

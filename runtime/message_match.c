@@ -182,7 +182,7 @@ void unexpected_free(struct mesh *mesh, struct unexpected *message)
         stream->into = NULL; /* what is still to come goes nowhere */
     }
     unasked_taken(mesh, message->from, message->unasked);
-    free(message);
+    scratch_give(&mesh->scratch, message);
 }
 
 void unexpected_remove(struct mesh *mesh, struct unexpected *message)

@@ -63,7 +63,7 @@ static void send_to_self(struct mesh *mesh, struct request *send)
         request_finish(mesh, send, CT_OK, "");
         return;
     }
-    message = malloc(sizeof *message);
+    message = scratch_take(&mesh->scratch, sizeof *message);
     if (!message) {
         request_finish(mesh, send, CT_ERR_NOMEM, "no memory for a message to itself");
         return;
@@ -299,7 +299,8 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 
     if (m->wires[receive->peer].gone)
         return;
-    message = malloc(sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
+    message =
+        scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
     if (!message) {
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
                  receive->bytes, receive->peer);

@@ -165,7 +165,7 @@ void bury_streams(struct mesh *mesh)
         forget_link(&m->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
         if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
-            free(stream->unexpected); /* else it is in the list */
+            scratch_give(&mesh->scratch, stream->unexpected); /* else it is in the list */
         free(stream);
     }
 }

@@ -364,6 +364,7 @@ static void set_up(struct scene *s)
     *mesh = (struct mesh){
         .rank = ME, .size = RANKS, .nodes = RANKS, .node = { .size = 1, .pids = &nobody }
     };
+    scratch_open(&mesh->scratch);
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
         mesh->peers[i] =
@@ -472,6 +473,7 @@ static void take_down(struct scene *s)
     messages_destroy(mesh);
     wireup_stop(mesh->wireup);
     close(mesh->waiter.event_fd);
+    scratch_close(&mesh->scratch);
     free(mesh->peers);
     free(mesh);
 }
