@@ -107,7 +107,7 @@ plug 2
 
 # A frozen one: its kernel answers.
 fresh
-static_start --shutdown-timeout=2
+static_start --shutdown-timeout=8 # the workers have that long to read what they are told
 within 30 all_up
 kill -STOP "${pid[h2]}"
 expect "static: a frozen ctrun's workers are told to be lost" within 30 all_told "0 1 2 3" "$(lost_on h2 4 5)"
