@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - how the value of an option is chosen among its four sources.
  *
- * The command line is read first (cmdline.c): it may name the job file, or want nothing but the
- * help.  Then the file and the environment fill what is weaker; each value that won is parsed by
- * its row, and last it is looked at what single values can't say. */
+ * The command line is read first (command_line.c): it may name the job file, or want nothing but
+ * the help.  Then the file and the environment fill what is weaker; each value that won is parsed
+ * by its row, and last it is looked at what single values can't say. */
 #include "config/options.h"
 
 #include <stdarg.h>

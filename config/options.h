@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h - what the user chose, option by option (option_rows.h).
+/* options.h - what the user chose, option by option (option_table.h).
  *
  * The value in force is the command line's, else the environment's, else
  * job.ini's, else the row's own.  An empty environment variable counts as
@@ -9,13 +9,13 @@
 
 #include <stdio.h>
 
-#include "config/jobfile.h"
-#include "config/option_rows.h"
-#include "config/values.h"
-#include "config/values_failure.h"
-#include "config/values_nodes.h"
-#include "config/values_output.h"
-#include "config/values_place.h"
+#include "config/job_file.h"
+#include "config/option_table.h"
+#include "config/parse_number.h"
+#include "config/parse_restart.h"
+#include "config/parse_nodes.h"
+#include "config/parse_output.h"
+#include "config/parse_placement.h"
 
 struct setting {
     enum { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } from;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/space.h"
+#include "runtime/device/memory_kind.h"
 
 /* 1 if the program has loaded a driver. */
 int cuda_is_there(void);
@@ -120,8 +120,8 @@ void cuda_put(const void *user);
 
 /* All pointers are this GPU's or imported. */
 
-/* The same bits as combine_fold_to() (runtime/combine.h), where those are defined, for each of the
- * parts; none may read what another one writes.  scalars: as in struct space. */
+/* The same bits as combine_fold_to() (runtime/reduction/combine.h), where those are defined, for
+ * each of the parts; none may read what another one writes.  scalars: as in struct space. */
 ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
                     const void *const *scalars, const struct fold_part *parts, int count);
 /* Waits for all of them, as cuda_wait_for(). */
@@ -129,7 +129,7 @@ ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *g
 
 /* ---- NCCL ------------------------------------------------------------------- */
 
-/* Where <nccl.h> was found by the build; CT_WITH_NCCL says so to space.c. */
+/* Where <nccl.h> was found by the build; CT_WITH_NCCL says so to memory_kind_cuda.c. */
 extern const struct talks talks_nccl;
 
 #endif

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "bench/combine_bench/by_hand.h"
-#include "runtime/combine.h"
+#include "runtime/reduction/combine.h"
 
 enum { MOST_ROUNDS = 1000, MOST_BUFFERS = 32, LEAST = 1 << 10 };
 

@@ -10,7 +10,7 @@
  * host's wire, not a rank's: by how many ranks that is shared is not known here.  They have none.
  */
 #include "bench/ct_bench/model.h"
-#include "collectives/segment.h"
+#include "collectives/cpu/pipeline_segment.h"
 
 #include <math.h>
 #include <stdlib.h>

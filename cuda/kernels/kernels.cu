@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.cu - the kernels: args.h's rows, each around its body. */
-#include "cuda/kernels/bodies.h"
+/* kernels.cu - the kernels: kernel_args.h's rows, each around its body. */
+#include "cuda/kernels/kernel_bodies.h"
 
 /* blocks: of a multiprocessor, so that its registers hold what a thread has in flight.  Without a
  * number ptxas makes its own guess, and for some kernels spills to keep it. */

@@ -4,7 +4,7 @@
 #define TOPOLOGY_MACHINE_H
 
 #include "examples/device.h"
-#include "launcher/gpu_links.h"
+#include "launcher/placement/gpu_topology.h"
 
 enum { GPUS_MOST = LINKED_GPUS_MOST };
 

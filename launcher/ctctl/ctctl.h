@@ -3,7 +3,7 @@
 #ifndef LAUNCHER_CTCTL_CTCTL_H
 #define LAUNCHER_CTCTL_CTCTL_H
 
-#include "launcher/look/find.h"
+#include "launcher/inspect/find_jobs.h"
 
 enum { ALL_MOVE = 0, SOMETHING_STANDS = 1, WRONG_USAGE = 2 };
 

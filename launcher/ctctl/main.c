@@ -13,7 +13,7 @@
 #include "config/suggest.h"
 #include "include/ct.h"
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/standard_output.h"
+#include "launcher/util/standard_output.h"
 
 static const char help[] =
     "usage: ctctl ps     [--json]\n"

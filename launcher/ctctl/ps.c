@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "runtime/json_text.h"
-#include "launcher/look/verdict.h"
+#include "runtime/util/json_writer.h"
+#include "launcher/inspect/verdict.h"
 
 void job_ranks(const struct look_job *job, char *text, size_t size)
 {

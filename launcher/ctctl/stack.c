@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/ctctl/python.h"
-#include "launcher/ctctl/tool.h"
-#include "launcher/look/process.h"
+#include "launcher/ctctl/py_spy.h"
+#include "launcher/ctctl/run_tool.h"
+#include "launcher/inspect/proc_info.h"
 
 #define PATIENCE_S 60 /* a debugger reads the symbols of every library */
 

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/ctctl/python.h"
-#include "launcher/ctctl/source.h"
-#include "runtime/json_text.h"
-#include "launcher/look/verdict.h"
-#include "runtime/signature.h"
+#include "launcher/ctctl/py_spy.h"
+#include "launcher/ctctl/addr2line.h"
+#include "runtime/util/json_writer.h"
+#include "launcher/inspect/verdict.h"
+#include "runtime/types/call_signature.h"
 
 static const char *const states[] = { [CONTROL_STARTED] = "started",
                                       [CONTROL_INIT] = "init",

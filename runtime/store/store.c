@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the public calls: arguments checked once, defaults put in, keys under their prefixes
- * (keys.c), then the kind's own operation. */
+ * (key_prefix.c), then the kind's own operation. */
 #include "runtime/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/clock.h"
-#include "runtime/store/keys.h"
-#include "runtime/store/lists.h"
+#include "runtime/util/clock.h"
+#include "runtime/store/key_prefix.h"
+#include "runtime/store/key_list.h"
 
 /* ---- Arguments ------------------------------------------------------------- */
 

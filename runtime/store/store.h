@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what stands behind ct_store_*: one table of operations per kind.
- * The public calls check their arguments once, in store.c, and forward; prefix.c has what all
+ * The public calls check their arguments once, in store.c, and forward; store_handle.c has what all
  * kinds share of their lives. */
 #ifndef RUNTIME_STORE_H
 #define RUNTIME_STORE_H
@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "config/network.h"
-#include "runtime/error.h"
-#include "runtime/store/secret.h"
+#include "config/subnet.h"
+#include "runtime/util/error.h"
+#include "runtime/store/server/shared_secret.h"
 
 struct control;
 struct event_base;
-struct faults; /* fault.h */
+struct faults; /* fault_injection.h */
 
 /* Bytes that somebody else owns. */
 struct bytes {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/check.h"
-#include "runtime/forks.h"
+#include "collectives/core/check_arguments.h"
+#include "runtime/util/forks.h"
 
 enum { P = 4, MANY = 2048, SECOND_MS = 1000 };
 

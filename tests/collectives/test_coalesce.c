@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group.h"
+#include "runtime/group/group.h"
 
 enum { CALLS = 100 };
 

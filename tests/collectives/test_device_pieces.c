@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device.h"
-#include "collectives/device_pieces.h"
-#include "runtime/clock.h"
+#include "collectives/device/device_call.h"
+#include "collectives/device/staged/staged_chunks.h"
+#include "runtime/util/clock.h"
 
 enum { COUNT = 1000, EACH = 64, PIECES = 16, MOST_COPIES = 200, LIMIT_MS = 20000 };
 

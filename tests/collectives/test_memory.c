@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/flat_parts.h"
-#include "runtime/group.h"
+#include "runtime/group/shm_group_internal.h"
+#include "runtime/group/group.h"
 
 enum { MANY = 1 << 16 };
 

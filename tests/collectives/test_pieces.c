@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/exchange.h"
+#include "collectives/core/sendrecv.h"
 
 enum { RANKS = 9 };
 

@@ -23,7 +23,7 @@
  * that make its batch again, up to the call that failed. */
 #include "tests/collectives/flight.h"
 #include "tests/collectives/reference.h"
-#include "collectives/device_pieces.h"
+#include "collectives/device/staged/staged_chunks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* test_slices.c - how the steps of a plan are shared out among the devices of a host. */
 #include "tests/harness.h"
 
-#include "collectives/device.h"
+#include "collectives/device/device_call.h"
 
 enum { RANKS = 7, BYTES = 300000 };
 

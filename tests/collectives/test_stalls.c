@@ -4,8 +4,8 @@
  * The ranks are threads with one map of what they share (../one_map.c), which ThreadSanitizer
  * watches.  A burst is PHASES calls of one operation by one of its algorithms, made without
  * anything between them, so that who is not late runs ahead as far as the library lets it.  In the
- * n-th call rank `late` sleeps behind its n-th hand-over (CT_FAULT, runtime/fault.h); then the
- * memory of all calls is looked at.
+ * n-th call rank `late` sleeps behind its n-th hand-over (CT_FAULT,
+ * runtime/fault/fault_injection.h); then the memory of all calls is looked at.
  *
  * A barrier has no memory, so its ranks say in words of their own that they came, and look
  * behind it whether all have.  The same is done to barriers that do not wait as they should: a test
@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/exchange.h"
-#include "collectives/operations.h"
-#include "collectives/slots.h"
+#include "collectives/core/sendrecv.h"
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
 
 enum { PHASES = 12, MOST_RANKS = 3 }; /* the last is the end of the call */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/meeting.h"
+#include "config/rendezvous_options.h"
 
 static struct options options;
 static char sample[4096]; /* config/ctrun.ini */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/combine.h"
-#include "runtime/combine_kernels.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/reduction/combine_kernels.h"
 
 /* 0 ... below-1, the same in every run. */
 unsigned any(unsigned below);

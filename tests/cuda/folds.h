@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folds.h - the cases of a fold on a GPU: it gives the bits of combine_fold_to().
  *
- * The launches are those of cuda/fold_plan.c.  Who runs them is the affair of the program that
+ * The launches are those of cuda/launch_plan.c.  Who runs them is the affair of the program that
  * these files are linked into: test_kernels.c has the kernels' bodies, compiled for the host,
  * test_ptx.c what nvcc made of them. */
 #ifndef TESTS_CUDA_FOLDS_H
 #define TESTS_CUDA_FOLDS_H
 
-#include "cuda/fold_plan.h"
+#include "cuda/launch_plan.h"
 #include "tests/cuda/elements.h"
 #include "tests/harness.h"
 

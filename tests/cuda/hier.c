@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device_team.h"
+#include "collectives/device/nccl/hier_leader.h"
 #include "tests/cuda/device.h"
 
 /* ---- A run ------------------------------------------------------------------------------ */

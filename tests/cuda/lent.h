@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lent.h - messages of BYTES equal bytes that are lent (runtime/loan.c), and a receiver that copies
- * them no earlier than it is told to. */
+/* lent.h - messages of BYTES equal bytes that are lent (runtime/messaging/device_rendezvous.c), and
+ * a receiver that copies them no earlier than it is told to. */
 #ifndef TESTS_CUDA_LENT_H
 #define TESTS_CUDA_LENT_H
 

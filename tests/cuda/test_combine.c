@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
-#include "runtime/clock.h"
+#include "runtime/util/clock.h"
 #include "tests/cuda/device.h"
 #include "tests/cuda/elements.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
-#include "runtime/clock.h"
+#include "runtime/util/clock.h"
 #include "tests/cuda/device.h"
 
 enum { SOON_MS = 30, LATE_MS = 20000 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/narrow.h"
+#include "runtime/types/narrow_float.h"
 #include "tests/ptx/ptx.h"
 
 /* ---- A kernel of one statement --------------------------------------------------------- */
@@ -165,7 +165,7 @@ static void each_instruction_does_what_the_isa_says(void **state)
     }
 }
 
-/* Another way to the same numbers: that of runtime/narrow.h. */
+/* Another way to the same numbers: that of runtime/types/narrow_float.h. */
 static void all_halves_are_doubled_as_by_the_host(void **state)
 {
     static uint16_t half[65536], back[65536];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_ends.c - what becomes of messages that are lent (runtime/loan.c), and of what was
- * mapped for them, when their group is destroyed. */
+/* test_message_ends.c - what becomes of messages that are lent
+ * (runtime/messaging/device_rendezvous.c), and of what was mapped for them, when their group is
+ * destroyed. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group.h"
-#include "runtime/loan.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/device_rendezvous.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/lent.h"
 

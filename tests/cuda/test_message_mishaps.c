@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_mishaps.c - messages that are lent (runtime/loan.c), and one side makes another
- * call, has a driver that fails, or is gone: nobody is given bytes that were not sent, nor waits
- * for ever. */
+/* test_message_mishaps.c - messages that are lent (runtime/messaging/device_rendezvous.c), and one
+ * side makes another call, has a driver that fails, or is gone: nobody is given bytes that were not
+ * sent, nor waits for ever. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
 
 #include <stdlib.h>
 
-#include "runtime/group.h"
+#include "runtime/group/group.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/lent.h"
 

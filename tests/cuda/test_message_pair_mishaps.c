@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/gpu_parts.h"
-#include "runtime/group.h"
-#include "runtime/messages.h"
-#include "runtime/reach.h"
+#include "cuda/device_internal.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/group/device_peer_access.h"
 #include "tests/cuda/pairs.h"
 
 /* Until what goes on now in rank 1's errands is through with this step. */

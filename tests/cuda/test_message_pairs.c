@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/group.h"
-#include "runtime/loan.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/device_rendezvous.h"
 #include "tests/cuda/pairs.h"
 
 enum { MESSAGES = 6 };

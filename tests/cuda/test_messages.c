@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
-#include "runtime/group.h"
-#include "runtime/loan.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/device_rendezvous.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/keyed.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/choices.h"
+#include "collectives/core/algorithm_wishes.h"
 #include "include/ct_cuda.h"
 #include "tests/cuda/nccl.h"
 

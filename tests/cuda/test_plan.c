@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cuda/fold_plan.h"
+#include "cuda/launch_plan.h"
 
 enum { PARTS = 150 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/log.h"
+#include "runtime/util/log.h"
 #include "tests/cuda/several.h"
 
 /* GUARD: floats behind a call's, which stay as they are. */

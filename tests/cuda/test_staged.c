@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device_pieces.h"
+#include "collectives/device/staged/staged_chunks.h"
 #include "include/ct_cuda.h"
-#include "runtime/log.h"
+#include "runtime/util/log.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/device.h"
 

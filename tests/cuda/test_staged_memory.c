@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "collectives/device_host.h"
-#include "runtime/clock.h"
-#include "runtime/region.h"
+#include "collectives/device/staged/staging_memory.h"
+#include "runtime/util/clock.h"
+#include "runtime/shm/shared_region.h"
 #include "tests/cuda/device.h"
 
 enum { PART = 100000, LIMIT_MS = 20000 };

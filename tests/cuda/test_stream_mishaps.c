@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "include/ct_cuda.h"
-#include "runtime/log.h"
+#include "runtime/util/log.h"
 #include "tests/collectives/marks.h"
 #include "tests/cuda/streams.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "include/ct_cuda.h"
-#include "runtime/log.h"
+#include "runtime/util/log.h"
 #include "tests/cuda/numbers.h"
 
 enum { LINES = 40 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cuda/kernels/bodies.h"
+#include "cuda/kernels/kernel_bodies.h"
 
 template <void (*BODY)(const struct fold_args &args, struct place place)>
 static void all_threads(const void *args, unsigned blocks, unsigned threads)

@@ -2,7 +2,7 @@
 /* libnccl_fold.c - the fake NCCL's arithmetic: each step is rounded to the type. */
 #include "tests/fake/libnccl.h"
 
-#include "runtime/narrow.h"
+#include "runtime/types/narrow_float.h"
 
 #define SAME(x) (x)
 

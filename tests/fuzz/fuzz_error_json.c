@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/error_json.h"
+#include "launcher/report/error_file.h"
 #include "tests/fuzz/input.h"
 
 static char folder[] = "/tmp/fuzz_error_json.XXXXXX", copy[64];

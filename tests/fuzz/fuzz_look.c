@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/look/page.h"
-#include "launcher/look/verdict.h"
-#include "runtime/signature.h"
+#include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/verdict.h"
+#include "runtime/types/call_signature.h"
 #include "tests/fuzz/input.h"
 
 enum { LOCAL = 3, WORLD = 4 };

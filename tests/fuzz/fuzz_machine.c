@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/topology.h"
-#include "runtime/cgroup.h"
+#include "launcher/placement/topology.h"
+#include "runtime/util/cgroup.h"
 
 #define FILES_BELOW "/fuzz/"
 #include "tests/fuzz/files.h"

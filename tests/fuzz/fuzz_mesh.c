@@ -21,11 +21,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/channel.h"
-#include "runtime/log.h"
-#include "runtime/messages.h"
-#include "runtime/space.h"
-#include "runtime/wireup.h"
+#include "runtime/messaging/group_channel.h"
+#include "runtime/util/log.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/device/memory_kind.h"
+#include "runtime/transport/wireup.h"
 #include "tests/fuzz/input.h"
 
 enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };
@@ -300,7 +300,7 @@ static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
     return CT_OK;
 }
 
-/* Instead of runtime/builtins.c. */
+/* Instead of runtime/transport/registry.c. */
 static const struct link_ops link_pair = { .name = "pair",
                                            .can_reach = can_reach,
                                            .open = open_pair };

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/address.h"
-#include "runtime/clock.h"
-#include "runtime/log.h"
-#include "runtime/meeting.h"
-#include "runtime/mesh.h"
+#include "runtime/bootstrap/own_address.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/bootstrap/store_all_gather.h"
+#include "runtime/transport/mesh.h"
 #include "tests/fuzz/input.h"
 
 enum { RANKS = 3 };
@@ -21,7 +21,7 @@ enum { RANKS = 3 };
 static const uint8_t *input;
 static size_t left;
 
-/* Instead of runtime/meeting.c: the store. */
+/* Instead of runtime/bootstrap/store_all_gather.c: the store. */
 ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,
                size_t bytes, void *all, int64_t deadline)
 {
@@ -49,7 +49,7 @@ ct_status meet(ct_store *store, const char *what, int rank, int size, const void
     return CT_OK;
 }
 
-/* Instead of runtime/address.c: no rank gets to open a port. */
+/* Instead of runtime/bootstrap/own_address.c: no rank gets to open a port. */
 ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
 {
     (void)store;

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/nodes_agent.c"
-#include "runtime/store/peer_uid.h"
+#include "launcher/nodes/fixed/agent.c"
+#include "runtime/store/server/peer_uid.h"
 #include "tests/fuzz/input.h"
 
 enum { WORKERS = 3, NODES = 4 };
@@ -27,7 +27,7 @@ struct scene {
     size_t have;
 };
 
-/* ---- Instead of runtime/store/peer_uid.c ----------------------------------------- */
+/* ---- Instead of runtime/store/server/peer_uid.c ----------------------------------------- */
 
 int peer_uid_open(void)
 {

@@ -8,7 +8,7 @@
  * its connections are not there: the agents are told apart by their addresses. */
 #include <stdint.h>
 
-#include "launcher/nodes_host.c"
+#include "launcher/nodes/fixed/coordinator.c"
 #include "tests/fuzz/input.h"
 
 enum { AGENTS = 5, WORKERS = 2, NODES = 4, MOST_WORKERS = 1 << 20 };

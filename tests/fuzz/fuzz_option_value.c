@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "config/options.h"
-#include "launcher/filters.h"
-#include "launcher/prefix.h"
+#include "launcher/stdio/line_filter.h"
+#include "launcher/stdio/line_prefix.h"
 #include "tests/fuzz/input.h"
 
 enum { WORLD = 12 };

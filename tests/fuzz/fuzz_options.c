@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/meeting.h"
-#include "launcher/no_effect.h"
-#include "launcher/variables.h"
-#include "launcher/worker_env.h"
+#include "config/rendezvous_options.h"
+#include "launcher/cli/no_effect.h"
+#include "launcher/cli/variables.h"
+#include "launcher/workers/worker_env.h"
 #include "tests/fuzz/input.h"
 
 enum { MOST_WORDS = 64 };

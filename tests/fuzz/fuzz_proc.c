@@ -16,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/look/find.h"
-#include "launcher/look/module.h"
-#include "launcher/look/process.h"
+#include "launcher/inspect/find_jobs.h"
+#include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/proc_info.h"
 
 #define FILES_BELOW "/proc/7/"
 #include "tests/fuzz/files.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/shell_words.h"
+#include "launcher/util/shell_words.h"
 #include "tests/fuzz/input.h"
 
 static void come_back(char *const *words)

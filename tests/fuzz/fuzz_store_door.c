@@ -21,10 +21,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/values.h"
-#include "runtime/log.h"
-#include "runtime/store/conn.h"
-#include "runtime/store/peer_uid.h"
+#include "config/parse_number.h"
+#include "runtime/util/log.h"
+#include "runtime/store/server/connection.h"
+#include "runtime/store/server/peer_uid.h"
 #include "tests/fuzz/input.h"
 
 enum { CONNECTIONS = 8, MOST_EVER = 200 };
@@ -92,7 +92,7 @@ int getpeername(int fd, struct sockaddr *to, socklen_t *size)
     return put_address(addresses[place], place << 8 | number, to, size);
 }
 
-/* Instead of runtime/store/peer_uid.c. */
+/* Instead of runtime/store/server/peer_uid.c. */
 int peer_uid_open(void)
 {
     return -1;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/store/engine.h"
+#include "runtime/store/engine/engine_internal.h"
 
 #define CLIENTS 4
 

@@ -3,11 +3,11 @@
  * shows it.  The first byte says which of the two; no tool is run. */
 #include <stdint.h>
 
-#include "launcher/ctctl/python.c"
-#include "launcher/ctctl/source.c"
+#include "launcher/ctctl/py_spy.c"
+#include "launcher/ctctl/addr2line.c"
 #include "tests/fuzz/input.h"
 
-/* ---- Instead of launcher/ctctl/tool.c ------------------------------------------- */
+/* ---- Instead of launcher/ctctl/run_tool.c ------------------------------------------- */
 
 static const char *answer;
 

@@ -2,9 +2,9 @@
 /* fuzz_trace.c - what goes to the file of --trace: rings of ranks that may have died over them,
  * and words of other nodes.  Whatever they say, the file is JSON.
  *
- * The input is a row of words (launcher/trace_take.h): a byte for which, one for where and one for
- * how many bytes, then those.  They are put over a sound one of that word; a word of another
- * letter has those bytes alone.  The file is memory with a path. */
+ * The input is a row of words (launcher/trace/trace_messages.h): a byte for which, one for where
+ * and one for how many bytes, then those.  They are put over a sound one of that word; a word of
+ * another letter has those bytes alone.  The file is memory with a path. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/trace_take.h"
+#include "launcher/trace/trace_messages.h"
 #include "tests/json_check.h"
 #include "tests/fuzz/input.h"
 

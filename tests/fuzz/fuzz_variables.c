@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/fault.h"
-#include "runtime/identity.h"
+#include "runtime/fault/fault_injection.h"
+#include "runtime/bootstrap/launcher_env.h"
 #include "tests/fuzz/input.h"
 
 static const char *const names[] = {

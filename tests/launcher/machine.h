@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/topology.h"
+#include "launcher/placement/topology.h"
 
 typedef struct cpu describe_cpu(int number);
 

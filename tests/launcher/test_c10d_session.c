@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/c10d/session.h"
+#include "launcher/nodes/c10d/session.h"
 #include "tests/harness.h"
 
 #define SECOND 1000000

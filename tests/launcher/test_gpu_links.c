@@ -6,9 +6,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "launcher/cpus.c"
-#include "launcher/gpu_links.c"
-#include "launcher/gpu_nvlinks.c"
+#include "launcher/placement/cpu_set.c"
+#include "launcher/placement/gpu_topology.c"
+#include "launcher/placement/nvlink.c"
 #include "tests/launcher/machine.h"
 
 static struct gpu_links links;

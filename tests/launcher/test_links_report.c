@@ -2,10 +2,10 @@
 /* test_links_report.c - whose GPUs --report says something between, and how. */
 #include "tests/harness.h"
 
-#include "launcher/cpus.c"
-#include "launcher/gpu_links.c"
-#include "launcher/links_report.c"
-#include "launcher/place_links.c"
+#include "launcher/placement/cpu_set.c"
+#include "launcher/placement/gpu_topology.c"
+#include "launcher/report/gpu_topology_report.c"
+#include "launcher/placement/gpu_topology_query.c"
 #include "tests/launcher/machine.h"
 
 /* test_gpu_links.c is about these. */

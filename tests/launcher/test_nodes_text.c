@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "launcher/nodes_text.h"
+#include "launcher/nodes/node_messages.h"
 
 static void a_death_comes_through_whole(void **state)
 {

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/filters.h"
-#include "launcher/fold.h"
-#include "launcher/lines.h"
-#include "launcher/prefix.h"
-#include "launcher/route.h"
-#include "runtime/text.h"
+#include "launcher/stdio/line_filter.h"
+#include "launcher/stdio/line_dedup.h"
+#include "launcher/stdio/line_splitter.h"
+#include "launcher/stdio/line_prefix.h"
+#include "launcher/stdio/stream_route.h"
+#include "runtime/util/text.h"
 
 /* ---- Lines ---------------------------------------------------------------- */
 

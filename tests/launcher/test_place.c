@@ -5,14 +5,14 @@
 
 #include <fcntl.h>
 
-#include "launcher/cpus.c"
-#include "launcher/gpus.c"
-#include "launcher/place.c"
-#include "launcher/place_bind.c"
-#include "launcher/place_numa.c"
-#include "launcher/place_report.c"
-#include "launcher/topology.c"
-#include "launcher/topology_hwloc.c"
+#include "launcher/placement/cpu_set.c"
+#include "launcher/placement/gpus.c"
+#include "launcher/placement/placement.c"
+#include "launcher/placement/bind.c"
+#include "launcher/placement/numa_binding.c"
+#include "launcher/report/placement_report.c"
+#include "launcher/placement/topology.c"
+#include "launcher/placement/topology_hwloc.c"
 #include "tests/launcher/machine.h"
 
 /* worker_env.c has tests of its own. */

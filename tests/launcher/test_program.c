@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 
-#include "launcher/run_folder.c"
-#include "launcher/program.c"
-#include "launcher/worker_env.c"
+#include "launcher/stdio/log_dir.c"
+#include "launcher/workers/program.c"
+#include "launcher/workers/worker_env.c"
 
-/* place.c has tests of its own. */
+/* placement.c has tests of its own. */
 const char *placement_visible(const struct placement *placement, int local_rank)
 {
     return placement ? placement->place[local_rank].device->name : NULL;

@@ -4,8 +4,8 @@
 
 #include <event2/event.h>
 
-#include "launcher/pulse.h"
-#include "runtime/clock.h"
+#include "launcher/nodes/heartbeat.h"
+#include "runtime/util/clock.h"
 
 static void nobody_speaks(void *arg)
 {

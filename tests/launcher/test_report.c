@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/core_file.h"
-#include "launcher/deaths.h"
-#include "launcher/error_json.h"
-#include "runtime/json_text.h"
-#include "launcher/report_layout.h"
+#include "launcher/report/core_file.h"
+#include "launcher/report/first_failure.h"
+#include "launcher/report/error_file.h"
+#include "runtime/util/json_writer.h"
+#include "launcher/report/report_torchrun.h"
 
 static char folder[] = "/tmp/test_report_XXXXXX";
 

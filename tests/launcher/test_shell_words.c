@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/shell_words.c"
+#include "launcher/util/shell_words.c"
 
 /* The words of text, each in angle brackets; "open: '" for a quote that stays open. */
 static const char *ours(const char *text)

@@ -2,7 +2,7 @@
 /* test_timer_request.c - lines of the watchdog's FIFO. */
 #include "tests/harness.h"
 
-#include "launcher/timer_request.c"
+#include "launcher/health/timer_request.c"
 
 static struct timer_request got;
 

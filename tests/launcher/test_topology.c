@@ -5,11 +5,11 @@
 
 #include <sched.h>
 
-#include "launcher/cpus.c"
-#include "launcher/gpus.c"
-#include "launcher/topology.c"
-#include "launcher/topology_hwloc.c"
-#include "runtime/cgroup.h"
+#include "launcher/placement/cpu_set.c"
+#include "launcher/placement/gpus.c"
+#include "launcher/placement/topology.c"
+#include "launcher/placement/topology_hwloc.c"
+#include "runtime/util/cgroup.h"
 #include "tests/launcher/machine.h"
 
 /* ---- Sets ------------------------------------------------------------------------ */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/look/verdict.h"
-#include "runtime/signature.h"
+#include "launcher/inspect/verdict.h"
+#include "runtime/types/call_signature.h"
 
 #define SECOND 1000000000ull
 #define NOW (1000 * SECOND)

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/cpus.c"
-#include "launcher/foreground.c"
-#include "launcher/spawn.c"
+#include "launcher/placement/cpu_set.c"
+#include "launcher/workers/terminal_foreground.c"
+#include "launcher/workers/spawn.c"
 
 static pid_t start(const char *path, char *const *argv, int *execed)
 {

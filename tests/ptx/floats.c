@@ -2,7 +2,7 @@
 /* floats.c - arithmetic, comparisons and conversions of floats.
  *
  * f32 and f64 are the machine's, rounded to nearest, denormals and all.  The narrow ones are
- * rounded here by another way than runtime/narrow.h has, which the kernels contain. */
+ * rounded here by another way than runtime/types/narrow_float.h has, which the kernels contain. */
 #include <math.h>
 #include <string.h>
 

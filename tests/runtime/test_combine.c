@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/combine.h"
-#include "runtime/narrow.h"
-#include "runtime/premul.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/types/narrow_float.h"
+#include "runtime/types/premul.h"
 #include "tests/harness.h"
 
 enum { MOST = 1100, SOURCES = 5, ROOM = MOST * 16 + 64 };

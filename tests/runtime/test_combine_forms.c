@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/combine.h"
-#include "runtime/combine_kernels.h"
-#include "runtime/narrow.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/reduction/combine_kernels.h"
+#include "runtime/types/narrow_float.h"
 #include "tests/harness.h"
 
 enum { MOST = 300, LONG = 3000, SOURCES = 9, COPIES = 3, GUARD = 64 };

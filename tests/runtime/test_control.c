@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/control.h"
-#include "runtime/record.h"
+#include "runtime/monitor/control_page.h"
+#include "runtime/monitor/flight_recorder.h"
 
 /* ---- A page of ctrun's -------------------------------------------------------- */
 

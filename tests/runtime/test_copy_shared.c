@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/copy_shared.h"
+#include "runtime/shm/copy_to_shared.h"
 #include "tests/harness.h"
 
 enum { MOST = 20000, GUARD = 128, GUARDED = 0xa5, COPIES = 3000 };

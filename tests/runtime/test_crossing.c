@@ -4,8 +4,8 @@
  * this rank comes to look. */
 #include "tests/collectives/marks.h"
 
-#include "runtime/group.h"
-#include "runtime/messages.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
 
 enum { LARGE = 5000 }; /* goes on the sender's own connection */
 

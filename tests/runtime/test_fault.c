@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/fault.h"
+#include "runtime/fault/fault_injection.h"
 
 /* ---- Words ------------------------------------------------------------------ */
 

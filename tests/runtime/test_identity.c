@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/identity.h"
+#include "runtime/bootstrap/launcher_env.h"
 #include "tests/harness.h"
 
-/* "NAME=value NAME=value": these and no others that identity.c looks at. */
+/* "NAME=value NAME=value": these and no others that launcher_env.c looks at. */
 static void environment(const char *assignments)
 {
     static char kept[512];

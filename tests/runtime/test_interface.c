@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/address.h"
-#include "runtime/mesh_cards.h"
+#include "runtime/bootstrap/own_address.h"
+#include "runtime/bootstrap/peer_cards.h"
 
 static int ip(const char *words)
 {

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/link.h"
+#include "runtime/transport/link.h"
 
 /* One end is the link's; the other is given. */
 static struct link *accepted(int *other)

@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "runtime/group.h"
-#include "runtime/record.h"
+#include "runtime/group/group.h"
+#include "runtime/monitor/flight_recorder.h"
 #include "tests/harness.h"
 
 enum { WORLD = 4, ID = 77 };

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/forks.h"
-#include "runtime/log.h"
-#include "runtime/meeting.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
+#include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/store/store.h"
 
 enum { RANKS = 64 };

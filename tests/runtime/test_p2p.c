@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/group.h"
-#include "runtime/messages.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
 
 enum { LARGE = (3 << 20) + 5 }; /* bytes; beyond eager sends and both rings */
 

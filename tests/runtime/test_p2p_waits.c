@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/channel.h"
-#include "runtime/group.h"
-#include "runtime/messages.h"
+#include "runtime/messaging/group_channel.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
 
 /* ---- Another thread has the lock ------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "runtime/scratch.h"
+#include "runtime/util/scratch.h"
 
 static int open_it(void **state)
 {

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "runtime/group.h"
-#include "runtime/messages.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
 
 enum { LARGE = 100000, MESSAGES = 200 };
 

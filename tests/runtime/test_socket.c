@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/socket.h"
+#include "runtime/util/clock.h"
+#include "runtime/net/socket.h"
 
 enum { PATIENCE_MS = 30000, SHORT_MS = 200 };
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/stop.h"
+#include "runtime/monitor/stop_step.h"
 
 #define RANKS 4
 

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/socket.h"
+#include "runtime/util/clock.h"
+#include "runtime/net/socket.h"
 #include "runtime/store/store.h"
 
 /* ---- A server, and clients of it ------------------------------------------- */

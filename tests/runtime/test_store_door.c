@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/store/peer_uid.h"
-#include "runtime/store/secret.h"
-#include "runtime/socket.h"
+#include "runtime/util/clock.h"
+#include "runtime/store/server/peer_uid.h"
+#include "runtime/store/server/shared_secret.h"
+#include "runtime/net/socket.h"
 #include "runtime/store/store.h"
 
 enum { PATIENCE_MS = 30000, NOBODY = 65534 };

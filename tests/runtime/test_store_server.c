@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/socket.h"
+#include "runtime/util/clock.h"
+#include "runtime/net/socket.h"
 #include "runtime/store/store.h"
 
 enum { PATIENCE_MS = 120000, MIB = 1 << 20 };

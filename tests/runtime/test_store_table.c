@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/store/table.h"
+#include "runtime/store/engine/session.h"
 
 enum {
     MANY = 5000, /* keys or clients: more than one turn of the table deals with */

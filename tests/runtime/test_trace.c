@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/trace.h"
-#include "runtime/trace_part.h"
+#include "runtime/trace/trace.h"
+#include "runtime/trace/trace_json.h"
 #include "tests/json_check.h"
 
 enum { SMALL = 64, THREADS = 4, EACH = 20000 };

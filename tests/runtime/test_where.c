@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/mesh.h"
-#include "runtime/record.h"
-#include "runtime/where.h"
+#include "runtime/transport/mesh.h"
+#include "runtime/monitor/flight_recorder.h"
+#include "runtime/group/group_status.h"
 
 #define RANKS 3
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/control.h"
+#include "runtime/monitor/control_page.h"
 
 static void wait_for_news(struct control_head *head, uint32_t seen)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libnvml.c - of NVIDIA's management library what launcher/gpu_nvlinks.c asks.
+/* libnvml.c - of NVIDIA's management library what launcher/placement/nvlink.c asks.
  *
  *   FAKE_NVML_LINKS=0-1:2,2-s:6   2 links between the fake driver's GPUs 0 and 1, 6 of GPU 2 to
  *                                 switches (without it: none)

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call.c - what every collective does before and after its algorithm.
+ *
+ *   check_arguments.c checks the arguments, once for all operations
+ *   -> premul_sum scales the input and becomes sum
+ *   -> choose_algorithm.c: the algorithm, from what all ranks agree on; number, signature
+ *   -> here after the queue has drained, or on the queue's thread (async_call.c); on device
+ * memory by device_call.c
+ *   -> a failure breaks the group and gets its first words: which call it was */
+#include "collectives/core/call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/core/check_arguments.h"
+#include "collectives/core/coalesce.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/p2p/stream_wait.h"
+#include "runtime/util/task_queue.h"
+#include "runtime/trace/trace.h"
+#include "runtime/group/group_status.h"
+
+/* Of one node the written order is that of the ranks. */
+ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
+                       size_t count, int streaming)
+{
+    struct fold fold = c->group->order;
+    const void **ordered;
+
+    fold.dtype = call_dtype(c);
+    fold.op = call_op(c);
+    if (fold.nodes == 1) {
+        combine_fold_to(&fold, dst, dsts, sources, count, streaming);
+        return CT_OK;
+    }
+    ordered = malloc((size_t)c->group->size * sizeof *ordered);
+    if (!ordered)
+        return ct_fail(CT_ERR_NOMEM, "no memory to combine %d ranks", c->group->size);
+    for (int i = 0; i < c->group->size; i++)
+        ordered[i] = sources[c->group->fold_rank[i]];
+    combine_fold_to(&fold, dst, dsts, ordered, count, streaming);
+    free(ordered);
+    return CT_OK;
+}
+
+/* ---- Running ------------------------------------------------------------- */
+
+static ct_status fail_with_name(const struct call *c, ct_status status, int64_t started)
+{
+    char text[96], here[160], how_long[128] = "", where[400] = "";
+
+    status = group_cause(c->group, status);
+    signature_describe(&c->signature, text, sizeof text);
+    if (status == CT_ERR_TIMEOUT) {
+        snprintf(how_long, sizeof how_long, "gave up after %lld ms (limit %d ms, set by %s): ",
+                 (long long)(clock_ms() - started), c->limit.ms, c->limit.by);
+        where_are_missing(c->group, c->signature.seq, where, sizeof where);
+    }
+    ct_fail(status, "%s on group %s: %s%s%s", text, group_here(c->group, here, sizeof here),
+            how_long, ct_last_error(), where);
+    return c->refused ? status : group_break(c->group, status);
+}
+
+/* On device memory it is found out in the call. */
+static const char *way_of(const struct call *c)
+{
+    return c->place.space ? "device" : c->algorithm->name;
+}
+
+/* Bytes of a rank's block; where ranks give different ones, of all that this one gives. */
+static uint64_t begin_traced_call(const struct call *c)
+{
+    struct trace *trace = c->group->mesh->trace;
+    const struct signature *s = &c->signature;
+
+    if (!trace)
+        return 0;
+    return trace_begin_now(
+        trace, &(struct trace_what){ .kind = TRACE_CALL,
+                                     .id = s->seq,
+                                     .bytes = s->count ? call_bytes(c) : blocks_bytes(c, &c->send),
+                                     .peer = s->root,
+                                     .signature = s,
+                                     .algorithm = way_of(c),
+                                     .group = c->group->traced });
+}
+
+ct_status call_run_now(struct call *c)
+{
+    const uint64_t now = clock_coarse_ns();
+    const int64_t started = clock_of_start(c->limit.ms, now);
+    const uint64_t traced = begin_traced_call(c);
+    ct_status status;
+
+    fault_begin(c->group->mesh->faults, c->group, c->signature.operation, c->signature.seq);
+    status = group_begin(c->group, c->signature.seq);
+    if (status != CT_OK) {
+        trace_end(c->group->mesh->trace, traced, status);
+        return status;
+    }
+    record_begin(&c->group->record, &c->signature, 0, c->caller, now);
+    if (log_wants(LOG_DEBUG))
+        log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
+                 (unsigned long long)c->signature.seq, c->group->name, way_of(c));
+    c->deadline = started + c->limit.ms;
+    channel_call(c->group->mesh, &c->group->channel, &c->signature);
+    if (c->group->flat)
+        flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
+    status = c->place.space || (c->group->staging && device_is_asked(c)) ? device_run(c)
+                                                                         : c->algorithm->run(c);
+    if (status == CT_OK)
+        fault_end(c->group->mesh->faults);
+    else
+        status = fail_with_name(c, status, started);
+    if (status != CT_OK && !c->refused && c->group->flat)
+        flat_settle(c->group->flat);
+    if (status != CT_OK && c->group->team)
+        flat_settle(c->group->team);
+    record_end(&c->group->record, c->signature.seq,
+               status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
+    trace_end(c->group->mesh->trace, traced, status);
+    group_end(c->group);
+    return status;
+}
+
+/* The counts that all ranks give must be the same; their hash travels. */
+static uint32_t hash_counts(const struct blocks *b)
+{
+    uint64_t hash = 1469598103934665603u;
+
+    for (int i = 0; b->counts && i < b->blocks; i++)
+        hash = (hash ^ b->counts[i]) * 1099511628211u;
+    return (uint32_t)(hash ^ hash >> 32) | 1;
+}
+
+void call_make(struct call *c, const struct request_of_call *r, ct_group *group, struct place place)
+{
+    *c = (struct call){ .group = group,
+                        .element = operation_is_barrier(r->operation) ? 1 : ct_dtype_size(r->dtype),
+                        .send = r->send,
+                        .recv = r->recv,
+                        .wait_all = r->wait_all,
+                        .caller = r->caller,
+                        .place = place,
+                        .signature = { .count = r->count,
+                                       .operation = (uint8_t)r->operation,
+                                       .dtype = (uint8_t)r->dtype,
+                                       .op = (int16_t)(r->op >= 256    ? CT_SUM
+                                                       : r->op == NONE ? -1
+                                                                       : r->op),
+                                       .root = r->root == NONE ? -1 : r->root } };
+    if (operation_has_counts(r->operation))
+        c->signature.history =
+            hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);
+}
+
+void call_forget(struct call *c)
+{
+    device_forget(c);
+    free(c->copied);
+}
+
+void call_number(struct call *c)
+{
+    c->signature.seq = ++c->group->seq;
+    c->signature.history ^= c->group->history;
+    c->group->history = signature_history(&c->signature);
+}
+
+/* It goes on by itself, and has taken over what belongs to it.  CT_ERR_UNSUPPORTED without a work:
+ * no stream can wait for it. */
+static ct_status start(const struct call *c, ct_work **work)
+{
+    ct_status status;
+
+    if (work)
+        return call_start(c, work);
+    status = call_enqueue(c);
+    if (status == CT_ERR_UNSUPPORTED)
+        stream_say_host_waits(operation_name(c->signature.operation));
+    return status;
+}
+
+/* Chooses how, and takes what the caller may change before the call has run. */
+static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work,
+                         int *in_stream)
+{
+    ct_status status = call_choose(c);
+
+    if (status == CT_OK && c->place.space)
+        status = device_note(c, !has_work);
+    if (status != CT_OK)
+        return status;
+    *in_stream = !has_work && c->place.space && c->group->stream && c->capture == NOT_CAPTURED
+                 && device_may_hold_stream(c);
+    if ((*in_stream || c->capture != NOT_CAPTURED) && device_hands_over(c)) {
+        c->by_streams = 1;
+        *in_stream = 0;
+    }
+    return has_work || *in_stream || r->op >= 256
+               ? call_copy_inputs(c, r->op, has_work || *in_stream)
+               : CT_OK;
+}
+
+/* The others are in this call already, or will be: they must not wait for us. */
+static ct_status give_up(struct call *c, ct_status status)
+{
+    call_forget(c);
+    return status == CT_ERR_INVALID ? status : group_break(c->group, status);
+}
+
+/* On the group's thread if there is a work or a stream waits for it, else here. */
+static ct_status carry_out(struct call *c, ct_work **work, int in_stream)
+{
+    /* What is not for the thread, and what it can't take for a stream, runs here. */
+    ct_status status = work || in_stream ? start(c, work) : CT_ERR_UNSUPPORTED;
+
+    if (status == CT_OK) /* the thread owns it now */
+        return CT_OK;
+    if (work || status != CT_ERR_UNSUPPORTED)
+        return give_up(c, status);
+    queue_drain(c->group->queue);
+    status = call_run_now(c); /* which breaks the group itself, unless that was broken before */
+    call_forget(c);
+    return status;
+}
+
+ct_status call_run(const struct request_of_call *r, ct_work **work)
+{
+    ct_group *group = NULL;
+    struct place place;
+    struct call c;
+    ct_status status;
+    int in_stream;
+
+    if (work)
+        *work = NULL;
+    status = check_call(r, &group, &place);
+    if (status != CT_OK) /* the others make this call if nothing is wrong with its arguments */
+        return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
+                   ? status
+                   : group_break(group, status);
+    if (group->coalesced)
+        return coalesce_add(r, group, place, work != NULL);
+    if (r->root != NONE && !group->flat)
+        messages_look(group->mesh); /* of all calls, these may end without having received */
+    status = group_check(group);
+    if (status != CT_OK)
+        return status;
+    call_make(&c, r, group, place);
+    status = prepare(&c, r, work != NULL, &in_stream);
+    if (status != CT_OK)
+        return give_up(&c, status);
+    call_number(&c);
+    c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
+    return carry_out(&c, work, in_stream);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call.h - one collective on one rank.
+ *
+ * An entry (all_reduce.c) fills a request and hands it to call_run(), which checks it
+ * (check_arguments.c), makes a call of it, numbers it, picks the first algorithm that fits
+ * (choose_algorithm.c), and runs it here or, with a work, on the group's thread (async_call.c). For
+ * a few bytes all of this must take less time than the hand-over between two processors. */
+#ifndef COLLECTIVES_CORE_CALL_H
+#define COLLECTIVES_CORE_CALL_H
+
+#include <limits.h>
+
+#include "runtime/group/group.h"
+#include "runtime/device/memory_kind.h"
+
+/* Consecutive bytes of somebody's. */
+struct span {
+    char *data;
+    size_t bytes;
+};
+
+/* One side's buffer as blocks, one or one per rank: contiguous, with counts and
+ * displacements (the v forms), or an array of pointers (the list forms). */
+struct blocks {
+    void *base;
+    void *const *list;    /* NULL: base */
+    const size_t *counts; /* NULL: count each */
+    const size_t *displs; /* NULL: packed */
+    size_t count;         /* elements of each block */
+    int blocks;           /* how many; 0: this rank has no such buffer */
+};
+
+struct call;
+
+struct algorithm {
+    const char *name; /* for CT_<OPERATION>=name and messages */
+    /* NULL: always.  Looks only at what all ranks agree on: signature and group. */
+    int (*fits)(const struct call *call);
+    ct_status (*run)(struct call *call);
+    size_t most; /* bytes per rank that it is best for, if nobody wishes otherwise; 0: any */
+};
+
+struct call {
+    ct_group *group;
+    struct signature signature;
+    const struct signature *whole; /* of a piece: the call's; NULL: it is no piece */
+    size_t element;                /* bytes of one */
+    struct blocks send, recv;
+    struct limit limit;
+    int wait_all; /* monitored_barrier */
+    int64_t deadline;
+    const struct algorithm *algorithm;
+    const void *caller; /* return address in the program */
+    void *copied;       /* arrays and scaled input that live as long as the call */
+    struct place place;
+    int on_host;          /* device_run() was asked, but the buffers are host memory */
+    void *mark;           /* in device memory: what is to be waited for first; NULL: nothing */
+    int wish;             /* on device memory: which way goes first (enum device_wish) */
+    enum capture capture; /* and of the group's stream: then it becomes part of that graph */
+    int by_streams;       /* those shall hand it over (stream_handover.c), and no host waits */
+    int is_in_stream;     /* and some of it was enqueued there */
+    int refused;          /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
+    const void
+        *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
+};
+
+/* Memory of its algorithm's; to be given back.  NULL: there is none. */
+static inline void *call_scratch(const struct call *c, size_t bytes)
+{
+    return scratch_take(&c->group->mesh->scratch, bytes);
+}
+
+static inline void call_scratch_end(const struct call *c, void *data)
+{
+    scratch_give(&c->group->mesh->scratch, data);
+}
+
+/* rows of an operation's algorithms, best first, NULL at the end; registry.c */
+const struct algorithm *const *operation_algorithms(int operation);
+
+/* What the ranks compare: a piece of one call may look like one of another. */
+static inline const struct signature *call_compared(const struct call *c)
+{
+    return c->whole ? c->whole : &c->signature;
+}
+
+static inline ct_dtype call_dtype(const struct call *c)
+{
+    return (ct_dtype)c->signature.dtype;
+}
+
+static inline ct_op call_op(const struct call *c)
+{
+    return (ct_op)c->signature.op;
+}
+
+static inline int call_is_root(const struct call *c)
+{
+    return c->signature.root == c->group->rank;
+}
+
+/* Bytes of one rank's block where all are alike. */
+static inline size_t call_bytes(const struct call *c)
+{
+    return (size_t)c->signature.count * c->element;
+}
+
+/* Where block i starts, in elements of its base. */
+static inline size_t block_start(const struct blocks *b, int i)
+{
+    size_t start = 0;
+
+    if (b->displs)
+        return b->displs[i];
+    if (!b->counts)
+        return (size_t)i * b->count;
+    for (int j = 0; j < i; j++)
+        start += b->counts[j];
+    return start;
+}
+
+static inline struct span block_of(const struct blocks *b, size_t element, int i)
+{
+    const size_t bytes = (b->counts ? b->counts[i] : b->count) * element;
+
+    if (b->list)
+        return (struct span){ b->list[i], bytes };
+    return (struct span){ b->base ? (char *)b->base + block_start(b, i) * element : NULL, bytes };
+}
+
+static inline struct span block_at(const struct call *c, const struct blocks *b, int i)
+{
+    return block_of(b, c->element, i);
+}
+
+/* Of all blocks together. */
+static inline size_t blocks_bytes(const struct call *c, const struct blocks *b)
+{
+    size_t sum = b->counts ? 0 : (size_t)b->blocks * b->count;
+
+    for (int i = 0; b->counts && i < b->blocks; i++)
+        sum += b->counts[i];
+    return sum * c->element;
+}
+
+#define NONE INT_MIN /* of op and root: -1 would be a caller's mistake */
+
+/* What an entry gives; see call_run(). */
+struct request_of_call {
+    ct_group *group;
+    int operation;
+    ct_dtype dtype;
+    ct_op op; /* NONE: the operation has none */
+    int root; /* NONE likewise */
+    size_t count;
+    struct blocks send, recv;
+    struct limit limit; /* ms 0: the group's */
+    int wait_all;       /* monitored_barrier */
+    int in_place;       /* which pair of blocks may be the same memory */
+    const void *caller; /* __builtin_return_address(0) of the entry: where in the program it is */
+};
+
+enum in_place {
+    IN_PLACE_NEVER,
+    IN_PLACE_WHOLE,    /* send == recv, one block each, or block i with block i */
+    IN_PLACE_OWN_RECV, /* send with the own block of recv */
+    IN_PLACE_OWN_SEND  /* recv with the own block of send */
+};
+
+ct_status call_run(const struct request_of_call *request, ct_work **work);
+
+/* Parts of it, for coalesce.c: a call of a checked request; the next of its group's numbers. */
+void call_make(struct call *c, const struct request_of_call *request, ct_group *group,
+               struct place place);
+void call_forget(struct call *c); /* what belongs to it, whether it ran or not */
+void call_number(struct call *c);
+
+/* Parts of it that have files of their own. */
+ct_status call_choose(struct call *c); /* choose_algorithm.c */
+/* async_call.c: what must outlive the caller's arrays, into c->copied, the scaled input of op
+ * among it; then the call as a task of the group's thread, which takes over ->copied. */
+ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
+ct_status call_start(const struct call *c, ct_work **work);
+/* The same without a work: what comes later in the group's stream waits for it.
+ * CT_ERR_UNSUPPORTED: no stream can, and nothing was begun. */
+ct_status call_enqueue(const struct call *c);
+ct_status call_run_now(struct call *c); /* what the task does; call.c */
+
+/* A call on device memory (device_call.c).  All ranks must have their buffers there; but where a
+ * rank may have nothing at all, each has them where it likes. */
+int device_is_agreed(int operation);
+/* What is in the group's stream now shall be done before it begins; or it is captured there. */
+ct_status device_note(struct call *c, int may_be_captured);
+void device_forget(struct call *c); /* that, waited for or not */
+/* A call on device memory: may a stream stand still until it is done?  Not for a group's first, nor
+ * for the first of which device_is_agreed(), nor for the one by which NCCL is begun, nor for one
+ * that needs more of libct's own memory on the device: it is then that memory is got, mapped and
+ * pinned, and libraries loaded, and any of that may wait for what stands still. */
+int device_may_hold_stream(const struct call *c);
+/* Of a call that does, or is captured: nothing but to enqueue something is left to do, so the
+ * caller does it. */
+int device_hands_over(const struct call *c);
+ct_status device_run(struct call *c);
+/* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
+ * ask each other?  They do once they know each other's devices.  The same on all ranks;
+ * then this rank's call is for device_run(), wherever its buffers are. */
+int device_is_asked(const struct call *c);
+
+/* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
+ * will find the result in a cache. */
+ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
+                       size_t count, int streaming);
+
+static inline ct_status call_fold(const struct call *c, void *dst, const void *const *sources,
+                                  size_t count)
+{
+    return call_fold_to(c, &dst, 1, sources, count, 0);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_topology.c - see host_topology.h: what runtime/group/fold_order.c noted of a group's hosts,
+ * in the words of two levels.
+ */
+#include "collectives/core/host_topology.h"
+
+int host_ranks(const ct_group *g, int host)
+{
+    return g->node_end[host] - (host > 0 ? g->node_end[host - 1] : 0);
+}
+
+int host_rank(const ct_group *g, int host, int i)
+{
+    return g->fold_rank[(host > 0 ? g->node_end[host - 1] : 0) + i];
+}
+
+struct level level_of(const ct_group *g, int rank)
+{
+    struct level l = { .hosts = g->hosts };
+    int at = 0;
+
+    while (g->fold_rank[at] != rank)
+        at++;
+    while (at >= g->node_end[l.host])
+        l.host++;
+    l.ranks = host_ranks(g, l.host);
+    l.rank = at - (g->node_end[l.host] - l.ranks);
+    return l;
+}
+
+int has_two_levels(const ct_group *g)
+{
+    return g->hosts > 1 && g->size > g->hosts;
+}
+
+int hosts_are_alike(const ct_group *g)
+{
+    for (int host = 1; host < g->hosts; host++)
+        if (host_ranks(g, host) != host_ranks(g, 0))
+            return 0;
+    return 1;
+}
+
+/* 16- and 8-bit floats are folded in f32, averages of integers in 64 bits. */
+int hosts_can_fold(const struct call *c)
+{
+    const ct_dtype dtype = call_dtype(c);
+    const enum order_rule rule = c->group->order_rule;
+
+    if (dtype <= CT_U64)
+        return call_op(c) != CT_AVG;
+    if (rule != ORDER_NODES)
+        return rule == ORDER_FAST;
+    return dtype != CT_F16 && dtype != CT_BF16 && dtype != CT_F8E4M3 && dtype != CT_F8E5M2;
+}
+
+void fold_some(const struct call *c, void *dst, const void *const *sources, int count, size_t bytes)
+{
+    const struct fold sum = { .dtype = call_dtype(c),
+                              .op = call_op(c) == CT_AVG ? CT_SUM : call_op(c),
+                              .sources = count,
+                              .nodes = 1,
+                              .node_end = &count };
+
+    if (bytes > 0)
+        combine_fold_to(&sum, &dst, 1, sources, bytes / c->element, 0);
+}

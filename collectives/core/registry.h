@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COLLECTIVES_CORE_REGISTRY_H
+#define COLLECTIVES_CORE_REGISTRY_H
+
+#include "collectives/core/call.h"
+
+/* Each operation's algorithms, best first; defined in its entry file. */
+extern const struct algorithm *const broadcast_algorithms[];
+extern const struct algorithm *const reduce_algorithms[];
+extern const struct algorithm *const all_reduce_algorithms[];
+extern const struct algorithm *const reduce_scatter_algorithms[];
+extern const struct algorithm *const gather_algorithms[];
+extern const struct algorithm *const all_gather_algorithms[];
+extern const struct algorithm *const scatter_algorithms[];
+extern const struct algorithm *const all_to_all_algorithms[];
+extern const struct algorithm *const barrier_algorithms[];
+extern const struct algorithm *const monitored_barrier_algorithms[];
+extern const struct algorithm *const nccl_comm_algorithms[];
+
+/* Do all ranks know the sizes of all blocks?  Rounds over slots need it. */
+static inline int sizes_are_agreed(const struct call *c)
+{
+    switch (c->signature.operation) {
+    case OPERATION_GATHER_V:
+    case OPERATION_SCATTER_V:
+    case OPERATION_ALL_TO_ALL_V:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+/* fits() of every algorithm over shared slots. */
+static inline int fits_shm(const struct call *c)
+{
+    return c->group->flat && c->group->size <= FLAT_MOST && sizes_are_agreed(c);
+}
+
+#endif

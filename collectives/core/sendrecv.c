@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sendrecv.c - messages within a call: on the group's channel, under the call's
+ * signature and deadline. */
+#include "collectives/core/sendrecv.h"
+
+#include <stdlib.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/group/group_status.h"
+
+static void start_send(struct call *c, struct request *request, int to, struct span out)
+{
+    request_send(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[to], 0,
+                 out.data, out.bytes, call_compared(c));
+}
+
+static void start_recv(struct call *c, struct request *request, int from, struct span in)
+{
+    request_recv(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[from], 0,
+                 in.data, in.bytes, call_compared(c));
+}
+
+static ct_status wait_for(struct call *c, struct request *request)
+{
+    char name[160];
+    const ct_status status = request_wait(c->group->mesh, request, c->deadline, &c->group->broken);
+
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(
+            status, "%s %s", mesh_peer_name(c->group->mesh, request->peer, name, sizeof name),
+            has_begun(c->group, ct_group_rank(c->group, request->peer), call_compared(c)->seq)
+                ? "is in this call too, and got no further"
+                : "did not come");
+    if (status == CT_OK)
+        fault_pass(c->group->mesh->faults);
+    return status;
+}
+
+ct_status send_to(struct call *c, int to, struct span out)
+{
+    struct request request;
+
+    start_send(c, &request, to, out);
+    return wait_for(c, &request);
+}
+
+ct_status recv_from(struct call *c, int from, struct span in)
+{
+    struct request request;
+
+    start_recv(c, &request, from, in);
+    return wait_for(c, &request);
+}
+
+ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
+{
+    struct request coming, going;
+    ct_status status;
+
+    start_recv(c, &coming, from, in);
+    start_send(c, &going, to, out);
+    status = wait_for(c, &coming);
+    if (status != CT_OK) {
+        request_cancel(c->group->mesh, &going);
+        return status;
+    }
+    return wait_for(c, &going);
+}
+
+ct_status batch_begin(struct batch *batch, struct call *c, int size)
+{
+    *batch = (struct batch){ .call = c, .size = size };
+    batch->requests = malloc(sizeof *batch->requests * (size_t)(size > 0 ? size : 1));
+    return batch->requests ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d messages", size);
+}
+
+void batch_send(struct batch *batch, int to, struct span out)
+{
+    start_send(batch->call, &batch->requests[batch->used++], to, out);
+}
+
+void batch_recv(struct batch *batch, int from, struct span in)
+{
+    start_recv(batch->call, &batch->requests[batch->used++], from, in);
+}
+
+static void give_up_from(struct batch *batch, int i)
+{
+    for (; i < batch->used; i++)
+        request_cancel(batch->call->group->mesh, &batch->requests[i]);
+    free(batch->requests);
+    *batch = (struct batch){ 0 };
+}
+
+ct_status batch_wait(struct batch *batch)
+{
+    ct_status status = CT_OK;
+    int i = 0;
+
+    while (i < batch->used && status == CT_OK)
+        status = wait_for(batch->call, &batch->requests[i++]);
+    give_up_from(batch, i);
+    return status;
+}
+
+void batch_cancel(struct batch *batch)
+{
+    give_up_from(batch, 0);
+}
+
+/* Whole elements, and the same on all ranks. */
+size_t piece_of_each(const struct call *c)
+{
+    const size_t most = (size_t)1 << 20, align = 64;
+    const size_t share = SCRATCH_BYTES / (size_t)c->group->size / align * align;
+
+    return share > most ? most : share > align ? share : align;
+}
+
+struct span part_of(const struct call *c, void *data, size_t count, int i)
+{
+    return part_of_some(c, data, count, i, c->group->size);
+}
+
+struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts)
+{
+    const size_t p = (size_t)parts, r = (size_t)i;
+    const size_t share = count / p, rest = count % p;
+    const size_t start = r * share + (r < rest ? r : rest);
+
+    return span_of((char *)data + start * c->element, (share + (r < rest)) * c->element);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sendrecv.h - the verbs of algorithms that send messages.  Ranks are the group's. */
+#ifndef COLLECTIVES_CORE_SENDRECV_H
+#define COLLECTIVES_CORE_SENDRECV_H
+
+#include "collectives/core/call.h"
+#include "runtime/messaging/protocol.h"
+
+ct_status send_to(struct call *c, int to, struct span out);
+ct_status recv_from(struct call *c, int from, struct span in);
+/* Both at once, so that a ring can't stand still. */
+ct_status exchange(struct call *c, int to, struct span out, int from, struct span in);
+
+/* Many at once: begun, then added to, then waited for or cancelled, which also frees it; of one of
+ * zeros, or that is over, both do nothing. */
+struct batch {
+    struct call *call;
+    struct request *requests;
+    int used, size;
+};
+
+ct_status batch_begin(struct batch *batch, struct call *c, int size);
+void batch_send(struct batch *batch, int to, struct span out);
+void batch_recv(struct batch *batch, int from, struct span in);
+ct_status batch_wait(struct batch *batch);
+void batch_cancel(struct batch *batch);
+
+/* How much of each rank's block goes at a time, where one comes from each: a MiB, and less the more
+ * ranks there are, so that a place for each of them takes SCRATCH_BYTES at the most. */
+#define SCRATCH_BYTES ((size_t)8 << 20)
+size_t piece_of_each(const struct call *c);
+
+/* Part i of p nearly equal ones of `count` elements at data; the same of `parts`. */
+struct span part_of(const struct call *c, void *data, size_t count, int i);
+struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts);
+
+static inline struct span span_of(const void *data, size_t bytes)
+{
+    return (struct span){ (char *)(uintptr_t)data, bytes };
+}
+
+static inline void copy_span(struct span to, const void *from)
+{
+    if (to.bytes > 0 && to.data != from)
+        memcpy(to.data, from, to.bytes);
+}
+
+#endif

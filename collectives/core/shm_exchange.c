@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shm_exchange.c - see shm_exchange.h. */
+#include "collectives/core/shm_exchange.h"
+
+#define DIRECT_FROM 8192        /* bytes of a block: below, to copy them costs less than a round */
+#define ROOTED_FROM (64u << 10) /* where ranks that need not wait otherwise wait for the offers */
+
+/* One block after the other, in memory that is ours to say where it is. */
+static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
+{
+    return b->list || b->counts || b->displs || !b->base ? 0 : (size_t)blocks * call_bytes(c);
+}
+
+static int may_be_direct(const struct call *c, const struct slots *s)
+{
+    return s->direct && c->signature.count > 0
+           && s->bytes >= (s->who == ROOT_WAITS ? ROOTED_FROM : DIRECT_FROM);
+}
+
+static void offer(const struct call *c, const struct slots *s)
+{
+    const struct blocks *from =
+        c->send.blocks ? &c->send : &c->recv; /* a broadcast has one buffer */
+    const int sends = (s->who != OTHERS_WAIT || call_is_root(c))
+                      && !(s->in_place_is_shown && c->send.base == c->recv.base);
+
+    flat_offer(c->group->flat, from->base, sends ? plain_bytes(c, from, s->sends) : 0, c->recv.base,
+               plain_bytes(c, &c->recv, s->recvs));
+}
+
+static ct_status wait_as(const struct call *c, const struct slots *s, int for_offers)
+{
+    struct flat *f = c->group->flat;
+
+    if (s->who == ALL_WAIT || (s->who == ROOT_WAITS && (for_offers || call_is_root(c))))
+        return flat_wait_all(f);
+    return s->who == OTHERS_WAIT && !call_is_root(c) ? flat_wait(f, c->signature.root) : CT_OK;
+}
+
+static ct_status look_up(const struct call *c, const struct slots *s, enum reach *reach)
+{
+    return flat_look_up(c->group->flat, s->who == OTHERS_WAIT ? c->signature.root : -1,
+                        (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
+}
+
+/* Where only others waited, only the root lent its buffer: it alone waits for all to be done. */
+static ct_status run_directly(struct call *c, const struct slots *s)
+{
+    struct flat *f = c->group->flat;
+    ct_status status = flat_touch(f);
+
+    if (status != CT_OK)
+        return status;
+    status = s->direct(c);
+    flat_untouch(f);
+    if (status == CT_OK)
+        status = flat_arrive(f);
+    if (status == CT_OK && (s->who != OTHERS_WAIT || call_is_root(c)))
+        status = flat_wait_all(f);
+    if (status == CT_OK)
+        flat_withdraw(f);
+    return status;
+}
+
+ct_status slots_run(struct call *c, const struct slots *s)
+{
+    struct flat *f = c->group->flat;
+    const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
+    const size_t least = s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* no line holds it so long */
+    int offering = may_be_direct(c, s);
+    size_t at = 0;
+    ct_status status;
+
+    do {
+        const size_t n = piece_of(s->bytes, at, share);
+        enum reach reach = REACH_NONE;
+
+        status = flat_turn(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
+        if (status == CT_OK) {
+            if (offering)
+                offer(c, s);
+            if (!offering || !flat_offers(f, s->sends > 0, s->recvs > 0))
+                s->show(c, at, n);
+            status = flat_arrive(f);
+        }
+        if (status == CT_OK)
+            status = wait_as(c, s, offering);
+        if (status == CT_OK && offering)
+            status = look_up(c, s, &reach);
+        if (status == CT_OK && reach == REACH_ALL)
+            return run_directly(c, s);
+        if (status == CT_OK && offering)
+            flat_withdraw(f);
+        offering = 0;
+        if (status == CT_OK && reach == REACH_SOME)
+            continue; /* who offered has shown nothing: once more, all of it */
+        if (status == CT_OK)
+            status = s->take(c, at, n);
+        at += n;
+    } while (status == CT_OK && at < s->bytes);
+    return status;
+}
+
+void copy_result(void *to, const void *from, size_t bytes, size_t in_all)
+{
+    if (bytes == 0 || to == from)
+        return;
+    if (in_all >= STREAMING_BYTES)
+        copy_streaming(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_reduce_recursive_doubling.c - in step k each rank exchanges all that it has summed with the
+ * one whose number differs in bit k.
+ *
+ * Of ranks beyond the largest power of two each first gives its input to one among the others,
+ * and is told the result at the end.  Both of a pair fold the lower one's first, so all have the
+ * same bits; but it is another order than the written one, so this is for dtypes and ops
+ * in which that can't be seen, integers, and for CT_ORDER=fast.
+ * Cost: log2(p) (alpha + n beta), two steps more if p is no power of two.
+ * [Thakur, Rabenseifner & Gropp 2005] */
+#include "collectives/core/sendrecv.h"
+#include "collectives/core/registry.h"
+
+#define RANKS_FROM 6 /* of fewer, one_shot's single step is less */
+
+static int can(const struct call *c)
+{
+    return (call_dtype(c) <= CT_U64 || c->group->order_rule == ORDER_FAST) && call_op(c) != CT_AVG;
+}
+
+static int fits(const struct call *c)
+{
+    return c->group->size >= RANKS_FROM && can(c);
+}
+
+/* out = lower op higher, one of which is out. */
+static void fold_pair(const struct call *c, struct span out, char *arrived, int we_are_lower)
+{
+    const size_t count = out.bytes / c->element;
+
+    if (we_are_lower) {
+        combine_pair(call_dtype(c), call_op(c), out.data, arrived, count);
+    } else {
+        combine_pair(call_dtype(c), call_op(c), arrived, out.data, count);
+        copy_span(out, arrived);
+    }
+}
+
+static ct_status doubling(struct call *c, struct span out, char *arrived, int extra)
+{
+    const int paired = c->group->size - extra, rank = c->group->rank;
+    const int number = rank < 2 * extra ? rank / 2 : rank - extra;
+    ct_status status = CT_OK;
+
+    for (int bit = 1; bit < paired && status == CT_OK; bit *= 2) {
+        const int other = number ^ bit, peer = other < extra ? 2 * other : other + extra;
+
+        status = exchange(c, peer, out, peer, span_of(arrived, out.bytes));
+        if (status == CT_OK)
+            fold_pair(c, out, arrived, number < other);
+    }
+    return status;
+}
+
+/* Ranks below 2 * extra are pairs, of which the second one stands aside. */
+static ct_status run(struct call *c)
+{
+    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    const int p = c->group->size, rank = c->group->rank;
+    char *arrived = call_scratch(c, out.bytes);
+    ct_status status = CT_OK;
+    int extra = 0, is_pair;
+
+    if (!arrived)
+        return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes", out.bytes);
+    while ((p - extra) & (p - extra - 1))
+        extra++;
+    is_pair = rank < 2 * extra;
+    copy_span(out, in.data);
+    if (is_pair && rank % 2) {
+        status = send_to(c, rank - 1, out);
+        if (status == CT_OK)
+            status = recv_from(c, rank - 1, out);
+        call_scratch_end(c, arrived);
+        return status;
+    }
+    if (is_pair)
+        status = recv_from(c, rank + 1, span_of(arrived, out.bytes));
+    if (status == CT_OK && is_pair)
+        fold_pair(c, out, arrived, 1);
+    if (status == CT_OK)
+        status = doubling(c, out, arrived, extra);
+    if (status == CT_OK && is_pair)
+        status = send_to(c, rank + 1, out);
+    call_scratch_end(c, arrived);
+    return status;
+}
+
+const struct algorithm all_reduce_recursive_doubling = { "recursive_doubling", fits, run, 8192 };

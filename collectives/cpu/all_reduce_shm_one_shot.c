@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_reduce_shm_one_shot.c - everybody shows its input, everybody folds all of it.
+ *
+ * One wait and no trailing barrier: the next call's first round is one.  The
+ * payload of a small call travels in the line that says "I am here".
+ * Cost: one round; n copied in, p n read by each rank.  For small n.
+ * [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH release-gather] */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static int fits(const struct call *c)
+{
+    return fits_shm(c) && call_bytes(c) <= FLAT_SLOT_BYTES;
+}
+
+static ct_status run(struct call *c)
+{
+    struct flat *f = c->group->flat;
+    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    const void *sources[1024];
+    ct_status status = flat_turn(f, in.bytes);
+
+    if (status == CT_OK) {
+        flat_show(f, 0, in.data, in.bytes);
+        status = flat_arrive(f);
+    }
+    if (status == CT_OK)
+        status = flat_wait_all(f);
+    if (status != CT_OK || in.bytes == 0)
+        return status;
+    for (int i = 0; i < c->group->size; i++)
+        sources[i] = flat_slot(f, i);
+    sources[c->group->rank] = in.data; /* our slot's lines are in the caches of those who read it */
+    return call_fold(c, out.data, sources, in.bytes / c->element);
+}
+
+const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", fits, run, 8192 };

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_reduce_shm_two_shot.c - each rank folds its part of everybody's input, then
+ * all have all parts.
+ *
+ * Directly: one round says that the inputs are there, each rank folds its part of all of them into
+ * the outputs of all, and one round says that it is done; nothing is copied.  Through slots: each
+ * shows what the others will fold, folds its own part into its output and its slot, and
+ * copies the others' parts from theirs.
+ * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds a piece,
+ * and 2 n (p-1)/p copied besides.
+ * [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed distributed_naive_reduce] */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status direct(struct call *c)
+{
+    const struct flat *f = c->group->flat;
+    const struct part part = line_part(c, call_bytes(c), c->group->rank);
+    const void *inputs[FLAT_MOST];
+    void *outputs[FLAT_MOST];
+    int streaming = call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES;
+
+    for (int i = 0; i < c->group->size; i++) {
+        inputs[i] = flat_send_of(f, i) + part.at;
+        outputs[i] = flat_recv_of(f, i) + part.at;
+        streaming &= inputs[i] != outputs[i]; /* in place the lines have just been read */
+    }
+    return part.bytes == 0 ? CT_OK
+                           : call_fold_to(c, outputs, c->group->size, inputs,
+                                          part.bytes / c->element, streaming);
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    const char *in = block_at(c, &c->send, 0).data + at;
+    struct flat *f = c->group->flat;
+    const struct part own = line_part(c, n, c->group->rank);
+    const size_t end = own.at + own.bytes;
+
+    flat_show(f, 0, in, own.at);
+    flat_show(f, end, in + end, n - end);
+}
+
+/* Into our output and our slot; the slot past the caches, if that is how one should write there. */
+static ct_status fold_own_part(struct call *c, size_t at, size_t n)
+{
+    struct flat *f = c->group->flat;
+    const struct part part = line_part(c, n, c->group->rank);
+    const int apart = flat_streams(f);
+    ct_status status;
+    void *outputs[2] = { block_at(c, &c->recv, 0).data + at + part.at,
+                         (char *)flat_own(f) + part.at };
+    const void *inputs[FLAT_MOST];
+
+    if (part.bytes == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = (const char *)flat_slot(f, i) + part.at;
+    inputs[c->group->rank] = block_at(c, &c->send, 0).data + at + part.at;
+    status = call_fold_to(c, outputs, apart ? 1 : 2, inputs, part.bytes / c->element, 0);
+    if (apart && status == CT_OK)
+        flat_show(f, part.at, outputs[0], part.bytes);
+    return status;
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    struct flat *f = c->group->flat;
+    char *out = block_at(c, &c->recv, 0).data + at;
+    ct_status status = fold_own_part(c, at, n);
+
+    if (status == CT_OK)
+        status = flat_arrive(f);
+    if (status == CT_OK)
+        status = flat_wait_all(f);
+    for (int i = 0; i < c->group->size && status == CT_OK; i++) {
+        const struct part part = line_part(c, n, i);
+
+        if (i != c->group->rank)
+            copy_span(span_of(out + part.at, part.bytes), (const char *)flat_slot(f, i) + part.at);
+    }
+    return status;
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1,
+                             .recvs = 1,
+                             .two_rounds = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm, run, 0 };

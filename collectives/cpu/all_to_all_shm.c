@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_to_all_shm.c - a slot holds a piece of each block; rank r copies piece r of all slots.
+ *
+ * A piece is shown before anything is received at the same place, so in place needs no copy;
+ * but directly a rank would overwrite what another is still to read.
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round a piece, and p n copied in. */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static size_t in_all(const struct call *c)
+{
+    return call_bytes(c) * (size_t)c->group->size * (size_t)c->group->size;
+}
+
+static ct_status direct(struct call *c)
+{
+    const int p = c->group->size, rank = c->group->rank;
+
+    for (int i = rank; i < rank + p; i++) {
+        const struct span block = block_at(c, &c->recv, i % p);
+
+        copy_result(block.data, flat_send_of(c->group->flat, i % p) + (size_t)rank * block.bytes,
+                    block.bytes, in_all(c));
+    }
+    return CT_OK;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->group->size; i++)
+        if (i != c->group->rank)
+            flat_show(c->group->flat, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    const int rank = c->group->rank;
+
+    for (int i = 0; i < c->group->size; i++)
+        copy_result(block_at(c, &c->recv, i).data + at,
+                    i == rank ? block_at(c, &c->send, i).data + at
+                              : (const char *)flat_slot(c->group->flat, i) + (size_t)rank * n,
+                    n, in_all(c));
+    return CT_OK;
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = c->group->size,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = c->group->size,
+                             .in_place_is_shown = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm all_to_all_shm = { "shm", fits_shm, run, 0 };

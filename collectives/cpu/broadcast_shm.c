@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* broadcast_shm.c - the root writes into its slot, the others read from there.
+ *
+ * Two slots alternate, so the root fills one while the other is read.
+ * Cost: (p-1) n copied out; directly 2 rounds, else a round a slot, and n copied in. */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status direct(struct call *c)
+{
+    const struct span buf = block_at(c, &c->recv, 0);
+
+    copy_result(buf.data, flat_send_of(c->group->flat, c->signature.root), buf.bytes,
+                buf.bytes * (size_t)c->group->size);
+    return CT_OK;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    if (call_is_root(c))
+        flat_show(c->group->flat, 0, block_at(c, &c->recv, 0).data + at, n);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    if (!call_is_root(c))
+        copy_result(block_at(c, &c->recv, 0).data + at,
+                    flat_slot(c->group->flat, c->signature.root), n,
+                    call_bytes(c) * (size_t)c->group->size);
+    return CT_OK;
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = OTHERS_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm broadcast_shm = { "shm", fits_shm, run, 0 };

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather_shm.c - everybody shows its block, the root copies them.
+ *
+ * Cost: p n copied out by the root; directly 2 rounds, else a round a slot, and n copied in by each
+ * rank. */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static size_t in_all(const struct call *c)
+{
+    return call_bytes(c) * (size_t)c->group->size;
+}
+
+static ct_status direct(struct call *c)
+{
+    for (int i = 0; i < c->recv.blocks; i++) {
+        const struct span block = block_at(c, &c->recv, i);
+
+        copy_result(block.data, flat_send_of(c->group->flat, i), block.bytes, in_all(c));
+    }
+    return CT_OK;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    if (!call_is_root(c))
+        flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->recv.blocks; i++)
+        copy_result(block_at(c, &c->recv, i).data + at,
+                    i == c->group->rank ? block_at(c, &c->send, 0).data + at
+                                        : flat_slot(c->group->flat, i),
+                    n, in_all(c));
+    return CT_OK;
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ROOT_WAITS,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm gather_shm = { "shm", fits_shm, run, 0 };

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitored_barrier.c - a barrier that says who is missing.
+ *
+ * Everybody reports to rank 0, which waits for one after the other and then lets them go.  When
+ * the time is over it says who did not come, and the group breaks with these words on all.  So
+ * the others wait a little longer than it does: who came first shall not give up first.
+ * Cost: 2 alpha, and p-1 messages each way through rank 0. */
+#include <stdio.h>
+#include <string.h>
+
+#include "collectives/core/sendrecv.h"
+#include "collectives/core/registry.h"
+#include "runtime/messaging/protocol.h"
+
+#define NAMED 8       /* so many of the missing */
+#define GRACE_MS 1000 /* for what rank 0 says; less for a short limit */
+
+struct missing {
+    int count;
+    char names[512];
+};
+
+static void add_missing(struct missing *missing, const struct call *c, int rank)
+{
+    const size_t used = strlen(missing->names);
+    char name[160];
+
+    if (++missing->count > NAMED)
+        return;
+    mesh_peer_name(c->group->mesh, c->group->ranks[rank], name, sizeof name);
+    snprintf(missing->names + used, sizeof missing->names - used, "%s%s", used ? ", " : "", name);
+}
+
+static ct_status say_missing(const struct missing *missing)
+{
+    char more[32] = "";
+
+    if (missing->count > NAMED)
+        snprintf(more, sizeof more, " and %d more", missing->count - NAMED);
+    return ct_fail(CT_ERR_TIMEOUT, "%s%s did not come", missing->names, more);
+}
+
+static ct_status collect(struct call *c)
+{
+    struct missing missing = { 0 };
+    ct_status status = CT_OK;
+
+    for (int i = 1; i < c->group->size && (status == CT_OK || c->wait_all); i++) {
+        status = recv_from(c, i, span_of(NULL, 0));
+        if (status == CT_ERR_TIMEOUT)
+            add_missing(&missing, c, i);
+        else if (status != CT_OK)
+            return status;
+    }
+    if (missing.count > 0)
+        return say_missing(&missing);
+    messages_look(c->group->mesh);
+    if (atomic_load(&c->group->broken)) /* they came, and gave up waiting for this rank */
+        return ct_fail(CT_ERR_ABORTED, "the group is broken");
+    for (int i = 1; i < c->group->size && status == CT_OK; i++)
+        status = send_to(c, i, span_of(NULL, 0));
+    return status;
+}
+
+static ct_status report(struct call *c)
+{
+    ct_status status;
+
+    c->deadline += c->limit.ms < GRACE_MS ? c->limit.ms : GRACE_MS;
+    status = send_to(c, 0, span_of(NULL, 0));
+    return status == CT_OK ? recv_from(c, 0, span_of(NULL, 0)) : status;
+}
+
+static ct_status run(struct call *c)
+{
+    return c->group->rank == 0 ? collect(c) : report(c);
+}
+
+static const struct algorithm monitored_barrier_messages = { "messages", NULL, run, 0 };
+
+const struct algorithm *const monitored_barrier_algorithms[] = { &monitored_barrier_messages,
+                                                                 NULL };
+
+ct_status ct_monitored_barrier(ct_group *group, int timeout_ms, int wait_all)
+{
+    const struct request_of_call request = {
+        .group = group,
+        .caller = __builtin_return_address(0),
+        .operation = OPERATION_MONITORED_BARRIER,
+        .op = NONE,
+        .root = NONE,
+        .limit = { timeout_ms < 0 ? 0 : timeout_ms, "ct_monitored_barrier()" },
+        .wait_all = wait_all,
+    };
+
+    if (timeout_ms == 0)
+        return ct_fail(CT_ERR_INVALID, "monitored_barrier: a timeout of 0 ms; it must be positive, "
+                                       "or negative for that of the group");
+    return call_run(&request, NULL);
+}

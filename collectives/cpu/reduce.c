@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce.c - ct_reduce and its algorithms. */
+#include "collectives/core/registry.h"
+
+extern const struct algorithm reduce_shm, reduce_direct;
+
+const struct algorithm *const reduce_algorithms[] = { &reduce_shm, &reduce_direct, NULL };
+
+ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,
+                    ct_op op, int root, ct_work **work)
+{
+    const struct request_of_call request = {
+        .group = group,
+        .caller = __builtin_return_address(0),
+        .operation = OPERATION_REDUCE,
+        .dtype = dtype,
+        .op = op,
+        .root = root,
+        .count = count,
+        .send = { .base = (void *)(uintptr_t)send, .count = count, .blocks = 1 },
+        .recv = { .base = recv, .count = count, .blocks = ct_rank(group) == root },
+        .in_place = IN_PLACE_WHOLE,
+    };
+
+    return call_run(&request, work);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_scatter_shm.c - each rank folds its block of everybody's input.
+ *
+ * A slot holds a piece of each block, and rank r folds piece r of all slots; or all
+ * inputs are folded where they are.
+ * Cost: p n read and n written by each rank, for blocks of n; directly 2 rounds, else a round a
+ * piece, and (p-1) n copied in besides. */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status direct(struct call *c)
+{
+    const struct flat *f = c->group->flat;
+    const void *inputs[FLAT_MOST];
+
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = flat_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
+    return call_fold(c, block_at(c, &c->recv, 0).data, inputs, c->signature.count);
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    for (int i = 0; i < c->group->size; i++) {
+        const struct span block = block_at(c, &c->send, i);
+
+        if (i != c->group->rank)
+            flat_show(c->group->flat, (size_t)i * n, block.data + at, piece_of(block.bytes, at, n));
+    }
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    const struct flat *f = c->group->flat;
+    const struct span out = block_at(c, &c->recv, 0);
+    const size_t mine = piece_of(out.bytes, at, n);
+    const void *inputs[FLAT_MOST];
+
+    if (mine == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = (const char *)flat_slot(f, i) + (size_t)c->group->rank * n;
+    inputs[c->group->rank] = block_at(c, &c->send, c->group->rank).data + at;
+    return call_fold(c, out.data + at, inputs, mine / c->element);
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = largest_block(c, &c->send),
+                             .shares = c->group->size,
+                             .who = ALL_WAIT,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = c->group->size };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm reduce_scatter_shm = { "shm", fits_shm, run, 0 };

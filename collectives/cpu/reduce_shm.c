@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_shm.c - everybody shows its input, the root folds all of it.
+ *
+ * Cost: p n read and n written by the root; directly 2 rounds, else n copied by each rank. */
+#include "collectives/core/registry.h"
+#include "collectives/core/shm_exchange.h"
+
+static ct_status direct(struct call *c)
+{
+    const void *inputs[FLAT_MOST];
+
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = flat_send_of(c->group->flat, i);
+    return call_is_root(c) ? call_fold(c, c->recv.base, inputs, c->signature.count) : CT_OK;
+}
+
+static void show(struct call *c, size_t at, size_t n)
+{
+    if (!call_is_root(c))
+        flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
+}
+
+static ct_status take(struct call *c, size_t at, size_t n)
+{
+    const void *inputs[FLAT_MOST];
+
+    if (!call_is_root(c) || n == 0)
+        return CT_OK;
+    for (int i = 0; i < c->group->size; i++)
+        inputs[i] = flat_slot(c->group->flat, i);
+    inputs[c->group->rank] = block_at(c, &c->send, 0).data + at;
+    return call_fold(c, (char *)c->recv.base + at, inputs, n / c->element);
+}
+
+static ct_status run(struct call *c)
+{
+    const struct slots s = { .bytes = call_bytes(c),
+                             .shares = 1,
+                             .who = ROOT_WAITS,
+                             .show = show,
+                             .take = take,
+                             .direct = direct,
+                             .sends = 1 };
+
+    return slots_run(c, &s);
+}
+
+const struct algorithm reduce_shm = { "shm", fits_shm, run, 0 };

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* buffer_handles.c - a rank's buffers as handles that the rank which works for all can map.
+ *
+ * A buffer of equal blocks is one handle, and so is one of blocks that differ, whose places and
+ * sizes lie behind the handles; a list has a handle for each block. */
+#include "collectives/device/buffer_handles.h"
+
+#include "collectives/device/fused/bounce_buffer.h"
+#include "collectives/core/registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Do the ranks not know each other's blocks? */
+static int blocks_differ(const struct call *c)
+{
+    return operation_has_counts(c->signature.operation) || !sizes_are_agreed(c);
+}
+
+static struct device_handle *handles_of(const struct offer *offer, enum side side)
+{
+    return (struct device_handle *)(uintptr_t)(offer + 1)
+           + (side == RECVS ? offer->handles[SENDS] : 0);
+}
+
+/* sends: blocks that each rank has of the first side, if any. */
+static struct offered_block *table_of(const struct offer *offer, enum side side, int sends)
+{
+    return (struct offered_block *)(void *)(handles_of(offer, RECVS) + offer->handles[RECVS])
+           + (side == RECVS && offer->handles[SENDS] > 0 ? sends : 0);
+}
+
+size_t offer_most(const struct call *c)
+{
+    const size_t blocks = (size_t)(device_sends(c) + device_recvs(c));
+
+    return sizeof(struct offer)
+           + (blocks_differ(c)
+                  ? 2 * sizeof(struct device_handle) + blocks * sizeof(struct offered_block)
+                  : blocks * sizeof(struct device_handle));
+}
+
+/* ---- Offering ------------------------------------------------------------------------- */
+
+static void refuse(struct offer *offer, const char *why)
+{
+    if (!offer->usable)
+        return;
+    offer->usable = 0;
+    snprintf(offer->why, sizeof offer->why, "%s", why);
+}
+
+/* CT_ERR_INVALID: the allocation ends before the buffer does. */
+static ct_status give(const struct call *c, struct span buffer, struct device_handle *handle)
+{
+    memset(handle, 0, sizeof *handle);
+    return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
+}
+
+/* From the first byte of all blocks to the last; some have bytes. */
+static struct span extent(const struct call *c, const struct blocks *b)
+{
+    char *from = NULL, *to = NULL;
+
+    for (int i = 0; i < b->blocks; i++) {
+        const struct span one = block_at(c, b, i);
+
+        if (one.bytes == 0)
+            continue;
+        if (!from || one.data < from)
+            from = one.data;
+        if (!to || one.data + one.bytes > to)
+            to = one.data + one.bytes;
+    }
+    return (struct span){ from, (size_t)(to - from) };
+}
+
+static ct_status give_side(const struct call *c, const struct blocks *b, enum side side,
+                           struct offer *offer, int *bounce)
+{
+    struct device_handle *const handles = handles_of(offer, side);
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < offer->handles[side] && status == CT_OK; i++)
+        status = give(c, b->list ? block_at(c, b, i) : extent(c, b), &handles[i]);
+    if (status == CT_OK || status == CT_ERR_INVALID)
+        return status;
+    refuse(offer, ct_last_error());
+    if (status == CT_ERR_UNSUPPORTED)
+        *bounce |= side == SENDS ? SENDS_BOUNCE : RECVS_BOUNCE;
+    return CT_OK;
+}
+
+static void show_blocks(const struct call *c, const struct blocks *b, enum side side,
+                        struct offer *offer)
+{
+    struct offered_block *const table = table_of(offer, side, device_sends(c));
+    const char *const start = offer->handles[side] > 0 ? extent(c, b).data : NULL;
+
+    for (int i = 0; start && i < b->blocks; i++) {
+        const struct span one = block_at(c, b, i);
+
+        table[i] =
+            (struct offered_block){ one.bytes > 0 ? (uint64_t)(one.data - start) : 0, one.bytes };
+    }
+}
+
+static int handles_for(const struct call *c, const struct blocks *b)
+{
+    return blocks_bytes(c, b) == 0 ? 0 : b->list ? b->blocks : 1;
+}
+
+/* Only an all_to_all has several blocks on both sides. */
+static int is_in_place(const struct call *c)
+{
+    if (c->send.blocks < 2 || c->recv.blocks < 2)
+        return 0;
+    for (int i = 0; i < c->send.blocks && i < c->recv.blocks; i++)
+        if (i != c->group->rank && block_at(c, &c->send, i).bytes > 0
+            && block_at(c, &c->send, i).data == block_at(c, &c->recv, i).data)
+            return 1;
+    return 0;
+}
+
+static int side_bounces(const struct call *c, const struct blocks *b)
+{
+    for (int i = 0; i < handles_for(c, b); i++)
+        if (!c->place.space->can_give(c->place.device,
+                                      b->list ? block_at(c, b, i).data : extent(c, b).data))
+            return 1;
+    return 0;
+}
+
+int offer_bounces(const struct call *c)
+{
+    return (is_in_place(c) || side_bounces(c, &c->send) ? SENDS_BOUNCE : 0)
+           | (side_bounces(c, &c->recv) ? RECVS_BOUNCE : 0);
+}
+
+static size_t bytes_of(const struct call *c, const struct offer *offer)
+{
+    const struct offered_block *end = table_of(offer, SENDS, 0);
+
+    if (blocks_differ(c))
+        end = table_of(offer, RECVS, device_sends(c))
+              + (offer->handles[RECVS] > 0 ? device_recvs(c) : 0);
+    return (size_t)((const char *)end - (const char *)offer);
+}
+
+static ct_status show_sides(const struct call *c, struct offer *offer, int *bounce)
+{
+    ct_status status;
+
+    offer->handles[SENDS] = handles_for(c, &c->send);
+    offer->handles[RECVS] = handles_for(c, &c->recv);
+    if (is_in_place(c)) {
+        refuse(offer, "an all_to_all in place");
+        *bounce = SENDS_BOUNCE;
+    }
+    status = give_side(c, &c->send, SENDS, offer, bounce);
+    if (status == CT_OK)
+        status = give_side(c, &c->recv, RECVS, offer, bounce);
+    if (status == CT_OK && blocks_differ(c)) {
+        show_blocks(c, &c->send, SENDS, offer);
+        show_blocks(c, &c->recv, RECVS, offer);
+    }
+    return status;
+}
+
+ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce)
+{
+    ct_status status = CT_OK;
+
+    *bounce = 0;
+    memset(offer, 0, sizeof *offer);
+    c->place.space->id(c->place.device, offer->device);
+    offer->usable = 1;
+    offer->by_streams = c->by_streams;
+    offer->scaled = c->scalar != NULL;
+    if (c->scalar)
+        memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
+    if (c->on_host)
+        refuse(offer, "a rank's buffers are host memory");
+    else if (c->capture == CAPTURE_IS_VOID)
+        refuse(offer, "the capture of its stream is void");
+    else
+        status = show_sides(c, offer, bounce);
+    *bytes = bytes_of(c, offer);
+    return status;
+}
+
+/* ---- Taking ----------------------------------------------------------------------------- */
+
+static ct_status take(const struct call *c, const struct device_handle *handle, char **pointer)
+{
+    void *mapped = NULL;
+    const ct_status status = c->place.space->take(c->place.device, handle, c->group, &mapped);
+
+    c->group->staging->mapped = c->place;
+    *pointer = mapped;
+    return status;
+}
+
+ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
+                     struct span *blocks, int count)
+{
+    const struct device_handle *const handles = handles_of(offer, side);
+    const struct offered_block *const table = table_of(offer, side, device_sends(c));
+    const size_t n = call_bytes(c);
+    const int each = offer->handles[side] > 1;
+    char *base = NULL;
+    ct_status status = CT_OK;
+
+    for (int i = 0; offer->handles[side] > 0 && i < count && status == CT_OK; i++) {
+        if (each || i == 0)
+            status = take(c, &handles[i], &base);
+        if (status == CT_OK && blocks_differ(c))
+            blocks[i] = (struct span){ base + table[i].at, table[i].bytes };
+        else if (status == CT_OK)
+            blocks[i] = (struct span){ each ? base : base + (size_t)i * n, n };
+    }
+    return status;
+}

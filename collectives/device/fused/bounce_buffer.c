@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bounce_buffer.c - buffers in device memory of the group's own.
+ *
+ * Memory of pools and of cuMemCreate() can't be mapped by another process, memory of cuMemAlloc()
+ * can: so what such a buffer gives is copied there before the rank offers it, packed block by
+ * block, and what it gets is copied back when the call is done.  That costs the bytes read and
+ * written once more, on this rank's device, which is far less than the way through the host.  An
+ * all_to_all in place sends from there, too.
+ *
+ * The memory is kept for the next call, and given back with the group.  To get more may mean to
+ * wait for a stream that stands still, so a call that needs more is one that no stream waits for;
+ * and while another's does it is staged. */
+#include "collectives/device/fused/bounce_buffer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collectives/device/buffer_handles.h"
+#include "runtime/util/clock.h"
+#include "runtime/group/device_wait.h"
+#include "runtime/group/shm_group.h"
+
+#define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */
+#define LEAST ((size_t)1 << 20)
+#define APART ((size_t)256) /* both sides begin at a multiple of it */
+
+/* ---- The memory ---------------------------------------------------------------------- */
+
+void bounce_free(struct bounce *bounce)
+{
+    const struct space *space = bounce->place.space;
+    void *before;
+
+    if (!bounce->memory || space->enter(&before) != CT_OK)
+        return;
+    /* What still uses it never ends: then nobody else may get it. */
+    if (space->finish(bounce->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+        != CT_ERR_TIMEOUT)
+        space->release(bounce->place.device, bounce->memory);
+    space->leave(before);
+    bounce->memory = NULL;
+    bounce->bytes = 0;
+}
+
+/* Where each side begins and how much that is in all. */
+static size_t bytes_for(const struct call *c, int sides, size_t *apart)
+{
+    const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
+    const size_t recvs = sides & RECVS_BOUNCE ? blocks_bytes(c, &c->recv) : 0;
+
+    *apart = (sends + APART - 1) / APART * APART;
+    return *apart + recvs;
+}
+
+void bounce_note(struct staging *s, int is_used)
+{
+    atomic_store(&s->bounce_room, is_used && !s->bounce.useless ? s->bounce.bytes : SIZE_MAX);
+}
+
+int bounce_must_grow(const struct call *c)
+{
+    const size_t room = atomic_load(&c->group->staging->bounce_room);
+    size_t apart, bytes;
+
+    if (bytes_for(c, SENDS_BOUNCE | RECVS_BOUNCE, &apart) <= room)
+        return 0;
+    bytes = bytes_for(c, offer_bounces(c), &apart);
+    return bytes > room && bytes <= MOST;
+}
+
+/* NULL: there is none. */
+static char *room(const struct call *c, size_t bytes)
+{
+    struct bounce *bounce = &c->group->staging->bounce;
+    size_t wanted = LEAST;
+
+    if (bounce->useless || bytes > MOST)
+        return NULL;
+    if (bounce->bytes >= bytes && bounce->place.device == c->place.device)
+        return bounce->memory;
+    bounce_free(bounce);
+    while (wanted < bytes)
+        wanted *= 2;
+    bounce->place = c->place;
+    if (c->place.space->alloc_now(c->place.device, wanted, &bounce->memory) != CT_OK)
+        return NULL;
+    bounce->bytes = wanted;
+    return bounce->memory;
+}
+
+/* ---- Copies --------------------------------------------------------------------------- */
+
+/* All blocks at once, from one layout to another; both have the same sizes. */
+static ct_status enqueue(const struct call *c, const struct blocks *from, const struct blocks *to)
+{
+    static const int one = 1;
+    const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
+    const size_t n = (size_t)from->blocks;
+    struct fold_part *const parts = malloc(n * sizeof *parts);
+    void **const pointers = malloc(2 * n * sizeof *pointers);
+    ct_status status = CT_ERR_NOMEM;
+
+    for (size_t i = 0; parts && pointers && i < n; i++) {
+        const struct span source = block_at(c, from, (int)i);
+
+        pointers[2 * i] = source.data;
+        pointers[2 * i + 1] = block_at(c, to, (int)i).data;
+        parts[i] = (struct fold_part){ .dst = &pointers[2 * i + 1],
+                                       .src = (const void *const *)&pointers[2 * i],
+                                       .dsts = 1,
+                                       .count = source.bytes };
+    }
+    if (parts && pointers)
+        status = c->place.space->fold(c->place.device, NULL, &copy, NULL, parts, from->blocks);
+    else
+        ct_fail(CT_ERR_NOMEM, "no memory to copy %zu blocks", n);
+    free(parts);
+    free(pointers);
+    return status;
+}
+
+/* When the call fails, its buffers are the caller's again: nothing must still be at them. */
+static ct_status copy(const struct call *c, const struct blocks *from, const struct blocks *to)
+{
+    ct_status status = enqueue(c, from, to);
+
+    if (status == CT_OK)
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+    if (status != CT_OK) { /* some copies may have been enqueued */
+        char why[240];
+
+        snprintf(why, sizeof why, "%s", ct_last_error());
+        c->place.space->finish(c->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL);
+        ct_fail(status, "%s", why);
+    }
+    return status;
+}
+
+static void pack(struct blocks *b, char *memory)
+{
+    b->base = memory;
+    b->list = NULL;
+    b->displs = NULL;
+}
+
+/* ---- In and out ----------------------------------------------------------------------- */
+
+static int receives_what_it_gives(const struct call *c)
+{
+    return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
+}
+
+ct_status bounce_in(const struct call *c, int sides, struct call *given, int *bounced)
+{
+    size_t apart;
+    char *const memory = room(c, bytes_for(c, sides, &apart));
+    ct_status status = CT_OK;
+
+    *bounced = 0;
+    *given = *c;
+    if (!memory)
+        return CT_OK;
+    if (sides & SENDS_BOUNCE)
+        pack(&given->send, memory);
+    if (sides & RECVS_BOUNCE)
+        pack(&given->recv, memory + apart);
+    if (sides & SENDS_BOUNCE)
+        status = copy(c, &c->send, &given->send);
+    else if (receives_what_it_gives(c))
+        status = copy(c, &c->recv, &given->recv);
+    *bounced = status == CT_OK;
+    return status == CT_ERR_UNSUPPORTED ? CT_OK : status; /* there are no kernels for it */
+}
+
+ct_status bounce_out(const struct call *c, const struct call *given)
+{
+    if (given->recv.base == c->recv.base && given->recv.list == c->recv.list)
+        return CT_OK;
+    return receives_what_it_gives(c) ? CT_OK : copy(c, &given->recv, &c->recv);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_line.c - argv, read exactly as Python's argparse reads it for torchrun.
+ *
+ * What users rely on: any unambiguous prefix of a spelling does, the last of
+ * several wins, a value may look like a negative number, short options combine,
+ * and from the program on nothing is ours (but one "--" on either side of it).
+ * Unknown options are gathered and complained about at the end, since --help
+ * behind them still has its way. */
+#include "config/options.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* The parse as it stands. */
+struct cmdline {
+    struct options *options;
+    char **at; /* the next argument */
+    char unknown[256];
+    enum option meant; /* by the first unknown one that is near to it; OPTIONS: by none */
+    char *error;
+    size_t size;
+};
+
+/* argparse: "-1" and "-.5" are values, as no option of ours looks like one. */
+static int negative_number(const char *text)
+{
+    int digits = 0;
+
+    if (*text++ != '-')
+        return 0;
+    for (; isdigit((unsigned char)*text); text++)
+        digits = 1;
+    if (*text == '.')
+        for (text++; isdigit((unsigned char)*text); text++)
+            digits = 1;
+    return digits && !*text;
+}
+
+/* Not an option: a value, or the program. */
+static int plain(const char *text)
+{
+    return text[0] != '-' || !text[1] || negative_number(text)
+           || (strchr(text, ' ') && !strchr(text, '='));
+}
+
+/* Does name, of `length`, begin a spelling with `between` for dashes?  2: it is
+ * all of it. */
+static int begins(const char *name, size_t length, const char *dashed, char between)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!dashed[i] || name[i] != (dashed[i] == '-' ? between : dashed[i]))
+            return 0;
+    return dashed[length] ? 1 : 2;
+}
+
+/* Adds " --name" in one of its two spellings to the list of candidates. */
+static void list_spelling(struct cmdline *line, const char *dashed, char between)
+{
+    const size_t used = strlen(line->error);
+
+    snprintf(line->error + used, line->size - used, " --%s", dashed);
+    for (char *c = line->error + used; *c && between != '-'; c++)
+        if (*c == '-' && c > line->error + used + 2)
+            *c = between;
+}
+
+/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, listed in
+ * error.  Two spellings of one row count as two, as in Python 3.11. */
+static int find(struct cmdline *line, const char *name, size_t length)
+{
+    int found = OPTIONS, matches = 0;
+
+    snprintf(line->error, line->size, "ambiguous option: --%.*s could match", (int)length, name);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *names[] = { option_row(i)->name, option_row(i)->alias };
+
+        for (int n = 0; n < 2 && names[n]; n++)
+            for (int under = 0; under < (strchr(names[n], '-') ? 2 : 1); under++) {
+                const char between = under ? '_' : '-';
+                const int match = begins(name, length, names[n], between);
+
+                if (match == 2)
+                    return i;
+                if (match == 0)
+                    continue;
+                list_spelling(line, names[n], between);
+                found = i;
+                matches++;
+            }
+    }
+    return matches > 1 ? -1 : found;
+}
+
+static void set(struct cmdline *line, int option, const char *text)
+{
+    line->options->settings[option] = (struct setting){ FROM_COMMAND_LINE, text, NULL, 0 };
+}
+
+/* The option's value: what follows "=", or the next argument. */
+static int take_value(struct cmdline *line, int option, const char *attached)
+{
+    if (!attached && option_row(option)->bare) {
+        set(line, option, option_row(option)->bare);
+        return 0;
+    }
+    if (!attached && (!*line->at || !strcmp(*line->at, "--") || !plain(*line->at))) {
+        snprintf(line->error, line->size, "--%s: expected one argument: %s",
+                 option_row(option)->name, option_row(option)->value);
+        return -1;
+    }
+    set(line, option, attached ? attached : *line->at++);
+    return 0;
+}
+
+/* As soon as it is met, like --help: no program is needed, and no job.ini is in the way. */
+static enum outcome show_completion(struct cmdline *line)
+{
+    const struct option_row *row = option_row(OPTION_PRINT_COMPLETION);
+    struct why why;
+
+    if (row->parse(line->options->settings[OPTION_PRINT_COMPLETION].text,
+                   (char *)line->options + row->field, &why)
+        == 0)
+        return OPTIONS_SHOW_COMPLETION;
+    snprintf(line->error, line->size, "--%s: %s", row->name, why.text);
+    return OPTIONS_WRONG;
+}
+
+static enum outcome take(struct cmdline *line, int option, const char *attached)
+{
+    const struct option_row *row = option_row(option);
+
+    if (row->value) {
+        if (take_value(line, option, attached) < 0)
+            return OPTIONS_WRONG;
+        return option == OPTION_PRINT_COMPLETION ? show_completion(line) : OPTIONS_RUN;
+    }
+    if (attached) {
+        snprintf(line->error, line->size, "--%s: ignored explicit argument '%s': it is a switch",
+                 row->name, attached);
+        return OPTIONS_WRONG;
+    }
+    if (option == OPTION_HELP)
+        return OPTIONS_SHOW_HELP;
+    if (option == OPTION_VERSION)
+        return OPTIONS_SHOW_VERSION;
+    set(line, option, "1");
+    return OPTIONS_RUN;
+}
+
+/* "--nprocs=4" and "-n4" are without their dashes and the value. */
+static void note_unknown(struct cmdline *line, const char *word)
+{
+    const size_t used = strlen(line->unknown);
+    const char *start = word + strspn(word, "-");
+    char name[64];
+
+    snprintf(line->unknown + used, sizeof line->unknown - used, " %s", word);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "=0123456789"), start);
+    if (line->meant == OPTIONS)
+        line->meant = option_meant(name);
+}
+
+static enum outcome take_long(struct cmdline *line, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    const size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+    const int option = find(line, word + 2, length);
+
+    if (option < 0)
+        return OPTIONS_WRONG;
+    if (option == OPTIONS) {
+        note_unknown(line, word);
+        return OPTIONS_RUN;
+    }
+    return take(line, option, equals ? equals + 1 : NULL);
+}
+
+/* "-m", "-mh"; a letter with a value takes the rest of the word. */
+static enum outcome take_short(struct cmdline *line, const char *word)
+{
+    enum outcome outcome = OPTIONS_RUN;
+
+    for (const char *letter = word + 1; *letter && outcome == OPTIONS_RUN; letter++) {
+        int option = 0;
+
+        while (option < OPTIONS && option_row(option)->letter != *letter)
+            option++;
+        if (option == OPTIONS) {
+            if (letter == word + 1)
+                note_unknown(line, word);
+            else
+                outcome = take(line, OPTION_MODULE, letter); /* says what it ignores */
+            break;
+        }
+        if (option_row(option)->value) {
+            const char *rest = letter[1] == '=' ? letter + 2 : letter + 1;
+
+            return take(line, option, letter[1] ? rest : NULL);
+        }
+        outcome = take(line, option, NULL);
+    }
+    return outcome;
+}
+
+enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size)
+{
+    struct cmdline line = { options, argv + (argv[0] != NULL), "", OPTIONS, error, size };
+    int dashes = 0;
+
+    while (*line.at && !plain(*line.at) && !dashes) {
+        const char *word = *line.at++;
+        enum outcome outcome = OPTIONS_RUN;
+
+        if (!strcmp(word, "--"))
+            dashes = 1;
+        else
+            outcome = word[1] == '-' ? take_long(&line, word) : take_short(&line, word);
+        if (outcome != OPTIONS_RUN)
+            return outcome;
+    }
+    if (!*line.at) {
+        snprintf(error, size, "no program to run is given: ctrun [options] program [arguments]");
+        return OPTIONS_WRONG;
+    }
+    if (*line.unknown) {
+        snprintf(error, size, "unrecognized arguments:%s%s%s%s", line.unknown,
+                 line.meant != OPTIONS ? "; did you mean --" : "",
+                 line.meant != OPTIONS ? option_row(line.meant)->name : "",
+                 line.meant != OPTIONS ? "?" : "");
+        return OPTIONS_WRONG;
+    }
+    options->program = line.at;
+    /* The "--" right after the program goes too, once: what follows moves up. */
+    if (!dashes && line.at[1] && !strcmp(line.at[1], "--"))
+        for (char **to = line.at + 1; (to[0] = to[1]) != NULL; to++)
+            continue;
+    return OPTIONS_RUN;
+}

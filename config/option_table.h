@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option_table.h - every option of ctrun: its names, what it takes, and its line of the help. */
+#ifndef CONFIG_OPTION_TABLE_H
+#define CONFIG_OPTION_TABLE_H
+
+#include "config/parse_number.h"
+
+/* In the order of --help and --explain. */
+enum option {
+    OPTION_NPROC_PER_NODE,
+    OPTION_NNODES,
+    OPTION_NODE_RANK,
+    OPTION_STANDALONE,
+    OPTION_MASTER_ADDR,
+    OPTION_MASTER_PORT,
+    OPTION_LOCAL_ADDR,
+    OPTION_RDZV_BACKEND,
+    OPTION_RDZV_ENDPOINT,
+    OPTION_RDZV_ID,
+    OPTION_RDZV_CONF,
+    OPTION_ROLE,
+    OPTION_NO_PYTHON,
+    OPTION_MODULE,
+    OPTION_RUN_PATH,
+    OPTION_LEGACY_LAUNCH,
+    OPTION_USE_ENV,
+    OPTION_MAX_RESTARTS,
+    OPTION_RESTART,
+    OPTION_ON_FAILURE,
+    OPTION_SHUTDOWN_TIMEOUT,
+    OPTION_DEADLINE,
+    OPTION_DEADLINE_MARGIN,
+    OPTION_SIGNALS_TO_HANDLE,
+    OPTION_STALL,
+    OPTION_EVENTS,
+    OPTION_TRACE,
+    OPTION_TRACE_SIZE,
+    OPTION_LOG_DIR,
+    OPTION_REDIRECTS,
+    OPTION_TEE,
+    OPTION_LOG_LINE_PREFIX_TEMPLATE,
+    OPTION_LOCAL_RANKS_FILTER,
+    OPTION_DUPLICATE_STDOUT_FILTERS,
+    OPTION_DUPLICATE_STDERR_FILTERS,
+    OPTION_SHOW,
+    OPTION_PREFIX,
+    OPTION_NO_FOLD,
+    OPTION_STDIN,
+    OPTION_NUMA_BINDING,
+    OPTION_BIND,
+    OPTION_GPUS,
+    OPTION_VIRTUAL_LOCAL_RANK,
+    OPTION_REPORT,
+    OPTION_EXEC_ON,
+    OPTION_DRY_RUN,
+    OPTION_STORE_SECRET_FILE,
+    OPTION_STORE_ALLOW,
+    OPTION_STORE_MEMORY,
+    OPTION_STORE_REQUEST,
+    OPTION_STORE_CLIENTS,
+    OPTION_MONITOR_INTERVAL,
+    OPTION_START_METHOD,
+    OPTION_EVENT_LOG_HANDLER,
+    OPTION_LOGS_SPECS,
+    OPTION_JOB,
+    OPTION_EXPLAIN,
+    OPTION_PRINT_COMPLETION,
+    OPTION_VERSION,
+    OPTION_HELP,
+    OPTIONS
+};
+
+struct option_row {
+    const char *name;  /* the dashed spelling, without "--"; underscores work too */
+    const char *alias; /* another name, or NULL */
+    char letter;       /* -m, or 0 */
+    const char *value; /* what --help calls its value; NULL: a switch */
+    const char *bare;  /* what it is without a value, which then follows a "=" only; or NULL */
+    const char *fallback;
+    const char *variables[2]; /* of the environment, the stronger first; NULL: none */
+    int command_line_only;    /* no key of job.ini */
+    value_parser *parse;      /* NULL: acts as soon as it is met (--help) */
+    size_t field;             /* offset in struct options */
+    const char *help;
+    const char *heading;    /* of the group that begins here; NULL: it goes on */
+    int any_in_environment; /* torchrun checks its choices on the command line only */
+};
+
+const struct option_row *option_row(int option);
+
+/* The row of a name spelled all with dashes or all with underscores; OPTIONS if
+ * there is none. */
+enum option option_named(const char *name);
+
+/* The row that a name which is none was meant to be: misspelt, or what mpirun and srun call it.
+ * OPTIONS: none is near. */
+enum option option_meant(const char *name);
+
+#endif

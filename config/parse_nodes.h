@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_nodes.h - how many nodes, and where and how they meet. */
+#ifndef CONFIG_PARSE_NODES_H
+#define CONFIG_PARSE_NODES_H
+
+#include "config/parse_number.h"
+
+struct nodes_range {
+    int min, max;
+};
+
+/* --rdzv-conf, seconds where nothing else is said; torchrun's names and defaults. */
+struct rdzv_conf {
+    int join_timeout, last_call_timeout, close_timeout;
+    int heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt;
+    int keep_alive_given; /* one of these two was */
+    int read_timeout;     /* of one request to the store */
+    int timeout;          /* until all nodes of a static job are there */
+    char no_timeout[128]; /* what is wrong with it: it counts in a static job only; "": nothing */
+    int is_host;          /* -1: find out */
+    int in_a_file;        /* store_type=file: the endpoint is a path */
+    unsigned given;       /* bits of the rows of keys: for rdzv_conf_idle() */
+    char unknown[64];     /* the first key that nothing reads; "": none */
+    const char *meant;    /* the one that it is near to, or NULL */
+};
+
+/* host[:port] of --rdzv-endpoint. */
+struct endpoint {
+    char host[256]; /* without brackets; "localhost" if the text is empty */
+    int port;       /* -1: none was given */
+};
+
+value_parser parse_nnodes;    /* struct nodes_range */
+value_parser parse_rdzv_conf; /* struct rdzv_conf */
+
+/* The first key that was given and is not read where nodes meet that way; NULL: there is none. */
+const char *rdzv_conf_idle(const struct rdzv_conf *conf, int dynamic);
+
+/* Not a row's parser: with --standalone nobody looks at the endpoint. */
+int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_output.c - stream maps, lists of ranks. */
+#include "config/parse_output.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "3", or "0:3,1:1": one decimal digit on either side. */
+int parse_streams(const char *text, void *field, struct why *why)
+{
+    struct stream_spec spec = { 0 };
+    const char *at = text;
+
+    if (*at >= '0' && *at <= '3' && !at[1]) {
+        memset(&spec, *at - '0', sizeof spec);
+        *(struct stream_spec *)field = spec;
+        return 0;
+    }
+    do {
+        if (!isdigit((unsigned char)at[0]) || at[1] != ':' || at[2] < '0' || at[2] > '3'
+            || (at[3] && at[3] != ','))
+            return value_wrong(why,
+                               "%s does not match: 0 to 3 (1 is stdout, 2 stderr, 3 both) for all, "
+                               "or 0:3,1:1 for local ranks 0 to 9",
+                               text);
+        spec.ranks[*at - '0'] = (unsigned char)(at[2] - '0');
+        at += 3;
+    } while (*at++ == ',');
+    *(struct stream_spec *)field = spec;
+    return 0;
+}
+
+int parse_rank_filter(const char *text, void *field, struct why *why)
+{
+    for (const char *at = text; *text;) {
+        char item[32];
+        const size_t length = strcspn(at, ",");
+        int rank;
+
+        snprintf(item, sizeof item, "%.*s", (int)length, at);
+        if (value_int(item, &rank) < 0)
+            return value_wrong(why, "'%s' is no comma-separated list of integers", text);
+        if (!at[length])
+            break;
+        at += length + 1;
+    }
+    return parse_text(text, field, why);
+}
+
+int rank_filter_has(const char *text, int local_rank)
+{
+    if (!text || !*text)
+        return 1;
+    for (;; text++) {
+        if (strtol(text, (char **)&text, 10) == local_rank)
+            return 1;
+        text += strcspn(text, ",");
+        if (!*text)
+            return 0;
+    }
+}
+
+/* One rank of a list: a number or @last.  -1: it is none. */
+static int one_rank(const char **at, int world)
+{
+    int rank = 0;
+
+    if (!strncmp(*at, "@last", 5)) {
+        *at += 5;
+        return world - 1;
+    }
+    if (!isdigit((unsigned char)**at))
+        return -1;
+    while (isdigit((unsigned char)**at)) {
+        rank = rank < 100000000 ? rank * 10 + (**at - '0') : rank;
+        ++*at;
+    }
+    return rank;
+}
+
+/* Reads one "4", "4-7", "@last" or "*" and what separates it from the next; 0 at
+ * the end, -1 if it is none of these. */
+static int next_range(const char **at, int world, int *first, int *last)
+{
+    if (!**at || **at == ':')
+        return 0;
+    if (**at == '*') {
+        ++*at;
+        *first = 0;
+        *last = world - 1;
+    } else {
+        if ((*first = *last = one_rank(at, world)) < 0)
+            return -1;
+        if (**at == '-') {
+            ++*at;
+            if ((*last = one_rank(at, world)) < 0)
+                return -1;
+        }
+    }
+    if (**at == ',' && (*at)[1] && (*at)[1] != ':')
+        ++*at;
+    else if (**at && **at != ':')
+        return -1;
+    return 1;
+}
+
+int ranks_have(const char *text, int rank, int world)
+{
+    int first, last;
+
+    while (next_range(&text, world, &first, &last) > 0)
+        if (rank >= first && rank <= last)
+            return 1;
+    return 0;
+}
+
+static int check_ranks(const char *text, const char *whole, struct why *why)
+{
+    const char *at = text;
+    int first, last, more;
+
+    while ((more = next_range(&at, 1 << 30, &first, &last)) > 0)
+        continue;
+    if (more < 0 || at == text)
+        return value_wrong(why, "'%s': ranks are written 0,4-7,@last or *", whole);
+    return 0;
+}
+
+int parse_ranks(const char *text, void *field, struct why *why)
+{
+    if (strchr(text, ':'))
+        return value_wrong(why, "'%s': ranks are written 0,4-7,@last or *", text);
+    return check_ranks(text, text, why) < 0 ? -1 : parse_text(text, field, why);
+}
+
+int parse_stdin(const char *text, void *field, struct why *why)
+{
+    struct stdin_to to = { STDIN_RANK, 0 };
+
+    if (!strcmp(text, "all"))
+        to.kind = STDIN_ALL;
+    else if (!strcmp(text, "none"))
+        to.kind = STDIN_NONE;
+    else if (value_int(text, &to.rank) < 0 || to.rank < 0)
+        return value_wrong(why, "'%s': a rank, all or none", text);
+    *(struct stdin_to *)field = to;
+    return 0;
+}
+
+int parse_exec_on(const char *text, void *field, struct why *why)
+{
+    const char *colon = strchr(text, ':');
+    const char *command = colon ? colon + 1 + strspn(colon + 1, " ") : "";
+
+    if (!*command)
+        return value_wrong(why, "'%s': ranks, a colon and a command: --exec-on='3:gdb --args'",
+                           text);
+    if (check_ranks(text, text, why) < 0)
+        return -1;
+    *(struct exec_on *)field = (struct exec_on){ text, command };
+    return 0;
+}

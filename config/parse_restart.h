@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse_restart.h - what follows a failure: stop, go on, start again. */
+#ifndef CONFIG_PARSE_RESTART_H
+#define CONFIG_PARSE_RESTART_H
+
+#include "config/parse_number.h"
+
+/* --max-restarts=3, or 3/1h: so many in any hour. */
+struct restart_budget {
+    int most;
+    int window_seconds; /* 0: in all */
+};
+
+/* --restart: after which ends the workers are started again. */
+struct restart_policy {
+    unsigned char exits[256];
+    unsigned char signals[65];
+};
+
+/* --on-failure */
+struct on_failure {
+    int go_on; /* the others are not signalled ... */
+    int least; /* ... as long as so many live */
+};
+
+value_parser parse_duration; /* int, seconds; 0: off */
+value_parser parse_restart_budget;
+value_parser parse_restart_policy;
+value_parser parse_on_failure;
+value_parser parse_deadline; /* const char *: parse_deadline.h reads it */
+
+#endif

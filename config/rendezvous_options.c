@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous_options.c - torchrun's resolution of --standalone, --rdzv-backend, --rdzv-endpoint,
+ * --master-addr and --master-port, row by row.
+ *
+ * One node of a static job without a port is alone: that is `ctrun ./app`.  There
+ * torchrun passes over --master-addr without a word; ours is used. */
+#include "config/rendezvous_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STATIC_PORT 29500 /* torchrun's */
+#define C10D_PORT 29400
+
+static enum outcome bad_endpoint(char *error, size_t size, const struct why *why)
+{
+    snprintf(error, size, "--rdzv-endpoint: %s", why->text);
+    return OPTIONS_WRONG;
+}
+
+static enum outcome check_node_rank(const struct options *options, char *error, size_t size)
+{
+    const int last = options->nnodes.max - 1;
+    char words[600];
+
+    if (options->node_rank <= last)
+        return OPTIONS_RUN;
+    setting_words(options, OPTION_NODE_RANK, words, sizeof words);
+    if (last > 0)
+        snprintf(error, size, "%s: with --nnodes=%d it is 0 to %d", words, last + 1, last);
+    else
+        snprintf(error, size,
+                 "%s: with --nnodes=1 it is 0 (--standalone: a job of this node alone)", words);
+    return OPTIONS_WRONG;
+}
+
+static enum outcome static_meeting(const struct options *options, struct meeting *meeting,
+                                   char *error, size_t size)
+{
+    struct endpoint endpoint;
+    struct why why;
+
+    meeting->kind = MEET_STATIC;
+    if (*options->rdzv_endpoint) {
+        if (endpoint_parse(options->rdzv_endpoint, &endpoint, &why) < 0)
+            return bad_endpoint(error, size, &why);
+        if (endpoint.port < 0) {
+            snprintf(error, size,
+                     "--rdzv-endpoint: the port is missing in endpoint '%s': write %s:%d",
+                     options->rdzv_endpoint, options->rdzv_endpoint, STATIC_PORT);
+            return OPTIONS_WRONG;
+        }
+        snprintf(meeting->host, sizeof meeting->host, "%s", endpoint.host);
+        meeting->port = endpoint.port;
+        meeting->why = "--rdzv-endpoint: node 0 hosts it";
+        return OPTIONS_RUN;
+    }
+    meeting->port = options->master_port ? options->master_port : STATIC_PORT;
+    meeting->why = options->nnodes.max > 1
+                       ? "several nodes: node 0 hosts it; --master-addr says where"
+                       : "--master-port: a static job";
+    return OPTIONS_RUN;
+}
+
+static enum outcome dynamic_meeting(const struct options *options, struct meeting *meeting,
+                                    char *error, size_t size)
+{
+    struct endpoint endpoint;
+    struct why why;
+
+    meeting->kind = MEET_DYNAMIC;
+    meeting->why = "c10d: whoever can bind it hosts it";
+    if (options->settings[OPTION_NODE_RANK].from != FROM_DEFAULT && options->node_rank != 0)
+        meeting->warning = "node_rank is only used for static rdzv_backend: c10d orders the nodes";
+    else if (!*options->rdzv_endpoint)
+        meeting->warning =
+            "master_addr is only used for static rdzv_backend and when rdzv_endpoint "
+            "is not specified: meeting at localhost";
+    if (options->rdzv_conf.in_a_file) {
+        snprintf(meeting->file, sizeof meeting->file, "%s", options->rdzv_endpoint);
+        meeting->why = "c10d with store_type=file: one host";
+        return OPTIONS_RUN;
+    }
+    if (endpoint_parse(options->rdzv_endpoint, &endpoint, &why) < 0)
+        return bad_endpoint(error, size, &why);
+    snprintf(meeting->host, sizeof meeting->host, "%s", endpoint.host);
+    meeting->port = endpoint.port < 0 ? C10D_PORT : endpoint.port;
+    return OPTIONS_RUN;
+}
+
+/* "[::1]" is how a user writes it, "::1" what workers are told. */
+static void copy_host(char *to, size_t size, const char *host)
+{
+    const size_t length = strlen(host);
+
+    if (length > 2 && host[0] == '[' && host[length - 1] == ']')
+        snprintf(to, size, "%.*s", (int)(length - 2), host + 1);
+    else
+        snprintf(to, size, "%s", host);
+}
+
+static void place_of(const struct options *options, struct meeting *meeting)
+{
+    const char *named = options->master_addr ? options->master_addr : options->local_addr;
+
+    strcpy(meeting->host, "127.0.0.1");
+    if (named && !options->standalone)
+        copy_host(meeting->host, sizeof meeting->host, named);
+}
+
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text ? atoi(text) : 0;
+}
+
+/* The shell of `srun --pty` is a task of its step, and has the step's variables: what is typed
+ * there is started once. */
+static int in_a_shell(void)
+{
+    return (getenv("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0) || isatty(STDIN_FILENO);
+}
+
+/* srun starts ctrun as often as it was told: without a word about the nodes each would be a job of
+ * its own, and each would succeed.  A batch script, or the shell of salloc, is no step. */
+static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
+{
+    const char *step = getenv("SLURM_STEP_ID");
+    const int nodes = number_of("SLURM_STEP_NUM_NODES"), tasks = number_of("SLURM_STEP_NUM_TASKS");
+
+    if (getenv("TORCHELASTIC_RUN_ID")) /* a worker's own ctrun is no task */
+        return OPTIONS_RUN;
+    if (!step || !*step || in_a_shell()) {
+        if ((step && *step ? nodes : number_of("SLURM_JOB_NUM_NODES")) > 1)
+            meeting->warning = "of the nodes of this Slurm job only this host is used: srun starts "
+                               "ctrun on each, with --nnodes";
+        return OPTIONS_RUN;
+    }
+    if (tasks <= 1)
+        return OPTIONS_RUN;
+    snprintf(error, size,
+             "srun started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
+             "own: for one job, %s ...%s; for %d jobs, --standalone",
+             tasks, nodes, nodes == 1 ? "node" : "nodes",
+             nodes == 1 ? "srun --ntasks=1 ctrun"
+                        : "srun --ntasks-per-node=1 sh -c 'exec ctrun "
+                          "--nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID "
+                          "--master-addr=$(scontrol show hostnames $SLURM_STEP_NODELIST | head -1)",
+             nodes == 1 ? "" : "'", tasks);
+    return OPTIONS_WRONG;
+}
+
+enum outcome options_meeting(const struct options *options, struct meeting *meeting, char *error,
+                             size_t size)
+{
+    const char *backend = options->rdzv_backend;
+    const int is_static = !strcmp(backend, "static");
+
+    *meeting = (struct meeting){ .kind = MEET_ALONE, .why = "one node: nothing is looked up" };
+    place_of(options, meeting);
+    if (!options->standalone && options->settings[OPTION_NNODES].from == FROM_DEFAULT
+        && in_slurm(meeting, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (options->standalone) {
+        meeting->why = "--standalone: loopback, any free port";
+        return OPTIONS_RUN;
+    }
+    if (is_static && *options->rdzv_conf.no_timeout) {
+        snprintf(error, size, "--rdzv-conf: %s", options->rdzv_conf.no_timeout);
+        return OPTIONS_WRONG;
+    }
+    if (is_static && !*options->rdzv_endpoint && options->master_port == 0
+        && options->nnodes.max == 1) /* PET_NODE_RANK may be there for other jobs */
+        return options->settings[OPTION_NODE_RANK].from == FROM_ENVIRONMENT
+                   ? OPTIONS_RUN
+                   : check_node_rank(options, error, size);
+    if (is_static && check_node_rank(options, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (is_static)
+        return static_meeting(options, meeting, error, size);
+    if (!strcmp(backend, "c10d"))
+        return dynamic_meeting(options, meeting, error, size);
+    if (!strcmp(backend, "etcd") || !strcmp(backend, "etcd-v2")) {
+        snprintf(error, size,
+                 "--rdzv-backend=%s: ctrun does not speak to etcd; c10d needs no server beside the "
+                 "nodes",
+                 backend);
+        return OPTIONS_WRONG;
+    }
+    snprintf(error, size,
+             "--rdzv-backend: the rendezvous backend '%s' is not registered: static or c10d",
+             backend);
+    return OPTIONS_WRONG;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy.c - bytes between a GPU and the host: at once, on libct's own stream, or begun, on one
+ * for each way, since a GPU copies both ways at a time; and to it from memory that it reaches.
+ *
+ * The host's memory need not be pinned; the driver then copies it once more. */
+#include "cuda/device_internal.h"
+#include "runtime/util/error.h"
+
+/* Also where the copy was refused: the buffers are the caller's again. */
+static ct_status done(struct device *gpu, CUresult result, size_t bytes, const char *way)
+{
+    const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);
+
+    return driver_says(gpu->driver, result != CUDA_SUCCESS ? result : finished,
+                       "copying %zu bytes %s", bytes, way);
+}
+
+ct_status cuda_to_host(struct device *gpu, void *to, const void *from, size_t bytes)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK || bytes == 0)
+        return status;
+    return done(
+        gpu, gpu->driver->cuMemcpyDtoHAsync(to, (CUdeviceptr)(uintptr_t)from, bytes, gpu->stream),
+        bytes, "from the GPU");
+}
+
+ct_status cuda_from_host(struct device *gpu, void *to, const void *from, size_t bytes)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK || bytes == 0)
+        return status;
+    return done(
+        gpu, gpu->driver->cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)to, from, bytes, gpu->stream),
+        bytes, "to the GPU");
+}
+
+static CUresult enqueue(struct device *gpu, enum copy_way way, void *to, const void *from,
+                        size_t bytes)
+{
+    const CUdeviceptr there = (CUdeviceptr)(uintptr_t)to, here = (CUdeviceptr)(uintptr_t)from;
+    const CUstream stream = gpu->copies[way];
+
+    switch (way) {
+    case COPY_TO_HOST:
+        return gpu->driver->cuMemcpyDtoHAsync(to, here, bytes, stream);
+    case COPY_FROM_HOST:
+        return gpu->driver->cuMemcpyHtoDAsync(there, from, bytes, stream);
+    default:
+        return gpu->driver->cuMemcpyDtoDAsync(there, here, bytes, stream);
+    }
+}
+
+ct_status cuda_begin_copy(struct device *gpu, enum copy_way way, void *to, const void *from,
+                          size_t bytes)
+{
+    static const char *const ways[COPY_WAYS] = { "from the GPU", "to the GPU", "between GPUs" };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    if (status != CT_OK || bytes == 0)
+        return status;
+    return driver_says(gpu->driver, enqueue(gpu, way, to, from, bytes),
+                       "beginning to copy %zu bytes %s", bytes, ways[way]);
+}
+
+ct_status cuda_mark_copies(struct device *gpu, enum copy_way way, void **mark)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+
+    *mark = NULL;
+    return status == CT_OK ? gpu_record(gpu, gpu->copies[way], mark) : status;
+}
+
+void cuda_end_copies(struct device *gpu)
+{
+    for (int way = 0; way < COPY_WAYS && cuda_gpu_use(gpu) == CT_OK; way++)
+        gpu->driver->cuStreamSynchronize(gpu->copies[way]);
+}

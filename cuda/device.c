@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - the GPUs that this process uses, and waiting for what runs on them.
+ *
+ * A pointer belongs to a context.  The first pointer of a context makes its
+ * struct device: the context becomes current, the device says who it is, and
+ * libct's own stream is made and its kernels are loaded, now and not later: either may
+ * wait for all that runs, and later a stream may stand still for a call.  It joins a list that only
+ * grows, so later pointers find it without a lock.  Nothing is ever freed: at exit the driver may
+ * be gone before us. */
+#include "cuda/device_internal.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/error.h"
+
+/* A wait looks without pause for so long; then it sleeps between two looks, which costs it 2 % at
+ * most and leaves the processor to others. */
+enum { LOOKS_US = 5000, NAP_US = 50 };
+
+static _Atomic(struct device *) gpus;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding one */
+/* Of the first devices, once retained: each time more is one that the program can't release. */
+static _Atomic(CUcontext) primaries[64];
+
+/* The context current on this thread becomes one. */
+static ct_status gpu_fill(struct device *gpu)
+{
+    const struct driver *driver = gpu->driver;
+    int least = 0, greatest = 0;
+    CUresult result;
+
+    result = driver->cuCtxGetDevice(&gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetUuid(&gpu->uuid, gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuDeviceGetAttribute(
+            &gpu->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, gpu->device);
+    if (result == CUDA_SUCCESS)
+        result = driver->cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (result != CUDA_SUCCESS)
+        return driver_says(driver, result, "asking which GPU it is");
+    result = driver->cuStreamCreateWithPriority(&gpu->stream, CU_STREAM_NON_BLOCKING, greatest);
+    for (int way = 0; way < COPY_WAYS && result == CUDA_SUCCESS; way++)
+        result =
+            driver->cuStreamCreateWithPriority(&gpu->copies[way], CU_STREAM_NON_BLOCKING, greatest);
+    return driver_says(driver, result, "making a stream");
+}
+
+static ct_status gpu_create(const struct driver *driver, CUcontext context, struct device **made)
+{
+    struct device *gpu = calloc(1, sizeof *gpu);
+    ct_status status;
+    void *before;
+
+    if (!gpu)
+        return ct_fail(CT_ERR_NOMEM, "no memory to describe a GPU");
+    gpu->driver = driver;
+    gpu->context = context;
+    pthread_mutex_init(&gpu->lock, NULL);
+    status = cuda_enter(&before);
+    if (status == CT_OK) {
+        status = cuda_gpu_use(gpu);
+        if (status == CT_OK)
+            status = gpu_fill(gpu);
+        if (status == CT_OK) {
+            gpu_load_kernels(gpu); /* who needs one that there is not says so */
+            gpu_prepare_holds(gpu);
+        }
+        cuda_leave(before);
+    }
+    if (status != CT_OK) {
+        pthread_mutex_destroy(&gpu->lock);
+        free(gpu);
+        return status;
+    }
+    *made = gpu;
+    return CT_OK;
+}
+
+struct device *gpu_first(void)
+{
+    return atomic_load_explicit(&gpus, memory_order_acquire);
+}
+
+static struct device *gpu_of_context(CUcontext context)
+{
+    struct device *gpu = gpu_first();
+
+    while (gpu && gpu->context != context)
+        gpu = gpu->next;
+    return gpu;
+}
+
+static ct_status gpu_add(const struct driver *driver, CUcontext context, struct device **gpu)
+{
+    ct_status status = CT_OK;
+
+    pthread_mutex_lock(&lock);
+    *gpu = gpu_of_context(context); /* another thread may have been faster */
+    if (!*gpu) {
+        status = gpu_create(driver, context, gpu);
+        if (status == CT_OK) {
+            (*gpu)->next = atomic_load_explicit(&gpus, memory_order_relaxed);
+            atomic_store_explicit(&gpus, *gpu, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context)
+{
+    const int kept = device >= 0 && device < (int)(sizeof primaries / sizeof primaries[0]);
+    CUresult result;
+
+    *context = kept ? atomic_load(&primaries[device]) : NULL;
+    if (*context)
+        return CT_OK;
+    result = driver->cuDevicePrimaryCtxRetain(context, device);
+    if (result == CUDA_SUCCESS && kept)
+        atomic_store(&primaries[device], *context);
+    return driver_says(driver, result, "using the primary context of GPU %d", device);
+}
+
+static ct_status gpu_of(const struct driver *driver, CUcontext context, struct device **gpu)
+{
+    struct device *known = gpu_of_context(context);
+    const ct_status status = known ? CT_OK : gpu_add(driver, context, &known);
+
+    if (status == CT_OK)
+        *gpu = known;
+    return status;
+}
+
+ct_status cuda_gpu_of(const void *pointer, struct device **gpu)
+{
+    const struct driver *driver;
+    CUcontext context = NULL;
+    CUdevice device = 0;
+    ct_status status;
+
+    *gpu = NULL;
+    if (!gpu_memory_of(pointer, &context, &device))
+        return CT_OK;
+    status = driver_find(&driver);
+    if (status == CT_OK && !context)
+        status = gpu_primary_context(driver, device, &context);
+    return status == CT_OK ? gpu_of(driver, context, gpu) : status;
+}
+
+ct_status cuda_gpu_current(struct device **gpu)
+{
+    const struct driver *driver;
+    CUcontext context = NULL;
+    ct_status status = driver_find(&driver);
+
+    if (status == CT_OK)
+        status = driver_says(driver, driver->cuCtxGetCurrent(&context),
+                             "asking which CUDA context is current");
+    if (status == CT_OK && !context)
+        status = ct_fail(CT_ERR_UNSUPPORTED, "no CUDA context is current on this thread");
+    return status == CT_OK ? gpu_of(driver, context, gpu) : status;
+}
+
+void cuda_gpu_id(const struct device *gpu, unsigned char id[16])
+{
+    memcpy(id, gpu->uuid.bytes, 16);
+}
+
+/* How often this thread has entered, and its mode before the first time: so what is entered
+ * within something else leaves the thread relaxed. */
+static _Thread_local struct {
+    int depth;
+    CUstreamCaptureMode mode;
+} inside;
+
+/* In the mode that a thread has otherwise, whatever asks or allocates makes each capture void that
+ * somebody has begun anywhere in the program. */
+static CUresult relax(const struct driver *driver)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result;
+
+    if (inside.depth++ > 0)
+        return CUDA_SUCCESS;
+    result = driver->cuThreadExchangeStreamCaptureMode(&mode);
+    inside.mode = mode;
+    inside.depth = result == CUDA_SUCCESS;
+    return result;
+}
+
+static void relax_no_more(const struct driver *driver)
+{
+    if (--inside.depth == 0)
+        driver->cuThreadExchangeStreamCaptureMode(&inside.mode);
+}
+
+ct_status cuda_enter(void **before)
+{
+    const struct driver *driver;
+    CUcontext current = NULL;
+    ct_status status = driver_find(&driver);
+
+    if (status == CT_OK)
+        status = driver_says(driver, driver->cuCtxGetCurrent(&current),
+                             "asking for the current context");
+    if (status == CT_OK)
+        status = driver_says(driver, relax(driver), "changing the thread's capture mode");
+    *before = current;
+    return status;
+}
+
+void cuda_leave(void *before)
+{
+    const struct driver *driver;
+
+    if (driver_find(&driver) != CT_OK)
+        return;
+    driver->cuCtxSetCurrent(before);
+    relax_no_more(driver);
+}
+
+ct_status cuda_gpu_use(struct device *gpu)
+{
+    return driver_says(gpu->driver, gpu->driver->cuCtxSetCurrent(gpu->context),
+                       "making a GPU's context current");
+}
+
+/* ---- Waiting --------------------------------------------------------------- */
+
+/* What is waited for: the event, or (NULL) all of the stream. */
+struct end {
+    CUevent event;
+    CUstream stream;
+};
+
+static CUresult ask(const struct driver *driver, const struct end *end)
+{
+    return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
+}
+
+static ct_status wait_for(struct device *gpu, const struct end *end, int64_t deadline,
+                          const _Atomic int *given_up)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    const int64_t begun = clock_us();
+    CUresult result;
+
+    while ((result = ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
+        if (given_up && atomic_load(given_up))
+            return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+        if (clock_ms() >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "the GPU has not done what was enqueued in the stream in time");
+        if (clock_us() - begun < LOOKS_US)
+            sched_yield();
+        else
+            nanosleep(&nap, NULL);
+    }
+    return driver_says(gpu->driver, result, "waiting for the GPU");
+}
+
+static CUresult take_event(struct device *gpu, CUevent *event)
+{
+    *event = NULL;
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle > 0)
+        *event = gpu->events[--gpu->events_idle];
+    pthread_mutex_unlock(&gpu->lock);
+    return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+}
+
+/* It may still be pending: the next one to use it records it anew. */
+static void give_event(struct device *gpu, CUevent event)
+{
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle < EVENTS_KEPT) {
+        gpu->events[gpu->events_idle++] = event;
+        event = NULL;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    if (event)
+        gpu->driver->cuEventDestroy(event);
+}
+
+/* The legacy default stream can't be captured, nor used while a blocking stream is. */
+ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+    CUstreamCaptureStatus is = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result;
+
+    *capture = NOT_CAPTURED;
+    if (status != CT_OK)
+        return status;
+    result = gpu->driver->cuStreamIsCapturing(stream, &is);
+    *capture = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CAPTURE_IS_VOID
+               : is == CU_STREAM_CAPTURE_STATUS_ACTIVE      ? CAPTURED
+               : is == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? CAPTURE_IS_VOID
+                                                            : NOT_CAPTURED;
+    return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+               ? CT_OK
+               : driver_says(gpu->driver, result, "asking whether a stream is being captured");
+}
+
+/* What is captured does not run: the event would never come, and the capture would be void. */
+ct_status gpu_refuse_capture(struct device *gpu, CUstream stream)
+{
+    enum capture capture;
+    const ct_status status = cuda_capture_of(gpu, stream, &capture);
+
+    if (status != CT_OK || capture == NOT_CAPTURED)
+        return status;
+    return ct_fail(CT_ERR_INVALID,
+                   "the stream is being captured into a CUDA graph, and this can't be part of one "
+                   "(a collective without a work can): make it outside of the capture");
+}
+
+ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
+{
+    CUevent event;
+    CUresult result = take_event(gpu, &event);
+
+    *mark = NULL;
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "making an event");
+    result = gpu->driver->cuEventRecord(event, stream);
+    if (result == CUDA_SUCCESS)
+        *mark = event;
+    else
+        give_event(gpu, event);
+    return driver_says(gpu->driver, result, "noting what a stream has to do");
+}
+
+/* An event, also where the stream could be asked itself: what is enqueued in the default stream
+ * comes after all of the blocking streams, and the other way round, but a stream without anything
+ * of its own may be called ready meanwhile. */
+ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+
+    *mark = NULL;
+    if (status == CT_OK)
+        status = gpu_refuse_capture(gpu, stream);
+    return status == CT_OK ? gpu_record(gpu, stream, mark) : status;
+}
+
+ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
+                        const _Atomic int *given_up)
+{
+    const struct end end = { mark, NULL };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    return status == CT_OK ? wait_for(gpu, &end, deadline, given_up) : status;
+}
+
+void cuda_forget(struct device *gpu, void *mark)
+{
+    give_event(gpu, mark);
+}
+
+ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up)
+{
+    const struct end all = { NULL, gpu->stream };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    return status == CT_OK ? wait_for(gpu, &all, deadline, given_up) : status;
+}

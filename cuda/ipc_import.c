@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ipc_import.c - GPU memory of other processes, mapped.
+ *
+ * Who has a handle of it (ipc_export.c) opens that, and has the same memory at another address.
+ * Opening costs some 100 us, so mappings are kept while they have users (groups), and found again
+ * by (process, base, bytes, id of the allocation).
+ *
+ * The owner may free an allocation and get another one at the same place; nobody
+ * tells us.  But the id is another one then, so what was mapped of that place is
+ * seen to be stale, and closed, before the new one is opened.
+ *
+ * To close may be to wait for all that runs, so for a stream that stands still for
+ * the very call which closes.  Then what has no user stays, until no stream is held and somebody
+ * looks at that place again, a user goes, or the next stream is about to be held.
+ *
+ * The driver refuses to open a handle in the process that made it: there the
+ * buffer is simply where it is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/device_internal.h"
+#include "runtime/util/error.h"
+
+struct user {
+    const void *who;
+    struct user *next;
+};
+
+struct import {
+    struct device_handle of;
+    CUdeviceptr mapped;
+    struct user *users;
+    struct import *next;
+};
+
+static int of_one_process(const struct device_handle *a, const struct device_handle *b)
+{
+    return a->pid == b->pid && a->process == b->process;
+}
+
+static int same_allocation(const struct device_handle *a, const struct device_handle *b)
+{
+    return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
+}
+
+/* Two allocations that overlap in one process have not both lived at one time. */
+static int overlap(const struct device_handle *a, const struct device_handle *b)
+{
+    return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
+}
+
+/* Unlinks and frees it, if nobody needs it and no stream is held; gives where the next one is. That
+ * the driver may refuse says nothing new: the memory is gone. */
+static struct import **close_unused(struct device *gpu, struct import **place)
+{
+    struct import *import = *place;
+
+    if (import->users)
+        return &import->next;
+    if (!gpu_may_wait()) {
+        gpu->is_unused_left = 1;
+        return &import->next;
+    }
+    *place = import->next;
+    gpu->driver->cuIpcCloseMemHandle(import->mapped);
+    gpu_has_waited();
+    free(import);
+    return place;
+}
+
+static void close_all_unused(struct device *gpu)
+{
+    struct import **place = &gpu->imports;
+
+    gpu->is_unused_left = 0;
+    while (*place)
+        place = close_unused(gpu, place);
+}
+
+void gpu_close_unused(struct device *gpu)
+{
+    if (!atomic_load(&gpu->is_unused_left))
+        return;
+    pthread_mutex_lock(&gpu->lock);
+    close_all_unused(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+static void remove_users(struct import *import)
+{
+    while (import->users) {
+        struct user *next = import->users->next;
+
+        free(import->users);
+        import->users = next;
+    }
+}
+
+static ct_status add_user(struct import *import, const void *who)
+{
+    struct user *user = import->users;
+
+    while (user && user->who != who)
+        user = user->next;
+    if (user)
+        return CT_OK;
+    user = malloc(sizeof *user);
+    if (!user)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note who uses a mapping");
+    *user = (struct user){ who, import->users };
+    import->users = user;
+    return CT_OK;
+}
+
+static void remove_user(struct import *import, const void *who)
+{
+    for (struct user **place = &import->users, *user; (user = *place); place = &user->next)
+        if (user->who == who) {
+            *place = user->next;
+            free(user);
+            return;
+        }
+}
+
+/* Closes what is stale on the way.  NULL: not mapped yet. */
+static struct import *find_import(struct device *gpu, const struct device_handle *handle)
+{
+    struct import **place = &gpu->imports, *found = NULL;
+
+    while (*place) {
+        const struct device_handle *of = &(*place)->of;
+
+        if (!of_one_process(of, handle) || !overlap(of, handle)) {
+            place = &(*place)->next;
+        } else if (same_allocation(of, handle)) {
+            found = *place;
+            place = &(*place)->next;
+        } else {
+            remove_users(*place);
+            place = close_unused(gpu, place);
+        }
+    }
+    return found;
+}
+
+/* Where the owner has got again what it had freed, and the old one could not be closed yet, the
+ * driver says that it is mapped already; then all that can be is. */
+static CUresult open_handle(struct device *gpu, const struct device_handle *handle,
+                            CUdeviceptr *mapped)
+{
+    const unsigned how = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
+    CUipcMemHandle ipc;
+    CUresult result;
+
+    memcpy(&ipc, handle->ipc, sizeof ipc);
+    result = gpu->driver->cuIpcOpenMemHandle(mapped, ipc, how);
+    if (result != CUDA_ERROR_ALREADY_MAPPED)
+        return result;
+    close_all_unused(gpu);
+    return gpu->driver->cuIpcOpenMemHandle(mapped, ipc, how);
+}
+
+static ct_status cant_open(const struct device *gpu, const struct device_handle *handle,
+                           CUresult result)
+{
+    ct_status status;
+
+    if (result == CUDA_ERROR_ALREADY_MAPPED)
+        return ct_fail(CT_ERR_INVALID,
+                       "GPU memory that process %d has freed is mapped still: to close that might "
+                       "be to wait for a stream which waits for the host or for other ranks",
+                       (int)handle->pid);
+    status = driver_says(gpu->driver, result, "mapping GPU memory of process %d", (int)handle->pid);
+    return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+                   || result == CUDA_ERROR_INVALID_DEVICE
+               ? CT_ERR_UNSUPPORTED
+               : status;
+}
+
+static ct_status open_import(struct device *gpu, const struct device_handle *handle,
+                             struct import **opened)
+{
+    struct import *import = malloc(sizeof *import);
+    CUresult result;
+    ct_status status;
+
+    if (!import)
+        return ct_fail(CT_ERR_NOMEM, "no memory to note a mapping");
+    result = open_handle(gpu, handle, &import->mapped);
+    if (result != CUDA_SUCCESS) {
+        free(import);
+        return cant_open(gpu, handle, result);
+    }
+    status = gpu_reach_mapped(gpu, import->mapped);
+    if (status != CT_OK) {
+        gpu->driver->cuIpcCloseMemHandle(import->mapped);
+        free(import);
+        return status;
+    }
+    import->of = *handle;
+    import->users = NULL;
+    import->next = gpu->imports;
+    gpu->imports = import;
+    *opened = import;
+    return CT_OK;
+}
+
+static ct_status import_own(struct device *gpu, void *at)
+{
+    ct_status status = cuda_gpu_use(gpu);
+
+    pthread_mutex_lock(&gpu->lock);
+    if (status == CT_OK)
+        status = gpu_reach_own(gpu, at);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+ct_status cuda_import(struct device *gpu, const struct device_handle *handle, const void *user,
+                      void **pointer)
+{
+    struct import *import = NULL;
+    ct_status status;
+
+    if (gpu_is_ours(handle)) {
+        *pointer = (void *)(uintptr_t)(handle->base + handle->offset);
+        return handle->number == gpu->device ? CT_OK : import_own(gpu, *pointer);
+    }
+    pthread_mutex_lock(&gpu->lock);
+    status = cuda_gpu_use(gpu);
+    if (status == CT_OK)
+        import = find_import(gpu, handle);
+    if (status == CT_OK && !import)
+        status = open_import(gpu, handle, &import);
+    if (status == CT_OK)
+        status = add_user(import, user);
+    if (status != CT_OK)
+        close_all_unused(gpu); /* what was opened for nobody */
+    else
+        *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+static void release(struct device *gpu, const void *user)
+{
+    if (cuda_gpu_use(gpu) != CT_OK)
+        return;
+    pthread_mutex_lock(&gpu->lock);
+    for (struct import *import = gpu->imports; import; import = import->next)
+        remove_user(import, user);
+    close_all_unused(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+void cuda_put(const void *user)
+{
+    for (struct device *gpu = gpu_first(); gpu; gpu = gpu->next)
+        release(gpu, user);
+}

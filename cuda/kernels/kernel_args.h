@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_args.h - what the host and a kernel have to agree on: names and arguments.
+ *
+ * Included by C, C++ and CUDA C++.  Every kernel is a row here and has one
+ * parameter, a struct fold_args that is passed by value. */
+#ifndef CUDA_KERNELS_KERNEL_ARGS_H
+#define CUDA_KERNELS_KERNEL_ARGS_H
+
+#include <stdint.h>
+
+#include "runtime/types/dtype_list.h"
+
+enum {
+    FOLD_MANY = 240,              /* sources, and destinations of a span: so many fit */
+    FOLD_SCALED = 80,             /* sources, if any has a scalar */
+    FOLD_WORDS = (4096 - 72) / 8, /* what else fits a kernel's 4096 bytes of parameters */
+    BLOCK_THREADS = 512           /* a block has no more */
+};
+
+/* The kernels that are made for their number of sources: SUM or AVG of so many, of one node.
+ * Name, dtype, sources, and how many pieces of each source a thread loads before it stores the
+ * first.  A copy is the sum of one source, in bytes. */
+#define FEW_KERNELS(X)        \
+    X(copy, U8, 1, 4)         \
+    X(sum_f32_2, F32, 2, 2)   \
+    X(sum_f32_3, F32, 3, 2)   \
+    X(sum_f32_4, F32, 4, 2)   \
+    X(sum_f32_8, F32, 8, 1)   \
+    X(sum_f16_2, F16, 2, 2)   \
+    X(sum_f16_3, F16, 3, 2)   \
+    X(sum_f16_4, F16, 4, 2)   \
+    X(sum_f16_8, F16, 8, 1)   \
+    X(sum_bf16_2, BF16, 2, 2) \
+    X(sum_bf16_3, BF16, 3, 2) \
+    X(sum_bf16_4, BF16, 4, 2) \
+    X(sum_bf16_8, BF16, 8, 1)
+
+/* Beside them one fold_<dtype> for each of DTYPES, which does all. */
+
+/* What some blocks of a launch go through: elements 0 ... count-1 of sources and destinations.
+ * `head` single ones, then 16-byte pieces, then single ones again.  No pieces where the pointers do
+ * not reach a multiple of 16 at the same element. */
+struct span {
+    uint64_t count;
+    uint32_t first_block; /* they end where the next span's begin */
+    uint16_t pointers;    /* where in words[] its sources are, and behind them its destinations */
+    uint8_t dsts;
+    uint8_t head; /* below 16, or: */
+};
+
+enum {
+    BY_ELEMENTS = 16, /* no pieces; */
+    BY_BYTES          /* and some pointer is no multiple of the element's alignment */
+};
+
+struct fold_args {
+    uint32_t spans;
+    uint32_t sources; /* of each span */
+    uint32_t op;      /* a row of the dtype's ops: SUM, where it is an average */
+    uint32_t divisor; /* AVG's; 0: not an average */
+    uint32_t node_starts[(FOLD_MANY + 31) / 32]; /* bit s: a node starts at source s; 0 never set */
+    uint32_t scaled[(FOLD_SCALED + 31) / 32];    /* bit s: source s has a scalar */
+    uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
+    uint64_t called_off; /* where a uint32_t is; 0: nowhere.  If that is not 0, nothing is done */
+    uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */
+};
+
+enum {
+    SPAN_WORDS = sizeof(struct span) / sizeof(uint64_t),
+    SCALAR_WORDS = 2, /* the largest dtype's */
+    MOST_SCALED = 4,  /* elements of a piece; else there are no pieces: it is too much code */
+    MOST_SPANS = FOLD_WORDS / (SPAN_WORDS + 2)
+};
+
+#ifdef __cplusplus
+static_assert(sizeof(struct fold_args) <= 4096, "a kernel's parameters");
+static_assert(SPAN_WORDS + 2 * FOLD_MANY <= FOLD_WORDS, "one span always fits");
+static_assert(SPAN_WORDS + FOLD_MANY + FOLD_SCALED * (1 + SCALAR_WORDS) <= FOLD_WORDS,
+              "and one whose sources have scalars");
+#else
+_Static_assert(sizeof(struct fold_args) <= 4096, "a kernel's parameters");
+_Static_assert(SPAN_WORDS + 2 * FOLD_MANY <= FOLD_WORDS, "one span always fits");
+_Static_assert(SPAN_WORDS + FOLD_MANY + FOLD_SCALED * (1 + SCALAR_WORDS) <= FOLD_WORDS,
+               "and one whose sources have scalars");
+#endif
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_bodies.h - what one thread of a kernel does.
+ *
+ * A block has one span; the span's pieces and single elements are dealt out to the
+ * threads of all its blocks.  A thread loads its piece of every source, folds them in
+ * registers and only then stores to the destinations: so a destination may be one of the
+ * sources, and p sources and d destinations cost p + d streams of memory traffic. */
+#ifndef CUDA_KERNELS_KERNEL_BODIES_H
+#define CUDA_KERNELS_KERNEL_BODIES_H
+
+#include "cuda/kernels/dtype_ops.h"
+#include "cuda/kernels/vector_access.h"
+
+/* Which thread this is. */
+struct place {
+    unsigned block, blocks, thread, threads;
+};
+
+/* ---- The span of a block ---------------------------------------------------------- */
+
+CT_ELEMENT struct span span_at(const struct fold_args &args, uint32_t i)
+{
+    struct span span;
+
+    memcpy(&span, &args.words[i * SPAN_WORDS], sizeof span);
+    return span;
+}
+
+/* And the place becomes the one among that span's blocks. */
+CT_ELEMENT struct span find_span(const struct fold_args &args, struct place &place)
+{
+    uint32_t own = 0, behind = args.spans;
+
+    while (behind - own > 1) {
+        const uint32_t middle = (own + behind) / 2;
+
+        if (span_at(args, middle).first_block <= place.block)
+            own = middle;
+        else
+            behind = middle;
+    }
+    const struct span span = span_at(args, own);
+
+    if (behind < args.spans)
+        place.blocks = span_at(args, behind).first_block;
+    place.block -= span.first_block;
+    place.blocks -= span.first_block;
+    return span;
+}
+
+template <class F> CT_ELEMENT uint64_t pieces_of(const struct span &span)
+{
+    return span.head < BY_ELEMENTS ? (span.count - span.head) / by_pieces<F>::LANES : 0;
+}
+
+/* Where single element number k is, in bytes: they lie before and behind the pieces. */
+template <class F> CT_ELEMENT uint64_t single(const struct span &span, uint64_t k)
+{
+    const uint64_t head = span.head < BY_ELEMENTS ? span.head : 0;
+    const uint64_t i = k < head ? k : k + pieces_of<F>(span) * by_pieces<F>::LANES;
+
+    return i * sizeof(typename F::stored);
+}
+
+/* ---- Any op, any number of sources ------------------------------------------------ */
+
+enum { BATCH = 4 }; /* sources that are loaded before the first of them is folded */
+
+CT_ELEMENT int starts_node(const struct fold_args &args, uint32_t source)
+{
+    return args.node_starts[source / 32] >> source % 32 & 1;
+}
+
+/* premul_sum: what combine_scale() makes of these lanes of a source, rounded to the dtype. */
+template <class F, int LANES>
+CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
+                      typename F::folded (&values)[LANES])
+{
+    typename F::stored scalar;
+    typename F::folded factor[LANES];
+
+    if (!(args.scaled[source / 32] >> source % 32 & 1))
+        return;
+    memcpy(&scalar, &args.words[args.scalars + source * SCALAR_WORDS], sizeof scalar);
+    UNROLL
+    FOR_LANES(lane) factor[lane] = F::load(scalar);
+    F::step(CT_PRODUCT, values, factor);
+    UNROLL
+    FOR_LANES(lane) values[lane] = F::load(F::store(values[lane]));
+}
+
+template <class F, class ACCESS>
+CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &span, uint64_t offset)
+{
+    enum { LANES = ACCESS::LANES };
+    const uint64_t *const src = args.words + span.pointers, *const dst = src + args.sources;
+    const uint32_t by_bytes = span.head == BY_BYTES;
+    typename ACCESS::raw raw[BATCH];
+    typename F::folded total[LANES] = {}, before[LANES] = {}; /* of the nodes before this one */
+    uint32_t nodes = 0;
+
+    for (uint32_t first = 0; first < args.sources; first += BATCH) {
+        UNROLL
+        for (int j = 0; j < BATCH; j++)
+            if (first + j < args.sources)
+                raw[j] = ACCESS::load(src[first + j] + offset, by_bytes);
+        UNROLL
+        for (int j = 0; j < BATCH; j++) {
+            typename F::folded next[LANES];
+
+            if (first + j >= args.sources)
+                break;
+            ACCESS::unpack(next, raw[j]);
+            if (ACCESS::HAS_SCALARS && args.scalars > 0)
+                scale<F>(args, first + j, next);
+            if (ACCESS::HAS_NODES && starts_node(args, first + j)) {
+                if (nodes++ > 0)
+                    F::step(args.op, before, total);
+                else
+                    before[0] = total[0];
+                total[0] = next[0];
+            } else if (first + j > 0) {
+                F::step(args.op, total, next);
+            } else {
+                UNROLL
+                FOR_LANES(lane) total[lane] = next[lane];
+            }
+        }
+    }
+    if (nodes > 0) {
+        F::step(args.op, before, total);
+        total[0] = before[0];
+    }
+    if (args.divisor > 0) {
+        UNROLL
+        FOR_LANES(lane) total[lane] = F::divide(total[lane], args.divisor);
+    }
+    const typename ACCESS::raw result = ACCESS::pack(total);
+
+    ROLLED
+    for (uint32_t d = 0; d < span.dsts; d++)
+        ACCESS::store(dst[d] + offset, result, by_bytes);
+}
+
+/* ---- SUM of so many sources, or a copy of one ------------------------------------- */
+
+template <class F, int SOURCES, class ACCESS>
+CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES], uint32_t divisor)
+{
+    enum { LANES = ACCESS::LANES };
+    typename F::folded total[LANES], next[LANES];
+
+    if (SOURCES == 1)
+        return raw[0];
+    ACCESS::unpack(total, raw[0]);
+    UNROLL
+    for (int s = 1; s < SOURCES; s++) {
+        ACCESS::unpack(next, raw[s]);
+        F::step(CT_SUM, total, next);
+    }
+    if (divisor > 0) {
+        UNROLL
+        FOR_LANES(lane) total[lane] = F::divide(total[lane], divisor);
+    }
+    return ACCESS::pack(total);
+}
+
+/* The pieces first, first + stride, ... that are below `end`, UNROLLED of them at most.  One beyond
+ * it is read as the last one, lest the loads wait for comparisons; what was read, perhaps while its
+ * own thread stores there, is dropped. */
+template <class F, int SOURCES, int UNROLLED>
+CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct span &span,
+                                uint64_t first, uint64_t stride, uint64_t end)
+{
+    typedef by_pieces<F> access;
+    const uint64_t *const src = args.words + span.pointers, *const dst = src + SOURCES;
+    const uint64_t at = span.head * sizeof(typename F::stored);
+    struct piece raw[UNROLLED][SOURCES];
+
+    UNROLL
+    for (int u = 0; u < UNROLLED; u++) {
+        const uint64_t k = first + u * stride < end ? first + u * stride : end - 1;
+
+        UNROLL
+        for (int s = 0; s < SOURCES; s++)
+            raw[u][s] = access::load(src[s] + at + k * PIECE, 0);
+    }
+    UNROLL
+    for (int u = 0; u < UNROLLED; u++) {
+        const uint64_t k = first + u * stride;
+
+        if (k < end) {
+            const struct piece result = sum_of<F, SOURCES, access>(raw[u], args.divisor);
+
+            ROLLED
+            for (uint32_t d = 0; d < span.dsts; d++)
+                access::store(dst[d] + at + k * PIECE, result, 0);
+        }
+    }
+}
+
+template <class F, int SOURCES>
+CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span &span,
+                                 uint64_t offset)
+{
+    typedef by_elements<F> access;
+    const uint64_t *const src = args.words + span.pointers, *const dst = src + SOURCES;
+    const uint32_t by_bytes = span.head == BY_BYTES;
+    typename access::raw raw[SOURCES];
+
+    UNROLL
+    for (int s = 0; s < SOURCES; s++)
+        raw[s] = access::load(src[s] + offset, by_bytes);
+
+    const typename access::raw result = sum_of<F, SOURCES, access>(raw, args.divisor);
+
+    ROLLED
+    for (uint32_t d = 0; d < span.dsts; d++)
+        access::store(dst[d] + offset, result, by_bytes);
+}
+
+/* ---- All that one thread does ----------------------------------------------------- */
+
+/* A word of the host's, set before the launch was let go: on a GPU a cached load is one of each
+ * multiprocessor. */
+CT_ELEMENT bool is_called_off(const struct fold_args &args)
+{
+    const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;
+
+#ifdef __CUDA_ARCH__
+    return word && *word;
+#else
+    return word && __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+
+template <class F> CT_ELEMENT void fold_many_body(const struct fold_args &args, struct place place)
+{
+    const struct span span = find_span(args, place);
+    const uint64_t self = (uint64_t)place.block * place.threads + place.thread;
+    const uint64_t all = (uint64_t)place.blocks * place.threads;
+    const uint64_t pieces = pieces_of<F>(span);
+    const uint64_t singles = span.count - pieces * by_pieces<F>::LANES;
+    const uint64_t at = span.head * sizeof(typename F::stored);
+
+    if (is_called_off(args))
+        return;
+    for (uint64_t k = self; k < pieces; k += all)
+        fold_many_at<F, by_pieces<F>>(args, span, at + k * PIECE);
+    for (uint64_t k = self; k < singles; k += all)
+        fold_many_at<F, by_elements<F>>(args, span, single<F>(span, k));
+}
+
+template <class F, int SOURCES, int UNROLLED>
+CT_ELEMENT void fold_few_body(const struct fold_args &args, struct place place)
+{
+    const struct span span = find_span(args, place);
+    const uint64_t self = (uint64_t)place.block * place.threads + place.thread;
+    const uint64_t all = (uint64_t)place.blocks * place.threads;
+    const uint64_t pieces = pieces_of<F>(span);
+    const uint64_t singles = span.count - pieces * by_pieces<F>::LANES;
+    const uint64_t first = (uint64_t)place.block * place.threads * UNROLLED + place.thread;
+
+    if (is_called_off(args))
+        return;
+    for (uint64_t k = first; k < pieces; k += all * UNROLLED)
+        fold_few_pieces<F, SOURCES, UNROLLED>(args, span, k, place.threads, pieces);
+    for (uint64_t k = self; k < singles; k += all)
+        fold_few_element<F, SOURCES>(args, span, single<F>(span, k));
+}
+
+#endif

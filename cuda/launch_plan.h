@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch_plan.h - which kernels do folds, and with what arguments.
+ *
+ * Asks nothing of the driver, so that tests run the launches on the host. */
+#ifndef CUDA_LAUNCH_PLAN_H
+#define CUDA_LAUNCH_PLAN_H
+
+#include <stddef.h>
+
+#include "cuda/kernels/kernel_args.h"
+#include "include/ct.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/device/memory_kind.h"
+
+#define NUMBER_FEW(name, ...) KERNEL_##name,
+#define NUMBER_FOLD(NAME, ...) KERNEL_FOLD_##NAME,
+enum kernel { FEW_KERNELS(NUMBER_FEW) DTYPES(NUMBER_FOLD) KERNEL_COUNT };
+#undef NUMBER_FEW
+#undef NUMBER_FOLD
+
+struct launch {
+    enum kernel kernel;
+    unsigned blocks, threads;
+    struct fold_args args;
+};
+
+/* What kernels.cu calls it. */
+const char *kernel_name(enum kernel kernel);
+
+/* Gives the launches that do combine_fold_to()'s work on each part to `enqueue`, in their order, on
+ * a GPU with so many multiprocessors; ends with the first failure of it.  scalars: as in struct
+ * space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or
+ * FOLD_SCALED. */
+ct_status fold_plan(const struct fold *fold, const void *const *scalars,
+                    const struct fold_part *parts, int count, int processors, uint64_t called_off,
+                    ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda.h - the driver's functions that libct calls.
+ *
+ * A row more is a function more.  The header's macros name the version that its
+ * prototypes are of (cuMemAlloc is cuMemAlloc_v2): a row is
+ * expanded before it becomes a field or a string, so all three agree. */
+#ifndef CUDA_LIBCUDA_H
+#define CUDA_LIBCUDA_H
+
+#include <cuda.h>
+
+#include "include/ct.h"
+
+#define DRIVER_FUNCTIONS(X)              \
+    X(cuGetErrorName)                    \
+    X(cuGetErrorString)                  \
+    X(cuPointerGetAttribute)             \
+    X(cuPointerGetAttributes)            \
+    X(cuDeviceGetAttribute)              \
+    X(cuDeviceGetUuid)                   \
+    X(cuDeviceCanAccessPeer)             \
+    X(cuDevicePrimaryCtxRetain)          \
+    X(cuCtxGetCurrent)                   \
+    X(cuCtxSetCurrent)                   \
+    X(cuCtxGetDevice)                    \
+    X(cuCtxEnablePeerAccess)             \
+    X(cuCtxGetStreamPriorityRange)       \
+    X(cuThreadExchangeStreamCaptureMode) \
+    X(cuStreamCreateWithPriority)        \
+    X(cuStreamDestroy)                   \
+    X(cuStreamQuery)                     \
+    X(cuStreamIsCapturing)               \
+    X(cuStreamSynchronize)               \
+    X(cuStreamBatchMemOp)                \
+    X(cuEventCreate)                     \
+    X(cuEventDestroy)                    \
+    X(cuEventRecord)                     \
+    X(cuEventQuery)                      \
+    X(cuMemAllocHost)                    \
+    X(cuMemFreeHost)                     \
+    X(cuMemAlloc)                        \
+    X(cuMemHostGetDevicePointer)         \
+    X(cuMemHostRegister)                 \
+    X(cuMemHostUnregister)               \
+    X(cuMemcpyDtoHAsync)                 \
+    X(cuMemcpyHtoDAsync)                 \
+    X(cuMemcpyDtoDAsync)                 \
+    X(cuIpcGetMemHandle)                 \
+    X(cuIpcOpenMemHandle)                \
+    X(cuIpcCloseMemHandle)               \
+    X(cuModuleLoadData)                  \
+    X(cuModuleGetFunction)               \
+    X(cuLaunchKernel)
+
+struct driver {
+#define DRIVER_FIELD(name) __typeof__(name) *name;
+    DRIVER_FUNCTIONS(DRIVER_FIELD)
+#undef DRIVER_FIELD
+};
+
+/* That of the library which the program has loaded; libct never loads one.  CT_ERR_CUDA: there is
+ * none, or it lacks a function. */
+ct_status driver_find(const struct driver **driver);
+
+/* CT_OK, or CT_ERR_CUDA and a sentence: what was tried, then the driver's words.
+ *     return driver_says(driver, driver->cuStreamQuery(stream), "asking a stream"); */
+ct_status driver_says(const struct driver *driver, CUresult result, const char *what, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

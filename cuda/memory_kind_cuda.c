@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory_kind_cuda.c - CUDA's row in the table of kinds of memory (runtime/device/memory_kind.h).
+ */
+#include "cuda/cuda.h"
+
+extern const struct space space_cuda;
+
+const struct space space_cuda = { .name = "cuda",
+                                  .is_there = cuda_is_there,
+                                  .device_of = cuda_gpu_of,
+                                  .enter = cuda_enter,
+                                  .leave = cuda_leave,
+                                  .current = cuda_gpu_current,
+                                  .id = cuda_gpu_id,
+                                  .capture_of = cuda_capture_of,
+                                  .mark = cuda_mark,
+                                  .wait_for = cuda_wait_for,
+                                  .forget = cuda_forget,
+                                  .words = cuda_words,
+                                  .try_word = cuda_try_word,
+                                  .spoil = cuda_spoil,
+                                  .hold = cuda_hold,
+                                  .let_go = cuda_let_go,
+                                  .call_enters_stream = cuda_call_enters_stream,
+                                  .call_leaves_stream = cuda_call_leaves_stream,
+                                  .to_host = cuda_to_host,
+                                  .from_host = cuda_from_host,
+                                  .begin_copy = cuda_begin_copy,
+                                  .mark_copies = cuda_mark_copies,
+                                  .end_copies = cuda_end_copies,
+                                  .pin = cuda_pin,
+                                  .unpin = cuda_unpin,
+                                  .alloc = cuda_alloc,
+                                  .alloc_now = cuda_alloc_now,
+                                  .release = cuda_release,
+                                  .sample = cuda_sample,
+                                  .can_give = cuda_is_exportable,
+                                  .give = cuda_export,
+                                  .take = cuda_import,
+                                  .put = cuda_put,
+                                  .fold = cuda_fold,
+#ifdef CT_WITH_NCCL
+                                  .talks = &talks_nccl,
+#endif
+                                  .finish = cuda_finish };

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl.h - NCCL's functions that libct calls.
+ *
+ * Like libcuda.h's: a row more is a function more, with the prototype of the header that libct was
+ * built with.  A library of another version will do: ncclConfig_t says how large it is. */
+#ifndef CUDA_NCCL_NCCL_H
+#define CUDA_NCCL_NCCL_H
+
+#include <nccl.h>
+
+#include "include/ct.h"
+
+#define NCCL_FUNCTIONS(X)     \
+    X(ncclGetVersion)         \
+    X(ncclGetErrorString)     \
+    X(ncclGetLastError)       \
+    X(ncclGetUniqueId)        \
+    X(ncclCommInitRankConfig) \
+    X(ncclCommGetAsyncError)  \
+    X(ncclCommFinalize)       \
+    X(ncclCommDestroy)        \
+    X(ncclCommAbort)          \
+    X(ncclGroupStart)         \
+    X(ncclGroupEnd)           \
+    X(ncclSend)               \
+    X(ncclRecv)               \
+    X(ncclBroadcast)          \
+    X(ncclReduce)             \
+    X(ncclAllReduce)          \
+    X(ncclReduceScatter)      \
+    X(ncclAllGather)
+
+/* NULL in a library that has not got them; ncclSend() and ncclRecv() do it, too. */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+#define NCCL_LATE_FUNCTIONS(X) \
+    X(ncclGather)              \
+    X(ncclScatter)             \
+    X(ncclAlltoAll)
+#else
+#define NCCL_LATE_FUNCTIONS(X)
+#endif
+
+struct nccl {
+#define NCCL_FIELD(name) __typeof__(name) *name;
+    NCCL_FUNCTIONS(NCCL_FIELD)
+    NCCL_LATE_FUNCTIONS(NCCL_FIELD)
+#undef NCCL_FIELD
+    int version; /* as ncclGetVersion() has it */
+};
+
+/* Loads it, the first time.  CT_ERR_UNSUPPORTED: there is none, or it lacks a function. */
+ct_status nccl_find(const struct nccl **nccl);
+
+/* CT_OK, also for ncclInProgress, or CT_ERR_NCCL and a sentence: what was tried, then NCCL's words
+ * about the communicator (may be NULL). */
+ct_status nccl_says(const struct nccl *nccl, ncclComm_t comm, ncclResult_t result, const char *what,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+#endif

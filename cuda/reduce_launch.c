@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_launch.c - folds on a GPU, copies among them, enqueued on libct's own stream.
+ *
+ * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU is first used, all at
+ * once (device.c says why then); where that failed, a fold tries again and says why not.
+ * CT_ERR_UNSUPPORTED: there are none for this GPU, or none that this driver reads. */
+#include <stdlib.h>
+
+#include "cuda/launch_plan.h"
+#include "cuda/device_internal.h"
+#include "runtime/util/error.h"
+
+extern const unsigned char cuda_kernels[];
+extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
+
+/* Did the driver say that it can't run them on this GPU, and never will? */
+static int are_not_for_it(CUresult result)
+{
+    return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE
+           || result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+           || result == CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+           || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
+}
+
+/* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
+static ct_status load_module(struct device *gpu)
+{
+    CUmodule module;
+    CUresult result;
+    ct_status status;
+
+    if (cuda_kernels_bytes == 0)
+        return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
+    if (gpu->has_no_kernels) /* to ask again might wait for all that runs */
+        return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
+    result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
+    if (result == CUDA_SUCCESS)
+        gpu->module = module;
+    gpu->has_no_kernels = are_not_for_it(result);
+    status = driver_says(gpu->driver, result, "loading libct's kernels");
+    return gpu->has_no_kernels ? CT_ERR_UNSUPPORTED : status;
+}
+
+static ct_status load_kernels(struct device *gpu)
+{
+    CUfunction *const kernels = calloc(KERNEL_COUNT, sizeof *kernels);
+    CUresult result = CUDA_SUCCESS;
+
+    if (!kernels)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the list of kernels");
+    for (int k = 0; k < KERNEL_COUNT; k++) {
+        result =
+            gpu->driver->cuModuleGetFunction(&kernels[k], gpu->module, kernel_name((enum kernel)k));
+        if (result != CUDA_SUCCESS) {
+            free(kernels);
+            return driver_says(gpu->driver, result, "finding kernel %s",
+                               kernel_name((enum kernel)k));
+        }
+    }
+    gpu->kernels = kernels;
+    return CT_OK;
+}
+
+ct_status gpu_load_kernels(struct device *gpu)
+{
+    ct_status status = CT_OK;
+
+    pthread_mutex_lock(&gpu->lock);
+    if (!gpu->module)
+        status = load_module(gpu);
+    if (status == CT_OK && !gpu->kernels)
+        status = load_kernels(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+struct target {
+    struct device *gpu;
+    CUstream stream;
+};
+
+static ct_status enqueue(const struct launch *launch, void *to)
+{
+    const struct target *target = to;
+    const struct device *gpu = target->gpu;
+    void *parameter[] = { (void *)&launch->args };
+
+    return driver_says(gpu->driver,
+                       gpu->driver->cuLaunchKernel(gpu->kernels[launch->kernel], launch->blocks, 1,
+                                                   1, launch->threads, 1, 1, 0, target->stream,
+                                                   parameter, NULL),
+                       "launching kernel %s", kernel_name(launch->kernel));
+}
+
+ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
+                    const void *const *scalars, const struct fold_part *parts, int count)
+{
+    struct target target = { gpu, in ? (CUstream)in->stream : gpu->stream };
+    CUdeviceptr called_off = 0;
+    ct_status status = cuda_gpu_use(gpu);
+
+    if (status == CT_OK && in && in->called_off)
+        status = driver_says(
+            gpu->driver,
+            gpu->driver->cuMemHostGetDevicePointer(&called_off, (void *)in->called_off, 0),
+            "looking for a word of the host's");
+    if (status == CT_OK)
+        status = gpu_load_kernels(gpu);
+    return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,
+                                       enqueue, &target)
+                           : status;
+}

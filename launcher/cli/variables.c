@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* variables.c - which CT_ and PET_ variables are read, and which one a misspelt one was meant to
+ * be.  Unknown ones that are near to none are let alone: they may be some other program's. */
+#include "launcher/cli/variables.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/option_table.h"
+#include "config/suggest.h"
+#include "launcher/workers/worker_env.h"
+#include "runtime/util/log.h"
+#include "runtime/util/variables.h"
+
+/* NULL: it is known, or near to none.  The nearness is that of what stands behind PET_. */
+static const char *torchruns_meant(const char *name)
+{
+    struct suggestion best = { NULL, 0 };
+
+    for (enum option i = 0; i < OPTIONS; i++)
+        for (int v = 0; v < 2 && option_row(i)->variables[v]; v++) {
+            const char *variable = option_row(i)->variables[v];
+
+            if (!strcmp(name, variable))
+                return NULL;
+            if (!strncmp(variable, "PET_", 4))
+                suggest(&best, name + 4, variable + 4);
+        }
+    return best.word ? best.word - 4 : NULL;
+}
+
+/* ctrun reads it for itself, from its own environment: as a variable of the workers it is idle. */
+static int is_option(const char *name)
+{
+    for (enum option i = 0; i < OPTIONS; i++)
+        for (int v = 0; v < 2 && option_row(i)->variables[v]; v++)
+            if (!strcmp(name, option_row(i)->variables[v]))
+                return 1;
+    return 0;
+}
+
+int variables_check(const struct jobfile *file, char *error, size_t size)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct jobfile_entry *entry = &file->entries[i];
+        char name[64], key[64] = "";
+
+        if (strcmp(entry->section, "collectives") != 0)
+            continue;
+        worker_env_name(entry, name, sizeof name);
+        if (is_option(name)) {
+            snprintf(error, size,
+                     "%s:%d: '%s' in [collectives] is an option: it belongs in [ctrun]", file->path,
+                     entry->line, entry->key);
+            return -1;
+        }
+        if (variable_is_known(name))
+            continue;
+        if (variable_meant(name))
+            snprintf(key, sizeof key, "%s", variable_meant(name) + 3);
+        for (char *c = key; *c; c++)
+            *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+        if (*key)
+            snprintf(error, size, "%s:%d: unknown key '%s' in [collectives]; did you mean %s?",
+                     file->path, entry->line, entry->key, key);
+        else
+            snprintf(error, size,
+                     "%s:%d: unknown key '%s' in [collectives]; it has operations, as "
+                     "all-reduce = ring, and what else libct reads, without CT_",
+                     file->path, entry->line, entry->key);
+        return -1;
+    }
+    return 0;
+}
+
+static void warn(const char *where, const char *text, size_t length)
+{
+    char name[64];
+    const char *meant;
+
+    if (*text != 'C' && *text != 'P') /* nearly all */
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    meant = !strncmp(name, "CT_", 3)    ? variable_meant(name)
+            : !strncmp(name, "PET_", 4) ? torchruns_meant(name)
+                                        : NULL;
+    if (meant)
+        log_line(LOG_WARN, "%s%s has no effect; did you mean %s?", where, name, meant);
+}
+
+void variables_warn(const struct jobfile *file)
+{
+    char where[300];
+
+    for (char **entry = environ; *entry; entry++)
+        warn("", *entry, strcspn(*entry, "="));
+    for (int i = 0; i < file->count; i++)
+        if (!strcmp(file->entries[i].section, "env")) {
+            snprintf(where, sizeof where, "%s:%d: ", file->path, file->entries[i].line);
+            warn(where, file->entries[i].key, strlen(file->entries[i].key));
+        }
+}

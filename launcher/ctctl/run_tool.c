@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_tool.c - see run_tool.h.  A debugger may hang on what it looks at: none is waited for without
+ * end. */
+#include "launcher/ctctl/run_tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+
+#define MOST_OUTPUT (8u << 20)
+
+int tool_is_there(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[1024];
+
+    while (path && *path) {
+        const size_t length = strcspn(path, ":");
+
+        snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
+        if (length > 0 && access(file, X_OK) == 0)
+            return 1;
+        path += length + (path[length] == ':');
+    }
+    return 0;
+}
+
+static _Noreturn void child(char *const *argv, int out)
+{
+    const int null = open("/dev/null", O_RDONLY);
+
+    setpgid(0, 0); /* one kill() reaches what it starts */
+    if (dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
+        && dup2(out, STDERR_FILENO) >= 0)
+        execvp(argv[0], argv);
+    _exit(127);
+}
+
+/* Until it ends; 0: it did not within the time. */
+static int read_all(int fd, int64_t deadline, struct text *out)
+{
+    char bytes[16384];
+
+    for (;;) {
+        struct pollfd ready = { fd, POLLIN, 0 };
+        const int left = time_left_ms(deadline, 1000);
+        ssize_t got;
+
+        if (left == 0)
+            return 0;
+        if (poll(&ready, 1, left) <= 0)
+            continue;
+        got = read(fd, bytes, sizeof bytes);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return 1;
+        if (got > 0 && out->used < MOST_OUTPUT)
+            text_add(out, bytes, (size_t)got);
+    }
+}
+
+int tool_run(char *const *argv, int seconds, struct text *out)
+{
+    int pipes[2], status = 0;
+    pid_t pid;
+
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -1;
+    pid = fork();
+    if (pid == 0)
+        child(argv, pipes[1]);
+    close(pipes[1]);
+    if (pid > 0) {
+        setpgid(pid, pid);
+        if (!read_all(pipes[0], deadline_after((int64_t)seconds * 1000), out))
+            kill(-pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    close(pipes[0]);
+    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.h - what happens, for programs: a JSON object a line (docs/events.md).
+ *
+ * --events=FILE appends ours to a file, which several nodes may share;
+ * --event-log-handler=console writes torchrun's to stderr.  Without either the calls
+ * below do nothing. */
+#ifndef LAUNCHER_EVENTS_EVENTS_H
+#define LAUNCHER_EVENTS_EVENTS_H
+
+#include <stdint.h>
+
+#include "config/rendezvous_options.h"
+#include "launcher/nodes/nodes.h"
+#include "launcher/report/report.h"
+
+struct events {
+    const struct options *options;
+    int fd;           /* -1: no --events */
+    int torn, failed; /* the last line is not whole; a failure was said */
+    int console;
+    int dynamic; /* the nodes meet by torchrun's c10d */
+    const char *run_id;
+    int64_t since_ms; /* the job's start */
+    struct plan plan; /* of the newest round */
+    int size;         /* workers here */
+    struct text line;
+};
+
+/* -1: the sentence is said.  events_close() is owed in both cases. */
+int events_open(struct events *events, const struct options *options,
+                const struct meeting *meeting);
+void events_close(struct events *events);
+
+void events_job_started(struct events *events, const char *run_id, int size);
+/* round->culprit NULL: the job did not end by a worker here.  fault: what ctrun said last;
+ * "": nothing. */
+void events_job_ended(struct events *events, int code, const struct failed_round *round,
+                      const char *fault);
+
+void events_round_began(struct events *events, const struct plan *plan);
+void events_restarted(struct events *events, const struct plan *plan, int most);
+void events_worker_started(struct events *events, const struct worker *worker);
+/* round->culprit may be NULL; its_own: it did not follow another's failure. */
+void events_worker_ended(struct events *events, const struct failed_round *round,
+                         const struct worker *worker, int its_own);
+struct verdict;
+void events_stalled(struct events *events, const struct verdict *verdict);
+void events_stopping(struct events *events, int signal, const char *why);
+void events_node(struct events *events, int node, int there);
+
+/* ---- For events_torchrun.c ----------------------------------------------------- */
+
+void console_round_began(struct events *events);
+void console_worker(struct events *events, const struct worker *worker, const char *state,
+                    const char *raw_error);
+void console_ended(struct events *events, int code, const struct failed_round *round,
+                   const char *fault);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_page_host.c - tells the workers of this node what they can't see.
+ *
+ * A worker sleeps on a futex of its host's memory, or in epoll_wait() if it talks to other
+ * hosts.  So news is told twice: the word of the head is raised and woken, and an eventfd that
+ * all of them watch is written.  Two system calls reach all of them. */
+#include "launcher/health/control_page_host.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/workers/worker.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/inherited_memory.h"
+#include "runtime/util/log.h"
+
+static void fill_head(struct control_host *control, const struct plan *plan, int size,
+                      const char *run_id, const char *program)
+{
+    struct control_head *head = control->head;
+
+    head->version = CONTROL_VERSION;
+    head->node = plan->node;
+    head->nodes = plan->nodes;
+    head->base = plan->base;
+    head->local = size;
+    head->world = plan->world;
+    head->launcher = getpid();
+    head->restarts = plan->restarts;
+    head->started_ns = clock_ns(CLOCK_REALTIME);
+    snprintf(head->generation, sizeof head->generation, "%s", plan->generation);
+    snprintf(head->run_id, sizeof head->run_id, "%s", run_id);
+    snprintf(head->program, sizeof head->program, "%s", program);
+    gethostname(head->host, sizeof head->host - 1);
+    for (int i = 0; i < size; i++) {
+        control_rank_at(head, i)->rank = plan->base + i;
+        control_rank_at(head, i)->local_rank = i;
+    }
+    head->magic = CONTROL_MAGIC;
+}
+
+static ct_status make_memory(struct control_host *control)
+{
+    void *base = NULL;
+    const ct_status status = hand_down(CONTROL_NAME, control->bytes, &control->memory, &base);
+
+    control->head = base;
+    if (status != CT_OK)
+        return status;
+    control->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return control->event >= 0 ? CT_OK
+                               : ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
+}
+
+int control_host_open(struct control_host *control, const struct plan *plan, int size,
+                      const char *run_id, const char *program)
+{
+    control_host_close(control);
+    control->bytes = control_bytes(size, plan->world);
+    if (make_memory(control) != CT_OK) {
+        log_line(LOG_WARN, "no control page for the workers: %s; a death will be noticed later",
+                 ct_last_error());
+        control_host_close(control);
+        return -1;
+    }
+    fill_head(control, plan, size, run_id, program);
+    control->world = plan->world;
+    control->deaths = control_death_at(control->head, 0);
+    return 0;
+}
+
+void control_host_close(struct control_host *control)
+{
+    if (control->head)
+        munmap(control->head, control->bytes);
+    if (control->memory >= 0)
+        close(control->memory);
+    if (control->event >= 0)
+        close(control->event);
+    *control = (struct control_host){ .memory = -1, .event = -1 };
+}
+
+void control_host_started(struct control_host *control, int local_rank, pid_t pid)
+{
+    if (control->head)
+        atomic_store(&control_rank_at(control->head, local_rank)->worker, pid);
+}
+
+/* ---- Deaths -------------------------------------------------------------- */
+
+void control_host_describe(const struct control_host *control, const struct worker *worker,
+                           struct control_death *death)
+{
+    const struct control_rank *page;
+
+    *death = (struct control_death){ .rank = worker->rank,
+                                     .how = worker->how,
+                                     .code = worker->code,
+                                     .pid = worker->pid,
+                                     .asked = worker->asked };
+    if (!control->head)
+        return;
+    memcpy(death->host, control->head->host, sizeof death->host);
+    page = control_rank_at(control->head, worker->local_rank);
+    for (int i = 0; i < CONTROL_GROUPS && death->tombs < CONTROL_TOMBS; i++) {
+        const struct control_group *line = &page->groups[i];
+        const uint64_t id = atomic_load(&line->id);
+
+        if (id != 0 && id != UINT64_MAX)
+            death->tomb[death->tombs++] =
+                (struct control_tomb){ id, atomic_load(&line->begun), atomic_load(&line->done) };
+    }
+}
+
+void control_host_wake(struct control_host *control)
+{
+    const uint64_t one = 1;
+
+    if (!control->head)
+        return;
+    atomic_fetch_add(&control->head->news, 1);
+    syscall(SYS_futex, &control->head->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (write(control->event, &one, sizeof one) < 0 && errno != EAGAIN)
+        log_line(LOG_WARN, "telling the workers: %s", strerror(errno));
+}
+
+void control_host_died(struct control_host *control, const struct control_death *death)
+{
+    struct control_head *head = control->head;
+    uint32_t count;
+
+    if (!head || death->rank < 0 || death->rank >= control->world)
+        return;
+    count = control->told;
+    for (uint32_t i = 0; i < count; i++)
+        if (control->deaths[i].rank == death->rank)
+            return; /* a node that vanished was told to be dead before its worker's end came */
+    if (count >= (uint32_t)control->world)
+        return;
+    control->deaths[count] = *death;
+    control->told = count + 1;
+    atomic_store_explicit(&head->deaths, count + 1, memory_order_release);
+    control_host_wake(control);
+}

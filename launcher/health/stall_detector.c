@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stall_detector.c - a look at the control page, twice within the time.
+ *
+ * Most looks end with the page: nobody waits for that long.  Only else /proc is read and a
+ * verdict made.  Of a program without libct the page knows nothing, but a process that was
+ * stopped at each look for that long is told; whether one that sleeps or computes stands, nobody
+ * can see from outside.  No other program is asked, since what hangs the workers may hang it too.
+ * The same verdict is said again when it has lasted ten times as long: a server that waits for
+ * requests has said so after a few lines. */
+#include "launcher/health/stall_detector.h"
+
+#include <event2/event.h>
+
+#include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/verdict.h"
+#include "runtime/util/clock.h"
+
+#define MOMENT_NS (UINT64_C(5) * 1000000000)
+
+static void look_again(struct stall *stall)
+{
+    const struct timeval half = { stall->seconds / 2, stall->seconds % 2 * 500000 };
+
+    event_add(&stall->look, &half);
+}
+
+static int somebody_waits(const struct look_job *job, uint64_t limit_ns)
+{
+    for (int i = 0; i < job->ranks; i++) {
+        const struct look_rank *rank = &job->rank[i];
+
+        if ((rank->state == CONTROL_INIT && words_age(job, rank->since_ns) >= limit_ns)
+            || (*rank->waiting_for && words_age(job, rank->waiting_since_ns) >= limit_ns))
+            return 1;
+        for (int j = 0; j < CONTROL_GROUPS; j++) {
+            const struct look_group *line = &rank->group[j];
+
+            if (line->id && !line->moving && line->now.phase == CONTROL_IN
+                && words_age(job, line->now.begun_ns) >= limit_ns)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Of those who do not speak by the page. */
+static int somebody_is_stopped(const struct look_job *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].state == CONTROL_STARTED && job->rank[i].worker > 0
+            && process_look(job->rank[i].worker).state == 'T')
+            return 1;
+    return 0;
+}
+
+/* For how long somebody has been, as far as we have seen. */
+static uint64_t stopped_for(struct stall *stall, const struct look_job *job)
+{
+    if (!somebody_is_stopped(job))
+        stall->stopped_ns = 0;
+    else if (stall->stopped_ns == 0)
+        stall->stopped_ns = job->now_ns;
+    return stall->stopped_ns ? words_age(job, stall->stopped_ns) : 0;
+}
+
+/* One that looks at a stack and goes (ctctl stack) is no news. */
+static int held_for_a_moment(struct stall *stall, const struct look_job *job)
+{
+    int held = 0;
+
+    for (int i = 0; i < job->ranks; i++)
+        held |= job->rank[i].process.state == 't';
+    if (!held)
+        stall->traced_ns = 0;
+    else if (stall->traced_ns == 0)
+        stall->traced_ns = job->now_ns;
+    return held && words_age(job, stall->traced_ns) < MOMENT_NS;
+}
+
+/* Is it worth saying?  Then it is noted as said. */
+static int is_news(struct stall *stall, const struct verdict *verdict)
+{
+    uint64_t key = 0, waited_ns = 0;
+
+    for (int i = 0; i < verdict->count; i++) {
+        const struct sentence *sentence = &verdict->sentence[i];
+
+        key = key * 31 + sentence->key;
+        waited_ns = sentence->waited_ns > waited_ns ? sentence->waited_ns : waited_ns;
+    }
+    if (verdict->count == 0 || (key == stall->said && waited_ns < stall->again_ns))
+        return 0;
+    stall->said = key;
+    stall->again_ns = 10 * waited_ns;
+    return 1;
+}
+
+static void look(evutil_socket_t fd, short what, void *arg)
+{
+    struct stall *stall = arg;
+    const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
+    struct look_job job;
+    struct verdict verdict;
+    uint64_t stopped_ns;
+
+    (void)fd;
+    (void)what;
+    look_again(stall);
+    if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
+        return;
+    stopped_ns = stopped_for(stall, &job);
+    if (somebody_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
+        process_look_at(&job);
+        module_places(&job);
+        verdict_make(&verdict, &job, limit_ns); /* without memory it may say less */
+        for (int i = 0; i < verdict.count; i++)
+            if (verdict.sentence[i].kind == VERDICT_PROCESS)
+                verdict.sentence[i].waited_ns = stopped_ns;
+        if (!held_for_a_moment(stall, &job) && is_news(stall, &verdict))
+            stall->found(stall->arg, &verdict);
+        verdict_free(&verdict);
+    } else {
+        stall->traced_ns = 0;
+    }
+    look_free(&job);
+}
+
+void stall_setup(struct stall *stall, struct event_base *base, int seconds,
+                 const struct control_host *control,
+                 void (*found)(void *arg, const struct verdict *verdict), void *arg)
+{
+    *stall = (struct stall){ .control = control, .seconds = seconds, .found = found, .arg = arg };
+    evtimer_assign(&stall->look, base, look, stall);
+}
+
+void stall_begin(struct stall *stall)
+{
+    stall->said = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
+    if (stall->seconds > 0)
+        look_again(stall);
+}
+
+void stall_end(struct stall *stall)
+{
+    event_del(&stall->look);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elf_module.c - /proc/<pid>/maps says which file and offset, the file's program headers what
+ * address that is for its debug information. */
+#include "launcher/inspect/elf_module.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/inspect/page_reader.h"
+
+#define HEADERS 64 /* of a program */
+
+/* The offset in the file -> the address in its tables; the offset itself if that is no ELF file
+ * of this machine's kind. */
+static uint64_t own_address(const char *path, uint64_t offset)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    Elf64_Ehdr head;
+    uint64_t found = offset;
+
+    if (fd < 0)
+        return offset;
+    if (pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.e_ident, ELFMAG, SELFMAG)
+        && head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr))
+        for (int i = 0; i < head.e_phnum && i < HEADERS; i++) {
+            const off_t at = (off_t)head.e_phoff + i * (off_t)sizeof(Elf64_Phdr);
+            Elf64_Phdr part;
+
+            if (pread(fd, &part, sizeof part, at) != sizeof part)
+                break;
+            if (part.p_type == PT_LOAD && offset >= part.p_offset
+                && offset - part.p_offset < part.p_filesz)
+                found = offset - part.p_offset + part.p_vaddr;
+        }
+    close(fd);
+    return found;
+}
+
+/* By the root of the process: it may see other files under that name than we do. */
+static void name_module(pid_t pid, char *path, struct module *module)
+{
+    const char *slash = strrchr(path, '/');
+    char *gone = strstr(path, " (deleted)");
+    char exe[64], link[512];
+    ssize_t length;
+
+    page_text(module->name, sizeof module->name, slash ? slash + 1 : path,
+              gone && slash ? (size_t)(gone - slash - 1) : sizeof module->name);
+    snprintf(module->path, sizeof module->path, "/proc/%d/root%s", (int)pid, path);
+    if (!gone)
+        return;
+    snprintf(exe, sizeof exe, "/proc/%d/exe", (int)pid);
+    length = readlink(exe, link, sizeof link - 1);
+    link[length > 0 ? length : 0] = '\0';
+    snprintf(module->path, sizeof module->path, "%s", !strcmp(link, path) ? exe : "");
+}
+
+int module_find(pid_t pid, uint64_t address, struct module *module)
+{
+    char name[64], line[4600];
+    int found = -1;
+    FILE *maps;
+
+    *module = (struct module){ .at = 0 };
+    if (pid <= 0 || address == 0)
+        return -1;
+    address--;
+    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
+    if (!(maps = fopen(name, "re")))
+        return -1;
+    while (found < 0 && fgets(line, sizeof line, maps)) {
+        unsigned long long from, to, offset;
+        int path = 0;
+
+        if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %n", &from, &to, &offset, &path) < 3
+            || address < from || address >= to || path == 0 || line[path] != '/')
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        name_module(pid, line + path, module);
+        module->at = own_address(module->path, address - from + offset);
+        found = 0;
+    }
+    fclose(maps);
+    return found;
+}
+
+void module_places(struct look_job *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        for (int j = 0; j < CONTROL_GROUPS; j++) {
+            struct look_group *group = &job->rank[i].group[j];
+            struct module module;
+
+            if (group->id && group->now.phase == CONTROL_IN && job->rank[i].process.state
+                && module_find(job->rank[i].process.pid, group->caller, &module) == 0)
+                snprintf(group->where, sizeof group->where, "%s+0x%llx", module.name,
+                         (unsigned long long)module.at);
+        }
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_jobs.c - a control page is a memfd; who made it still holds it, and /proc shows that.
+ *
+ * A page names its maker, so the copies of the descriptor that workers and their children have
+ * are passed over.  ctrun's page is a job.  A rank that was started by somebody else has a page of
+ * its own; one that ctrun started and that has closed its descriptors too, which its
+ * CT_GENERATION shows: what it tells is told as its rank's.  Of the others those with the same
+ * launcher, by the variables that launchers set for their programs, else by the parent, are a job
+ * together. */
+#include "launcher/inspect/find_jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/proc_info.h"
+
+#define MEMFD "/memfd:" CONTROL_NAME
+#define PAGES_OF_ONE 64 /* of one process: ranks may be its threads */
+
+struct search {
+    struct look_jobs *jobs;
+    int room, failed;
+    ino_t seen[PAGES_OF_ONE]; /* of the process that is looked at */
+    int pages;
+};
+
+/* ---- The key of a rank without ctrun ---------------------------------------- */
+
+/* What follows NAME= among variables that end in '\0'; NULL: it is not there, or empty. */
+static const char *variable(const char *environment, size_t size, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = environment, *end = at + size; at < end; at += strlen(at) + 1)
+        if (!strncmp(at, name, length) && at[length] == '=' && at[length + 1])
+            return at + length + 1;
+    return NULL;
+}
+
+void look_key(const char *environment, size_t size, pid_t parent, char *key, size_t room)
+{
+    const char *meets = variable(environment, size, "MASTER_PORT");
+    const char *host = variable(environment, size, "MASTER_ADDR");
+    const char *space = variable(environment, size, "PMIX_NAMESPACE");
+    const char *job = variable(environment, size, "SLURM_JOB_ID");
+    const char *step = variable(environment, size, "SLURM_STEP_ID");
+    char words[300];
+
+    if (meets)
+        snprintf(words, sizeof words, "%s:%s", host ? host : "", meets);
+    else if (space)
+        snprintf(words, sizeof words, "%s", space);
+    else if (job)
+        snprintf(words, sizeof words, "%s.%s", job, step ? step : "");
+    else
+        snprintf(words, sizeof words, "parent-%d", (int)parent);
+    page_text(key, room, words, sizeof words);
+}
+
+static void name_own(struct look_job *job, pid_t pid)
+{
+    static const size_t room = 1 << 16;
+    const struct look_process process = process_look(pid);
+    char *environment = malloc(room);
+    const size_t size = environment ? process_file(pid, "environ", environment, room) : 0;
+    const char *id = environment ? variable(environment, size, "TORCHELASTIC_RUN_ID") : NULL;
+
+    look_key(environment ? environment : "", size, process.parent, job->key, sizeof job->key);
+    page_text(job->run_id, sizeof job->run_id, id ? id : job->key, sizeof job->key);
+    job->launcher = process.parent;
+    id = environment ? variable(environment, size, "CT_GENERATION") : NULL;
+    page_text(job->generation, sizeof job->generation, id ? id : "", sizeof job->generation);
+    free(environment);
+}
+
+/* ---- Pages ------------------------------------------------------------------ */
+
+static struct look_job *next_job(struct search *search)
+{
+    struct look_jobs *jobs = search->jobs;
+
+    if (jobs->count == search->room) {
+        const int room = search->room ? 2 * search->room : 8;
+        struct look_job *more = realloc(jobs->job, (size_t)room * sizeof *more);
+
+        if (!more)
+            return NULL;
+        jobs->job = more;
+        search->room = room;
+    }
+    return &jobs->job[jobs->count];
+}
+
+static int is_new(struct search *search, ino_t inode)
+{
+    for (int i = 0; i < search->pages; i++)
+        if (search->seen[i] == inode)
+            return 0;
+    if (search->pages == PAGES_OF_ONE)
+        return 0;
+    search->seen[search->pages++] = inode;
+    return 1;
+}
+
+/* The path is opened and looked at again: the descriptor may mean another file by now. */
+static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct look_job *job = next_job(search);
+    struct stat info;
+
+    if (fd < 0 || !job) {
+        if (fd >= 0)
+            close(fd);
+        return job ? 0 : -1;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && is_new(search, info.st_ino)) {
+        if (page_read(fd, job) == 0) {
+            if (job->launcher == pid) {
+                job->uid = uid;
+                search->jobs->count++;
+                if (job->own_memory)
+                    name_own(job, pid);
+            } else {
+                look_free(job);
+            }
+        } else if (errno == ENOMEM) {
+            close(fd);
+            return -1;
+        }
+    }
+    close(fd);
+    return 0;
+}
+
+static int look_into(void *arg, pid_t pid, uid_t uid)
+{
+    struct search *search = arg;
+    char path[64], link[sizeof MEMFD + 16];
+    struct dirent *entry;
+    DIR *all;
+
+    if ((geteuid() != 0 && uid != geteuid()) || pid == getpid())
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    if (!(all = opendir(path)))
+        return 0;
+    search->pages = 0;
+    while (!search->failed && (entry = readdir(all))) {
+        const ssize_t length = readlinkat(dirfd(all), entry->d_name, link, sizeof link - 1);
+
+        if (length < (ssize_t)sizeof MEMFD - 1 || memcmp(link, MEMFD, sizeof MEMFD - 1) != 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/fd/%.16s", (int)pid, entry->d_name);
+        search->failed = take_page(search, pid, uid, path) < 0;
+    }
+    closedir(all);
+    return search->failed;
+}
+
+/* ---- Jobs ------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct look_rank *x = a, *y = b;
+
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* The largest group that is no part of another. */
+static int world_of(const struct look_job *job)
+{
+    int world = 1;
+
+    for (int i = 0; i < job->ranks; i++)
+        for (int j = 0; j < CONTROL_GROUPS; j++)
+            if (job->rank[i].group[j].id && job->rank[i].group[j].size > world)
+                world = job->rank[i].group[j].size;
+    return world;
+}
+
+/* Adds the ranks of `more` to job; -1: no memory, both stay as they were. */
+static int add_ranks(struct look_job *job, struct look_job *more)
+{
+    const size_t count = (size_t)(job->ranks + more->ranks);
+    struct look_rank *all = realloc(job->rank, count * sizeof *all);
+
+    if (!all)
+        return -1;
+    memcpy(&all[job->ranks], more->rank, (size_t)more->ranks * sizeof *all);
+    job->rank = all;
+    job->ranks = (int)count;
+    if (more->launcher != job->launcher)
+        job->launcher = 0;
+    if (more->started_ns < job->started_ns)
+        job->started_ns = more->started_ns;
+    if (more->now_ns > job->now_ns)
+        job->now_ns = more->now_ns;
+    look_free(more);
+    return 0;
+}
+
+static struct look_rank *silent_rank(struct look_job *job, int rank)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].rank == rank && job->rank[i].state == CONTROL_STARTED)
+            return &job->rank[i];
+    return NULL;
+}
+
+/* 1: ctrun's job has it now. */
+static int give_to_ctruns_job(struct look_jobs *jobs, struct look_job *own)
+{
+    for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
+        struct look_job *job = &jobs->job[i];
+        struct look_rank *rank;
+        pid_t worker;
+
+        if (job->own_memory || job->uid != own->uid || strcmp(job->generation, own->generation) != 0
+            || !(rank = silent_rank(job, own->rank[0].rank)))
+            continue;
+        worker = rank->worker;
+        *rank = own->rank[0];
+        rank->worker = worker;
+        rank->local_rank = rank->rank - job->base;
+        if (rank->state == CONTROL_STARTED) /* such a page is made on the way to a group */
+            rank->state = CONTROL_READY;
+        if (own->now_ns > job->now_ns)
+            job->now_ns = own->now_ns;
+        look_free(own);
+        return 1;
+    }
+    return 0;
+}
+
+static void take_out(struct look_jobs *jobs, int at)
+{
+    memmove(&jobs->job[at], &jobs->job[at + 1], (size_t)(jobs->count - at - 1) * sizeof *jobs->job);
+    jobs->count--;
+}
+
+void look_jobs_merge(struct look_jobs *jobs)
+{
+    for (int i = jobs->count - 1; i >= 0; i--)
+        if (jobs->job[i].own_memory && give_to_ctruns_job(jobs, &jobs->job[i]))
+            take_out(jobs, i);
+    for (int i = 0; i < jobs->count; i++) {
+        struct look_job *job = &jobs->job[i];
+
+        if (!job->own_memory)
+            continue;
+        for (int j = jobs->count - 1; j > i; j--) {
+            struct look_job *other = &jobs->job[j];
+
+            if (other->own_memory && other->uid == job->uid && !strcmp(other->key, job->key)
+                && add_ranks(job, other) == 0)
+                take_out(jobs, j);
+        }
+        qsort(job->rank, (size_t)job->ranks, sizeof *job->rank, by_rank);
+        job->local = job->ranks;
+        job->world = world_of(job);
+    }
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct look_job *x = a, *y = b;
+
+    return (x->started_ns > y->started_ns) - (x->started_ns < y->started_ns);
+}
+
+int look_jobs_find(struct look_jobs *jobs)
+{
+    struct search search = { .jobs = jobs };
+
+    *jobs = (struct look_jobs){ .count = 0 };
+    process_each(look_into, &search);
+    look_jobs_merge(jobs);
+    for (int i = 0; i < jobs->count; i++)
+        process_look_at(&jobs->job[i]);
+    if (jobs->count > 1)
+        qsort(jobs->job, (size_t)jobs->count, sizeof *jobs->job, by_start);
+    if (search.failed)
+        errno = ENOMEM;
+    return search.failed ? -1 : 0;
+}
+
+void look_jobs_free(struct look_jobs *jobs)
+{
+    for (int i = 0; i < jobs->count; i++)
+        look_free(&jobs->job[i]);
+    free(jobs->job);
+    *jobs = (struct look_jobs){ .count = 0 };
+}

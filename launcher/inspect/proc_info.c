@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc_info.c - reads /proc, which answers for stopped processes too and never waits for them. */
+#include "launcher/inspect/proc_info.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launcher/inspect/page_reader.h"
+
+size_t process_file(pid_t pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    text[0] = '\0';
+    if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        return 0;
+    while (used < size - 1 && (got = read(fd, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    close(fd);
+    text[used] = '\0';
+    return used;
+}
+
+/* What a main thread most often sleeps in, by the number of its system call. */
+static const char *call_name(long number)
+{
+    switch (number) {
+    case SYS_clock_nanosleep:
+#ifdef SYS_nanosleep
+    case SYS_nanosleep:
+#endif
+        return "sleep";
+    case SYS_futex:
+        return "futex";
+    case SYS_read:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+        return "read";
+    case SYS_write:
+    case SYS_sendto:
+    case SYS_sendmsg:
+        return "write";
+    case SYS_wait4:
+    case SYS_waitid:
+        return "wait";
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_epoll_wait:
+#endif
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_epoll_pwait:
+        return "poll";
+    }
+    return NULL;
+}
+
+/* Once it was stopped and continued, the kernel has forgotten which call with a time it was. */
+static const char *restarted_name(pid_t pid)
+{
+    char text[64];
+
+    process_file(pid, "wchan", text, sizeof text);
+    return strstr(text, "futex") ? "futex" : strstr(text, "poll") ? "poll" : "sleep";
+}
+
+static void where_it_sleeps(struct look_process *process)
+{
+    char text[256], *end;
+    const char *name = NULL;
+    long number;
+
+    if (!strchr("SDTt", process->state))
+        return;
+    if (process->state != 'D' && process_file(process->pid, "syscall", text, sizeof text) > 0) {
+        number = strtol(text, &end, 10);
+        if (end != text)
+            name = number == SYS_restart_syscall ? restarted_name(process->pid) : call_name(number);
+    }
+    if (!name && process_file(process->pid, "wchan", text, sizeof text) > 0 && text[0] != '0'
+        && process->state != 'T')
+        name = text;
+    if (name)
+        page_text(process->waits_in, sizeof process->waits_in, name, strlen(name));
+}
+
+static pid_t tracer_of(pid_t pid)
+{
+    char text[4096];
+    const char *line;
+
+    process_file(pid, "status", text, sizeof text);
+    line = strstr(text, "\nTracerPid:");
+    return line ? (pid_t)strtol(line + 11, NULL, 10) : 0;
+}
+
+struct look_process process_look(pid_t pid)
+{
+    struct look_process process = { .pid = pid };
+    unsigned long user = 0, kernel = 0;
+    char stat[1024], *name, *behind;
+    int parent = 0, session = 0;
+
+    if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
+        || !(behind = strrchr(stat, ')')) || behind < name) /* the name may hold anything */
+        return process;
+    if (sscanf(behind + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
+               &parent, &session, &user, &kernel)
+        < 1)
+        return process;
+    page_text(process.name, sizeof process.name, name + 1, (size_t)(behind - name - 1));
+    process.parent = parent;
+    process.session = session;
+    process.cpu_s = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+    where_it_sleeps(&process);
+    if (process.state == 't')
+        process.tracer = tracer_of(pid);
+    return process;
+}
+
+int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
+{
+    DIR *all = opendir("/proc");
+    struct dirent *entry;
+    int answer = 0;
+
+    while (all && answer == 0 && (entry = readdir(all))) {
+        const long pid = strtol(entry->d_name, NULL, 10);
+        struct stat info;
+
+        if (pid > 0 && fstatat(dirfd(all), entry->d_name, &info, 0) == 0)
+            answer = visit(arg, (pid_t)pid, info.st_uid);
+    }
+    if (all)
+        closedir(all);
+    return answer;
+}
+
+/* ---- Who speaks ------------------------------------------------------------ */
+
+struct nested {
+    pid_t worker, named, found;
+};
+
+static int is_below(pid_t pid, pid_t worker)
+{
+    for (int i = 0; i < 64 && pid > 1; i++) {
+        if (pid == worker)
+            return 1;
+        pid = process_look(pid).parent;
+    }
+    return 0;
+}
+
+/* "NSpid: 4310 7": a process whose own name for itself is another one than ours. */
+static int has_that_name(void *arg, pid_t pid, uid_t uid)
+{
+    struct nested *nested = arg;
+    char text[4096];
+    const char *line, *last;
+
+    (void)uid;
+    process_file(pid, "status", text, sizeof text);
+    if (!(line = strstr(text, "\nNSpid:")))
+        return 0;
+    last = line + 7;
+    for (const char *at = last; *at && *at != '\n'; at++)
+        if (*at == '\t')
+            last = at + 1;
+    if (last == line + 8 || strtol(last, NULL, 10) != nested->named
+        || !is_below(pid, nested->worker))
+        return 0;
+    nested->found = pid;
+    return 1;
+}
+
+/* A process below the worker, as we name it; 0: there is none any more.  A pid may have been
+ * given to somebody else meanwhile, or be a name within a container that the worker made. */
+static pid_t speaker_of(const struct look_rank *rank)
+{
+    struct nested nested = { rank->worker, rank->pid, 0 };
+    const struct look_process process = process_look(rank->pid);
+
+    if (rank->pid == rank->worker || rank->worker == 0)
+        return process.state ? rank->pid : 0;
+    if (process.state && (process.session == rank->worker || is_below(rank->pid, rank->worker)))
+        return rank->pid;
+    process_each(has_that_name, &nested);
+    return nested.found;
+}
+
+static void take_command(struct look_rank *rank)
+{
+    char words[sizeof rank->command];
+    const size_t used = process_file(rank->process.pid, "cmdline", words, sizeof words);
+
+    for (size_t i = 0; i + 1 < used; i++)
+        if (words[i] == '\0')
+            words[i] = ' ';
+    page_text(rank->command, sizeof rank->command, words, used);
+}
+
+void process_look_at(struct look_job *job)
+{
+    job->launcher_state = process_look(job->launcher).state;
+    for (int i = 0; i < job->ranks; i++) {
+        struct look_rank *rank = &job->rank[i];
+        const pid_t speaker = rank->pid > 0 ? speaker_of(rank) : 0;
+
+        if (rank->worker != rank->pid)
+            rank->wrapper = process_look(rank->worker);
+        if (rank->pid == 0)
+            rank->process = rank->wrapper;
+        else if (speaker)
+            rank->process = process_look(speaker);
+        else
+            rank->process = (struct look_process){ .pid = rank->pid };
+        if (rank->process.state)
+            take_command(rank);
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_internal.h - the job as its five files see it: job.c decides, job_events.c listens,
+ * job_round.c starts the workers of a round and clears what is left of them, job_stop.c has them
+ * stop at the same step, job_run.c sets up and tears down. */
+#ifndef LAUNCHER_JOB_JOB_INTERNAL_H
+#define LAUNCHER_JOB_JOB_INTERNAL_H
+
+#include <event2/event_struct.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "config/rendezvous_options.h"
+#include "launcher/health/init_watch.h"
+#include "launcher/report/first_failure.h"
+#include "launcher/events/events.h"
+#include "launcher/health/health_endpoint.h"
+#include "launcher/nodes/nodes.h"
+#include "launcher/workers/subreaper.h"
+#include "launcher/placement/placement.h"
+#include "launcher/nodes/store_host.h"
+#include "launcher/report/report.h"
+#include "launcher/health/stall_detector.h"
+#include "launcher/health/uninterruptible_watch.h"
+#include "launcher/trace/trace_host.h"
+#include "launcher/health/timer_watchdog.h"
+#include "launcher/workers/worker.h"
+
+enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
+enum job_event {
+    ROUND,         /* the nodes are there: start the workers */
+    WORKER_FAILED, /* the first of a round */
+    WORKER_LOST,   /* and the others go on */
+    WORKER_LEFT,   /* at the step at which all were asked to stop: the others are about to */
+    TOLD_TO_STOP,  /* by another node's failure */
+    WORKER_STUCK,  /* in the kernel: no restart would help */
+    SIGNALLED,     /* ctrun was told to stop */
+    GRACE_OVER,    /* workers that were asked to stop still run */
+    LAST_WORKER_GONE,
+    OVER, /* the job is, on all nodes */
+    JOB_EVENTS
+};
+
+struct job {
+    const struct options *options;
+    const struct meeting *meeting;
+    struct event_base *base;
+    struct event signals, grace, deadline, wishes;
+    int signal_fd;
+    sigset_t ignored;          /* dispositions that workers must not inherit */
+    struct rlimit descriptors; /* that we were started with */
+    struct program program;
+    struct wrapper wrapper;
+    struct rendezvous meet;
+    struct nodes *nodes;
+    struct plan plan; /* of this round */
+    int restarted;    /* it costs one of the restarts that we have */
+    struct run_folder folder;
+    struct oom_watch oom;
+    struct deaths deaths;
+    struct control_host control;
+    struct trace_host trace;
+    struct events events;
+    struct placement *placement; /* NULL: workers run where ctrun does */
+    struct guard guard;
+    struct orphans orphans;
+    struct watchdog watchdog;
+    struct stuck stuck;
+    struct stall stall;
+    struct health health;
+    struct output output;
+    struct arrivals arrivals;
+    enum job_state state;
+    struct worker *workers;
+    int size, running;
+    int takes_deaths;          /* deaths.ended is being walked */
+    struct worker *culprit;    /* of this round, here: the first that failed */
+    struct worker *blamed;     /* the culprit that the job ended for */
+    struct worker *failed;     /* the one that just has */
+    int lost;                  /* in this round, here: with --on-failure=continue */
+    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
+    int signal;                /* the one that stopped the job; 0: none */
+    int impatience;            /* signals since the workers were asked to stop */
+    int code;                  /* ctrun's */
+    int asked_to_stop;         /* in this round: 1, 2 for good */
+    int for_good;              /* no restart any more */
+    int64_t stop_by;           /* seconds since the epoch; 0: no deadline */
+    int after_deadline;        /* they were asked for it */
+    int by_deadline;           /* and stopped for it: `signal` is our own */
+};
+
+/* job.c */
+void job_event(struct job *job, enum job_event event);
+void job_signal_workers(struct job *job, int number);
+void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
+extern const struct nodes_hooks job_nodes_hooks;
+
+/* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
+ * is over. */
+void job_start_round(struct job *job);
+void job_end_round(struct job *job);
+void job_finish(struct job *job);
+struct failed_round job_failed_round(struct job *job, struct worker *culprit);
+
+/* job_stop.c */
+void job_ask_stop(struct job *job, const char *why, int for_good);
+void job_stop_begin(struct job *job); /* of a round, after its control page is there */
+void job_stop_end(struct job *job);   /* before that is gone */
+uint64_t job_close_steps(void *job);
+void job_stop_at(void *job, uint64_t step, int for_good);
+/* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
+uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
+int job_stops_itself(const struct job *job); /* they ask at each step, and were told at which */
+/* The exit code of workers of which all did; -1: not so. */
+int job_code_of_stopped(const struct job *job);
+void job_deadline_open(struct job *job);
+
+/* job_events.c */
+void job_take_deaths(struct job *job); /* before the workers are asked to stop for another node */
+/* 0, or ctrun's exit code and the sentence is said. */
+int job_listen(struct job *job);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_round.c - one round of a job: its workers are started, and when the last has ended nothing
+ * of it stays.
+ *
+ * How a round failed is said when it is known what follows: with the restart, by the next round's
+ * begin, else by job_finish().  Who can't start all workers of a round clears those that it did
+ * start, and tells the other nodes. */
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/job/job_internal.h"
+#include "launcher/cli/no_effect.h"
+#include "launcher/report/placement_report.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+/* ---- What failed, and what follows -------------------------------------- */
+
+struct failed_round job_failed_round(struct job *job, struct worker *culprit)
+{
+    return (struct failed_round){ job->workers,  job->size,    culprit,
+                                  &job->program, &job->folder, &job->oom };
+}
+
+/* Starting again is said with the failure that it follows. */
+static void say_what_failed(struct job *job, int restarts)
+{
+    char next[64] = "";
+
+    if (restarts > 0)
+        snprintf(next, sizeof next, "; restart %d of %d", restarts,
+                 job->options->max_restarts.most);
+    if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
+        log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
+                 job->plan.world > 0 ? "; the workers here were stopped" : "", next);
+    } else if (job->culprit) {
+        const struct failed_round round = job_failed_round(job, job->culprit);
+        const uint64_t stopped_at = job_stopped_at(job, job->culprit);
+
+        if (stopped_at) /* no failure: they did as they were asked to */
+            log_line(LOG_WARN, "the ranks stopped at step %llu and chose exit code %d%s",
+                     (unsigned long long)stopped_at, job->culprit->code, next);
+        else
+            report_failure(&round, next);
+        job->blamed = restarts == 0 ? job->culprit : NULL;
+    }
+    if (job->culprit)
+        oom_watch_reset(&job->oom);
+    job->culprit = NULL;
+    job->elsewhere[0] = 0;
+}
+
+/* Nodes came, or went, or failed: here nothing did. */
+static void say_what_changed(struct job *job)
+{
+    if (*job->elsewhere)
+        log_line(LOG_WARN, "%s; the workers here begin again, %d in all", job->elsewhere,
+                 job->plan.world);
+    job->culprit = NULL;
+    job->elsewhere[0] = 0;
+}
+
+/* ---- End ---------------------------------------------------------------- */
+
+/* The round is over: nothing of it stays. */
+static void clear_workers(struct job *job)
+{
+    int64_t deadline;
+    int left;
+
+    event_del(&job->grace);
+    job_stop_end(job);
+    arrivals_stop(&job->arrivals);
+    stuck_end(&job->stuck);
+    stall_end(&job->stall);
+    watchdog_clear(&job->watchdog);
+    for (int i = 0; i < job->size; i++)
+        worker_kill_rest(&job->workers[i], &job->guard);
+    deadline = clock_ms() + 200;
+    for (int i = 0; i < job->size; i++)
+        worker_clear(&job->workers[i], deadline);
+    left = job->plan.generation ? orphans_kill(&job->orphans, job->guard.pid, job->plan.generation)
+                                : 0;
+    if (left > 0)
+        log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
+}
+
+static void tell_end(void *arg)
+{
+    struct job *job = arg;
+
+    job->nodes->ops->ended(job->nodes, job_code_of_stopped(job));
+}
+
+void job_end_round(struct job *job)
+{
+    clear_workers(job);
+    trace_host_ended(&job->trace, job->base, tell_end, job);
+}
+
+/* ---- Start ------------------------------------------------------------- */
+
+static struct round round_of(struct job *job)
+{
+    return (struct round){ .size = job->size,
+                           .base = job->plan.base,
+                           .world = job->plan.world,
+                           .restarts = job->plan.restarts,
+                           .role_base = job->plan.role_base,
+                           .role_world = job->plan.role_world,
+                           .node = job->plan.node,
+                           .nodes = job->plan.nodes,
+                           .own_store = job->meet.own_store,
+                           .address = job->plan.address,
+                           .port = job->plan.port,
+                           .run_id = job->meet.run_id,
+                           .generation = job->plan.generation,
+                           .secret = &job->meet.policy.secret,
+                           .folder = &job->folder,
+                           .descriptors = &job->descriptors,
+                           .placement = job->placement,
+                           .control = &job->control,
+                           .trace = &job->trace };
+}
+
+/* By which ctctl knows the job: the workers of a job alone see torchrun's choice, an id that is
+ * new each time, whatever the user said. */
+static const char *name_for_ctctl(const struct job *job)
+{
+    const char *name = job->options->rdzv_id;
+
+    return *name && strcmp(name, "none") != 0 ? name : job->meet.run_id;
+}
+
+/* Thousands of starts take seconds: a signal that stops ctrun does not wait for the last. */
+static int is_told_to_stop(const struct job *job)
+{
+    sigset_t pending, ours;
+
+    return sigpending(&pending) == 0 && sigandset(&ours, &pending, &job->options->signals.set) == 0
+           && !sigisemptyset(&ours);
+}
+
+/* 0 also when a signal is there before all have started: the event loop takes it. */
+static int start_workers(struct job *job)
+{
+    const struct round round = round_of(job);
+    struct worker_env env;
+    int code = 0;
+
+    if (run_folder_next(&job->folder) != 0
+        || output_round(&job->output, job->plan.base, job->plan.world, job->size) < 0)
+        return 1;
+    if (worker_env_create(&env, job->options, &round) < 0) {
+        log_line(LOG_ERROR, "out of memory");
+        return 1;
+    }
+    control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
+                      job->options->program[0]);
+    job_stop_begin(job);
+    wrapper_check(&job->wrapper, job->plan.world);
+    if (job->folder.attempt == 0 && job->plan.node == 0)
+        no_effect_ranks(job->options, job->plan.world);
+    for (int i = 0; i < job->size && (i == 0 || !is_told_to_stop(job)); i++) {
+        job->workers[i].rank = job->plan.base + i;
+        job->workers[i].attempt = job->folder.attempt;
+        worker_wrap(&job->workers[i], &job->wrapper, job->plan.world);
+        code = worker_start(&job->workers[i], &job->program, &env, &job->ignored, &job->output,
+                            &job->guard);
+        if (code != 0)
+            break;
+        deaths_watch(&job->deaths, &job->workers[i]);
+        control_host_started(&job->control, i, job->workers[i].pid);
+        events_worker_started(&job->events, &job->workers[i]);
+        job->running++;
+    }
+    if (job->running == job->size && job->options->report != REPORT_NOT)
+        place_report(job->options->report, job->workers, &env);
+    worker_env_destroy(&env);
+    return code;
+}
+
+/* What could not even be started fails the round as an exit with that code would. */
+void job_start_round(struct job *job)
+{
+    int code;
+
+    if (job->restarted) {
+        say_what_failed(job, job->plan.restarts);
+        events_restarted(&job->events, &job->plan, job->options->max_restarts.most);
+    } else {
+        say_what_changed(job);
+    }
+    events_round_began(&job->events, &job->plan);
+    trace_host_round(&job->trace, &job->plan);
+    job->running = job->lost = 0;
+    code = start_workers(job);
+    if (code == 0) {
+        if (job->running == job->size)
+            arrivals_start(&job->arrivals);
+        stuck_begin(&job->stuck);
+        stall_begin(&job->stall);
+        return;
+    }
+    job->state = ENDED;
+    clear_workers(job);
+    job->nodes->ops->refused(job->nodes, code);
+    trace_host_ended(&job->trace, job->base, tell_end, job);
+}
+
+/* ---- No other follows --------------------------------------------------- */
+
+void job_finish(struct job *job)
+{
+    if (job->code == 0 && job->lost > 0)
+        log_line(LOG_WARN, "the job succeeded without %d of its %d workers here, which failed",
+                 job->lost, job->size);
+    else if (job->code == 0 && *job->elsewhere)
+        log_line(LOG_WARN, "%s; the others went on, and the job succeeded without it",
+                 job->elsewhere);
+    else
+        say_what_failed(job, 0);
+    event_base_loopbreak(job->base);
+}

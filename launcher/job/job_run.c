@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_run.c - a job from its options to its exit code.
+ *
+ * What can refuse comes before what has to be undone: the limits are looked at, the program is
+ * looked for, places are given, the store's socket is bound; then folders, the guard, the other
+ * nodes. */
+#include "launcher/job/job.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/job/job_internal.h"
+#include "launcher/workers/limits.h"
+#include "launcher/workers/signals.h"
+#include "runtime/util/log.h"
+
+/* Of setup(): 0, or ctrun's exit code and the sentence is said. */
+typedef int step(struct job *job);
+
+/* The store has a descriptor for each client, and node 0 one for each node.  With c10d it is not
+ * known yet which node is their host. */
+static int check_limits(struct job *job)
+{
+    const int is_host = job->meeting->kind == MEET_ALONE
+                        || (job->meeting->kind == MEET_STATIC && job->options->node_rank == 0);
+    const int nodes = job->meeting->kind == MEET_STATIC ? job->options->nnodes.max : 1;
+    const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
+
+    return limits_check(job->options, job->size, is_host ? clients : 0, &job->descriptors);
+}
+
+/* Their ends, whoever of theirs outlives them, and what is told of both. */
+static int watch_workers(struct job *job)
+{
+    job->workers = calloc((size_t)job->size, sizeof *job->workers);
+    if (!job->workers) {
+        log_line(LOG_ERROR, "out of memory for %d workers", job->size);
+        return 1;
+    }
+    for (int i = 0; i < job->size; i++)
+        worker_setup(&job->workers[i], i);
+    if (deaths_open(&job->deaths, job->workers, job->size, job_worker_died, job) < 0) {
+        log_line(LOG_ERROR, "cannot watch %d workers: %s", job->size, strerror(errno));
+        return 1;
+    }
+    oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
+    orphans_adopt(&job->orphans);
+    return events_open(&job->events, job->options, job->meeting) < 0;
+}
+
+static int find_program_and_places(struct job *job)
+{
+    int code;
+
+    signals_ignored(&job->ignored);
+    if ((code = program_find(&job->program, job->options)) != 0
+        || (code = wrapper_find(&job->wrapper, job->options)) != 0
+        || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
+        return code;
+    if (job->options->report != REPORT_NOT)
+        place_links(job->placement, "");
+    return 0;
+}
+
+/* Where the workers, the other nodes and their timers reach us. */
+static int open_doors(struct job *job)
+{
+    int code;
+
+    if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+        || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
+        || (code = job_listen(job)) != 0
+        || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
+        return code;
+    events_job_started(&job->events, job->meet.run_id, job->size);
+    return 0;
+}
+
+/* From here on something lies about; the guard sees to it if we can't. */
+static int open_folder_and_guard(struct job *job)
+{
+    struct guard_last last_words = { &job->folder, job->watchdog.path, trace_host_save,
+                                     &job->trace };
+    const int code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
+
+    if (code != 0)
+        return code;
+    if (trace_host_open(&job->trace, job->options, job->size) < 0)
+        return 1;
+    if (guard_start(&job->guard, job->size, &last_words) < 0) {
+        log_line(LOG_ERROR, "cannot start the guard process: %s", strerror(errno));
+        return 1;
+    }
+    return 0;
+}
+
+static int meet_nodes(struct job *job)
+{
+    if (job->meeting->kind == MEET_DYNAMIC)
+        job->nodes = nodes_c10d(job->base, &job->meet, job->options, job->meeting, job->size,
+                                &job_nodes_hooks, job);
+    else
+        job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
+            job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
+    return job->nodes && trace_host_meet(&job->trace, job->nodes) == 0 ? 0 : 1;
+}
+
+static int setup(struct job *job)
+{
+    static step *const steps[] = { check_limits, watch_workers,         find_program_and_places,
+                                   open_doors,   open_folder_and_guard, meet_nodes };
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)
+        code = steps[i](job);
+    return code;
+}
+
+/* Who started us may want to know it as torchrun would have told it. */
+static void pass_on(struct job *job)
+{
+    const struct failed_round round = job_failed_round(job, job->blamed);
+    char fault[1200] = "";
+
+    if (job->code != 0)
+        log_last_error(fault, sizeof fault);
+    if (job->code != 0 && job->by_deadline)
+        snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
+    else if (job->code != 0 && job->signal)
+        snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
+    if (job->blamed)
+        report_upward(&round);
+    else if (job->code != 0)
+        report_own_fault(fault);
+    events_job_ended(&job->events, job->code, &round, fault);
+}
+
+/* A reader of ours that has stopped is given as long as a worker that has, unless
+ * somebody wants us to end. */
+static void finish_output(struct job *job)
+{
+    const int seconds = job->signal ? 0 : job->options->shutdown_timeout;
+
+    if (job->folder.unnamed && job->folder.attempt >= 0)
+        log_line(LOG_WARN, "the workers' output is in %s", job->folder.path);
+    output_finish(&job->output, 1000 * (seconds > 2 ? seconds : 2));
+    output_free(&job->output);
+}
+
+static void tear_down(struct job *job)
+{
+    for (int i = 0; job->workers && i < job->size; i++)
+        worker_free(&job->workers[i]);
+    deaths_close(&job->deaths);
+    control_host_close(&job->control);
+    trace_host_close(&job->trace);
+    events_close(&job->events);
+    run_folder_remove(&job->folder);
+    watchdog_close(&job->watchdog);
+    guard_stop(&job->guard);
+    if (job->nodes)
+        job->nodes->ops->destroy(job->nodes);
+    rendezvous_close(&job->meet);
+    if (job->base) {
+        arrivals_stop(&job->arrivals);
+        finish_output(job);
+        stuck_close(&job->stuck);
+        health_close(&job->health);
+        event_base_free(job->base);
+    }
+    if (job->signal_fd >= 0)
+        close(job->signal_fd);
+    wrapper_free(&job->wrapper);
+    placement_destroy(job->placement);
+    free(job->workers);
+}
+
+int job_run(const struct options *options, const struct meeting *meeting, int size)
+{
+    struct job job = { .options = options,
+                       .meeting = meeting,
+                       .size = size,
+                       .state = MEETING,
+                       .signal_fd = -1,
+                       .meet.listener = -1,
+                       .health.listener = -1,
+                       .deaths.epoll = -1,
+                       .control = { .memory = -1, .event = -1 },
+                       .trace = { .memory = -1, .file.fd = -1 },
+                       .events.fd = -1,
+                       .guard.pipe = -1 };
+
+    job.code = setup(&job);
+    if (job.code == 0) {
+        job.nodes->ops->start(job.nodes);
+        if (job.state != DONE)
+            store_server_run(job.meet.server, job.base);
+    }
+    pass_on(&job);
+    tear_down(&job);
+    return job.code;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node_link.c - messages over a bufferevent.  A host that vanishes is noticed by TCP's
+ * keepalive within seconds. */
+#include "launcher/nodes/node_link.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/nodes/nodes.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/server/peer_uid.h"
+
+ct_status link_connect(const struct secret *secret, const char *host, int port, int64_t deadline,
+                       int *fd)
+{
+    char where[300];
+    ct_status status = socket_connect_once(host, port, deadline, fd);
+
+    if (status != CT_OK)
+        return status;
+    snprintf(where, sizeof where, "%.250s port %d", host, port);
+    status = secret_prove(secret, *fd, HELLO_AGENT, where, deadline);
+    if (status != CT_OK)
+        close(*fd);
+    return status;
+}
+
+/* ---- Out -------------------------------------------------------------------- */
+
+void link_send(struct link_to *link, int type, const void *data, size_t bytes)
+{
+    const uint32_t size = (uint32_t)bytes + 1;
+    const unsigned char kind = (unsigned char)type;
+
+    if (!link->stream)
+        return;
+    bufferevent_write(link->stream, &size, sizeof size);
+    bufferevent_write(link->stream, &kind, 1);
+    bufferevent_write(link->stream, data, bytes);
+}
+
+void link_tell(struct link_to *link, int type, const char *format, ...)
+{
+    char text[LINK_TEXT];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    link_send(link, type, text, strlen(text));
+}
+
+size_t link_unsent(const struct link_to *link)
+{
+    return link->stream ? evbuffer_get_length(bufferevent_get_output(link->stream)) : 0;
+}
+
+/* Whatever goes wrong here, the loop will meet it again. */
+void link_flush(struct link_to *link)
+{
+    struct evbuffer *out = link->stream ? bufferevent_get_output(link->stream) : NULL;
+
+    if (!out || evbuffer_get_length(out) == 0)
+        return;
+    evbuffer_unfreeze(out, 1); /* the stream keeps others from taking what it sends */
+    evbuffer_write(out, bufferevent_getfd(link->stream));
+    evbuffer_freeze(out, 1);
+}
+
+/* ---- In --------------------------------------------------------------------- */
+
+static void get_end(const unsigned char in[18], struct sockaddr_storage *out)
+{
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+
+    memcpy(&v6.sin6_addr, in, 16);
+    memcpy(&v6.sin6_port, in + 16, 2);
+    *out = (struct sockaddr_storage){ 0 };
+    memcpy(out, &v6, sizeof v6);
+}
+
+static void answer_who(struct link_to *link, const unsigned char *data, size_t bytes)
+{
+    struct sockaddr_storage program, store;
+    unsigned char answer[5];
+    uid_t uid = 0;
+
+    if (bytes != AGENT_WHO_BYTES)
+        return;
+    get_end(data + 4, &program);
+    get_end(data + 22, &store);
+    memcpy(answer, data, 4);
+    answer[4] = peer_uid(link->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
+    link_send(link, AGENT_OURS, answer, sizeof answer);
+}
+
+static void broken(struct link_to *link, const char *why)
+{
+    link_close(link);
+    link->hooks->broke(link->arg, why);
+}
+
+static void on_read(struct bufferevent *stream, void *arg)
+{
+    struct link_to *link = arg;
+    unsigned char message[4 + LINK_TEXT];
+    char text[LINK_TEXT];
+    uint32_t size;
+
+    while (link->stream == stream) {
+        struct evbuffer *in = bufferevent_get_input(stream);
+
+        if (evbuffer_copyout(in, &size, 4) < 4)
+            return;
+        if (size == 0 || size > LINK_TEXT) {
+            broken(link, "it speaks another language: is it the same version of ctrun?");
+            return;
+        }
+        if (evbuffer_get_length(in) < 4 + size)
+            return;
+        evbuffer_remove(in, message, 4 + size);
+        if (message[4] == AGENT_WHO) {
+            answer_who(link, message + 5, size - 1);
+            continue;
+        }
+        node_text(text, sizeof text, message + 5, size - 1);
+        link->hooks->said(link->arg, message[4], text);
+    }
+}
+
+static void on_end(struct bufferevent *stream, short what, void *arg)
+{
+    (void)stream;
+    broken(arg, what & BEV_EVENT_EOF ? "its ctrun ended" : strerror(errno));
+}
+
+void link_setup(struct link_to *link, const struct link_hooks *hooks, void *arg)
+{
+    *link = (struct link_to){ .netlink = -1, .hooks = hooks, .arg = arg };
+}
+
+int link_start(struct link_to *link, struct event_base *base, int fd)
+{
+    link_close(link);
+    socket_notice_silence(fd);
+    evutil_make_socket_nonblocking(fd);
+    link->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!link->stream) {
+        close(fd);
+        return -1;
+    }
+    link->netlink = peer_uid_open();
+    bufferevent_setcb(link->stream, on_read, NULL, on_end, link);
+    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    return 0;
+}
+
+void link_close(struct link_to *link)
+{
+    if (link->stream)
+        bufferevent_free(link->stream);
+    if (link->netlink >= 0)
+        close(link->netlink);
+    link->stream = NULL;
+    link->netlink = -1;
+}

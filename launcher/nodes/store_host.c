@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_host.c - where the store is.  One node: ours, on the loopback, at a free
+ * port.  Several: node 0's, at --master-addr and --master-port.
+ *
+ * The socket is bound before anything else happens and never let go, so nobody
+ * can take the port between choosing and using it.  Nothing is looked up unless
+ * the user named a host.  What the store lets in is decided here: with no secret
+ * given and one node, ctrun makes one for its own children. */
+#include "launcher/nodes/store_host.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/net/socket.h"
+
+/* Version 4: random but for six bits. */
+static void new_uuid(char *text, size_t size)
+{
+    unsigned char b[16] = { 0 };
+
+    if (getrandom(b, sizeof b, 0) < 0)
+        memcpy(b, &(pid_t){ getpid() }, sizeof(pid_t));
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(text, size, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+static int shares_no_store(void)
+{
+    const char *text = getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
+
+    return text && !strcmp(text, "1");
+}
+
+static void plan(struct rendezvous *meet, const struct options *options,
+                 const struct meeting *meeting)
+{
+    *meet = (struct rendezvous){ .listener = -1, .policy = STORE_POLICY_INIT };
+    meet->is_host = meeting->kind != MEET_STATIC || options->node_rank == 0;
+    meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
+    snprintf(meet->address, sizeof meet->address, "%s",
+             meeting->kind == MEET_DYNAMIC && options->local_addr ? options->local_addr
+                                                                  : meeting->host);
+    meet->port = meeting->kind == MEET_DYNAMIC ? 0 : meeting->port;
+    if (meeting->kind != MEET_ALONE && *options->rdzv_id)
+        snprintf(meet->run_id, sizeof meet->run_id, "%s", options->rdzv_id);
+    else
+        new_uuid(meet->run_id, sizeof meet->run_id);
+}
+
+static int is_this_host_only(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
+/* Without a secret several nodes could not know each other's users: then everybody
+ * on other hosts is let in, as by torchrun, and that is said. */
+static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
+{
+    struct store_policy *policy = &meet->policy;
+    const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
+    char port[16] = "";
+    /* The command line is stronger than the environment, job.ini is weaker. */
+    ct_status status =
+        secret_read(&policy->secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
+
+    if (status == CT_OK && policy->secret.size == 0 && from == FROM_FILE)
+        status = secret_read(&policy->secret, options->store_secret_file);
+
+    policy->memory = options->store_memory;
+    policy->request = options->store_request;
+    policy->clients = options->store_clients;
+    policy->allow = options->store_allow;
+    if (status == CT_OK && policy->secret.size == 0 && options->nnodes.max == 1)
+        status = secret_make(&policy->secret);
+    policy->open = policy->secret.size == 0 && policy->allow.count == 0;
+    if (meet->port)
+        snprintf(port, sizeof port, " port %d", meet->port);
+    if (policy->open && meet->is_host && !is_this_host_only(meet->address))
+        log_line(LOG_WARN,
+                 "no job secret: every host that reaches %s%s may read and write the store; "
+                 "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
+                 meet->port ? meet->address : "this one", port);
+    return status;
+}
+
+/* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in
+ * front of us.  Then --local-addr says where we listen. */
+static ct_status listen_elsewhere(struct rendezvous *meet, const struct options *options)
+{
+    const char *at = options->local_addr;
+
+    snprintf(meet->elsewhere, sizeof meet->elsewhere, "%s", at ? at : "all interfaces");
+    if (at)
+        return socket_listen(at, meet->port, &meet->listener);
+    log_line(LOG_WARN,
+             "%s is no address of this host: the store listens on all interfaces, port %d; is "
+             "--node-rank=0 right? If it is, --local-addr=ADDRESS names the interface",
+             meet->address, meet->port);
+    return socket_listen(NULL, meet->port, &meet->listener);
+}
+
+/* The interface of --master-addr, not the world.  A host's own name may mean its loopback
+ * (Debian: 127.0.1.1); the others come from outside, so then it is all interfaces. */
+static ct_status listen_for(struct rendezvous *meet, const struct options *options)
+{
+    const int others = options->nnodes.max > 1;
+    const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
+
+    if (status != CT_OK)
+        return others && errno == EADDRNOTAVAIL ? listen_elsewhere(meet, options) : status;
+    if (!others || !socket_is_loopback(meet->listener) || is_this_host_only(meet->address))
+        return CT_OK;
+    close(meet->listener);
+    log_line(LOG_INFO, "%s is the loopback here; the store listens on all interfaces",
+             meet->address);
+    return socket_listen(NULL, meet->port, &meet->listener);
+}
+
+/* bind() and listen() succeed all the same, and the ranks would try to connect for 30 minutes. */
+static int loopback_is_down(void)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq loopback = { .ifr_name = "lo" };
+    const int known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return known && !(loopback.ifr_flags & IFF_UP);
+}
+
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
+                    const struct meeting *meeting)
+{
+    ct_status status;
+
+    plan(meet, options, meeting);
+    if (is_this_host_only(meet->address) && loopback_is_down()) {
+        log_line(LOG_ERROR, "%s: the loopback interface is down (ip link set lo up)",
+                 meet->address);
+        return 1;
+    }
+    status = plan_policy(meet, options);
+    if (status == CT_OK && meeting->kind == MEET_DYNAMIC && !is_this_host_only(meet->address))
+        status = socket_listen(NULL, 0, &meet->listener); /* which address is known later */
+    else if (status == CT_OK && meet->is_host)
+        status = listen_for(meet, options);
+    if (status != CT_OK) {
+        log_line(LOG_ERROR, "%s", ct_last_error());
+        return 1;
+    }
+    if (meet->is_host)
+        meet->port = socket_port(meet->listener);
+    return 0;
+}
+
+int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
+{
+    const ct_status status =
+        store_server_create(base, meet->listener, &meet->policy, &meet->server);
+
+    meet->listener = -1;
+    if (status == CT_OK)
+        return 0;
+    log_line(LOG_ERROR, "%s", ct_last_error());
+    return 1;
+}
+
+/* Somebody may take it before worker 0 does: that is why we serve the store ourselves,
+ * unless we were told not to. */
+static void choose_port(struct rendezvous *meet)
+{
+    int fd;
+
+    if (socket_listen(NULL, 0, &fd) != CT_OK) {
+        log_line(LOG_ERROR, "no port for the workers' store: %s", ct_last_error());
+        return;
+    }
+    meet->port = socket_port(fd);
+    close(fd);
+}
+
+void rendezvous_new_round(struct rendezvous *meet)
+{
+    uint64_t random = (uint64_t)getpid() << 32 | (uint64_t)clock_ms();
+
+    if (getrandom(&random, sizeof random, 0) < 0)
+        log_line(LOG_INFO, "no random numbers: the generation is made of pid and clock");
+    snprintf(meet->generation, sizeof meet->generation, "%016llx", (unsigned long long)random);
+    store_server_clear(meet->server);
+    if (meet->own_store)
+        choose_port(meet);
+}
+
+int rendezvous_arrived(const struct rendezvous *meet, int rank)
+{
+    char key[64];
+
+    if (!meet->server)
+        return 0;
+    snprintf(key, sizeof key, "/ct/%s/arrived/%d", meet->generation, rank);
+    return store_server_has(meet->server, key);
+}
+
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+{
+    char key[64];
+
+    if (!meet->server || rank < 0)
+        return;
+    snprintf(key, sizeof key, "/ct/%s/dead/%d", meet->generation, rank);
+    store_server_put(meet->server, key, cause, strlen(cause));
+}
+
+void rendezvous_close(struct rendezvous *meet)
+{
+    store_server_destroy(meet->server);
+    if (meet->listener >= 0)
+        close(meet->listener);
+    *meet = (struct rendezvous){ .listener = -1 };
+}

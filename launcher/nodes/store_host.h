@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_host.h - where the workers of a job meet: the store that node 0's ctrun hosts. */
+#ifndef LAUNCHER_NODES_STORE_HOST_H
+#define LAUNCHER_NODES_STORE_HOST_H
+
+#include "config/rendezvous_options.h"
+#include "runtime/store/store.h"
+
+struct rendezvous {
+    int is_host;         /* we are node 0, or may become it */
+    int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
+    char address[256];   /* MASTER_ADDR */
+    char elsewhere[256]; /* where we listen instead, since that is no address of this host; "" */
+    int port;            /* MASTER_PORT; true from here on, the socket is ours */
+    char run_id[256];
+    char generation[17]; /* CT_GENERATION: new each round */
+    struct store_policy policy;
+    int listener; /* until the server takes it over; -1 */
+    struct store_server *server;
+};
+
+/* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
+ * code and the sentence is said.  rendezvous_close() is owed in both cases. */
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
+                    const struct meeting *meeting);
+int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
+
+/* An empty table and a new generation: nothing of an older round can be read. */
+void rendezvous_new_round(struct rendezvous *meet);
+
+/* Has this rank's libct begun its init in this generation? */
+int rendezvous_arrived(const struct rendezvous *meet, int rank);
+
+/* Where peers that go on without it may read of it: "ct/<generation>/dead/<rank>". */
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
+
+void rendezvous_close(struct rendezvous *meet);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* placement.c - from the options to a place for each worker.
+ *
+ * First the GPUs: the ones that are there, narrowed by CUDA_VISIBLE_DEVICES (or
+ * HIP_VISIBLE_DEVICES, which is stronger), then by --gpus, whose numbers count in
+ * what is left.  Then the CPUs, within those that ctrun itself may use: taskset, a
+ * cpuset or a batch system has narrowed them for a reason. */
+#include "launcher/placement/placement.h"
+
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+
+/* ---- GPUs ---------------------------------------------------------------------- */
+
+/* As the worker would find it: an empty variable yields to job.ini. */
+static const char *variable(const struct options *options, const char *name)
+{
+    const char *there = getenv(name);
+
+    for (int i = 0; i < options->file.count && !(there && *there); i++)
+        if (!strcmp(options->file.entries[i].section, "env")
+            && !strcmp(options->file.entries[i].key, name))
+            return options->file.entries[i].value;
+    return there;
+}
+
+/* Which list is in force, by torchrun's rule.  NULL: none. */
+static const char *visible_list(const struct options *options, int *hip)
+{
+    const char *list = variable(options, "HIP_VISIBLE_DEVICES");
+
+    *hip = list && *list;
+    return *hip ? list : variable(options, "CUDA_VISIBLE_DEVICES");
+}
+
+int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
+                      struct devices *devices, char *error, size_t size)
+{
+    struct devices visible;
+    int hip;
+
+    gpus_read(gpus, root);
+    gpus_visible(gpus, visible_list(options, &hip), &visible);
+    if (options->gpus)
+        return gpus_choose(gpus, &visible, options->gpus, devices, error, size);
+    *devices = visible;
+    return 0;
+}
+
+/* The items as they are written, whatever is there; without a list worker i gets
+ * number i (torchrun's rule). */
+static void own_devices(struct placement *placement, const char *list)
+{
+    char number[12];
+
+    if (list) {
+        gpus_items(&placement->gpus, list, &placement->devices);
+        return;
+    }
+    for (int i = 0; i < placement->size && i < GPUS_MOST; i++) {
+        struct devices one;
+
+        snprintf(number, sizeof number, "%d", i);
+        gpus_items(&placement->gpus, number, &one);
+        placement->devices.device[i] = one.device[0];
+        placement->devices.count = i + 1;
+    }
+}
+
+static int join_names(struct placement *placement)
+{
+    const struct devices *devices = &placement->devices;
+    char *at = malloc(GPUS_MOST * sizeof devices->device->name);
+
+    placement->visible = at;
+    for (int i = 0; at && i < devices->count; i++)
+        at += sprintf(at, "%s%s", i ? "," : "", devices->device[i].name);
+    return at ? 0 : -1;
+}
+
+static int take_gpus(struct placement *placement, const struct options *options, const char *root)
+{
+    const char *list = visible_list(options, &placement->hip);
+    struct devices *devices = &placement->devices;
+    char error[256];
+
+    if (placement_devices(options, root, &placement->gpus, devices, error, sizeof error) < 0) {
+        log_line(LOG_ERROR, "%s", error);
+        return 1;
+    }
+    placement->own_gpu_only = options->virtual_local_rank;
+    if (placement->own_gpu_only && !options->gpus)
+        own_devices(placement, list);
+    if (placement->own_gpu_only && devices->count < placement->size) {
+        log_line(LOG_ERROR, "local_rank %d exceeds available GPUs in %s=%s", devices->count,
+                 options->gpus    ? "--gpus"
+                 : placement->hip ? "HIP_VISIBLE_DEVICES"
+                                  : "CUDA_VISIBLE_DEVICES",
+                 options->gpus ? options->gpus
+                 : list        ? list
+                               : "");
+        return options->gpus ? 2 : 1; /* the words alone say it */
+    }
+    for (int i = 0; i < placement->size && i < devices->count; i++)
+        placement->place[i].device = &devices->device[i];
+    return options->gpus && join_names(placement) < 0 ? 1 : 0;
+}
+
+const char *placement_visible(const struct placement *placement, int local_rank)
+{
+    if (!placement)
+        return NULL;
+    return placement->own_gpu_only ? placement->place[local_rank].device->name : placement->visible;
+}
+
+/* ---- CPUs ---------------------------------------------------------------------- */
+
+static int take_cpus(struct placement *placement, const struct options *options, const char *root)
+{
+    struct cpus allowed;
+
+    if (cpus_of_process(0, &allowed) < 0
+        || topology_read(&placement->topology, root, &allowed) < 0) {
+        log_line(LOG_ERROR, "cannot find out which CPUs there are: %s", strerror(errno));
+        return 1;
+    }
+    if (options->numa_binding != NUMA_NOT)
+        return place_numa(placement, options->numa_binding);
+    return options->bind && strcmp(options->bind, "none") != 0
+               ? place_bind(placement, options->bind)
+               : 0;
+}
+
+/* Where the kernel has no NUMA, or a container's filter forbids to choose, memory comes
+ * from where it comes.  A policy of the user's own (numactl) stays; a node that has no
+ * memory for us can't be preferred. */
+static void check_memory(struct placement *placement)
+{
+    unsigned long allowed[1024 / (8 * sizeof(unsigned long))] = { 0 };
+    const int bits = 8 * sizeof *allowed;
+    int mode = MPOL_DEFAULT;
+    const int known = syscall(SYS_get_mempolicy, &mode, NULL, 0UL, NULL, 0UL) == 0
+                      && syscall(SYS_get_mempolicy, NULL, allowed, 8 * sizeof allowed, NULL,
+                                 (unsigned long)MPOL_F_MEMS_ALLOWED)
+                             == 0;
+
+    for (int i = 0; i < placement->size; i++) {
+        const int node = placement->place[i].memory;
+
+        if (node >= 0
+            && (!known || mode != MPOL_DEFAULT || node >= 8 * (int)sizeof allowed
+                || !(allowed[node / bits] >> node % bits & 1)))
+            placement->place[i].memory = -1;
+    }
+    if (!known)
+        log_line(LOG_INFO, "the kernel lets nobody choose NUMA nodes for memory: %s",
+                 strerror(errno));
+}
+
+/* ---- The whole ----------------------------------------------------------------- */
+
+static int is_bound(const struct options *options)
+{
+    return options->numa_binding != NUMA_NOT
+           || (options->bind && strcmp(options->bind, "none") != 0);
+}
+
+static int fill(struct placement *placement, const struct options *options, const char *root)
+{
+    int code = take_gpus(placement, options, root);
+
+    if (code == 0 && (is_bound(options) || options->report != REPORT_NOT))
+        code = take_cpus(placement, options, root);
+    if (code == 0 && is_bound(options))
+        check_memory(placement);
+    return code;
+}
+
+int placement_create(struct placement **made, const struct options *options, int size,
+                     const char *root)
+{
+    struct placement *placement;
+    int code;
+
+    *made = NULL;
+    if (!is_bound(options) && !options->gpus && !options->virtual_local_rank
+        && options->report == REPORT_NOT)
+        return 0;
+    if (!(placement = calloc(1, sizeof *placement))
+        || !(placement->place = calloc((size_t)size, sizeof *placement->place))) {
+        log_line(LOG_ERROR, "out of memory for the places of %d workers", size);
+        placement_destroy(placement);
+        return 1;
+    }
+    placement->size = size;
+    for (int i = 0; i < size; i++)
+        placement->place[i].memory = -1;
+    if ((code = fill(placement, options, root)) != 0) {
+        placement_destroy(placement);
+        return code;
+    }
+    *made = placement;
+    return 0;
+}
+
+void placement_destroy(struct placement *placement)
+{
+    if (!placement)
+        return;
+    topology_free(&placement->topology);
+    free(placement->visible);
+    free(placement->place);
+    free(placement);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* placement.h - which worker of this node gets which CPUs and sees which GPUs.
+ *
+ * Decided once, before the first worker starts, so that what can't be is one
+ * sentence.  Without an option that asks for it there is no placement, and nothing of
+ * the machine is read. */
+#ifndef LAUNCHER_PLACEMENT_PLACEMENT_H
+#define LAUNCHER_PLACEMENT_PLACEMENT_H
+
+#include "config/options.h"
+#include "launcher/placement/gpu_topology.h"
+#include "launcher/placement/gpus.h"
+#include "launcher/placement/topology.h"
+
+/* One worker's. */
+struct place {
+    int bound; /* to cpus; else it has ctrun's */
+    struct cpus cpus;
+    int memory;                  /* the NUMA node that its memory is taken from first; -1: any */
+    const struct device *device; /* the GPU that is number LOCAL_RANK for it; NULL: none */
+};
+
+struct placement {
+    int size;
+    struct place *place;
+    struct topology topology;
+    struct gpus gpus;
+    struct devices devices; /* of this node's workers, in order */
+    int own_gpu_only;       /* --virtual-local-rank: worker i sees device i and no other */
+    char *visible;          /* CUDA_VISIBLE_DEVICES of all, by --gpus; NULL: as inherited */
+    int hip;                /* the list came from HIP_VISIBLE_DEVICES, which is set too */
+    struct gpu_links links; /* by place_links(); none, or two at least */
+    int unlinked;           /* GPUs for which there was no room in it */
+};
+
+/* *made is NULL where no option asks for one.  0, or ctrun's exit code and the sentence
+ * is said.  root: "" for this machine. */
+int placement_create(struct placement **made, const struct options *options, int size,
+                     const char *root);
+void placement_destroy(struct placement *placement); /* NULL is fine */
+
+/* The value of CUDA_VISIBLE_DEVICES (and HIP_VISIBLE_DEVICES, if ->hip) for one
+ * worker; NULL: it inherits ours. */
+const char *placement_visible(const struct placement *placement, int local_rank);
+
+/* The GPUs that the options and the environment leave to the workers.  -1: --gpus names
+ * what is not there; the sentence is in error. */
+int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
+                      struct devices *devices, char *error, size_t size);
+
+/* Fills in ->links: the GPUs that are some worker's.  It loads the driver's management library,
+ * so only a run that will report them asks for it. */
+void place_links(struct placement *placement, const char *root);
+
+/* ---- How --bind (bind.c) and --numa-binding (numa_binding.c) fill in ->place ---- */
+
+/* Both: 0, or ctrun's exit code and the sentence is said. */
+int place_bind(struct placement *placement, const char *bind);
+int place_numa(struct placement *placement, enum numa_binding mode);
+
+/* Part k of n of the physical cores that have CPUs in `within`: by NUMA node, in a node
+ * by number; the first parts get one more where n does not divide them. */
+struct cpus place_share(const struct topology *topology, const struct cpus *within, int k, int n);
+int place_cores(const struct topology *topology, const struct cpus *within);
+
+/* What --numa-binding and --bind=gpu can't do without. */
+int place_no_gpu(const char *option);
+
+/* "GPU 3 is at NUMA node 1, of which ..." */
+int place_empty(const char *device, int node);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core_file.c - core(5) read backwards: from the pattern and the dead to the file. */
+#include "launcher/report/core_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_line(const char *path, char *line, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : read(fd, line, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    line[got > 0 ? got : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    return got < 0 ? -1 : 0;
+}
+
+/* One % of the pattern; -1: unknown. */
+static int expand(char what, const struct worker *worker, const char *program, char *to,
+                  size_t size)
+{
+    const char *const slash = strrchr(program, '/');
+
+    *to = '\0';
+    switch (what) {
+    case '%':
+        snprintf(to, size, "%%");
+        return 0;
+    case 'p':
+    case 'i': /* of the thread: the first one's */
+    case 'P':
+    case 'I': /* as seen outside of a container */
+        snprintf(to, size, "%d", (int)worker->pid);
+        return 0;
+    case 's':
+        snprintf(to, size, "%d", worker->code);
+        return 0;
+    case 'u':
+        snprintf(to, size, "%u", (unsigned)getuid());
+        return 0;
+    case 'g':
+        snprintf(to, size, "%u", (unsigned)getgid());
+        return 0;
+    case 'h':
+        gethostname(to, size - 1);
+        return 0;
+    case 'e':
+    case 'f': /* the kernel keeps 15 bytes of a name */
+        snprintf(to, size, "%.15s", slash ? slash + 1 : program);
+        return 0;
+    case 't': /* when exactly, and how large it might have been: known to the kernel */
+    case 'c':
+    case 'd':
+    case 'E':
+    case 'C':
+    case 'F':
+        return -1;
+    default: /* dropped, as the kernel does */
+        return 0;
+    }
+}
+
+int core_file_name(const char *pattern, int uses_pid, const struct worker *worker,
+                   const char *program, char *name, size_t size)
+{
+    size_t used = 0;
+    int has_pid = 0;
+
+    *name = '\0';
+    for (; *pattern && used + 1 < size; pattern++) {
+        char piece[256] = { pattern[0], '\0' };
+
+        if (*pattern == '%') {
+            if (!*++pattern)
+                break;
+            has_pid |= *pattern == 'p';
+            if (expand(*pattern, worker, program, piece, sizeof piece) < 0)
+                return -1;
+        }
+        used += (size_t)snprintf(name + used, size - used, "%s", piece);
+    }
+    if (uses_pid && !has_pid && used < size)
+        snprintf(name + used, size - used, ".%d", (int)worker->pid);
+    return 0;
+}
+
+void core_file_find(const struct worker *worker, const char *program, char *text, size_t size)
+{
+    char pattern[256], uses_pid[16], name[512], here[PATH_MAX] = "";
+
+    if (read_line("/proc/sys/kernel/core_pattern", pattern, sizeof pattern) < 0)
+        snprintf(text, size, "where, /proc does not say");
+    else if (*pattern == '|' && strstr(pattern, "systemd-coredump"))
+        snprintf(text, size, "see coredumpctl info %d", (int)worker->pid);
+    else if (*pattern == '|')
+        snprintf(text, size, "given to %s (kernel.core_pattern)", pattern + 1);
+    else if (read_line("/proc/sys/kernel/core_uses_pid", uses_pid, sizeof uses_pid) < 0
+             || core_file_name(pattern, *uses_pid == '1', worker, program, name, sizeof name) < 0
+             || access(name, F_OK) < 0) /* the worker may have gone to another folder */
+        snprintf(text, size, "as kernel.core_pattern says, %s", pattern);
+    else if (*name != '/' && getcwd(here, sizeof here))
+        snprintf(text, size, "%s/%s", here, name);
+    else
+        snprintf(text, size, "%s", name);
+}

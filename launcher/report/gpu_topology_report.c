@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_topology_report.c - a matrix as nvidia-smi topo has it, and as JSON.
+ *
+ * GPUs have the numbers that nvidia-smi gives them, whatever their names in CUDA_VISIBLE_DEVICES:
+ * the order of PCI addresses.  Beside each stands who uses it, so that it is found above. */
+#include "launcher/report/gpu_topology_report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/json_writer.h"
+
+static void add(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *out, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    int used;
+
+    va_start(args, format);
+    used = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    text_add(out, line, (size_t)used < sizeof line ? (size_t)used : sizeof line - 1);
+}
+
+/* Of links.gpu[i]: its index in struct gpus. */
+static int number_of(const struct placement *placement, int i)
+{
+    int number = 0;
+
+    while (strcmp(placement->gpus.gpu[number].pci, placement->links.gpu[i].pci) != 0)
+        number++;
+    return number;
+}
+
+static int uses(const struct placement *placement, int local_rank, int number)
+{
+    const struct device *device = placement->place[local_rank].device;
+
+    return device && device->gpu == number;
+}
+
+/* ---- Text ------------------------------------------------------------------------ */
+
+static void add_cell(struct text *out, const char *word)
+{
+    add(out, "%-6s ", word);
+}
+
+static void add_label(struct text *out, const struct placement *placement, int i)
+{
+    char label[24];
+
+    snprintf(label, sizeof label, "GPU%d", number_of(placement, i));
+    add_cell(out, label);
+}
+
+static void add_ranks(struct text *out, const struct placement *placement, int i, int base)
+{
+    const int number = number_of(placement, i);
+    int said = 0;
+
+    for (int local_rank = 0; local_rank < placement->size; local_rank++)
+        if (uses(placement, local_rank, number))
+            add(out, "%s%d", said++ ? "," : "", base + local_rank);
+}
+
+static void add_word(void *to, const char *word, const char *words)
+{
+    add(to, "  %s: %s\n", word, words);
+}
+
+void links_report_text(struct text *out, const struct placement *placement, int base,
+                       const char *host)
+{
+    const struct gpu_links *links = &placement->links;
+
+    if (links->count == 0)
+        return;
+    add(out, "Between the GPUs of %s", host);
+    if (placement->unlinked)
+        add(out, " (the first %d of %d)", links->count, links->count + placement->unlinked);
+    add(out, ":\n");
+    add_cell(out, "");
+    for (int i = 0; i < links->count; i++)
+        add_label(out, placement, i);
+    add(out, "RANK\n");
+    for (int from = 0; from < links->count; from++) {
+        add_label(out, placement, from);
+        for (int to = 0; to < links->count; to++) {
+            char word[16];
+
+            way_word(&links->between[from][to], word);
+            add_cell(out, word);
+        }
+        add_ranks(out, placement, from, base);
+        add(out, "\n");
+    }
+    gpu_links_legend(links, add_word, out);
+    if (!links->nvlinks_known)
+        add(out, "  NVLinks are not shown: libnvidia-ml.so.1 is missing or does not work\n");
+}
+
+/* ---- JSON ------------------------------------------------------------------------ */
+
+static void json_ranks(struct json_text *json, const struct placement *placement, int number,
+                       int base)
+{
+    json_open(json, "ranks", '[');
+    for (int local_rank = 0; local_rank < placement->size; local_rank++)
+        if (uses(placement, local_rank, number))
+            json_number(json, NULL, base + local_rank);
+    json_close(json, ']');
+}
+
+/* Its NVLinks are all of one generation. */
+static void json_nvlink(struct json_text *json, const struct gpu_links *links, int gpu)
+{
+    const char *generation = NULL;
+    int by_switch = 0;
+
+    for (int to = 0; to < links->count; to++)
+        if (links->between[gpu][to].way == WAY_NVLINK) {
+            generation = links->between[gpu][to].generation;
+            by_switch |= links->between[gpu][to].by_switch;
+        }
+    json_string(json, "nvlink", generation);
+    json_bool(json, "nvswitch", by_switch);
+}
+
+static void json_gpus(struct json_text *json, const struct placement *placement, int base)
+{
+    json_open(json, "gpus", '[');
+    for (int i = 0; i < placement->links.count; i++) {
+        const int number = number_of(placement, i);
+
+        json_open(json, NULL, '{');
+        json_number(json, "number", number);
+        json_string(json, "pci", placement->links.gpu[i].pci);
+        json_ranks(json, placement, number, base);
+        json_nvlink(json, &placement->links, i);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void json_between(struct json_text *json, const struct gpu_links *links)
+{
+    json_open(json, "between", '[');
+    for (int from = 0; from < links->count; from++) {
+        json_open(json, NULL, '[');
+        for (int to = 0; to < links->count; to++) {
+            char word[16];
+
+            way_word(&links->between[from][to], word);
+            json_string(json, NULL, word);
+        }
+        json_close(json, ']');
+    }
+    json_close(json, ']');
+}
+
+void links_report_json(struct text *out, const struct placement *placement, int base,
+                       const char *host)
+{
+    struct json_text json = { .to = out, .gap = "" };
+
+    if (placement->links.count == 0)
+        return;
+    json_open(&json, NULL, '{');
+    json_string(&json, "host", host);
+    json_gpus(&json, placement, base);
+    json_number(&json, "left_out", placement->unlinked);
+    json_bool(&json, "nvlinks_known", placement->links.nvlinks_known);
+    json_between(&json, &placement->links);
+    json_close(&json, '}');
+    text_add(out, "\n", 1);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LAUNCHER_REPORT_GPU_TOPOLOGY_REPORT_H
+#define LAUNCHER_REPORT_GPU_TOPOLOGY_REPORT_H
+
+#include "launcher/placement/placement.h"
+#include "runtime/util/text.h"
+
+/* What stands below the rows of --report: what lies between the GPUs of this node's workers;
+ * nothing if they have fewer than two.  base: the rank of the first worker. */
+void links_report_text(struct text *out, const struct placement *placement, int base,
+                       const char *host);
+void links_report_json(struct text *out, const struct placement *placement, int base,
+                       const char *host);
+
+#endif

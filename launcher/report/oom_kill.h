@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oom_kill.h - was it the kernel, for want of memory?  The memory cgroup counts such kills. */
+#ifndef LAUNCHER_REPORT_OOM_KILL_H
+#define LAUNCHER_REPORT_OOM_KILL_H
+
+#include <stddef.h>
+
+struct oom_watch {
+    char root[128];  /* where the hierarchy is mounted */
+    char group[512]; /* the cgroup that workers are born in, below root: "/a/b" */
+    int v1;
+    long kills; /* until now; -1: unknown */
+};
+
+/* Finds our cgroup; workers are born there.  mounts: "/sys/fs/cgroup", self:
+ * "/proc/self/cgroup"; others in tests. */
+void oom_watch_open(struct oom_watch *oom, const char *mounts, const char *self);
+
+/* Counts anew: what was killed until now is not asked for again. */
+void oom_watch_reset(struct oom_watch *oom);
+
+/* 1: the kernel has killed since; why: "cgroup limit 32.0 GiB, peak 31.9 GiB" */
+int oom_killed(const struct oom_watch *oom, char *why, size_t size);
+
+#endif

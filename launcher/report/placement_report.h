@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LAUNCHER_REPORT_PLACEMENT_REPORT_H
+#define LAUNCHER_REPORT_PLACEMENT_REPORT_H
+
+#include "launcher/workers/worker.h"
+
+/* --report: where the workers of this node run, on stderr in one write; all of them
+ * have just been started. */
+void place_report(enum report_form form, const struct worker *workers,
+                  const struct worker_env *env);
+
+/* ---- For tests ------------------------------------------------------------------- */
+
+struct place_row {
+    int rank, local_rank, pid;
+    const char *host;
+    const char *gpu, *pci, *uuid; /* as the worker's list has it; "": unknown, or none */
+    char nodes[CPUS_TEXT], cpus[CPUS_TEXT];
+    const char *threads, *transport; /* threads: OMP_NUM_THREADS, NULL: unset */
+};
+
+/* In memory that is the caller's; NULL: there is no more of it. */
+char *place_report_text(const struct place_row *rows, int count);
+char *place_report_json(const struct place_row *rows, int count);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - what ctrun says of ends, on stderr. */
+#ifndef LAUNCHER_REPORT_REPORT_H
+#define LAUNCHER_REPORT_REPORT_H
+
+#include "launcher/stdio/log_dir.h"
+#include "launcher/report/oom_kill.h"
+#include "launcher/workers/worker.h"
+
+/* A round that failed, all of its workers gone. */
+struct failed_round {
+    struct worker *workers;
+    int size;
+    struct worker *culprit;
+    const struct program *program;
+    const struct run_folder *files;
+    const struct oom_watch *oom;
+};
+
+/* One sentence: the culprit first, then who was stopped because of it, then
+ * what_follows.  "" follows when the job is over: then torchrun's layout, all on one
+ * screen.  Last the culprit's last words, if they passed through our hands. */
+void report_failure(const struct failed_round *round, const char *what_follows);
+
+/* torchrun passes the culprit's error.json on to whoever started it with a
+ * TORCHELASTIC_ERROR_FILE of its own. */
+void report_upward(const struct failed_round *round);
+
+/* And so is what ctrun itself failed of. */
+void report_own_fault(const char *what);
+
+/* "0,2-3" of the workers for which pick says yes; "" if for none. */
+void report_ranks(const struct worker *workers, int size, int (*pick)(const struct worker *worker),
+                  char *text, size_t bytes);
+
+/* "exited with code 7", "died of SIGSEGV (core dumped)" */
+void report_cause(const struct worker *worker, char *text, size_t bytes);
+
+/* More of it, if there is more to say than that: who killed it, where its core is; else "". */
+void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
+                   size_t bytes);
+
+/* On stderr in one piece, so that nobody's lines come between ours. */
+void report_show(const struct text *out);
+
+/* Ended by the signal that ctrun sent, or obeyed it with an exit. */
+static inline int was_stopped(const struct worker *worker)
+{
+    return worker->asked != 0 && worker->asked != SIGKILL;
+}
+
+static inline int was_killed(const struct worker *worker)
+{
+    return worker->asked == SIGKILL;
+}
+
+static inline int failed_too(const struct worker *worker)
+{
+    return worker->asked == 0 && worker_failed(worker) && !worker->first_failed;
+}
+
+#endif

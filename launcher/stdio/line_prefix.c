@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* line_prefix.c - torchrun's templates are Python's string.Template: $x and ${x} are names,
+ * $$ is a dollar, and whatever is none of these or has no value stays as it is. */
+#include "launcher/stdio/line_prefix.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/text.h"
+
+static int is_word(char c, int first)
+{
+    return c == '_' || isalpha((unsigned char)c) || (!first && isdigit((unsigned char)c));
+}
+
+/* The name that begins at text; 0: none. */
+static size_t name_length(const char *text)
+{
+    size_t length = 0;
+
+    while (is_word(text[length], length == 0))
+        length++;
+    return length;
+}
+
+static int named(const char *name, size_t length, const char *wanted)
+{
+    return strlen(wanted) == length && !strncmp(name, wanted, length);
+}
+
+/* 0: there is no such name. */
+static int add_value(struct text *out, const char *name, size_t length,
+                     const struct prefix_words *words)
+{
+    char number[16];
+    const char *value = number;
+
+    if (named(name, length, "role_name"))
+        value = words->role;
+    else if (named(name, length, "hostname"))
+        value = words->host;
+    else if (named(name, length, "rank"))
+        snprintf(number, sizeof number, "%d", words->rank);
+    else if (named(name, length, "local_rank"))
+        snprintf(number, sizeof number, "%d", words->local_rank);
+    else
+        return 0;
+    text_add(out, value, strlen(value));
+    return 1;
+}
+
+/* at is behind a '$'.  How much of the template is used up; 0: the dollar is only a dollar. */
+static size_t macro(struct text *out, const char *at, const struct prefix_words *words)
+{
+    const int braces = *at == '{';
+    const size_t length = name_length(at + braces);
+
+    if (*at == '$') {
+        text_add(out, "$", 1);
+        return 1;
+    }
+    if (length == 0 || (braces && at[1 + length] != '}'))
+        return 0;
+    return add_value(out, at + braces, length, words) ? length + 2 * (size_t)braces : 0;
+}
+
+char *prefix_expand(const char *template, const struct prefix_words *words)
+{
+    struct text out = { 0 };
+
+    for (const char *at = template; *at; at++) {
+        const size_t used = *at == '$' ? macro(&out, at + 1, words) : 0;
+
+        if (used == 0)
+            text_add(&out, at, 1);
+        at += used;
+    }
+    text_add(&out, "", 1);
+    return out.data;
+}
+
+static int has(const unsigned char *set, int size, int i)
+{
+    return i < size && (set[i / 8] >> i % 8 & 1);
+}
+
+/* "0-2,5", and how many they are; more than fit end in "...". */
+static int list_ranks(const unsigned char *set, int size, int base, char *text, size_t bytes)
+{
+    size_t used = 0;
+    int count = 0;
+
+    *text = '\0';
+    for (int i = 0; i < size; i++) {
+        const int first = i;
+
+        if (!has(set, size, i))
+            continue;
+        while (has(set, size, i + 1))
+            i++;
+        count += i + 1 - first;
+        if (used + 32 > bytes) {
+            snprintf(text + used, bytes - used, ",...");
+            break;
+        }
+        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? "," : "", base + first);
+        if (i > first)
+            used += (size_t)snprintf(text + used, bytes - used, "-%d", base + i);
+    }
+    return count;
+}
+
+void prefix_ranks(const unsigned char *set, int size, int base, int coloured, char *text,
+                  size_t bytes)
+{
+    char ranks[96];
+    const int count = list_ranks(set, size, base, ranks, sizeof ranks);
+
+    if (!coloured)
+        snprintf(text, bytes, "[%s] ", ranks);
+    else if (count == 1)
+        snprintf(text, bytes, "\033[3%dm[%s]\033[0m ", 2 + atoi(ranks) % 5, ranks); /* no red */
+    else
+        snprintf(text, bytes, "\033[1m[%s]\033[0m ", ranks);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_dir.c - see log_dir.h. */
+#include "launcher/stdio/log_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+
+#define BELOW 64 /* bytes that names below the folder may take */
+
+/* ---- Names, without stdio: the guard makes them too ----------------------- */
+
+static char *number(char *to, int value)
+{
+    char digits[12];
+    int count = 0;
+
+    do
+        digits[count++] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    while (count > 0)
+        *to++ = digits[--count];
+    return to;
+}
+
+struct path {
+    char text[PATH_MAX];
+};
+
+/* "<folder>/attempt_<attempt>[/<worker>]<name>".  There is room: see BELOW. */
+static struct path path_of(const struct run_folder *folder, int attempt, int worker,
+                           const char *name)
+{
+    struct path path;
+    char *to = stpcpy(path.text, folder->path);
+
+    to = number(stpcpy(to, "/attempt_"), attempt);
+    if (worker >= 0)
+        to = number(stpcpy(to, "/"), worker);
+    stpcpy(to, name);
+    return path;
+}
+
+/* ---- Making it ------------------------------------------------------------ */
+
+/* Where nothing is to be kept, a job can do without. */
+static void create_for_errors(struct run_folder *folder)
+{
+    const char *chosen = getenv("TMPDIR");
+    /* A folder on a disk costs 50 us to make and as much to remove, in memory 5. */
+    const char *const parents[] = { chosen && *chosen ? chosen : "/dev/shm", "/tmp" };
+
+    for (int i = 0; i < 2; i++) {
+        if (strlen(parents[i]) + sizeof "/ctrun_XXXXXX" + BELOW > sizeof folder->path)
+            continue;
+        stpcpy(stpcpy(folder->path, parents[i]), "/ctrun_XXXXXX");
+        if (mkdtemp(folder->path))
+            return;
+    }
+    *folder->path = '\0';
+}
+
+static int no_folder(const char *path, const char *why)
+{
+    log_line(LOG_ERROR, "cannot make a folder for logs in %s: %s", path, why);
+    return 1;
+}
+
+/* With the folders above it, as mkdir -p. */
+static int make_parent(const struct options *options, char *path)
+{
+    struct stat found;
+
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777); /* if it can't be, the next one can't */
+        *slash = '/';
+    }
+    if (mkdir(path, 0777) == 0 || (stat(path, &found) == 0 && S_ISDIR(found.st_mode)))
+        return 0;
+    if (errno != EEXIST && stat(path, &found) < 0)
+        return no_folder(path, strerror(errno));
+    log_line(LOG_ERROR, "--log-dir: %s is a file", options->log_dir);
+    return 1;
+}
+
+/* A run id is free text, but one folder's name: "a/b" becomes "a%2Fb". */
+static size_t add_run_id(char *to, size_t room, const char *run_id)
+{
+    size_t used = 0;
+
+    for (; *run_id && used + 4 < room; run_id++)
+        used += (size_t)snprintf(to + used, room - used, *run_id == '/' ? "%%2F" : "%c", *run_id);
+    return used;
+}
+
+/* torchrun's names end in 8 characters, mkdtemp()'s in 6. */
+static void two_letters(char *to)
+{
+    unsigned char bytes[2] = { 0 };
+
+    if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) < 0)
+        bytes[0] = (unsigned char)getpid();
+    to[0] = (char)('a' + bytes[0] % 26);
+    to[1] = (char)('a' + bytes[1] % 26);
+}
+
+/* path is the parent's when it comes. */
+static int create_below(struct run_folder *folder, const char *before, const char *run_id)
+{
+    size_t used = strlen(folder->path);
+    char name[512];
+    size_t length = (size_t)snprintf(name, sizeof name, "/%s", before);
+
+    length += add_run_id(name + length, sizeof name - length - 16, run_id);
+    strcpy(name + length, "_..XXXXXX");
+    two_letters(name + length + 1);
+    if (used + strlen(name) + BELOW > sizeof folder->path)
+        return no_folder(folder->path, strerror(ENAMETOOLONG));
+    strcpy(folder->path + used, name);
+    if (mkdtemp(folder->path))
+        return 0;
+    folder->path[used] = '\0';
+    return no_folder(folder->path, strerror(errno));
+}
+
+/* Workers may change their folder: what they are told must not depend on ours. */
+static int absolute(const char *given, char *path, size_t size)
+{
+    size_t used = 0;
+
+    if (*given != '/') {
+        if (!getcwd(path, size))
+            return no_folder(given, strerror(errno));
+        used = strlen(path);
+        if (used + 1 < size)
+            path[used++] = '/';
+    }
+    if (used + strlen(given) + BELOW > size)
+        return no_folder(given, strerror(ENAMETOOLONG));
+    strcpy(path + used, given);
+    return 0;
+}
+
+static int wants_files(const struct options *options)
+{
+    static const struct stream_spec none;
+
+    return memcmp(&options->redirects, &none, sizeof none) != 0
+           || memcmp(&options->tee, &none, sizeof none) != 0 || options->duplicate_stdout_filters
+           || options->duplicate_stderr_filters;
+}
+
+int run_folder_create(struct run_folder *folder, const struct options *options, const char *run_id,
+                      int workers)
+{
+    const char *chosen = getenv("TMPDIR");
+    const char *given = options->log_dir && *options->log_dir ? options->log_dir : NULL;
+    int code;
+
+    *folder->path = '\0';
+    folder->kept = folder->unnamed = 0;
+    folder->workers = workers;
+    folder->attempt = -1;
+    if (given && !strcmp(given, "/dev/null"))
+        return 0;
+    if (!given && !wants_files(options)) {
+        create_for_errors(folder);
+        return 0;
+    }
+    code = absolute(given               ? given
+                    : chosen && *chosen ? chosen
+                                        : "/tmp",
+                    folder->path, sizeof folder->path);
+    if (code == 0 && given)
+        code = make_parent(options, folder->path);
+    if (code == 0)
+        code = create_below(folder, given ? "" : "ctrun_", run_id);
+    if (code != 0)
+        *folder->path = '\0';
+    folder->kept = code == 0;
+    folder->unnamed = code == 0 && !given;
+    return code;
+}
+
+int run_folder_next(struct run_folder *folder)
+{
+    struct path made;
+    int failed;
+
+    folder->attempt++;
+    if (!*folder->path)
+        return 0;
+    made = path_of(folder, folder->attempt, -1, "");
+    failed = mkdir(made.text, folder->kept ? 0777 : 0700) < 0;
+    for (int i = 0; i < folder->workers && !failed; i++) {
+        made = path_of(folder, folder->attempt, i, "");
+        failed = mkdir(made.text, folder->kept ? 0777 : 0700) < 0;
+    }
+    if (!failed || !folder->kept)
+        return 0;
+    log_line(LOG_ERROR, "cannot make the folder %s: %s", made.text, strerror(errno));
+    return 1;
+}
+
+void run_folder_file(const struct run_folder *folder, int local_rank, const char *name, char *path,
+                     size_t size)
+{
+    char file[BELOW / 2];
+    struct path made;
+
+    *path = '\0';
+    if (!*folder->path)
+        return;
+    snprintf(file, sizeof file, "/%s", name);
+    made = path_of(folder, folder->attempt, local_rank, file);
+    if (strlen(made.text) < size)
+        strcpy(path, made.text);
+}
+
+void run_folder_error_file(const struct run_folder *folder, int attempt, int local_rank, char *path,
+                           size_t size)
+{
+    const struct path made = path_of(folder, attempt, local_rank, "/error.json");
+
+    *path = '\0';
+    if (*folder->path && strlen(made.text) < size)
+        strcpy(path, made.text);
+}
+
+/* ---- Leaving nothing ------------------------------------------------------ */
+
+void run_folder_remove(const struct run_folder *folder)
+{
+    if (!*folder->path || folder->kept)
+        return;
+    for (int attempt = 0; access(path_of(folder, attempt, -1, "").text, F_OK) == 0; attempt++) {
+        for (int i = 0; i < folder->workers; i++) {
+            const struct path own = path_of(folder, attempt, i, "");
+
+            if (rmdir(own.text) < 0) { /* empty nearly always: one call, not two */
+                unlink(path_of(folder, attempt, i, "/error.json").text);
+                rmdir(own.text);
+            }
+        }
+        rmdir(path_of(folder, attempt, -1, "").text);
+    }
+    rmdir(folder->path);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output.c - consoles, folding, filtered files.
+ *
+ * A stream hands its lines to output_line().  Those that begin with their rank wait
+ * a moment in the fold, so that equal ones of several workers are shown once; the
+ * others go to their console with their prefix, and to the filtered file if they
+ * match.  log_line() comes here too, so that its lines stand behind what the workers
+ * said before and never within one of theirs. */
+#include "launcher/stdio/output.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "launcher/stdio/line_filter.h"
+#include "launcher/stdio/line_prefix.h"
+#include "launcher/stdio/worker_stream.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+/* ---- Lines ---------------------------------------------------------------- */
+
+/* Adds output->line to a console, over a bar if there is one. */
+static void show_line(struct output *output, int to)
+{
+    console_wipe(output->to[to]);
+    console_add(output->to[to], output->line.data, output->line.used);
+}
+
+static void set_fold_timer(struct output *output)
+{
+    const int64_t due = fold_due(&output->fold), left = due - clock_ms();
+    const struct timeval time = { 0, (left > 0 ? left : 0) * 1000 };
+
+    if (due < 0)
+        event_del(&output->fold_timer);
+    else if (!event_pending(&output->fold_timer, EV_TIMEOUT, NULL))
+        event_add(&output->fold_timer, &time);
+}
+
+static void flush_consoles(struct output *output)
+{
+    for (int to = STDOUT_FILENO; to <= STDERR_FILENO; to++)
+        console_flush(output->to[to]);
+}
+
+static void fold_timer_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct output *output = arg;
+
+    (void)fd;
+    (void)what;
+    fold_expire(&output->fold, clock_ms());
+    flush_consoles(output);
+    set_fold_timer(output);
+}
+
+static void show_folded(void *arg, int to, const unsigned char *workers, const char *text,
+                        size_t size)
+{
+    struct output *output = arg;
+    char prefix[160];
+
+    prefix_ranks(workers, output->size, output->first_rank, output->colours, prefix, sizeof prefix);
+    output->line.used = 0;
+    text_add(&output->line, prefix, strlen(prefix));
+    text_add(&output->line, text, size);
+    text_add(&output->line, "\n", 1);
+    show_line(output, to);
+}
+
+static const char *filter_of(const struct output *output, int to)
+{
+    return to == STDOUT_FILENO ? output->options->duplicate_stdout_filters
+                               : output->options->duplicate_stderr_filters;
+}
+
+void output_line(struct output *output, const struct stream *stream, const char *text, size_t size)
+{
+    struct text *line = &output->line;
+    const size_t prefix = strlen(stream->prefix);
+    const char *filter = filter_of(output, stream->to);
+
+    if (stream->folds) {
+        fold_add(&output->fold, stream->local_rank, stream->to, text, size, clock_ms());
+        set_fold_timer(output);
+        return;
+    }
+    line->used = 0;
+    text_add(line, stream->prefix, prefix);
+    if (stream->route.tee)
+        text_add_utf8(line, text, size);
+    else
+        text_add(line, text, size);
+    text_add(line, "\n", 1);
+    show_line(output, stream->to);
+    /* Last: if that fails, it is said, and what is said may use output->line. */
+    if (stream->route.tee && filter
+        && filters_match(filter, line->data + prefix, line->used - prefix))
+        log_file_write(&output->filtered[stream->to], line->data, line->used);
+}
+
+void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size)
+{
+    struct console *console = output->to[stream->to];
+
+    fold_flush(&output->fold); /* what its worker said before it */
+    console->on_bar = 1;
+    console_wipe(console);
+    console_add(console, stream->prefix, strlen(stream->prefix));
+    console_add(console, text, size);
+    console->on_bar = 1;
+}
+
+/* ---- Consoles ------------------------------------------------------------- */
+
+static void relieved(void *arg)
+{
+    struct output *output = arg;
+
+    for (struct stream *stream = output->streams; stream; stream = stream->next)
+        if (stream->paused && !console_full(output->to[stream->to])) {
+            stream->paused = 0;
+            event_add(&stream->event, NULL);
+        }
+}
+
+static void say(struct output *output, const char *line, size_t size)
+{
+    struct console *console = output->to[STDERR_FILENO];
+
+    fold_flush(&output->fold);
+    console_flush(output->to[STDOUT_FILENO]);
+    console_wipe(console);
+    console_add(console, line, size);
+    console_flush(console);
+}
+
+static void say_for_others(struct output *output)
+{
+    struct other_threads *threads = &output->threads;
+    struct text said;
+
+    pthread_mutex_lock(&threads->lock);
+    said = threads->said;
+    threads->said = (struct text){ 0 };
+    pthread_mutex_unlock(&threads->lock);
+    if (said.used > 0)
+        say(output, said.data, said.used);
+    free(said.data);
+}
+
+static void woken(evutil_socket_t fd, short what, void *arg)
+{
+    eventfd_t count;
+
+    (void)what;
+    eventfd_read(fd, &count);
+    say_for_others(arg);
+}
+
+/* Consoles are ours alone; another thread (nodes that come and go have one) leaves its
+ * lines here, and never waits for a reader either. */
+static void say_from_anywhere(void *arg, const char *line, size_t size)
+{
+    struct output *output = arg;
+    struct other_threads *threads = &output->threads;
+
+    if (pthread_equal(pthread_self(), threads->ours)) {
+        say_for_others(output);
+        say(output, line, size);
+        return;
+    }
+    pthread_mutex_lock(&threads->lock);
+    text_add(&threads->said, line, size);
+    pthread_mutex_unlock(&threads->lock);
+    eventfd_write(threads->wake, 1);
+}
+
+static void listen_to_threads(struct output *output)
+{
+    struct other_threads *threads = &output->threads;
+
+    threads->ours = pthread_self();
+    threads->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event_assign(&threads->event, output->base, threads->wake, EV_READ | EV_PERSIST, woken, output);
+    if (threads->wake >= 0) /* else they are heard when we speak next */
+        event_add(&threads->event, NULL);
+    log_divert(say_from_anywhere, output);
+}
+
+/* They are gone, or write for themselves from here on. */
+static void leave_threads(struct output *output)
+{
+    log_divert(NULL, NULL);
+    if (!output->to[STDERR_FILENO])
+        return;
+    say_for_others(output);
+    event_del(&output->threads.event);
+    if (output->threads.wake >= 0)
+        close(output->threads.wake);
+    output->threads.wake = -1;
+}
+
+void output_open_consoles(struct output *output)
+{
+    struct console *both = output->consoles;
+
+    if (output->to[STDOUT_FILENO])
+        return;
+    console_open(&both[0], output->base, STDOUT_FILENO, relieved, output);
+    output->to[STDOUT_FILENO] = output->to[STDERR_FILENO] = &both[0];
+    if (!console_same(STDOUT_FILENO, STDERR_FILENO)) {
+        console_open(&both[1], output->base, STDERR_FILENO, relieved, output);
+        output->to[STDERR_FILENO] = &both[1];
+    }
+    listen_to_threads(output);
+}
+
+/* ---- Life ----------------------------------------------------------------- */
+
+void output_setup(struct output *output, struct event_base *base, const struct options *options,
+                  const struct run_folder *folder)
+{
+    const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
+
+    *output = (struct output){ .options = options,
+                               .folder = folder,
+                               .base = base,
+                               .threads = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    output->terminal[STDOUT_FILENO] = isatty(STDOUT_FILENO);
+    output->terminal[STDERR_FILENO] = isatty(STDERR_FILENO);
+    input_setup(&output->input, options);
+    output->colours = !(no_colour && *no_colour) && kind && strcmp(kind, "dumb") != 0;
+    gethostname(output->host, sizeof output->host - 1);
+    output->host[strcspn(output->host, ".")] = '\0';
+    output->filtered[STDOUT_FILENO].fd = output->filtered[STDERR_FILENO].fd = -1;
+    evtimer_assign(&output->fold_timer, base, fold_timer_over, output);
+}
+
+static int open_filtered(struct output *output, int to, const char *name)
+{
+    char path[PATH_MAX];
+
+    log_file_free(&output->filtered[to]);
+    run_folder_file(output->folder, -1, name, path, sizeof path);
+    return filter_of(output, to) && *path ? log_file_open(&output->filtered[to], path) : 0;
+}
+
+int output_round(struct output *output, int first_rank, int world, int size)
+{
+    output->first_rank = first_rank;
+    output->world = world;
+    output->size = size;
+    input_check(&output->input, world);
+    if (open_filtered(output, STDOUT_FILENO, "filtered_stdout.log") < 0
+        || open_filtered(output, STDERR_FILENO, "filtered_stderr.log") < 0)
+        return -1;
+    fold_free(&output->fold);
+    /* Without memory for it nothing is folded. */
+    if (!output->options->no_fold && world > 1)
+        fold_start(&output->fold, size, show_folded, output);
+    return 0;
+}
+
+void output_finish(struct output *output, int patience_ms)
+{
+    if (!output->to[STDOUT_FILENO])
+        return;
+    leave_threads(output);
+    fold_flush(&output->fold);
+    console_wipe(output->to[STDERR_FILENO]);
+    console_finish(output->to[STDOUT_FILENO], patience_ms);
+    if (output->to[STDERR_FILENO] != output->to[STDOUT_FILENO])
+        console_finish(output->to[STDERR_FILENO], patience_ms);
+}
+
+void output_free(struct output *output)
+{
+    if (!output->base) /* it was never set up */
+        return;
+    event_del(&output->fold_timer);
+    fold_free(&output->fold);
+    log_file_free(&output->filtered[STDOUT_FILENO]);
+    log_file_free(&output->filtered[STDERR_FILENO]);
+    input_close(&output->input);
+    if (output->to[STDERR_FILENO] != output->to[STDOUT_FILENO])
+        console_close(output->to[STDERR_FILENO]);
+    if (output->to[STDOUT_FILENO])
+        console_close(output->to[STDOUT_FILENO]);
+    free(output->line.data);
+}

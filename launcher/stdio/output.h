@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output.h - what the output of all workers of this node shares. */
+#ifndef LAUNCHER_STDIO_OUTPUT_H
+#define LAUNCHER_STDIO_OUTPUT_H
+
+#include <pthread.h>
+
+#include "launcher/stdio/console.h"
+#include "launcher/stdio/line_dedup.h"
+#include "launcher/stdio/stdin_route.h"
+#include "launcher/stdio/log_file.h"
+#include "launcher/stdio/log_dir.h"
+
+struct stream;
+
+struct output {
+    const struct options *options;
+    const struct run_folder *folder;
+    struct event_base *base;
+    int terminal[3]; /* are our descriptors 1 and 2 terminals? */
+    int colours;
+    char host[64];
+    struct input input;
+    int first_rank, world, size;        /* of this round */
+    struct console consoles[2], *to[3]; /* opened when the first stream needs them */
+    struct text line;                   /* the one that is being put together */
+    struct log_file filtered[3];
+    struct fold fold;
+    struct event fold_timer;
+    struct stream *streams; /* open ones */
+    struct other_threads {  /* their lines, until ours shows them */
+        pthread_t ours;
+        pthread_mutex_t lock;
+        struct text said; /* under lock */
+        int wake;         /* an eventfd */
+        struct event event;
+    } threads;
+};
+
+void output_setup(struct output *output, struct event_base *base, const struct options *options,
+                  const struct run_folder *folder);
+
+/* New workers are about to be started.  0, or -1 and the sentence is said. */
+int output_round(struct output *output, int first_rank, int world, int size);
+
+/* From here on ctrun writes to 1 and 2 through consoles only, log_line() too. */
+void output_open_consoles(struct output *output);
+
+/* A whole line, a bar of a stream. */
+void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
+void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);
+
+/* Shows what is left, as long as somebody reads it. */
+void output_finish(struct output *output, int patience_ms);
+void output_free(struct output *output);
+
+#endif

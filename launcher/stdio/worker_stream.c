@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_stream.c - see worker_stream.h.
+ *
+ * A stream that is only redirected is the worker's own descriptor of its file: we
+ * never see it.  One that is shown comes by a pipe; what arrives goes to its file,
+ * cut into lines to its console, and its end is kept for the report. */
+#include "launcher/stdio/worker_stream.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "launcher/stdio/line_prefix.h"
+
+#define KEPT 8192  /* bytes of stderr, for the report */
+#define READ 65536 /* at a time: what a pipe holds */
+
+void stream_setup(struct stream *stream)
+{
+    *stream = (struct stream){ .given = -1, .fd = -1, .file.fd = -1 };
+}
+
+static void keep_last(struct stream *stream, const char *data, size_t size)
+{
+    struct text *last = &stream->last;
+
+    if (size > KEPT) {
+        data += size - KEPT;
+        size = KEPT;
+    }
+    text_add(last, data, size);
+    if (last->used > 2 * KEPT) {
+        memmove(last->data, last->data + last->used - KEPT, KEPT);
+        last->used = KEPT;
+    }
+}
+
+/* ---- What arrives --------------------------------------------------------- */
+
+static void take_line(void *arg, const char *text, size_t size)
+{
+    const struct stream *stream = arg;
+
+    output_line(stream->output, stream, text, size);
+}
+
+static void take_bar(void *arg, const char *text, size_t size)
+{
+    const struct stream *stream = arg;
+
+    output_bar(stream->output, stream, text, size);
+}
+
+static void feed(struct stream *stream, const char *data, size_t size)
+{
+    const struct line_taker taker = { take_line, take_bar, stream };
+
+    if (stream->to == STDERR_FILENO)
+        keep_last(stream, data, size);
+    log_file_write(&stream->file, data, size);
+    if (!stream->route.shown)
+        return;
+    lines_feed(&stream->lines, data, size, &taker);
+    console_flush(stream->output->to[stream->to]);
+}
+
+/* No more will come, or is wanted. */
+static void shut(struct stream *stream)
+{
+    const struct line_taker taker = { take_line, take_bar, stream };
+
+    if (stream->fd < 0)
+        return;
+    event_del(&stream->event);
+    close(stream->fd);
+    stream->fd = -1;
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    lines_end(&stream->lines, &taker);
+    if (stream->folds)
+        fold_closed(&stream->output->fold, stream->local_rank);
+    if (stream->route.shown)
+        console_flush(stream->output->to[stream->to]);
+    log_file_close(&stream->file);
+}
+
+/* Whoever writes to a pipeline whose reader is gone is told by SIGPIPE: so are our
+ * workers, unless a file still takes what they say. */
+static void readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *stream = arg;
+    const struct console *console = stream->output->to[stream->to];
+    char data[READ];
+    const ssize_t got = read(fd, data, sizeof data);
+
+    (void)what;
+    if (got < 0)
+        return;
+    if (got > 0)
+        feed(stream, data, (size_t)got);
+    if (got == 0 || (stream->route.shown && !stream->route.file && console->unread == EPIPE))
+        shut(stream);
+    else if (stream->route.shown && console_full(console)) {
+        event_del(&stream->event);
+        stream->paused = 1;
+    }
+}
+
+/* ---- Opening -------------------------------------------------------------- */
+
+static int open_file(struct stream *stream)
+{
+    char path[PATH_MAX];
+
+    run_folder_file(stream->output->folder, stream->local_rank,
+                    stream->to == STDOUT_FILENO ? "stdout.log" : "stderr.log", path, sizeof path);
+    return log_file_open(&stream->file, path) < 0 ? 1 : 0;
+}
+
+static int set_prefix(struct stream *stream)
+{
+    const struct output *output = stream->output;
+    const struct prefix_words words = { output->options->role, output->host, stream->rank,
+                                        stream->local_rank };
+    char by_rank[64];
+
+    prefix_ranks(&(unsigned char){ 1 }, 1, stream->rank, output->colours, by_rank, sizeof by_rank);
+    stream->prefix =
+        stream->route.by_rank ? strdup(by_rank) : prefix_expand(stream->route.prefix, &words);
+    return stream->prefix ? 0 : -1;
+}
+
+static void begin_showing(struct stream *stream)
+{
+    struct output *output = stream->output;
+
+    output_open_consoles(output);
+    stream->lines.split = !output->to[stream->to]->is_terminal;
+    stream->folds = stream->route.by_rank && output->fold.workers;
+    if (stream->folds)
+        fold_opened(&output->fold, stream->local_rank);
+}
+
+static int open_pipe(struct stream *stream)
+{
+    struct output *output = stream->output;
+    int ends[2];
+
+    if (stream->route.shown && set_prefix(stream) < 0)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    stream->fd = ends[0];
+    stream->given = ends[1];
+    fcntl(stream->fd, F_SETFL, O_NONBLOCK);
+    stream->link = &output->streams;
+    if ((stream->next = output->streams))
+        stream->next->link = &stream->next;
+    output->streams = stream;
+    if (stream->route.shown)
+        begin_showing(stream);
+    event_assign(&stream->event, output->base, stream->fd, EV_READ | EV_PERSIST, readable, stream);
+    return event_add(&stream->event, NULL);
+}
+
+int stream_open(struct stream *stream, struct output *output, int rank, int local_rank, int to)
+{
+    const struct origin origin = { rank, local_rank,           output->world,
+                                   to,   output->terminal[to], output->folder->kept };
+
+    stream_free(stream);
+    stream->output = output;
+    stream->rank = rank;
+    stream->local_rank = local_rank;
+    stream->to = to;
+    stream->route = route_of(output->options, &origin);
+    if (stream->route.file && open_file(stream) != 0)
+        return 1;
+    if (stream->route.through)
+        return open_pipe(stream);
+    if (stream->route.nowhere)
+        return (stream->given = fcntl(input_null(&output->input), F_DUPFD_CLOEXEC, 3)) < 0 ? -1 : 0;
+    stream->given = stream->file.fd;
+    stream->file.fd = -1;
+    return 0;
+}
+
+void stream_given(struct stream *stream)
+{
+    if (stream->given >= 0)
+        close(stream->given);
+    stream->given = -1;
+}
+
+/* What is in the pipe by now, not what strangers may go on writing. */
+void stream_close(struct stream *stream)
+{
+    int left = 0;
+
+    stream_given(stream);
+    if (stream->fd >= 0)
+        ioctl(stream->fd, FIONREAD, &left);
+    while (left > 0) {
+        char data[READ];
+        const ssize_t got = read(stream->fd, data, left < READ ? (size_t)left : READ);
+
+        if (got <= 0)
+            break;
+        feed(stream, data, (size_t)got);
+        left -= (int)got;
+    }
+    shut(stream);
+}
+
+/* ---- For the report ------------------------------------------------------- */
+
+/* Of a stream that went past us into a file. */
+static void read_last(struct stream *stream)
+{
+    char data[KEPT];
+
+    if (stream->route.file && !stream->route.through)
+        keep_last(stream, data, log_file_tail(&stream->file, data, sizeof data));
+}
+
+const char *stream_last_lines(struct stream *stream, int most)
+{
+    struct text *last = &stream->last;
+    const char *at;
+
+    if (last->used == 0)
+        read_last(stream);
+    if (last->used == 0)
+        return "";
+    text_add(last, "", 1);
+    last->used--;
+    while (last->used > 0 && last->data[last->used - 1] == '\n')
+        last->data[--last->used] = '\0';
+    at = last->data + last->used;
+    for (int lines = 0; at > last->data; at--)
+        if (at[-1] == '\n' && ++lines == most)
+            break;
+    return at;
+}
+
+void stream_free(struct stream *stream)
+{
+    shut(stream);
+    log_file_free(&stream->file);
+    free(stream->prefix);
+    free(stream->last.data);
+    stream_setup(stream);
+}

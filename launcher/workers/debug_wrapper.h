@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debug_wrapper.h - ranks that run under a debugger or the like (--exec-on). */
+#ifndef LAUNCHER_WORKERS_DEBUG_WRAPPER_H
+#define LAUNCHER_WORKERS_DEBUG_WRAPPER_H
+
+#include "config/options.h"
+
+struct wrapper {
+    const char *ranks; /* NULL: no --exec-on */
+    char **words;      /* of the command */
+    char path[4096];   /* what exec gets */
+};
+
+/* 0, or the exit code (2, 126, 127) and the sentence is said.  wrapper_free() is owed. */
+int wrapper_find(struct wrapper *wrapper, const struct options *options);
+void wrapper_free(struct wrapper *wrapper);
+
+int wrapper_has(const struct wrapper *wrapper, int rank, int world);
+
+/* Is it one rank only, which then may have the terminal? */
+int wrapper_has_one(const struct wrapper *wrapper, int world);
+
+/* Says so if it is no rank at all. */
+void wrapper_check(const struct wrapper *wrapper, int world);
+
+/* The command's words, then the program as it would be executed: path and argv[1...].  One block
+ * for free(), into which argv goes; NULL: out of memory, or argv was NULL. */
+char **wrapper_argv(const struct wrapper *wrapper, const char *path, char **argv);
+
+#endif

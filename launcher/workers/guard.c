@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guard.c - nothing of the job survives a kill -9 of ctrun.
+ *
+ * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.
+ * The guard is a fork of ctrun in a session of its own, deaf to signals, which
+ * holds nothing but one end of a pipe and sleeps.  In memory that both see, each
+ * worker writes its process group before its exec (told by ctrun, a group would be
+ * unknown while its program already runs), and ctrun strikes out those that ended.
+ * When ctrun dies, however it does, the guard reads EOF and kills the groups that
+ * are left.  Memory, since a message would wake the guard: two switches a worker,
+ * each of them a time slice on a busy machine. */
+#include "launcher/workers/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/close_range.h>
+
+/* Descriptors: 0 is the pipe.  Keeping 1 or 2 would keep `ctrun | cat` waiting. */
+static void leave_the_job(int pipe)
+{
+    sigset_t all;
+
+    setsid();
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    prctl(PR_SET_NAME, "ct-guard");
+    dup2(pipe, 0);
+    if (close_range(1, ~0U, 0) < 0) /* before Linux 5.9 */
+        for (int fd = 1; fd < 1024; fd++)
+            close(fd);
+}
+
+/* Runs in the guard.  The fork comes before ctrun's first thread, so nothing is locked. */
+static _Noreturn void watch(int pipe, const struct guard *guard, const struct guard_last *last)
+{
+    char nothing;
+
+    leave_the_job(pipe);
+    while (read(0, &nothing, 1) < 0 && errno == EINTR)
+        continue;
+    for (int i = 0; i < guard->most; i++) {
+        const pid_t group = atomic_load(&guard->groups[i]);
+
+        if (group > 0)
+            kill(-group, SIGKILL);
+    }
+    run_folder_remove(last->folder);
+    if (*last->file)
+        unlink(last->file);
+    last->words(last->arg);
+    _exit(0);
+}
+
+static size_t bytes_of(const struct guard *guard)
+{
+    return (size_t)guard->most * sizeof *guard->groups;
+}
+
+int guard_start(struct guard *guard, int most, const struct guard_last *last)
+{
+    int ends[2];
+
+    *guard = (struct guard){ .pipe = -1, .most = most };
+    guard->groups =
+        mmap(NULL, bytes_of(guard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (guard->groups == MAP_FAILED) {
+        guard->groups = NULL;
+        return -1;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        guard_stop(guard);
+        return -1;
+    }
+    guard->pipe = ends[1];
+    guard->pid = fork();
+    if (guard->pid == 0)
+        watch(ends[0], guard, last);
+    close(ends[0]);
+    if (guard->pid > 0)
+        return 0;
+    guard_stop(guard);
+    return -1;
+}
+
+_Atomic pid_t *guard_place(const struct guard *guard, int local_rank)
+{
+    return guard->groups && local_rank < guard->most ? &guard->groups[local_rank] : NULL;
+}
+
+void guard_remove(const struct guard *guard, int local_rank)
+{
+    _Atomic pid_t *place = guard_place(guard, local_rank);
+
+    if (place)
+        atomic_store(place, 0);
+}
+
+int guard_was_killed(struct guard *guard)
+{
+    if (guard->pid <= 0 || waitpid(guard->pid, NULL, WNOHANG) != guard->pid)
+        return 0;
+    guard->pid = 0; /* the number may be somebody else's soon */
+    return 1;
+}
+
+/* A guard that somebody killed did not stop the job. */
+void guard_stop(struct guard *guard)
+{
+    const int cause = errno;
+
+    if (guard->pid > 0)
+        kill(guard->pid, SIGKILL); /* before it can take our EOF for a death */
+    if (guard->pipe >= 0)
+        close(guard->pipe);
+    while (guard->pid > 0 && waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (guard->groups)
+        munmap(guard->groups, bytes_of(guard));
+    *guard = (struct guard){ .pipe = -1 };
+    errno = cause;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - from the words after the options to something that exec takes.
+ *
+ *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
+ *   a/b                    that file: executed if it is executable, else python if it says so in
+ *                          its first line (#!...python), is a pipe, standard input, a zip file,
+ *                          *.pyc or *.pyz, or a link to a *.py file
+ *   b                      along PATH, then in the working directory
+ *   --no-python            executed, whatever it is
+ *
+ * All looking happens here, once, so that a misspelt name is one sentence and
+ * not one death per worker. */
+#include "launcher/workers/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+
+/* 0 when it can be executed, else the errno that says why not. */
+static int executable(const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0)
+        return errno;
+    if (S_ISDIR(status.st_mode))
+        return EISDIR;
+    return access(path, X_OK) < 0 ? errno : 0;
+}
+
+/* EACCES when there are only files that can't be executed. */
+int program_search(const char *name, char *found, size_t size)
+{
+    const char *path = getenv("PATH");
+    int cause = ENOENT;
+
+    if (strchr(name, '/')) {
+        snprintf(found, size, "%s", name);
+        return executable(found);
+    }
+    for (const char *at = path && *path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
+        const char *colon = strchrnul(at, ':');
+        int here;
+
+        if (colon == at)
+            snprintf(found, size, "./%s", name);
+        else
+            snprintf(found, size, "%.*s/%s", (int)(colon - at), at, name);
+        here = executable(found);
+        if (here == 0)
+            return 0;
+        if (here == EACCES && access(found, F_OK) == 0) /* else the folder is shut for us */
+            cause = EACCES;
+        at = *colon ? colon + 1 : NULL;
+    }
+    return cause;
+}
+
+static int find_python(struct program *program, int module)
+{
+    const char *chosen = getenv("PYTHON_EXEC");
+    const char *names[] = { "python", "python3" };
+    const int first = chosen && *chosen ? -1 : 0;
+
+    for (int i = first; i < (first < 0 ? 0 : 2); i++) {
+        const char *name = i < 0 ? chosen : names[i];
+        int cause;
+
+        program->leading[0] = name;
+        program->leading[1] = "-u";
+        program->leading[2] = module ? "-m" : NULL;
+        program->rewritten_from = 0;
+        cause = program_search(name, program->path, sizeof program->path);
+        if (cause == 0)
+            return 0;
+        if (i < 0) {
+            log_line(LOG_ERROR, "PYTHON_EXEC=%s: %s", chosen, strerror(cause));
+            return cause == ENOENT ? 127 : 126;
+        }
+    }
+    log_line(LOG_ERROR,
+             "%s needs Python, and there is neither python nor python3 on PATH; set PYTHON_EXEC",
+             program->words[0]);
+    return 127;
+}
+
+/* Else it is a folder on the way that is shut for us. */
+static int is_seen(const char *name)
+{
+    return !strchr(name, '/') || access(name, F_OK) == 0;
+}
+
+/* What would let a file be executed, or why nothing would. */
+static const char *cure_of(const char *path)
+{
+    struct statvfs about;
+
+    return statvfs(path, &about) == 0 && about.f_flag & ST_NOEXEC
+               ? "its file system is mounted noexec"
+               : "chmod +x";
+}
+
+int program_refuse(const char *name, int cause)
+{
+    char cure[64] = "";
+
+    if (cause == EACCES && is_seen(name))
+        snprintf(cure, sizeof cure, ": it is not executable (%s)", cure_of(name));
+    if (cause == ENOENT && !strchr(name, '/'))
+        log_line(LOG_ERROR,
+                 "cannot run %s: No such file or directory: neither on PATH nor in the working "
+                 "directory",
+                 name);
+    else
+        log_line(LOG_ERROR, "cannot run %s: %s%s", name, strerror(cause), cure);
+    return cause == ENOENT || cause == ENOTDIR ? 127 : 126;
+}
+
+static int ends_in(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+
+    return length > tail && !strcmp(name + length - tail, ending);
+}
+
+/* Python reads these whatever is in them.  Standard input may be a terminal, or a file that the
+ * shell made of a here-document: nothing is read ahead of Python. */
+static int is_for_python(const char *path)
+{
+    char target[PATH_MAX];
+
+    return ends_in(path, ".pyc") || ends_in(path, ".pyz") || !strcmp(path, "/dev/stdin")
+           || !strncmp(path, "/dev/fd/", 8) || (realpath(path, target) && ends_in(target, ".py"));
+}
+
+/* What a file without its x bit is. */
+enum content { UNREADABLE, PROGRAM, PYTHON, OTHER };
+
+static enum content content_of(const char *path)
+{
+    char head[256] = "";
+    struct stat about;
+    FILE *file;
+
+    if (is_for_python(path)
+        || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))) /* the interpreter's to read */
+        return PYTHON;
+    file = fopen(path, "re");
+    if (!file)
+        return UNREADABLE;
+    head[fread(head, 1, sizeof head - 1, file)] = '\0';
+    fclose(file);
+    head[strcspn(head, "\n")] = '\0';
+    if (!strncmp(head, "PK\003\004", 4)) /* a zip file, with a __main__.py */
+        return PYTHON;
+    if (!strncmp(head, "#!", 2))
+        return strstr(head, "python") ? PYTHON : PROGRAM;
+    return !strncmp(head, "\177ELF", 4) ? PROGRAM : OTHER;
+}
+
+/* Handed to Python without a word from the user it would end in a syntax error of each rank. */
+static int refuse_content(const char *name)
+{
+    log_line(LOG_ERROR,
+             "cannot run %s: it is neither executable (%s) nor a *.py file (--run-path has "
+             "Python run any file)",
+             name, cure_of(name));
+    return 126;
+}
+
+/* --run-path is stronger than --no-python, as with torchrun. */
+int program_find(struct program *program, const struct options *options)
+{
+    const char *name = options->program[0];
+    int cause = ENOENT;
+
+    program->words = options->program;
+    program->leading[0] = NULL;
+    program->rewritten_from = 1;
+    program->tells_rank = options->legacy_launch && !options->use_env;
+    if (options->module && !options->run_path)
+        return find_python(program, 1);
+    if (options->run_path || (!options->no_python && ends_in(name, ".py"))) {
+        /* With $PYTHON_EXEC the file may be one that only that interpreter sees
+         * (of a container, say): it is left to complain. */
+        if (access(name, F_OK) < 0 && !getenv("PYTHON_EXEC")) {
+            cause = errno;
+            snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./",
+                     name);
+            return program_refuse(program->path, cause);
+        }
+        return find_python(program, 0);
+    }
+    if (!strchr(name, '/'))
+        cause = program_search(name, program->path, sizeof program->path);
+    if (cause != 0 && (strchr(name, '/') || (!options->no_python && access(name, F_OK) == 0))) {
+        snprintf(program->path, sizeof program->path, "%s%s", strchr(name, '/') ? "" : "./", name);
+        cause = executable(program->path);
+        if (cause == EACCES && !options->no_python) {
+            const enum content content = content_of(program->path);
+
+            if (content == PYTHON)
+                return find_python(program, 0);
+            if (content == OTHER)
+                return refuse_content(name);
+        }
+    }
+    return cause ? program_refuse(name, cause) : 0;
+}
+
+static int in_identifier(char c)
+{
+    return c == '_' || isalnum((unsigned char)c);
+}
+
+/* Length of a macro at text ("$..."), and what stands for it; 0: none. */
+static size_t macro(const char *text, const char *local_rank, const char **stands)
+{
+    static const char bare[] = "$local_rank", braced[] = "${local_rank}";
+
+    *stands = local_rank;
+    if (!strncmp(text, braced, sizeof braced - 1))
+        return sizeof braced - 1;
+    /* An identifier goes on as far as it can: $local_ranks is another one. */
+    if (!strncmp(text, bare, sizeof bare - 1) && !in_identifier(text[sizeof bare - 1]))
+        return sizeof bare - 1;
+    *stands = "$";
+    return text[1] == '$' ? 2 : 0;
+}
+
+size_t program_rewrite(const char *text, const char *local_rank, char *to)
+{
+    size_t length = 0;
+
+    while (*text) {
+        const char *stands;
+        const size_t skip = *text == '$' ? macro(text, local_rank, &stands) : 0;
+        const size_t put = skip ? strlen(stands) : 1;
+
+        if (to)
+            memcpy(to + length, skip ? stands : text, put);
+        length += put;
+        text += skip ? skip : 1;
+    }
+    if (to)
+        to[length] = '\0';
+    return length;
+}
+
+char **program_argv(const struct program *program, int local_rank)
+{
+    char rank[16], told[32], *text, **argv;
+    size_t count = 0, bytes = sizeof told;
+    int i;
+
+    snprintf(rank, sizeof rank, "%d", local_rank);
+    snprintf(told, sizeof told, "--local-rank=%d", local_rank);
+    for (i = 0; program->leading[i]; i++)
+        count++;
+    for (i = 0; program->words[i]; i++, count++)
+        bytes += program_rewrite(program->words[i], rank, NULL) + strlen(program->words[i]) + 1;
+    if (!(argv = malloc((count + 2) * sizeof *argv + bytes)))
+        return NULL;
+    text = (char *)(argv + count + 2);
+    count = 0;
+    for (i = 0; program->leading[i]; i++)
+        argv[count++] = (char *)(uintptr_t)program->leading[i];
+    for (i = 0; program->words[i]; i++) {
+        argv[count++] = i < program->rewritten_from ? program->words[i] : text;
+        if (i >= program->rewritten_from)
+            text += program_rewrite(program->words[i], rank, text) + 1;
+        if (i == 0 && program->tells_rank) {
+            argv[count++] = strcpy(text, told);
+            text += strlen(told) + 1;
+        }
+    }
+    argv[count] = NULL;
+    return argv;
+}

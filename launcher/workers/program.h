@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h - what to execute, and each worker's argv. */
+#ifndef LAUNCHER_WORKERS_PROGRAM_H
+#define LAUNCHER_WORKERS_PROGRAM_H
+
+#include "config/options.h"
+
+struct program {
+    char path[4096];        /* what exec gets */
+    const char *leading[4]; /* before the user's words: "python", "-u", "-m"; NULL-ended */
+    char **words;           /* the user's: the program and its arguments */
+    int rewritten_from;     /* first of them in which $local_rank is replaced */
+    int tells_rank;         /* --local-rank=N comes after the first of them */
+};
+
+/* 0, or the exit code (126, 127) and the sentence is said. */
+int program_find(struct program *program, const struct options *options);
+
+/* argv of one worker, in one block for free(); NULL: out of memory. */
+char **program_argv(const struct program *program, int local_rank);
+
+/* torchrun's rewriting of one argument: $local_rank, ${local_rank} and $$.
+ * Returns its length; writes if to is not NULL. */
+size_t program_rewrite(const char *text, const char *local_rank, char *to);
+
+/* Along PATH, as the shell (with a slash in it: that file): writes the path and returns 0, or
+ * returns the errno that says why there is none. */
+int program_search(const char *name, char *found, size_t size);
+
+/* Says why name can't be run; the exit code, 126 or 127. */
+int program_refuse(const char *name, int cause);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.h - one process: a session of its own (or our terminal), dies with ctrun. */
+#ifndef LAUNCHER_WORKERS_SPAWN_H
+#define LAUNCHER_WORKERS_SPAWN_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "launcher/placement/cpu_set.h"
+
+struct spawn_args {
+    const char *path; /* executed as it is: no look-up */
+    char *const *argv;
+    char *const *envp;
+    int in, out, err;        /* to be descriptors 0 to 2; -1: ours are inherited */
+    _Atomic pid_t *announce; /* where the child announces its group; NULL: nowhere */
+    const sigset_t *ignored; /* signals to set back to their defaults */
+    int foreground;          /* stays in our session: a group of its own, which gets the terminal */
+    const struct rlimit *descriptors; /* how many it may have open; NULL: as many as we */
+    const struct cpus *cpus;          /* that it is bound to; NULL: ours */
+    int memory;                       /* then: the NUMA node whose memory it prefers; -1: none */
+    int keep[3]; /* what it inherits beside 0, 1 and 2, under the same numbers; -1: nothing */
+};
+
+/* Returns when the program is running: its pid, which is also its process
+ * group and, unless ->foreground, its session.  Else -1; errno is that of exec and *execed is 1, or
+ * that of fork or of the CPUs and *execed is 0.  A failed child is reaped here, so that nobody
+ * meets an unknown pid.  The caller has all its signals blocked. */
+pid_t spawn(const struct spawn_args *args, int *execed);
+
+#endif

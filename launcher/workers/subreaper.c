@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* subreaper.c - descendants of workers that left their process group.
+ *
+ * A worker's group is killed at its end, but who called setsid() is not in it and, without a
+ * parent, would be init's.  As a subreaper ctrun becomes the parent of each orphan among its
+ * descendants, so at the end of a round all children that it has are leftovers of its workers.
+ *
+ * Not so if ctrun is PID 1 (of a container: what `docker exec` left comes to us), or was put by
+ * exec in place of a shell with children of its own.  Then only who carries the generation of
+ * our round in his environment is killed: better one left than a stranger killed. */
+#include "launcher/workers/subreaper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+
+#define PATIENCE_MS 1000 /* for SIGKILL to do its work */
+#define EXEC_MS 50       /* within an exec a process has no environment for a moment */
+
+/* The whole of a file of /proc, with a NUL behind it, for free(); NULL: it can't be read. */
+static char *read_file(const char *path, size_t *size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t room = 4096;
+    char *text = fd < 0 ? NULL : malloc(room + 1);
+    ssize_t got = 0;
+
+    *size = 0;
+    while (text && (got = read(fd, text + *size, room - *size)) > 0) {
+        *size += (size_t)got;
+        if (*size == room) {
+            char *more = realloc(text, (room *= 2) + 1);
+
+            if (!more)
+                break;
+            text = more;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    if (text)
+        text[*size] = '\0';
+    return text;
+}
+
+/* The pids of our children, "12 345 "; the only thread that forks is this. */
+static char *children(void)
+{
+    char path[64];
+    size_t size;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    return read_file(path, &size);
+}
+
+/* 0 at the end, or where there is no list. */
+static pid_t next_pid(const char **at)
+{
+    char *end;
+    const long pid = *at ? strtol(*at, &end, 10) : 0;
+
+    if (pid > 0)
+        *at = end;
+    return (pid_t)pid;
+}
+
+void orphans_adopt(struct orphans *orphans)
+{
+    char *before = children();
+
+    orphans->strangers = getpid() == 1 || (before && *before);
+    free(before);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* All of them, not the one that a SIGCHLD names: signals merge while they wait. */
+void orphans_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
+{
+    char *list = children();
+    const char *at = list;
+
+    for (pid_t pid; (pid = next_pid(&at)) > 0;)
+        if (!is_known(arg, pid))
+            waitpid(pid, NULL, WNOHANG);
+    free(list);
+}
+
+/* 1, 0, or -1: there is nothing to read, perhaps not yet. */
+static int has_generation(pid_t pid, const char *generation)
+{
+    char path[64], wanted[64];
+    size_t size;
+    char *variables;
+    int has = -1;
+
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    snprintf(wanted, sizeof wanted, "CT_GENERATION=%s", generation);
+    variables = read_file(path, &size);
+    if (size > 0)
+        has = memmem(variables, size, wanted, strlen(wanted) + 1) != NULL;
+    free(variables);
+    return has;
+}
+
+/* Kills and reaps each child but the guard and strangers.  Returns how many still live; *unsure
+ * are not counted. */
+static int kill_once(const struct orphans *orphans, pid_t guard, const char *generation,
+                     int *unsure)
+{
+    char *list = children();
+    const char *at = list;
+    int alive = 0;
+
+    *unsure = 0;
+    for (pid_t pid; (pid = next_pid(&at)) > 0;) {
+        int ours = 1;
+
+        if (pid == guard || waitpid(pid, NULL, WNOHANG) != 0)
+            continue;
+        if (orphans->strangers)
+            ours = has_generation(pid, generation);
+        if (ours == 1)
+            kill(pid, SIGKILL);
+        alive += ours == 1;
+        *unsure += ours == -1;
+    }
+    free(list);
+    return alive;
+}
+
+/* Whom the killed leave behind comes to us in turn, and is met by the next pass. */
+int orphans_kill(const struct orphans *orphans, pid_t guard, const char *generation)
+{
+    const int64_t begin = clock_ms();
+    int alive, unsure;
+
+    for (;;) {
+        const int64_t passed = clock_ms() - begin;
+
+        alive = kill_once(orphans, guard, generation, &unsure);
+        if ((alive == 0 && (unsure == 0 || passed > EXEC_MS)) || passed > PATIENCE_MS)
+            return alive;
+        usleep(200);
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - start, signal, notice the end, leave nothing. */
+#include "launcher/workers/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/workers/terminal_foreground.h"
+#include "launcher/placement/placement.h"
+#include "launcher/workers/spawn.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+void worker_setup(struct worker *worker, int rank)
+{
+    *worker = (struct worker){ .rank = rank, .local_rank = rank };
+    stream_setup(&worker->out);
+    stream_setup(&worker->err);
+}
+
+/* 0; 1: the sentence is said; -1 with errno. */
+static int open_streams(struct worker *worker, struct output *output, struct spawn_args *args)
+{
+    int status;
+
+    if (worker->foreground) /* it has our terminal for itself */
+        return 0;
+    status = stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
+
+    if (status == 0)
+        status = stream_open(&worker->err, output, worker->rank, worker->local_rank, STDERR_FILENO);
+    args->in = input_of(&output->input, worker->rank);
+    args->out = worker->out.given;
+    args->err = worker->err.given;
+    return status;
+}
+
+void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world)
+{
+    worker->wrapper = wrapper_has(wrapper, worker->rank, world) ? wrapper : NULL;
+    worker->foreground = worker->wrapper && wrapper_has_one(wrapper, world) && foreground_is_ours();
+}
+
+static int refuse(const struct worker *worker, const struct program *program, int execed)
+{
+    const int cause = errno;
+
+    if (!execed) {
+        log_line(LOG_ERROR, "cannot start rank %d: %s%s", worker->rank, strerror(cause),
+                 cause == EAGAIN   ? ": no more processes are allowed (ulimit -u, pids.max)"
+                 : cause == EMFILE ? ": no more descriptors are allowed (ulimit -n)"
+                 : cause == EINVAL ? ": the CPUs that were chosen for it can't be used any more"
+                                   : "");
+        return 1;
+    }
+    log_line(LOG_ERROR, "cannot run %s: %s%s",
+             worker->wrapper ? worker->wrapper->path : program->path, strerror(cause),
+             cause == ENOEXEC  ? ": it is no program for this machine; a script needs a first "
+                                 "line such as #!/bin/sh"
+             : cause == ENOENT ? ": the interpreter that it names is missing"
+                               : "");
+    return cause == ENOENT ? 127 : 126;
+}
+
+/* What its round and its place decide; the program and the streams are to come. */
+static struct spawn_args args_of(const struct worker *worker, const struct round *round,
+                                 const sigset_t *ignored, const struct guard *guard)
+{
+    const struct placement *placement = round->placement;
+    struct spawn_args args = { .in = -1,
+                               .out = -1,
+                               .err = -1,
+                               .announce = guard_place(guard, worker->local_rank),
+                               .ignored = ignored,
+                               .foreground = worker->foreground,
+                               .descriptors = round->descriptors,
+                               .keep = { -1, -1, -1 } };
+
+    if (round->control) {
+        args.keep[0] = round->control->memory;
+        args.keep[1] = round->control->event;
+    }
+    if (round->trace)
+        args.keep[2] = round->trace->memory;
+    if (placement && placement->place[worker->local_rank].bound) {
+        args.cpus = &placement->place[worker->local_rank].cpus;
+        args.memory = placement->place[worker->local_rank].memory;
+    }
+    return args;
+}
+
+int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
+                 const sigset_t *ignored, struct output *output, const struct guard *guard)
+{
+    struct spawn_args args = args_of(worker, env->round, ignored, guard);
+    char **argv = program_argv(program, worker->local_rank);
+    char **envp = worker_env_of(env, worker->local_rank);
+    int execed = 0, code = 0, status = -1;
+
+    if (worker->wrapper)
+        argv = wrapper_argv(worker->wrapper, program->path, argv);
+    args.path = worker->wrapper ? worker->wrapper->path : program->path;
+    args.argv = argv;
+    args.envp = envp;
+    worker->pid = 0;
+    worker->asked = worker->first_failed = worker->lost = worker->expired = 0;
+    errno = ENOMEM;
+    if (argv && envp && (status = open_streams(worker, output, &args)) == 0)
+        worker->pid = spawn(&args, &execed);
+    if (worker->pid > 0) {
+        worker->group = worker->pid;
+        worker->running = 1;
+        worker->lent = worker->foreground;
+    } else {
+        code = status > 0 ? status : refuse(worker, program, execed);
+        worker->pid = 0;
+        if (worker->foreground)
+            foreground_take();
+    }
+    stream_given(&worker->out);
+    stream_given(&worker->err);
+    free(argv);
+    free(envp);
+    return code;
+}
+
+void worker_signal(struct worker *worker, int number)
+{
+    if (!worker->running)
+        return;
+    if (number != SIGCONT && number != SIGWINCH && number != SIGUSR1 && number != SIGUSR2)
+        worker->asked = number;
+    if (number == SIGCONT && worker->foreground && !worker->lent)
+        worker->lent = foreground_continued(worker->pid);
+    kill(-worker->group, number);
+}
+
+int worker_check(struct worker *worker)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    if (worker->foreground && worker->running)
+        worker->lent = foreground_stopped(worker->pid, worker->lent);
+    if (!worker->running || waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0
+        || info.si_pid == 0)
+        return 0;
+    worker->running = 0;
+    if (worker->lent)
+        foreground_take();
+    worker->lent = 0;
+    worker->how = info.si_code;
+    worker->code = info.si_status;
+    worker->ended = time(NULL);
+    return 1;
+}
+
+void worker_kill_rest(struct worker *worker, const struct guard *guard)
+{
+    if (worker->group <= 0)
+        return;
+    kill(-worker->group, SIGKILL);
+    guard_remove(guard, worker->local_rank);
+    while (waitpid(worker->group, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+void worker_clear(struct worker *worker, int64_t deadline)
+{
+    while (worker->group > 0 && kill(-worker->group, 0) == 0 && clock_ms() < deadline)
+        usleep(500);
+    worker->group = 0;
+    stream_close(&worker->out);
+    stream_close(&worker->err);
+}
+
+void worker_free(struct worker *worker)
+{
+    stream_free(&worker->out);
+    stream_free(&worker->err);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_env.c - builds the environment in two steps: what all workers share,
+ * once; then per worker a copy of the pointers and the few that differ. */
+#include "launcher/workers/worker_env.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that we set over what is inherited; the first ones differ by worker. */
+static const char *const ours[] = {
+    "RANK",
+    "LOCAL_RANK",
+    "ROLE_RANK",
+    "TORCHELASTIC_ERROR_FILE",
+#define PER_WORKER 4
+    "CT_CONTROL",
+    "CT_TRACE_RING",
+    "CT_TRACE", /* --trace, which is this variable too, writes for all */
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "ROLE_NAME",
+    "ROLE_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TORCHELASTIC_MAX_RESTARTS",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_SIGNALS_TO_HANDLE",
+    "CT_GENERATION",
+    "CT_STORE_SECRET",
+};
+#define OURS (int)(sizeof ours / sizeof *ours)
+
+static const char *named(const char *entry, const char *name)
+{
+    const size_t length = strlen(name);
+
+    return !strncmp(entry, name, length) && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+static int is_ours(const char *entry)
+{
+    for (int i = 0; i < OURS; i++)
+        if (named(entry, ours[i]))
+            return 1;
+    return 0;
+}
+
+/* The lists of GPUs that take the place of inherited ones: the first `placed`. */
+static const char *const gpu_lists[] = { "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES" };
+
+static int placed(const struct placement *placement)
+{
+    return !placement_visible(placement, 0) ? 0 : placement->hip ? 2 : 1;
+}
+
+static int is_placed(const struct placement *placement, const char *name, size_t length)
+{
+    for (int i = 0; i < placed(placement); i++)
+        if (strlen(gpu_lists[i]) == length && !strncmp(gpu_lists[i], name, length))
+            return 1;
+    return 0;
+}
+
+static int has_control(const struct round *round)
+{
+    return round->control && round->control->head;
+}
+
+static int has_trace(const struct round *round)
+{
+    return round->trace && round->trace->path;
+}
+
+static int put(struct worker_env *env, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* entries was made large enough for all of ours and the file's. */
+static int put(struct worker_env *env, const char *format, ...)
+{
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vasprintf(&env->entries[env->count], format, args);
+    va_end(args);
+    if (length < 0) {
+        env->entries[env->count] = NULL;
+        return -1;
+    }
+    env->entries[++env->count] = NULL;
+    return 0;
+}
+
+/* "all-reduce" of [collectives] is CT_ALL_REDUCE. */
+void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size)
+{
+    const int collective = !strcmp(entry->section, "collectives");
+
+    snprintf(name, size, "%s%s", collective ? "CT_" : "", entry->key);
+    for (char *c = name; collective && *c; c++)
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+const struct jobfile_entry *worker_env_conflict(const struct jobfile *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct jobfile_entry *entry = &file->entries[i];
+        char name[64];
+
+        worker_env_name(entry, name, sizeof name);
+        for (int j = 0; j < OURS && strcmp(entry->section, "ctrun") != 0; j++)
+            if (!strcmp(ours[j], name))
+                return entry;
+    }
+    return NULL;
+}
+
+static int put_file(struct worker_env *env, const struct jobfile *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        const struct jobfile_entry *entry = &file->entries[i];
+        char name[64];
+        const char *there;
+
+        if (!strcmp(entry->section, "ctrun"))
+            continue;
+        worker_env_name(entry, name, sizeof name);
+        there = getenv(name);
+        if (there && *there) /* the environment is stronger than the file */
+            continue;
+        if (is_placed(env->round->placement, name, strlen(name)))
+            continue;
+        for (int j = 0; j < env->inherited; j++)
+            if (named(env->entries[j], name)) /* there, but empty: it is unset */
+                env->entries[j] = env->entries[--env->inherited], env->count--;
+        env->entries[env->count] = NULL;
+        if (put(env, "%s=%s", name, entry->value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int worker_env_sets_omp(const struct options *options, int size)
+{
+    const char *there = getenv("OMP_NUM_THREADS");
+
+    for (int i = 0; i < options->file.count; i++)
+        if (!strcmp(options->file.entries[i].section, "env")
+            && !strcmp(options->file.entries[i].key, "OMP_NUM_THREADS"))
+            return 0;
+    return size > 1 && !(there && *there);
+}
+
+static int put_ours(struct worker_env *env, const struct options *options)
+{
+    const struct round *round = env->round;
+    const struct placement *placement = round->placement;
+    const char *nccl = getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
+
+    if (worker_env_sets_omp(options, round->size) && put(env, "OMP_NUM_THREADS=1") < 0)
+        return -1;
+    if (!(nccl && *nccl) && put(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1") < 0)
+        return -1;
+    for (int i = 0; placement && !placement->own_gpu_only && i < placed(placement); i++)
+        if (put(env, "%s=%s", gpu_lists[i], placement_visible(placement, 0)) < 0)
+            return -1;
+    if (put(env, "WORLD_SIZE=%d", round->world) < 0
+        || put(env, "LOCAL_WORLD_SIZE=%d", round->size) < 0
+        || put(env, "GROUP_RANK=%d", round->node) < 0
+        || put(env, "GROUP_WORLD_SIZE=%d", round->nodes) < 0
+        || put(env, "ROLE_NAME=%s", options->role) < 0
+        || put(env, "ROLE_WORLD_SIZE=%d", round->role_world) < 0
+        || put(env, "MASTER_ADDR=%s", round->address) < 0
+        || put(env, "MASTER_PORT=%d", round->port) < 0
+        || put(env, "TORCHELASTIC_RUN_ID=%s", round->run_id) < 0
+        || put(env, "TORCHELASTIC_RESTART_COUNT=%d", round->restarts) < 0
+        || put(env, "TORCHELASTIC_MAX_RESTARTS=%d", options->max_restarts.most) < 0
+        || put(env, "TORCHELASTIC_USE_AGENT_STORE=%s", round->own_store ? "False" : "True") < 0
+        || put(env, "TORCHELASTIC_SIGNALS_TO_HANDLE=%s",
+               options->settings[OPTION_SIGNALS_TO_HANDLE].text)
+               < 0
+        || put(env, "CT_GENERATION=%s", round->generation) < 0
+        || (round->secret->size > 0
+            && put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,
+                   (const char *)round->secret->bytes)
+                   < 0))
+        return -1;
+    return 0;
+}
+
+int worker_env_create(struct worker_env *env, const struct options *options,
+                      const struct round *round)
+{
+    int room = OURS + 5 + options->file.count;
+
+    for (char **entry = environ; *entry; entry++)
+        room++;
+    *env = (struct worker_env){ .round = round };
+    if (!(env->entries = calloc((size_t)room, sizeof *env->entries)))
+        return -1;
+    for (char **entry = environ; *entry; entry++)
+        if (!is_ours(*entry) && !is_placed(round->placement, *entry, strcspn(*entry, "=")))
+            env->entries[env->inherited++] = *entry;
+    env->count = env->inherited;
+    if (put_file(env, &options->file) < 0 || put_ours(env, options) < 0) {
+        worker_env_destroy(env);
+        return -1;
+    }
+    return 0;
+}
+
+void worker_env_destroy(struct worker_env *env)
+{
+    for (int i = env->inherited; i < env->count; i++)
+        free(env->entries[i]);
+    free(env->entries);
+    *env = (struct worker_env){ 0 };
+}
+
+const char *worker_env_get(const struct worker_env *env, const char *name)
+{
+    for (int i = 0; i < env->count; i++)
+        if (named(env->entries[i], name))
+            return named(env->entries[i], name);
+    return NULL;
+}
+
+/* PER_WORKER entries, one behind the other, the control page, and the GPU that is a worker's own.
+ * Returns how many bytes they have with their ends. */
+static int write_own(const struct worker_env *env, int local_rank, int own_gpu, char *text,
+                     size_t size)
+{
+    const struct round *round = env->round;
+    char path[PATH_MAX];
+    int used;
+
+    run_folder_error_file(round->folder, round->folder->attempt, local_rank, path, sizeof path);
+    used = snprintf(text, size, "RANK=%d%cLOCAL_RANK=%d%cROLE_RANK=%d%cTORCHELASTIC_ERROR_FILE=%s",
+                    round->base + local_rank, 0, own_gpu ? 0 : local_rank, 0,
+                    round->role_base + local_rank, 0, path)
+           + 1;
+    if (has_control(round))
+        used += snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
+                         round->control->memory, round->control->event, local_rank)
+                + 1;
+    if (has_trace(round))
+        used += snprintf(text + used, size - (size_t)used, "CT_TRACE_RING=%d:%d",
+                         round->trace->memory, local_rank)
+                + 1;
+    for (int i = 0; own_gpu && i < placed(round->placement); i++)
+        used += snprintf(text + used, size - (size_t)used, "%s=%s", gpu_lists[i],
+                         placement_visible(round->placement, local_rank))
+                + 1;
+    return used;
+}
+
+char **worker_env_of(const struct worker_env *env, int local_rank)
+{
+    const int own_gpu = env->round->placement && env->round->placement->own_gpu_only;
+    const int own = PER_WORKER + has_control(env->round) + has_trace(env->round)
+                    + (own_gpu ? placed(env->round->placement) : 0);
+    const size_t pointers = ((size_t)env->count + (size_t)own + 1) * sizeof(char *);
+    char text[PATH_MAX + 128 + 2 * (sizeof(struct device) + 32)];
+    const int used = write_own(env, local_rank, own_gpu, text, sizeof text);
+    char **entries, *at;
+    int count = env->count;
+
+    if (!(entries = malloc(pointers + (size_t)used)))
+        return NULL;
+    memcpy(entries, env->entries, (size_t)count * sizeof *entries);
+    at = memcpy((char *)entries + pointers, text, (size_t)used);
+    for (int i = 0; i < own; i++, at += strlen(at) + 1)
+        entries[count++] = at;
+    entries[count] = NULL;
+    return entries;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker_env.h - the environment that workers find: torchrun's, and CT_GENERATION. */
+#ifndef LAUNCHER_WORKERS_WORKER_ENV_H
+#define LAUNCHER_WORKERS_WORKER_ENV_H
+
+#include "config/options.h"
+#include "launcher/health/control_page_host.h"
+#include "launcher/placement/placement.h"
+#include "launcher/stdio/log_dir.h"
+#include "launcher/trace/trace_host.h"
+#include "runtime/store/server/shared_secret.h"
+
+/* What is the same for all workers of one round. */
+struct round {
+    int size;        /* workers on this node */
+    int base, world; /* the rank of the first of them; workers on all nodes */
+    int restarts;    /* so far */
+    const char *address;
+    int port;
+    const char *run_id, *generation;
+    const struct secret *secret; /* of the store */
+    const struct run_folder *folder;
+    const struct rlimit *descriptors;   /* how many they may have open */
+    int role_base, role_world;          /* as base and world, among those of the same role */
+    int node, nodes;                    /* the rank of this node, and how many there are */
+    int own_store;                      /* nobody serves one at address and port: rank 0 does */
+    const struct placement *placement;  /* NULL: nothing is placed */
+    const struct control_host *control; /* NULL: none is handed down */
+    const struct trace_host *trace;     /* NULL, or it is off: likewise */
+};
+
+struct worker_env {
+    char **entries; /* of all workers; NULL-ended */
+    int count, inherited;
+    const struct round *round;
+};
+
+/* Once per round: ctrun's own environment, job.ini's [env] and [collectives]
+ * where that says nothing, then our variables over both.  -1: out of memory. */
+int worker_env_create(struct worker_env *env, const struct options *options,
+                      const struct round *round);
+void worker_env_destroy(struct worker_env *env);
+
+/* One worker's, in one block for free(); it points into env.  NULL: out of memory. */
+char **worker_env_of(const struct worker_env *env, int local_rank);
+
+/* What all workers find under that name; NULL: it is unset. */
+const char *worker_env_get(const struct worker_env *env, const char *name);
+
+/* The variable that a line of [env] or [collectives] sets. */
+void worker_env_name(const struct jobfile_entry *entry, char *name, size_t size);
+
+/* The first line of [env] or [collectives] that names a variable which is ctrun's to
+ * set (RANK, ...); NULL: none. */
+const struct jobfile_entry *worker_env_conflict(const struct jobfile *file);
+
+/* torchrun's rule: several workers, and the user said nothing. */
+int worker_env_sets_omp(const struct options *options, int size);
+
+#endif

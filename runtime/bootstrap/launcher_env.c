@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher_env.c - rank, size and meeting place, as the launcher left them in the environment.
+ *
+ * Each launcher is a row of variable names; the first row whose rank variable
+ * is set is the one that started us.  RANK comes first: ctrun and torchrun set
+ * it, and so does a user who wants to overrule the others. */
+#include "runtime/bootstrap/launcher_env.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct launcher {
+    const char *name;
+    const char *rank, *size, *local_rank, *local_size;
+    const char
+        *one_node; /* a variable that is "1" when there is one node; NULL: local_size says it */
+    const char *jobs[3];  /* joined, these name the job on this host */
+    const char *required; /* set in a step, not in a mere allocation; NULL: no such thing */
+};
+
+static const struct launcher launchers[] = {
+    { "env", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL, { NULL }, NULL },
+    { "mpirun",
+      "OMPI_COMM_WORLD_RANK",
+      "OMPI_COMM_WORLD_SIZE",
+      "OMPI_COMM_WORLD_LOCAL_RANK",
+      "OMPI_COMM_WORLD_LOCAL_SIZE",
+      NULL,
+      { "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid" },
+      NULL },
+    { "mpiexec",
+      "PMI_RANK",
+      "PMI_SIZE",
+      "MPI_LOCALRANKID",
+      "MPI_LOCALNRANKS",
+      NULL,
+      { NULL },
+      NULL },
+    { "srun",
+      "SLURM_PROCID",
+      "SLURM_NTASKS",
+      "SLURM_LOCALID",
+      NULL,
+      "SLURM_STEP_NUM_NODES",
+      { "SLURM_JOB_ID", "SLURM_STEP_ID", NULL },
+      "SLURM_STEP_ID" },
+};
+
+/* An empty variable counts as unset. */
+static const char *variable(const char *name)
+{
+    const char *value = name ? getenv(name) : NULL;
+
+    return value && *value ? value : NULL;
+}
+
+static ct_status number(const char *name, int least, int most, int *value)
+{
+    const char *text = variable(name);
+    char *end;
+    long parsed;
+
+    errno = 0;
+    parsed = strtol(text, &end, 10);
+    if (*end || errno || isspace((unsigned char)*text) || parsed < least || parsed > most)
+        return ct_fail(CT_ERR_INVALID, "%s=%s: it must be a number from %d to %d", name, text,
+                       least, most);
+    *value = (int)parsed;
+    return CT_OK;
+}
+
+static const struct launcher *find_launcher(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const struct launcher *l = &launchers[i];
+
+        if (variable(l->rank) && (!l->required || variable(l->required)))
+            return l;
+    }
+    return NULL;
+}
+
+/* ---- Rank and size -------------------------------------------------------- */
+
+static ct_status check_rank(const char *rank_name, const char *size_name, int rank, int size)
+{
+    if (rank >= size)
+        return ct_fail(CT_ERR_INVALID, "%s=%d, but %s=%d: ranks go from 0 to %s less one (here %d)",
+                       rank_name, rank, size_name, size, size_name, size - 1);
+    return CT_OK;
+}
+
+static ct_status from_launcher(const struct launcher *l, struct identity *who)
+{
+    ct_status status;
+
+    if (!variable(l->size))
+        return ct_fail(CT_ERR_INVALID,
+                       "%s is set (%s) but %s is not; start the program with "
+                       "ctrun, or set both",
+                       l->rank, variable(l->rank), l->size);
+    who->launcher = l->name;
+    status = number(l->size, 1, INT_MAX, &who->size);
+    if (status == CT_OK)
+        status = number(l->rank, 0, INT_MAX, &who->rank);
+    if (status == CT_OK)
+        status = check_rank(l->rank, l->size, who->rank, who->size);
+    if (status == CT_OK && variable(l->local_rank))
+        status = number(l->local_rank, 0, INT_MAX, &who->local_rank);
+    if (status == CT_OK && variable(l->local_size))
+        status = number(l->local_size, 1, INT_MAX, &who->local_size);
+    return status;
+}
+
+static ct_status from_environment(struct identity *who)
+{
+    const struct launcher *l = find_launcher();
+
+    if (l)
+        return from_launcher(l, who);
+    if (variable("WORLD_SIZE"))
+        return ct_fail(CT_ERR_INVALID,
+                       "WORLD_SIZE is set (%s) but RANK is not; start the program "
+                       "with ctrun, or set both",
+                       variable("WORLD_SIZE"));
+    who->launcher = "alone";
+    who->rank = 0;
+    who->size = who->local_size = 1;
+    return CT_OK;
+}
+
+static ct_status from_options(const ct_init_options *options, struct identity *who)
+{
+    ct_status status = CT_OK;
+
+    if (options->rank < -1 || options->world_size < -1 || options->world_size == 0)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_init_options: rank %d of world_size %d; -1 means from "
+                       "the environment",
+                       options->rank, options->world_size);
+    if (options->rank < 0 || options->world_size < 0)
+        status = from_environment(who);
+    if (status != CT_OK)
+        return status;
+    if (options->world_size > 0)
+        who->size = options->world_size;
+    if (options->rank >= 0)
+        who->rank = options->rank;
+    if (options->rank >= 0 && options->world_size > 0) {
+        who->launcher = "arguments";
+        if (variable("LOCAL_RANK"))
+            status = number("LOCAL_RANK", 0, INT_MAX, &who->local_rank);
+    }
+    return status == CT_OK ? check_rank("rank", "world_size", who->rank, who->size) : status;
+}
+
+/* ---- Meeting place -------------------------------------------------------- */
+
+/* "host:port" or "[v6]:port" */
+static ct_status from_url(const char *url, struct identity *who)
+{
+    const char *host = url + strlen("tcp://"), *colon = strrchr(host, ':');
+    size_t length = colon ? (size_t)(colon - host) : 0;
+    char *end;
+    long port;
+
+    if (!colon || length == 0 || length >= sizeof who->address)
+        return ct_fail(CT_ERR_INVALID, "init_method \"%s\": it must be tcp://host:port", url);
+    port = strtol(colon + 1, &end, 10);
+    if (end == colon + 1 || *end || port < 1 || port > 65535)
+        return ct_fail(CT_ERR_INVALID, "init_method \"%s\": the port must be from 1 to 65535", url);
+    if (*host == '[' && host[length - 1] == ']') {
+        host++;
+        length -= 2;
+    }
+    snprintf(who->address, sizeof who->address, "%.*s", (int)length, host);
+    who->port = (int)port;
+    return CT_OK;
+}
+
+/* A mark all processes of one daemon share when no variable names the job: its
+ * pid and the moment it started. */
+static void parent_mark(char *text, size_t size)
+{
+    unsigned long long started = 0;
+    char path[64], line[1024], *after;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
+    file = fopen(path, "re");
+    if (file) {
+        if (fgets(line, sizeof line, file) && (after = strrchr(line, ')')))
+            sscanf(after + 2,
+                   "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                   "%llu",
+                   &started);
+        fclose(file);
+    }
+    snprintf(text, size, "%d.%llu", (int)getppid(), started);
+}
+
+static int all_on_this_node(const struct launcher *l, const struct identity *who)
+{
+    if (who->local_size > 0)
+        return who->local_size == who->size;
+    return l->one_node && variable(l->one_node) && !strcmp(variable(l->one_node), "1");
+}
+
+static void name_socket(const struct launcher *l, struct identity *who)
+{
+    char job[80] = "";
+
+    for (size_t i = 0; i < sizeof l->jobs / sizeof *l->jobs && l->jobs[i]; i++)
+        if (variable(l->jobs[i])) {
+            const size_t used = strlen(job);
+
+            snprintf(job + used, sizeof job - used, "%s%.30s", used ? "." : "",
+                     variable(l->jobs[i]));
+        }
+    if (!*job)
+        parent_mark(job, sizeof job);
+    snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
+}
+
+static ct_status from_master(struct identity *who)
+{
+    const struct launcher *l = find_launcher();
+    const char *address = variable("MASTER_ADDR"),
+               *agent = variable("TORCHELASTIC_USE_AGENT_STORE");
+
+    if (address) {
+        if (strlen(address) >= sizeof who->address)
+            return ct_fail(CT_ERR_INVALID, "MASTER_ADDR is longer than a host name can be");
+        snprintf(who->address, sizeof who->address, "%s", address);
+        who->agent_store = agent && !strcmp(agent, "True");
+        if (!variable("MASTER_PORT"))
+            return ct_fail(CT_ERR_INVALID,
+                           "MASTER_ADDR is set (%s) but MASTER_PORT is not; give "
+                           "all ranks the same free port of that host",
+                           address);
+        return number("MASTER_PORT", 1, 65535, &who->port);
+    }
+    if (l && all_on_this_node(l, who) && strcmp(l->name, "env")) {
+        name_socket(l, who);
+        return CT_OK;
+    }
+    return ct_fail(CT_ERR_INVALID,
+                   "there are %d ranks but MASTER_ADDR is not set; set MASTER_ADDR "
+                   "to rank 0's host and MASTER_PORT to a free port there, or "
+                   "start the program with ctrun",
+                   who->size);
+}
+
+ct_status identity_read(const ct_init_options *options, struct identity *who)
+{
+    const char *method = options && options->init_method ? options->init_method : "env://";
+    ct_status status;
+
+    memset(who, 0, sizeof *who);
+    if (variable("CT_GENERATION"))
+        snprintf(who->generation, sizeof who->generation, "%s", variable("CT_GENERATION"));
+    status = options ? from_options(options, who) : from_environment(who);
+    if (status != CT_OK)
+        return status;
+    if (!strncmp(method, "tcp://", 6)) {
+        who->generation[0] = 0; /* a place of the user's own, not the launcher's store */
+        return from_url(method, who);
+    }
+    if (!strncmp(method, "file://", 7)) {
+        who->generation[0] = 0;
+        return method[7] ? CT_OK
+                         : ct_fail(CT_ERR_INVALID, "init_method \"%s\": no path is given", method);
+    }
+    if (strcmp(method, "env://"))
+        return ct_fail(CT_ERR_INVALID,
+                       "init_method \"%s\": it must begin with env://, tcp:// or "
+                       "file://",
+                       method);
+    if (who->size == 1 && !variable("MASTER_ADDR"))
+        return CT_OK;
+    if (options && options->store)
+        return CT_OK;
+    return from_master(who);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.c - where the ranks meet.
+ *
+ *   options->store                 the caller's
+ *   file:///path                   that file
+ *   alone                          this process's memory
+ *   under ctrun or torchrun        the launcher's store: every rank is a client
+ *   MASTER_ADDR, MASTER_PORT       rank 0 serves there, all are clients
+ *   mpirun, srun on one host       rank 0 serves on a unix socket only our uid knows
+ *
+ * Keys lie under "ct/<generation>/<number of the init>".  ctrun's generation is
+ * new in each round.  torchrun's store outlives a restart and has nothing like
+ * it, so there rank 0 invents one and hands it to exactly those who ask now. */
+#include "runtime/bootstrap/rendezvous.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/file_store.h"
+
+#define NONCE_CHARS 17
+
+static ct_status make_nonce(char *text)
+{
+    uint64_t bits;
+
+    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        return ct_fail(CT_ERR_SYSTEM, "getrandom: %s", strerror(errno));
+    snprintf(text, NONCE_CHARS, "%016llx", (unsigned long long)bits);
+    return CT_OK;
+}
+
+static void sleep_ms(int ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+    nanosleep(&time, NULL);
+}
+
+/* ---- A generation under torchrun ------------------------------------------ */
+
+/* Answers every token that stands in hello/<rank> and was not answered yet. */
+static ct_status answer_hellos(ct_store *store, int rank, const char *generation, size_t *answered)
+{
+    char key[64];
+    const char *keys[1] = { key };
+    void *tokens;
+    size_t bytes;
+    int present;
+    ct_status status;
+
+    snprintf(key, sizeof key, "ct/hello/%d", rank);
+    status = ct_store_check(store, keys, 1, &present);
+    if (status != CT_OK || !present)
+        return status;
+    status = ct_store_get(store, key, 0, &tokens, &bytes);
+    if (status != CT_OK)
+        return status;
+    for (; *answered + NONCE_CHARS - 1 <= bytes && status == CT_OK; *answered += NONCE_CHARS - 1) {
+        char answer[64];
+
+        snprintf(answer, sizeof answer, "ct/answer/%.16s", (char *)tokens + *answered);
+        status = ct_store_set(store, answer, generation, strlen(generation));
+    }
+    free(tokens);
+    return status;
+}
+
+/* Rank 0: until as many have joined this generation as there are others. */
+static ct_status serve_generation(ct_store *store, int size, const char *generation,
+                                  int64_t deadline)
+{
+    size_t *answered = calloc((size_t)size, sizeof *answered);
+    char key[96];
+    int64_t joined = 0;
+    ct_status status = answered ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to meet %d ranks", size);
+
+    snprintf(key, sizeof key, "ct/joined/%s", generation);
+    for (int pause = 1; status == CT_OK; pause = pause < 50 ? pause * 2 : pause) {
+        for (int rank = 1; rank < size && status == CT_OK; rank++)
+            status = answer_hellos(store, rank, generation, &answered[rank]);
+        if (status == CT_OK)
+            status = ct_store_add(store, key, 0, &joined);
+        if (status != CT_OK || joined >= size - 1)
+            break;
+        if (clock_ms() >= deadline)
+            status = ct_fail(CT_ERR_TIMEOUT, "only %lld of %d ranks came to the store in time",
+                             (long long)joined + 1, size);
+        sleep_ms(pause);
+    }
+    free(answered);
+    return status;
+}
+
+static ct_status ask_generation(ct_store *store, int rank, char *generation, size_t size,
+                                int64_t deadline)
+{
+    char token[NONCE_CHARS], key[96];
+    int64_t joined;
+    void *value;
+    size_t bytes;
+    ct_status status = make_nonce(token);
+
+    snprintf(key, sizeof key, "ct/hello/%d", rank);
+    if (status == CT_OK)
+        status = ct_store_append(store, key, token, NONCE_CHARS - 1);
+    snprintf(key, sizeof key, "ct/answer/%s", token);
+    if (status == CT_OK)
+        status = ct_store_get(store, key, time_left_ms(deadline, INT32_MAX), &value, &bytes);
+    if (status != CT_OK)
+        return status;
+    snprintf(generation, size, "%.*s", (int)bytes, (char *)value);
+    free(value);
+    snprintf(key, sizeof key, "ct/joined/%s", generation);
+    return ct_store_add(store, key, 1, &joined);
+}
+
+static ct_status agree_on_generation(ct_store *store, const struct identity *who, char *generation,
+                                     size_t size, int64_t deadline)
+{
+    ct_status status = CT_OK;
+
+    if (who->rank > 0)
+        return ask_generation(store, who->rank, generation, size, deadline);
+    status = make_nonce(generation);
+    return status == CT_OK ? serve_generation(store, who->size, generation, deadline) : status;
+}
+
+/* ---- Connecting ----------------------------------------------------------- */
+
+static int is_literal(const char *address)
+{
+    unsigned char binary[16];
+
+    return inet_pton(AF_INET, address, binary) == 1 || inet_pton(AF_INET6, address, binary) == 1;
+}
+
+/* An address is bound as it is.  A name may mean another address here than
+ * elsewhere (Debian gives a host's own name to 127.0.1.1), so there we listen on all. */
+static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
+{
+    const int exact = is_literal(who->address) || !strcmp(who->address, "localhost");
+    int fd;
+    ct_status status = socket_listen(exact ? who->address : NULL, who->port, &fd);
+
+    if (status != CT_OK && errno == EADDRNOTAVAIL) {
+        log_line(LOG_WARN, "%s is no address of rank 0's host; the store listens on all of them",
+                 who->address);
+        status = socket_listen(NULL, who->port, &fd);
+    }
+    return status == CT_OK ? store_host_start(fd, &r->host) : status;
+}
+
+static ct_status host_unix(struct rendezvous *r, const struct identity *who)
+{
+    int fd;
+    const ct_status status = socket_listen_unix(who->socket, &fd);
+
+    return status == CT_OK ? store_host_start(fd, &r->host) : status;
+}
+
+static ct_status connect_base(struct rendezvous *r, const struct identity *who,
+                              const ct_init_options *options, int64_t deadline)
+{
+    const int timeout_ms = time_left_ms(deadline, INT32_MAX);
+    const char *method = options && options->init_method ? options->init_method : "";
+    char socket[sizeof who->socket + 1];
+    ct_status status = CT_OK;
+
+    if (!strncmp(method, "file://", 7))
+        return store_file_open(method + 7, who->size, timeout_ms, &r->base);
+    if (who->size == 1 && !who->agent_store)
+        return ct_store_hash(&r->base);
+    r->goodbyes = !who->agent_store;
+    if (who->address[0]) {
+        if (who->rank == 0 && !who->agent_store)
+            status = host_tcp(r, who);
+        return status == CT_OK
+                   ? store_client_connect(who->address, who->port, deadline, timeout_ms, &r->base)
+                   : status;
+    }
+    if (who->rank == 0)
+        status = host_unix(r, who);
+    snprintf(socket, sizeof socket, "@%s", who->socket);
+    return status == CT_OK ? store_client_connect(socket, 0, deadline, timeout_ms, &r->base)
+                           : status;
+}
+
+/* torchrun's store does, and so does a file: keys of an earlier job may lie there. */
+static int outlives_the_ranks(const struct identity *who, const ct_init_options *options)
+{
+    return who->agent_store
+           || (options && options->init_method && !strncmp(options->init_method, "file://", 7));
+}
+
+static ct_status open_once(struct rendezvous *r, const struct identity *who,
+                           const ct_init_options *options, int number, int64_t deadline)
+{
+    char generation[64], prefix[128], arrived[96];
+    int64_t count;
+    ct_store *base = options ? options->store : NULL;
+    ct_status status = CT_OK;
+
+    if (!base) {
+        status = connect_base(r, who, options, deadline);
+        base = r->base;
+    }
+    if (status != CT_OK)
+        return status;
+    snprintf(generation, sizeof generation, "%s", who->generation[0] ? who->generation : "0");
+    if (who->generation[0]) { /* ctrun looks here for ranks that never come */
+        snprintf(arrived, sizeof arrived, "ct/%s/arrived/%d", generation, who->rank);
+        status = ct_store_add(base, arrived, 1, &count);
+    } else if (r->base && outlives_the_ranks(who, options)) {
+        status = agree_on_generation(base, who, generation, sizeof generation, deadline);
+    }
+    if (status != CT_OK)
+        return status;
+    snprintf(prefix, sizeof prefix, "ct/%s/%d", generation, number);
+    return ct_store_prefix(base, prefix, &r->store);
+}
+
+ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
+                          const ct_init_options *options, int number, int64_t deadline)
+{
+    ct_status status;
+
+    *r = (struct rendezvous){ .size = identity->size };
+    status = open_once(r, identity, options, number, deadline);
+    if (status != CT_OK)
+        rendezvous_close(r, 0);
+    return status;
+}
+
+/* Counted in the store and not by connections: who is quick may be here again
+ * already, for its next init, and waits for the server that comes after us. */
+static int all_said_goodbye(struct rendezvous *r)
+{
+    int64_t goodbyes = 0;
+
+    if (store_host_clients(r->host) <= (r->base != NULL))
+        return 1; /* nobody is left who could */
+    return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
+           && goodbyes >= r->size - 1;
+}
+
+void rendezvous_close(struct rendezvous *r, int64_t deadline)
+{
+    int64_t goodbyes;
+
+    if (r->host)
+        while (!all_said_goodbye(r) && clock_ms() < deadline)
+            sleep_ms(1);
+    else if (r->store && r->goodbyes)
+        ct_store_add(r->store, "goodbye", 1, &goodbyes); /* a host that is gone needs none */
+    ct_store_close(r->store);
+    ct_store_close(r->base);
+    store_host_stop(r->host);
+    *r = (struct rendezvous){ 0 };
+}

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* combine_plain.c - the folds' loops for any machine. */
-#define KERNELS kernels_plain
-#include "runtime/combine_loops.h"

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c - making, asking and ending groups.
+ *
+ * A group's id is derived, not agreed on: a hash of its parent's id, of how
+ * many groups the parent made before, and of its members.  Members therefore
+ * have the same one without a message, and messages for a group can't be taken
+ * for another's.  group_new.c decides who is in; here it becomes a handle. */
+#include "runtime/group/group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/p2p/device_staging.h"
+#include "runtime/group/default_group.h"
+#include "runtime/util/forks.h"
+#include "runtime/group/group_new.h"
+#include "runtime/util/task_queue.h"
+#include "runtime/group/device_peer_access.h"
+#include "runtime/store/store.h"
+#include "runtime/trace/trace.h"
+#include "runtime/messaging/messaging_internal.h"
+
+/* ---- Asking -------------------------------------------------------------- */
+
+const char *group_here(const ct_group *group, char *text, size_t size)
+{
+    int same = 1;
+
+    for (int i = 0; i < group->size && same; i++)
+        same = group->ranks[i] == i;
+    if (same)
+        snprintf(text, size, "%s, rank %d", group->name, group->rank);
+    else
+        snprintf(text, size, "%s, rank %d (rank %d of %s)", group->name, group->rank,
+                 group->ranks[group->rank], group->root->name);
+    return text;
+}
+
+ct_status group_refuse_child(const ct_group *group)
+{
+    char what[80];
+
+    snprintf(what, sizeof what, "group %s", group->name);
+    return forks_refuse(what, group->maker);
+}
+
+ct_status group_resolve(ct_group *group, ct_group **resolved)
+{
+    *resolved = group ? group : default_group();
+    if (*resolved && (*resolved)->maker != this_process) {
+        const ct_status status = group_refuse_child(*resolved);
+
+        *resolved = NULL; /* it is none that a failure could break */
+        return status;
+    }
+    return *resolved ? CT_OK
+                     : ct_fail(CT_ERR_INVALID, "there is no default group: call "
+                                               "ct_init_process_group() first");
+}
+
+ct_status group_resolve_member(ct_group *group, ct_group **resolved)
+{
+    const ct_status status = group_resolve(group, resolved);
+
+    if (status == CT_OK && !(*resolved)->member)
+        return ct_fail(CT_ERR_NOT_MEMBER, "this rank is not a member of group %s",
+                       (*resolved)->name);
+    return status;
+}
+
+int ct_rank(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->rank : -1;
+}
+
+int ct_size(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->size : -1;
+}
+
+const char *ct_backend(const ct_group *group)
+{
+    return group || default_group() ? "cpu" : "";
+}
+
+int ct_group_rank(const ct_group *group, int global)
+{
+    const ct_group *g = group ? group : default_group();
+
+    for (int i = 0; g && i < g->size; i++)
+        if (g->ranks[i] == global)
+            return i;
+    return -1;
+}
+
+int ct_global_rank(const ct_group *group, int rank)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g && rank >= 0 && rank < g->size ? g->ranks[rank] : -1;
+}
+
+const int *ct_group_ranks(const ct_group *group)
+{
+    const ct_group *g = group ? group : default_group();
+
+    return g ? g->ranks : NULL;
+}
+
+ct_status ct_set_timeout(ct_group *group, int timeout_ms)
+{
+    ct_group *g;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_set_timeout: %d ms; it must be positive", timeout_ms);
+    g->timeout_ms = timeout_ms;
+    g->timeout_by = "ct_set_timeout()";
+    return CT_OK;
+}
+
+ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
+{
+    ct_group *g;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_set_next_timeout: %d ms; it must be positive",
+                       timeout_ms);
+    atomic_store(&g->next_timeout_ms, timeout_ms);
+    return CT_OK;
+}
+
+/* ---- Making -------------------------------------------------------------- */
+
+static void group_free(ct_group *group)
+{
+    if (group->children) {
+        pthread_mutex_destroy(group->children);
+        free(group->children);
+    }
+    while (group->births) {
+        struct list_births *next = group->births->next;
+
+        free(group->births);
+        group->births = next;
+    }
+    pthread_mutex_destroy(&group->broken_lock);
+    crossings_close(group);
+    reach_free(group);
+    pinned_close(&group->pinned);
+    if (group->owns_choices)
+        free(group->choices);
+    free(group->wishes);
+    free(group->fold_rank);
+    free(group->node_end);
+    free(group->ranks);
+    free(group);
+}
+
+static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
+{
+    ct_group *g = calloc(1, sizeof *g);
+
+    if (!g)
+        return NULL;
+    pthread_mutex_init(&g->broken_lock, NULL);
+    pinned_open(&g->pinned);
+    g->maker = forks_maker();
+    g->mesh = mesh;
+    g->size = size;
+    g->rank = -1;
+    g->ranks = calloc((size_t)size + 1, sizeof *g->ranks);
+    if (!g->ranks) {
+        group_free(g);
+        return NULL;
+    }
+    for (int i = 0; i < size; i++) {
+        g->ranks[i] = ranks ? ranks[i] : i;
+        if (g->ranks[i] == mesh->rank)
+            g->rank = i;
+    }
+    g->member = g->rank >= 0;
+    return g;
+}
+
+static int on_this_host(const ct_group *g)
+{
+    int here = g->size > 1 && g->mesh->node.base != NULL;
+
+    for (int i = 0; i < g->size && here; i++)
+        here = g->mesh->peers[g->ranks[i]].local >= 0;
+    return here;
+}
+
+/* The same on all members, and no other mesh's. */
+static uint64_t id_in_page(const ct_group *g)
+{
+    uint64_t token;
+
+    memcpy(&token, g->mesh->token, sizeof token);
+    return (token ^ g->id * 0x9e3779b97f4a7c15u) | 1;
+}
+
+/* given_up (may be NULL): set when another member has, with the group that this one is made from.
+ */
+static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic int *given_up)
+{
+    ct_status status = group_order(g);
+
+    g->seq = fault_first_seq(g->mesh->faults) - 1;
+    if (status == CT_OK)
+        status = group_choices(g, wishes);
+    if (status == CT_OK && on_this_host(g))
+        status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
+                             deadline_after(g->timeout_ms), given_up, &g->flat);
+    if (status != CT_OK)
+        return status;
+    g->channel = (struct channel){ .id = group_channel(g, 0),
+                                   .parent = g->parent_id * 2,
+                                   .born_in = g->born_in,
+                                   .first_call = g->seq + 1,
+                                   .ranks = g->ranks,
+                                   .size = g->size,
+                                   .on_breach = group_heard,
+                                   .owner = g };
+    channel_open(g->mesh, &g->channel);
+    record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size);
+    g->traced = trace_group(g->mesh->trace, g->name, g->rank, g->size);
+    return CT_OK;
+}
+
+ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
+                            struct limit limit, const char *wishes, ct_group **group)
+{
+    ct_group *g = group_alloc(mesh, NULL, mesh->size);
+    ct_status status;
+
+    if (!g || !(g->children = malloc(sizeof *g->children))) {
+        if (g)
+            group_free(g);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", mesh->size);
+    }
+    pthread_mutex_init(g->children, NULL);
+    g->root = g;
+    g->id = FIRST_CHANNEL / 2;
+    g->timeout_ms = limit.ms;
+    g->timeout_by = limit.by;
+    snprintf(g->name, sizeof g->name, "%s", name);
+    status = set_up_member(g, wishes, NULL);
+    if (status != CT_OK) {
+        group_free(g);
+        return status;
+    }
+    g->store = store_hold(store);
+    mesh->on_loss = group_lose;
+    mesh->on_loss_arg = g;
+    group_look_for_lost(g);
+    *group = g;
+    return CT_OK;
+}
+
+ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group)
+{
+    ct_group *g = group_alloc(parent->mesh, plan->ranks, plan->size);
+    ct_status status = CT_OK;
+
+    if (!g)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", plan->size);
+    g->root = parent->root;
+    g->id = plan->id;
+    g->parent_id = parent->id;
+    g->born_in = plan->born_in;
+    g->timeout_ms = plan->limit.ms;
+    g->timeout_by = plan->limit.by;
+    g->stream = parent->stream;
+    snprintf(g->name, sizeof g->name, "%s", plan->name);
+    if (g->member)
+        status = set_up_member(g, plan->algorithms, &parent->broken);
+    if (status == CT_ERR_ABORTED)
+        status = group_cause(parent, status);
+    if (status != CT_OK) {
+        group_free(g);
+        return ct_fail_in(status, "making group %s: ", plan->name);
+    }
+    pthread_mutex_lock(g->root->children);
+    g->next = g->root->next;
+    g->root->next = g;
+    pthread_mutex_unlock(g->root->children);
+    group_look_for_lost(g);
+    *group = g;
+    return CT_OK;
+}
+
+/* ---- Ending -------------------------------------------------------------- */
+
+static void unlink_from_root(ct_group *group)
+{
+    pthread_mutex_lock(group->root->children);
+    for (ct_group **link = &group->root->next; *link; link = &(*link)->next)
+        if (*link == group) {
+            *link = group->next;
+            break;
+        }
+    pthread_mutex_unlock(group->root->children);
+}
+
+void group_destroy(ct_group *group)
+{
+    struct mesh *mesh = group->mesh;
+
+    if (group->root == group) {
+        while (group->next)
+            group_destroy(group->next);
+    } else {
+        unlink_from_root(group);
+    }
+    coalesce_drop(group);
+    queue_destroy(group->queue);
+    queue_destroy(group->landings);
+    queue_destroy(group->watches);
+    staging_drop(group);
+    record_close(&group->record);
+    if (group->member) {
+        channel_give_up(mesh, &group->channel);
+        channel_leave(mesh, &group->channel);
+        channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
+    }
+    flat_destroy(group->flat);
+    flat_destroy(group->team);
+    if (group->root == group) {
+        mesh_destroy(mesh);
+        ct_store_close(group->store);
+    }
+    group_free(group);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group_shrink.c - the survivors of a group go on without the dead.
+ *
+ * Agreement needs something that outlives every one of them, and there is one: the store, at which
+ * they met, and whose compare_set decides once for all.  A try has two decisions:
+ *
+ *   here/<rank>    each survivor comes; the others are dead, or come too late
+ *   who            the first to have seen everybody writes who is left; that counts for all
+ *   (those make a mesh and a group)
+ *   made/<rank>    each that could
+ *   verdict        "made" by who sees all of them, "again" by who sees one fail or die
+ *
+ * One of them looks for all of the others: the first that lives, since the others can't go on
+ * without it anyway.  They wait for what it decides, or for its end; and, if that takes long, each
+ * looks for itself, so that one that can't see a death holds nobody up.  All together ask the store
+ * no more often the more they are.
+ *
+ * With "again" the next try begins, under keys of its own, among those of the last decision: who
+ * died meanwhile is not in it.  So
+ * all get the same group or none does, wherever a death falls.  The new mesh shares nothing with
+ * the old one: its token, memory and sockets are new, and nothing late can reach it.
+ * [ULFM's revoke, agree, shrink: Bland et al. 2013; the agreement is the store's, not theirs] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/messaging/death_notice.h"
+#include "runtime/store/store.h"
+
+#define GLANCE_MS 20 /* how often the first that lives looks for deaths that are not told */
+#define SLICE_MS 100 /* how often the others look whether it is dead */
+/* Once all came: for the new group and the tries to make it, at least; of one try, which has so
+ * much more for each rank, but no more than half of the caller's time; and for those who were
+ * elsewhere in the try that failed to come to the next. */
+#define MAKING_MS 10000
+#define ATTEMPT_MS 5000
+#define ATTEMPT_EACH_MS 100
+#define AGAIN_MS 2000
+
+struct shrink {
+    ct_group *old;
+    ct_store *store; /* under the keys of this try */
+    int64_t arrive_by, deadline;
+    int attempt_ms;  /* of one try to make the group */
+    int *left;       /* group ranks of those that may go on: all, then as decided */
+    int count, mine; /* how many, and which of them is this rank */
+};
+
+/* ---- Who is there? --------------------------------------------------------- */
+
+/* Takes up what is told of deaths, and what connections say: for is_dead() of all members. */
+static void look_for_deaths(ct_group *g)
+{
+    struct mesh *mesh = g->mesh;
+
+    mesh_look_for_news(mesh);
+    pthread_mutex_lock(&mesh->messages->lock);
+    progress(mesh);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+/* As of the last look. */
+static int is_dead(ct_group *g, int member)
+{
+    struct mesh *mesh = g->mesh;
+    const int peer = g->ranks[member];
+    int gone;
+
+    if (mesh_death(mesh, peer))
+        return 1;
+    if (peer == mesh->rank)
+        return 0;
+    pthread_mutex_lock(&mesh->messages->lock);
+    gone =
+        mesh->messages->wires[peer].gone
+        || (mesh->peers[peer].local >= 0 && node_peer_gone(&mesh->node, mesh->peers[peer].local));
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return gone;
+}
+
+static int has(ct_store *store, const char *key)
+{
+    const char *keys[1] = { key };
+    int present = 0;
+
+    return ct_store_check(store, keys, 1, &present) == CT_OK && present;
+}
+
+/* 1: the decision is there.  0: this rank has to look for the others itself: it is the first of
+ * those that live, or it has waited so long that its turn has come, or the store is gone. */
+static int is_decided(struct shrink *s, const char *decision, int64_t until)
+{
+    const char *keys[1] = { decision };
+    const int64_t own_turn = clock_ms() + (int64_t)GLANCE_MS * s->count;
+    ct_status status = CT_ERR_TIMEOUT;
+    int first = 0;
+
+    while (status == CT_ERR_TIMEOUT && clock_ms() < own_turn && clock_ms() < until) {
+        look_for_deaths(s->old);
+        while (s->left[first] != s->old->rank && is_dead(s->old, s->left[first]))
+            first++;
+        if (s->left[first] == s->old->rank)
+            break;
+        status = ct_store_wait(s->store, keys, 1, time_left_ms(until, SLICE_MS));
+    }
+    return status == CT_OK || has(s->store, decision);
+}
+
+/* Waits a moment for "what/<rank>" of all that are left and not marked in came, and marks those
+ * that are there.  How many are missing that are not known to be dead; -1: the store is gone. */
+static int look_for(struct shrink *s, const char *what, char *came)
+{
+    char(*text)[32] = calloc((size_t)s->count, sizeof *text), *there = calloc((size_t)s->count, 1);
+    const char **keys = calloc((size_t)s->count, sizeof *keys);
+    int *of = calloc((size_t)s->count, sizeof *of), asked = 0, missing = 0;
+    ct_status status = text && there && keys && of ? CT_OK : CT_ERR_NOMEM;
+
+    look_for_deaths(s->old);
+    for (int i = 0; status == CT_OK && i < s->count; i++) {
+        if (came[i] || is_dead(s->old, s->left[i]))
+            continue;
+        snprintf(text[asked], sizeof *text, "%s/%d", what, s->left[i]);
+        keys[asked] = text[asked];
+        of[asked++] = i;
+    }
+    if (asked > 0) /* however that ends, what is there counts */
+        ct_store_wait(s->store, keys, asked, time_left_ms(s->deadline, GLANCE_MS));
+    if (status == CT_OK)
+        status = store_check_each(s->store, keys, asked, there);
+    look_for_deaths(s->old);
+    for (int k = 0; status == CT_OK && k < asked; k++) {
+        came[of[k]] = there[k];
+        missing += !there[k] && !is_dead(s->old, s->left[of[k]]);
+    }
+    free(text);
+    free(there);
+    free(keys);
+    free(of);
+    return status == CT_OK ? missing : -1;
+}
+
+/* The first value counts, whoever gave it. */
+static ct_status decide(ct_store *store, const char *key, const char *mine, char **decided)
+{
+    void *value;
+    size_t bytes;
+    const ct_status status =
+        ct_store_compare_set(store, key, "", 0, mine, strlen(mine), &value, &bytes);
+
+    if (status == CT_OK)
+        *decided = value;
+    return status;
+}
+
+static ct_status no_store(const struct shrink *s)
+{
+    return ct_fail_in(CT_ERR_PEER,
+                      "the survivors of group %s have no store to meet at (ctrun's outlives all "
+                      "ranks): ",
+                      s->old->name);
+}
+
+/* ---- Who goes on? ------------------------------------------------------------ */
+
+static ct_status read_decision(struct shrink *s, const char *text)
+{
+    const char *at = text;
+    char *end;
+
+    s->count = 0;
+    s->mine = -1;
+    for (long rank = strtol(at, &end, 10); end != at; rank = strtol(at, &end, 10)) {
+        if (rank < 0 || rank >= s->old->size || s->count == s->old->size)
+            break;
+        if (rank == s->old->rank)
+            s->mine = s->count;
+        s->left[s->count++] = (int)rank;
+        at = end;
+    }
+    if (s->mine >= 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_TIMEOUT,
+                   "the survivors of group %s went on without this rank, which came too late",
+                   s->old->name);
+}
+
+static ct_status agree_on_who(struct shrink *s)
+{
+    char *came = calloc((size_t)s->count, 1), *text = calloc((size_t)s->count, 12), *decided = NULL,
+         key[32];
+    int missing = s->count, used = 0, is_there = 0;
+    ct_status status = came && text ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
+
+    snprintf(key, sizeof key, "here/%d", s->old->rank);
+    if (status == CT_OK)
+        status = ct_store_set(s->store, key, "1", 1);
+    while (status == CT_OK && missing > 0 && !(is_there = is_decided(s, "who", s->arrive_by))) {
+        missing = look_for(s, "here", came);
+        if (missing < 0)
+            status = CT_ERR_PEER;
+        if (clock_ms() >= s->arrive_by)
+            break;
+    }
+    for (int i = 0; status == CT_OK && !is_there && i < s->count; i++)
+        if (s->left[i] == s->old->rank || (came[i] && !is_dead(s->old, s->left[i])))
+            used += snprintf(text + used, 12, "%d ", s->left[i]);
+    if (status == CT_OK)
+        status = decide(s->store, "who", text, &decided);
+    if (status == CT_OK)
+        status = read_decision(s, decided);
+    else
+        status = no_store(s);
+    free(decided);
+    free(text);
+    free(came);
+    return status;
+}
+
+/* ---- All or none ------------------------------------------------------------- */
+
+static ct_status make(struct shrink *s, ct_group **group)
+{
+    char name[sizeof s->old->name];
+    ct_store *store;
+    struct mesh *mesh;
+    ct_status status;
+
+    store_knows(s->store, control_deaths(&s->old->mesh->control)); /* before the look at them */
+    look_for_deaths(s->old);
+    for (int i = 0; i < s->count; i++)
+        if (is_dead(s->old, s->left[i]))
+            return ct_fail(CT_ERR_PEER, "rank %d came and died", s->left[i]);
+    status = ct_store_prefix(s->store, "mesh", &store);
+    if (status != CT_OK)
+        return status;
+    snprintf(name, sizeof name, "%.50s~%d", s->old->name, s->old->shrinks);
+    status = mesh_create(store, s->mine, s->count,
+                         clock_ms() + time_left_ms(s->deadline, s->attempt_ms), &mesh);
+    if (status == CT_OK) {
+        status = group_create_root(mesh, store, name,
+                                   (struct limit){ s->old->timeout_ms, s->old->timeout_by },
+                                   s->old->wishes, group);
+        if (status != CT_OK)
+            mesh_destroy(mesh);
+        else
+            (*group)->stream = s->old->stream;
+    }
+    ct_store_close(store);
+    return status;
+}
+
+/* *again: somebody could not, or died: the next try. */
+static ct_status agree_on_verdict(struct shrink *s, ct_status made, int *again)
+{
+    char *came = calloc((size_t)s->count, 1), *decided = NULL, key[32];
+    const char *word = "again";
+    int missing = s->count, dead = 0;
+    ct_status status = CT_OK;
+
+    snprintf(key, sizeof key, "made/%d", s->old->rank);
+    if (made == CT_OK && came)
+        status = ct_store_set(s->store, key, "1", 1);
+    while (status == CT_OK && made == CT_OK && came && missing > 0 && !dead
+           && clock_ms() < s->deadline && !is_decided(s, "verdict", s->deadline)) {
+        missing = look_for(s, "made", came);
+        if (missing < 0)
+            status = CT_ERR_PEER;
+        for (int i = 0; i < s->count; i++)
+            dead |= !came[i] && is_dead(s->old, s->left[i]);
+    }
+    if (missing == 0 && !dead)
+        word = "made";
+    if (status == CT_OK)
+        status = decide(s->store, "verdict", word, &decided);
+    *again = status == CT_OK && strcmp(decided, "made") != 0;
+    free(decided);
+    free(came);
+    return status == CT_OK ? CT_OK : no_store(s);
+}
+
+static ct_status try_once(struct shrink *s, ct_group **group, int *again)
+{
+    ct_group *made = NULL;
+    ct_status status, verdict;
+
+    *again = 0;
+    status = agree_on_who(s);
+    if (status != CT_OK)
+        return status;
+    status = make(s, &made);
+    verdict = agree_on_verdict(s, status, again);
+    if (verdict == CT_OK && !*again) {
+        *group = made;
+        return CT_OK;
+    }
+    if (made)
+        group_destroy(made);
+    return verdict != CT_OK ? verdict : status;
+}
+
+static ct_status shrink(struct shrink *s, ct_group **group)
+{
+    char prefix[64];
+    int again;
+    ct_status status;
+
+    do {
+        snprintf(prefix, sizeof prefix, "shrink/%llx/%d", (unsigned long long)s->old->id,
+                 ++s->old->shrinks);
+        status = ct_store_prefix(s->old->root->store, prefix, &s->store);
+        if (status != CT_OK)
+            return status;
+        status = try_once(s, group, &again);
+        ct_store_close(s->store);
+        /* Who is still at the try that failed finds out at the end of that. */
+        s->arrive_by = deadline_after(time_left_ms(s->deadline, s->attempt_ms + AGAIN_MS));
+    } while (again && clock_ms() < s->deadline);
+    if (!again)
+        return status;
+    return ct_fail(CT_ERR_TIMEOUT, "the survivors could not agree in time; the last try failed: %s",
+                   ct_last_error());
+}
+
+static void set_limits(struct shrink *s, int timeout_ms)
+{
+    const int64_t attempt = ATTEMPT_MS + (int64_t)ATTEMPT_EACH_MS * s->old->size;
+
+    s->arrive_by = deadline_after(timeout_ms);
+    s->deadline = s->arrive_by + (timeout_ms > MAKING_MS ? timeout_ms : MAKING_MS);
+    s->attempt_ms = (int)(attempt < timeout_ms / 2 ? attempt : timeout_ms / 2);
+    if (s->attempt_ms < ATTEMPT_MS)
+        s->attempt_ms = ATTEMPT_MS;
+}
+
+ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
+{
+    struct shrink s = { 0 };
+    ct_status status = group_resolve_member(group, &s.old);
+
+    if (status != CT_OK)
+        return ct_fail_in(status, "ct_shrink_group: ");
+    if (!survivors)
+        return ct_fail(CT_ERR_INVALID, "ct_shrink_group: no place for the survivors was given");
+    *survivors = NULL;
+    set_limits(&s, timeout_ms < 0 ? s.old->timeout_ms : timeout_ms);
+    s.left = calloc((size_t)s.old->size, sizeof *s.left);
+    if (!s.left)
+        return ct_fail(CT_ERR_NOMEM, "ct_shrink_group: no memory for %d ranks", s.old->size);
+    for (int i = 0; i < s.old->size; i++)
+        s.left[s.count++] = i;
+    ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
+    group_abort(s.old);
+    status = shrink(&s, survivors);
+    free(s.left);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init_process_group.c - the default group: identity -> rendezvous -> mesh -> group. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/group/default_group.h"
+#include "runtime/util/forks.h"
+#include "runtime/group/group.h"
+#include "runtime/util/log.h"
+#include "runtime/group/group_new.h"
+#include "runtime/bootstrap/rendezvous.h"
+#include "runtime/store/store.h"
+#include "runtime/util/variables.h"
+
+#define LAST_WORDS_MS 1000
+#define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
+
+/* The one global: which group CT_WORLD means. */
+static struct {
+    pthread_mutex_t lock; /* over init and destroy */
+    ct_group *_Atomic group;
+    struct rendezvous rendezvous;
+    struct control control; /* ctrun's page; without one, nothing */
+    int local_rank;
+    int number;            /* inits so far */
+    _Atomic pid_t process; /* of the last init */
+} world = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+ct_group *default_group(void)
+{
+    return atomic_load_explicit(&world.group, memory_order_acquire);
+}
+
+void default_group_forget(void)
+{
+    memset(&world, 0, sizeof world);
+    pthread_mutex_init(&world.lock, NULL); /* another thread of the parent's may have held it */
+}
+
+int ct_is_initialized(void)
+{
+    return default_group() != NULL;
+}
+
+ct_store *ct_store_default(void)
+{
+    return default_group() ? world.rendezvous.store : NULL;
+}
+
+int ct_local_rank(void)
+{
+    struct identity who;
+
+    if (default_group())
+        return world.local_rank;
+    return identity_read(NULL, &who) == CT_OK ? who.local_rank : 0;
+}
+
+static ct_status check_options(const ct_init_options *options)
+{
+    static const char *const later[] = { "cuda", "nccl", "mpi" };
+
+    if (!options)
+        return CT_OK;
+    if (options->size != sizeof *options)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_init_options.size is %zu; start from "
+                       "CT_INIT_OPTIONS_INIT",
+                       options->size);
+    if (options->timeout_ms != -1 && options->timeout_ms <= 0)
+        return ct_fail(CT_ERR_INVALID, "ct_init_options.timeout_ms is %d; it must be positive",
+                       options->timeout_ms);
+    if (!options->backend || !strcmp(options->backend, "cpu") || !strcmp(options->backend, "gloo"))
+        return CT_OK;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strcmp(options->backend, later[i]))
+            return ct_fail(CT_ERR_UNSUPPORTED, "backend \"%s\" is not built in; there is \"cpu\"",
+                           options->backend);
+    return ct_fail(CT_ERR_INVALID, "backend \"%s\" is unknown; there is \"cpu\"", options->backend);
+}
+
+static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
+{
+    const char *text = getenv("CT_TIMEOUT_MS");
+    char *end;
+    long value;
+
+    *limit = (struct limit){ DEFAULT_TIMEOUT_MS, "default" };
+    if (options && options->timeout_ms > 0) {
+        *limit = (struct limit){ options->timeout_ms, "ct_init_options.timeout_ms" };
+    } else if (text && *text) {
+        value = strtol(text, &end, 10);
+        if (*end || value <= 0 || value > INT32_MAX)
+            return ct_fail(CT_ERR_INVALID,
+                           "CT_TIMEOUT_MS=%s: it must be a number of milliseconds "
+                           "from 1 to %d",
+                           text, INT32_MAX);
+        *limit = (struct limit){ (int)value, "CT_TIMEOUT_MS" };
+    }
+    return CT_OK;
+}
+
+/* The deaths that say nothing about this init: all so far, unless it is of ctrun's whole job. */
+static uint32_t known_deaths(const struct identity *who)
+{
+    const struct control *control = &world.control;
+
+    return !control->head || who->size == control->world ? 0 : control_deaths(control);
+}
+
+static int somebody_died(const struct identity *who)
+{
+    return world.control.head && control_deaths(&world.control) > known_deaths(who);
+}
+
+/* What failed may only be what a death led to: one on another host, which our ctrun hears
+ * of a moment later than the rank here that gave up because of it. */
+static ct_status blame_death(const struct identity *who, ct_status status)
+{
+    const uint32_t known = known_deaths(who);
+    const int64_t until = clock_ms() + LAST_WORDS_MS;
+    char sentence[256];
+
+    while (status == CT_ERR_PEER && who->agent_store && world.control.head && !somebody_died(who)
+           && clock_ms() < until)
+        poll(NULL, 0, 1);
+    if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !somebody_died(who))
+        return status;
+    control_death_sentence(control_death(&world.control, known), sentence, sizeof sentence);
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
+}
+
+/* One try; a store that goes away under it (a rank 0 that is just leaving an
+ * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
+static ct_status try_once(const struct identity *who, const ct_init_options *options,
+                          struct limit limit, int64_t deadline, ct_group **group)
+{
+    struct mesh *mesh = NULL;
+    ct_status status;
+
+    control_waiting(&world.control, "the store at %s:%d", who->address, who->port);
+    status = rendezvous_open(&world.rendezvous, who, options, world.number, deadline);
+    control_waiting(&world.control, "%s", "");
+    if (status != CT_OK)
+        return status;
+    store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
+    status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
+    if (status == CT_OK)
+        status = group_create_root(mesh, world.rendezvous.store, "world", limit, NULL, group);
+    if (status == CT_OK) {
+        world.rendezvous.store->faults = mesh->faults;
+        store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
+                    world.control.head ? control_deaths(&world.control) : 0, 0);
+    } else {
+        mesh_destroy(mesh);
+        status = blame_death(who, status);
+        store_tells(world.rendezvous.store, NULL, 0, 0);
+        /* The others are about to find out too, and shall not find the store gone. */
+        rendezvous_close(&world.rendezvous, clock_ms() + LAST_WORDS_MS);
+    }
+    return status;
+}
+
+/* Until a try ends otherwise than by a store that went away. */
+static ct_status join(const struct identity *who, const ct_init_options *options,
+                      struct limit limit, ct_group **group)
+{
+    const int64_t deadline = deadline_after(limit.ms);
+    ct_status status;
+
+    do
+        status = try_once(who, options, limit, deadline, group);
+    while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
+           && !somebody_died(who));
+    if (status == CT_ERR_PEER && clock_ms() >= deadline)
+        status = CT_ERR_TIMEOUT;
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
+    return status;
+}
+
+static ct_status init_locked(const ct_init_options *options)
+{
+    struct identity who;
+    char speaker[24];
+    struct limit limit;
+    ct_group *group = NULL;
+    enum control_state before;
+    ct_status status;
+
+    if (default_group())
+        return ct_fail(CT_ERR_INVALID, "there is a default group already; call "
+                                       "ct_destroy_process_group(CT_WORLD) first");
+    status = check_options(options);
+    if (status == CT_OK)
+        status = timeout_of(options, &limit);
+    if (status == CT_OK)
+        status = identity_read(options, &who);
+    if (status != CT_OK)
+        return status;
+    snprintf(speaker, sizeof speaker, "rank %d", who.rank);
+    log_setup(speaker, LOG_NONE);
+    control_take(&world.control);
+    if (who.rank == 0 && !world.control.head) /* or ctrun has said it */
+        environment_warn();
+    if (world.control.own) /* a program before this one may have used the store */
+        world.number = (int)atomic_load(&world.control.own->inits);
+    before = control_set_state(&world.control, CONTROL_INIT);
+    status = join(&who, options, limit, &group);
+    if (status != CT_OK) {
+        control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
+        control_close(&world.control);
+        return status;
+    }
+    control_set_state(&world.control, CONTROL_READY);
+    world.number++;
+    if (world.control.own)
+        atomic_store(&world.control.own->inits, (uint32_t)world.number);
+    world.local_rank = who.local_rank;
+    atomic_store_explicit(&world.group, group, memory_order_release);
+    return CT_OK;
+}
+
+ct_status ct_init_process_group(const ct_init_options *options)
+{
+    const pid_t process = forks_maker();
+    ct_status status;
+
+    /* In a child of fork() another thread of the parent's may have held the lock. */
+    if (default_group() && default_group()->maker != process)
+        return ct_fail_in(group_refuse_child(default_group()), "ct_init_process_group: ");
+    if (world.process != 0 && world.process != process)
+        default_group_forget();
+    world.process = process;
+    pthread_mutex_lock(&world.lock);
+    status = init_locked(options);
+    pthread_mutex_unlock(&world.lock);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_init_process_group: ");
+}
+
+ct_status ct_destroy_process_group(ct_group *group)
+{
+    ct_group *g;
+    int64_t deadline;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (g != default_group()) {
+        group_destroy(g);
+        return CT_OK;
+    }
+    pthread_mutex_lock(&world.lock);
+    deadline = deadline_after(g->timeout_ms);
+    atomic_store(&world.group, NULL);
+    store_tells(world.rendezvous.store, NULL, 0, 0);
+    world.rendezvous.store->faults = NULL; /* they go with the mesh */
+    control_set_state(&world.control, CONTROL_LEFT);
+    group_destroy(g);
+    rendezvous_close(&world.rendezvous, deadline);
+    control_close(&world.control);
+    pthread_mutex_unlock(&world.lock);
+    return CT_OK;
+}
+
+/* ---- Groups beside the default one ---------------------------------------- */
+
+static ct_status check_create(const ct_store *store, int rank, int size,
+                              const ct_group_options *options, ct_group **group)
+{
+    if (!store || !group)
+        return ct_fail(CT_ERR_INVALID, "ct_create_group: the store or the place for the group is "
+                                       "NULL");
+    if (size < 1 || rank < 0 || rank >= size)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_create_group: rank %d of %d; it must be from 0 to the "
+                       "size less one",
+                       rank, size);
+    if (options && options->parent)
+        return ct_fail(CT_ERR_INVALID, "ct_create_group: a group of its own has no parent");
+    return options ? group_options_check(options) : CT_OK;
+}
+
+ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_options *options,
+                          ct_group **group)
+{
+    const char *name = options && options->name ? options->name : "created";
+    struct limit limit;
+    struct mesh *mesh;
+    ct_status status = check_create(store, rank, size, options, group);
+
+    if (status == CT_OK)
+        status = timeout_of(NULL, &limit);
+    if (status != CT_OK)
+        return status;
+    if (options && options->timeout_ms > 0)
+        limit = (struct limit){ options->timeout_ms, "ct_group_options.timeout_ms" };
+    status = mesh_create(store, rank, size, deadline_after(limit.ms), &mesh);
+    if (status == CT_OK) {
+        status = group_create_root(mesh, store, name, limit, options ? options->algorithms : NULL,
+                                   group);
+        if (status != CT_OK)
+            mesh_destroy(mesh);
+    }
+    if (status == CT_ERR_TIMEOUT)
+        ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_create_group: ");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal_collectives.h - collectives that the library makes for a call that is none itself.
+ *
+ * They go by the name of what the program called, and its place there: whoever asks where a
+ * rank is finds ct_new_group() in the program's line, not a gather in ours.
+ * collectives/core/internal_collectives.c */
+#ifndef RUNTIME_GROUP_INTERNAL_COLLECTIVES_H
+#define RUNTIME_GROUP_INTERNAL_COLLECTIVES_H
+
+#include "runtime/group/group.h"
+
+/* all: [size][count] what each rank gave. */
+ct_status agree_gather(ct_group *group, int operation, const void *mine, void *all, size_t count,
+                       ct_dtype dtype, const void *caller);
+/* The largest of what they gave. */
+ct_status agree_max(ct_group *group, int operation, int32_t mine, int32_t *largest,
+                    const void *caller);
+
+#endif

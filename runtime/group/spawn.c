@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c - ct_spawn: n forked ranks of one function.
+ *
+ * The parent holds the store's listening socket from before the first fork,
+ * forks all children, and only then starts the thread that serves it: a child
+ * never inherits a thread's locks.  A child gets the variables of a launcher,
+ * runs fn and leaves by _exit, so nothing of the parent's runs twice.
+ *
+ * The parent waits on one pidfd per child.  The first that fails stops the
+ * others, SIGTERM and after GRACE_MS SIGKILL; if the parent dies they die. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/group/default_group.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/store.h"
+
+#define GRACE_MS 5000
+
+struct child {
+    pid_t pid;
+    int pidfd; /* -1: reaped */
+};
+
+struct spawned {
+    int size, running;
+    struct child *children;
+    struct pollfd *polls;
+    int first_code; /* of the first failure; 0: none */
+    int first_rank;
+    char how[96];
+    int64_t kill_at; /* NO_DEADLINE: nobody is being stopped */
+};
+
+static void set_number(const char *name, int value)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static _Noreturn void child(int rank, int size, int port, uint64_t generation, pid_t parent,
+                            int (*fn)(int, int, void *), void *arg)
+{
+    char text[24];
+    int code;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        _exit(1);
+    default_group_forget(); /* if the parent is a rank itself */
+    snprintf(text, sizeof text, "%016" PRIx64, generation);
+    set_number("RANK", rank);
+    set_number("LOCAL_RANK", rank);
+    set_number("WORLD_SIZE", size);
+    set_number("LOCAL_WORLD_SIZE", size);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    set_number("MASTER_PORT", port);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    unsetenv("CT_CONTROL"); /* the page of one worker, not of its children */
+    setenv("CT_GENERATION", text, 1);
+    code = fn(rank, size, arg);
+    fflush(NULL);
+    _exit(code & 0xff);
+}
+
+static void signal_running(const struct spawned *s, int number)
+{
+    for (int i = 0; i < s->size; i++)
+        if (s->children[i].pidfd >= 0)
+            syscall(SYS_pidfd_send_signal, s->children[i].pidfd, number, NULL, 0);
+}
+
+static void stop_others(struct spawned *s)
+{
+    if (s->kill_at != NO_DEADLINE)
+        return;
+    signal_running(s, SIGTERM);
+    s->kill_at = clock_ms() + GRACE_MS;
+}
+
+static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, void *), void *arg)
+{
+    const pid_t parent = getpid();
+    const int port = socket_port(listener);
+    uint64_t generation;
+
+    if (getrandom(&generation, sizeof generation, 0) != (ssize_t)sizeof generation)
+        return ct_fail(CT_ERR_SYSTEM, "ct_spawn: getrandom: %s", strerror(errno));
+    fflush(NULL); /* or the children would write the parent's unwritten lines again */
+    for (int i = 0; i < s->size; i++) {
+        const pid_t pid = fork();
+
+        if (pid == 0) {
+            close(listener);
+            child(i, s->size, port, generation, parent, fn, arg);
+        }
+        if (pid < 0)
+            return ct_fail(CT_ERR_SYSTEM, "ct_spawn: fork of rank %d: %s", i, strerror(errno));
+        s->children[i].pid = pid;
+        s->children[i].pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        descriptor_own(s->children[i].pidfd);
+        s->running++;
+        if (s->children[i].pidfd < 0) {
+            const int error = errno;
+
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            s->running--;
+            return ct_fail(CT_ERR_SYSTEM, "ct_spawn: pidfd_open: %s", strerror(error));
+        }
+    }
+    return CT_OK;
+}
+
+static void reap(struct spawned *s, int rank)
+{
+    struct child *c = &s->children[rank];
+    int status = 0, code;
+
+    if (waitpid(c->pid, &status, 0) < 0)
+        status = 0; /* somebody else reaped it: its code is lost, and no failure of its own */
+    descriptor_close(c->pidfd);
+    c->pidfd = -1;
+    s->running--;
+    code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (code == 0 || s->first_code != 0)
+        return;
+    s->first_code = code;
+    s->first_rank = rank;
+    if (WIFSIGNALED(status))
+        snprintf(s->how, sizeof s->how, "died of signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(s->how, sizeof s->how, "exited with code %d", code);
+    ct_fail(CT_ERR_PEER, "ct_spawn: rank %d (pid %d) %s, first of all; the others were stopped",
+            rank, (int)c->pid, s->how);
+    stop_others(s);
+}
+
+static void join(struct spawned *s)
+{
+    while (s->running > 0) {
+        for (int i = 0; i < s->size; i++)
+            s->polls[i] = (struct pollfd){ .fd = s->children[i].pidfd, .events = POLLIN };
+        if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, 60000)) < 0)
+            continue; /* EINTR: a signal of the program's */
+        for (int i = 0; i < s->size; i++)
+            if (s->children[i].pidfd >= 0 && s->polls[i].revents)
+                reap(s, i);
+        if (s->running > 0 && clock_ms() >= s->kill_at) {
+            signal_running(s, SIGKILL);
+            s->kill_at = clock_ms() + GRACE_MS; /* a process in the kernel may take a while */
+        }
+    }
+}
+
+static ct_status run(struct spawned *s, int (*fn)(int, int, void *), void *arg)
+{
+    struct store_host *host = NULL;
+    int listener;
+    ct_status status = socket_listen("127.0.0.1", 0, &listener);
+
+    if (status != CT_OK)
+        return status;
+    status = fork_all(s, listener, fn, arg);
+    if (status == CT_OK)
+        status = store_host_start(listener, &host);
+    else
+        close(listener);
+    if (status != CT_OK)
+        stop_others(s);
+    join(s);
+    store_host_stop(host);
+    return status;
+}
+
+int ct_spawn(int nprocs, int (*fn)(int rank, int size, void *arg), void *arg)
+{
+    struct spawned s = { .size = nprocs, .kill_at = NO_DEADLINE };
+    ct_status status = CT_OK;
+
+    if (nprocs < 1 || !fn)
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_spawn: %d processes of %s; it must be at least one, of "
+                       "a function",
+                       nprocs, fn ? "a function" : "NULL");
+    s.children = calloc((size_t)nprocs, sizeof *s.children);
+    s.polls = calloc((size_t)nprocs, sizeof *s.polls);
+    if (!s.children || !s.polls)
+        status = ct_fail(CT_ERR_NOMEM, "ct_spawn: no memory for %d processes", nprocs);
+    for (int i = 0; s.children && i < nprocs; i++)
+        s.children[i].pidfd = -1;
+    if (status == CT_OK)
+        status = run(&s, fn, arg);
+    free(s.children);
+    free(s.polls);
+    return status != CT_OK ? (int)status : s.first_code;
+}

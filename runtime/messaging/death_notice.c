@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* death_notice.c - a death that ctrun told of, in this mesh.
+ *
+ * What the dead wrote before it died is still read: from shared memory now; from a socket
+ * until its end is read, which comes at once, unless its host is lost too. */
+#include "runtime/messaging/death_notice.h"
+
+#include <stdio.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/messaging/messaging_internal.h"
+
+/* Of a host that has nothing else to do it comes within 1 ms. */
+#define WORD_MS 1000
+
+const struct control_death *mesh_death(const struct mesh *mesh, int peer)
+{
+    const uint32_t number = atomic_load(&mesh->peers[peer].death);
+
+    return number ? control_death(&mesh->control, number - 1) : NULL;
+}
+
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+    char how[96];
+
+    control_death_words(mesh_death(mesh, peer), how, sizeof how);
+    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
+}
+
+/* A connection ends before ctrun has said how its rank did, and how far that was.  A rank that said
+ * goodbye did well. */
+static int is_missed(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const int local = mesh->node.base ? mesh->peers[peer].local : -1;
+
+    return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
+           && !wire->left
+           && (wire->gone || wire->broken || (local >= 0 && node_peer_gone(&mesh->node, local)));
+}
+
+int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
+{
+    int64_t due = 0;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    for (int i = 0; i < size; i++) {
+        struct wire *wire = &mesh->messages->wires[ranks[i]];
+
+        if (!is_missed(mesh, ranks[i]))
+            continue;
+        if (wire->word_by == 0)
+            wire->word_by = deadline_after(WORD_MS);
+        due = wire->word_by > due ? wire->word_by : due;
+    }
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return due;
+}
+
+/* Under the lock. */
+static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[peer];
+    char words[160];
+
+    control_death_words(death, words, sizeof words);
+    peer_broken(mesh, peer, words);
+    if (mesh->node.base && mesh->peers[peer].local >= 0) {
+        progress(mesh);
+        peer_gone(mesh, peer, words);
+    } else if (death->how == CONTROL_HOST_LOST) {
+        peer_gone(mesh, peer, words);
+    } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
+        wire->ended_ms = clock_ms(); /* if it has no connection that was not taken yet */
+        m->ended++;
+        progress(mesh);
+    } /* else the end of its socket follows its last words */
+}
+
+void mesh_take_news(struct mesh *mesh)
+{
+    uint32_t first, now;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    first = atomic_load(&mesh->deaths);
+    now = control_deaths(&mesh->control);
+    for (uint32_t i = first; i < now; i++)
+        for (int peer = 0; peer < mesh->size; peer++)
+            if (mesh->peers[peer].worker == control_death(&mesh->control, i)->rank
+                && peer != mesh->rank) {
+                atomic_store(&mesh->peers[peer].death, i + 1);
+                end_messages(mesh, peer, control_death(&mesh->control, i));
+            }
+    for (int i = 0; now > first && i < LOOKS_FOR_NEWCOMERS; i++)
+        progress(mesh); /* what the dead told of its groups comes before what its death means */
+    atomic_store(&mesh->deaths, now);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    if (!mesh->on_loss)
+        return;
+    for (int peer = 0; peer < mesh->size; peer++) /* groups lock: not under the messages' */
+        if (atomic_load(&mesh->peers[peer].death) > first)
+            mesh->on_loss(mesh->on_loss_arg, peer);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* death_notice.h - what ctrun tells in the control page, taken up by whoever waits.
+ *
+ * Looked for between any two turns of a wait and at the start of a call: one load while there
+ * is none.  A death ends what waits for the dead, and breaks the groups it was in unless it
+ * had finished the call that they are in (group_lose()). */
+#ifndef RUNTIME_MESSAGING_DEATH_NOTICE_H
+#define RUNTIME_MESSAGING_DEATH_NOTICE_H
+
+#include "runtime/transport/mesh.h"
+
+void mesh_take_news(struct mesh *mesh);
+
+static inline void mesh_look_for_news(struct mesh *mesh)
+{
+    if (control_deaths(&mesh->control) != atomic_load_explicit(&mesh->deaths, memory_order_relaxed))
+        mesh_take_news(mesh);
+}
+
+/* How that peer ended, NULL: nothing was told of it. */
+const struct control_death *mesh_death(const struct mesh *mesh, int peer);
+
+/* Until when ctrun may tell of a member whose end was seen: some 100 ms from when that was first
+ * asked.  0: none is missed, or only such of whom no ctrun tells. */
+int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size);
+
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group_channel.c - telling the other members that a group is broken, and hearing it. */
+#include "runtime/messaging/group_channel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/messaging/messaging_internal.h"
+
+#define BREAK_TAG (-1) /* no receive has it: a breach may lie among the unexpected messages */
+#define KEPT_BREACHES 64
+
+/* Ids are hashes, doubled (group.c). */
+static size_t place_of_id(uint64_t id)
+{
+    return (size_t)(id >> 1) % CHANNEL_PLACES;
+}
+
+struct channel *channel_find(const struct messages *m, uint64_t id)
+{
+    struct channel *channel = m->channels_by_id[place_of_id(id)];
+
+    while (channel && channel->id != (id & ~(uint64_t)1))
+        channel = channel->next_alike;
+    return channel;
+}
+
+/* ---- Telling --------------------------------------------------------------- */
+
+static void tell(struct mesh *mesh, const struct channel *channel, int peer)
+{
+    const struct wire *wire = &mesh->messages->wires[peer];
+    const size_t length = strlen(channel->breach.words);
+    struct outgoing *out;
+
+    if (peer == mesh->rank || !wire->out || wire->broken || wire->gone)
+        return;
+    if (!(out = calloc(1, sizeof *out + length)))
+        return; /* it will find out when we leave */
+    memcpy(out + 1, channel->breach.words, length);
+    out->payload = out + 1;
+    out->bytes = length;
+    out->frame = (struct frame){ .magic = FRAME_MAGIC,
+                                 .kind = FRAME_BREAK,
+                                 .channel = channel->id,
+                                 .tag = BREAK_TAG,
+                                 .bytes = length,
+                                 .id = (uint64_t)channel->breach.rank,
+                                 .answer = (uint64_t)-channel->breach.status,
+                                 .signature.seq = channel->breach.seq };
+    send_out_alone(mesh, peer, out);
+}
+
+/* Those who failed in the call that made it have no such group. */
+static void break_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
+{
+    struct breach breach = parent->breach;
+
+    if (child->parent != parent->id || !child->born_in || parent->breach.seq > child->born_in)
+        return;
+    breach.seq = child->first_call;
+    channel_spread(mesh, child, &breach);
+}
+
+/* Who connects or asks from now on shall hear it though the program is busy elsewhere: the
+ * thread listens until the group is destroyed. */
+static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    struct messages *m = mesh->messages;
+
+    if (!channel->broken) {
+        m->broken_channels++;
+        m->background++;
+        if (atomic_load(&m->waiting) == 0)
+            background_needed(mesh);
+    }
+    channel->broken = 1;
+    channel->breach = *breach;
+    for (int i = 0; i < channel->size; i++)
+        if (channel->ranks[i] != breach->rank)
+            tell(mesh, channel, channel->ranks[i]);
+    for (struct channel *child = m->channels; child; child = child->next)
+        break_if_unmade(mesh, child, channel);
+}
+
+void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    if (channel->broken && channel->breach.seq <= breach->seq)
+        return;
+    channel->on_breach(channel->owner, breach);
+    set_broken(mesh, channel, breach);
+}
+
+/* Who asked us something over a connection that was not taken yet shall hear it too. */
+void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+{
+    struct messages *m = mesh->messages;
+    char sentence[1024];
+
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->broken; i++)
+        progress(mesh);
+    if (!channel->broken || breach->seq < channel->breach.seq)
+        set_broken(mesh, channel, breach);
+    pthread_mutex_unlock(&m->lock);
+    ct_fail((ct_status)breach->status, "%s", sentence);
+}
+
+void answer_breach(struct mesh *mesh, const struct frame *frame, int from)
+{
+    const struct channel *channel =
+        mesh->messages->broken_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
+
+    if (channel && channel->broken)
+        tell(mesh, channel, from);
+}
+
+/* ---- Hearing ---------------------------------------------------------------- */
+
+/* What a peer sent is read with care: it may be of another version. */
+static struct breach read_breach(const struct mesh *mesh, const struct unexpected *message)
+{
+    const struct frame *frame = &message->frame;
+    struct breach breach = { .seq = frame->signature.seq,
+                             .status = CT_ERR_PEER,
+                             .rank = message->from };
+
+    if (frame->id < (uint64_t)mesh->size)
+        breach.rank = (int32_t)frame->id;
+    if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
+        breach.status = -(int32_t)frame->answer;
+    snprintf(breach.words, sizeof breach.words, "%.*s", (int)message->got,
+             (const char *)message->data);
+    return breach;
+}
+
+static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
+{
+    const struct breach breach = read_breach(mesh, message);
+
+    channel_spread(mesh, channel, &breach);
+}
+
+/* Of a group that this rank has yet to make, or destroyed long ago.  The oldest goes. */
+static void keep_breach(struct mesh *mesh, struct unexpected *message)
+{
+    struct unexpected *oldest = NULL;
+    int kept = 0;
+
+    for (struct unexpected *u = mesh->messages->unexpected; u; u = u->next)
+        if (u->frame.kind == FRAME_BREAK) {
+            if (!oldest)
+                oldest = u;
+            kept++;
+        }
+    if (kept >= KEPT_BREACHES)
+        unexpected_remove(mesh, oldest);
+    keep(mesh, message);
+}
+
+/* Whatever its frame says: no receive may take it for a message. */
+void breach_arrived(struct mesh *mesh, struct unexpected *message)
+{
+    struct channel *channel = channel_find(mesh->messages, message->frame.channel);
+
+    message->frame.tag = BREAK_TAG;
+    message->frame.channel &= ~(uint64_t)1;
+    if (channel) {
+        hear(mesh, channel, message);
+    } else if (!was_closed(mesh->messages, message->frame.channel)) {
+        keep_breach(mesh, message);
+        return;
+    }
+    scratch_give(&mesh->scratch, message);
+}
+
+/* ---- Life -------------------------------------------------------------------- */
+
+void channel_open(struct mesh *mesh, struct channel *channel)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    channel->next = m->channels;
+    m->channels = channel;
+    channel->next_alike = m->channels_by_id[place_of_id(channel->id)];
+    m->channels_by_id[place_of_id(channel->id)] = channel;
+    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+        next = u->next;
+        if (u->frame.kind == FRAME_BREAK && u->frame.channel == channel->id) {
+            hear(mesh, channel, u);
+            unexpected_remove(mesh, u);
+        }
+    }
+    for (struct channel *parent = m->broken_channels > 0 ? m->channels : NULL; parent;
+         parent = parent->next)
+        if (parent->broken)
+            break_if_unmade(mesh, channel, parent);
+    leaves_came_early(m, channel);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void channel_close(struct mesh *mesh, struct channel *channel)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct channel **link = &m->channels; *link; link = &(*link)->next)
+        if (*link == channel) {
+            *link = channel->next;
+            m->broken_channels -= channel->broken;
+            m->background -= channel->broken;
+            break;
+        }
+    for (struct channel **link = &m->channels_by_id[place_of_id(channel->id)]; *link;
+         link = &(*link)->next_alike)
+        if (*link == channel) {
+            *link = channel->next_alike;
+            break;
+        }
+    questions_forget(mesh, channel);
+    m->left_channels -= channel->left != NULL;
+    free(channel->left);
+    note_closing(m, channel->id);
+    for (struct unexpected *u = m->unexpected, *next; u; u = next) {
+        next = u->next;
+        if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)
+            unexpected_remove(mesh, u);
+    }
+    pthread_mutex_unlock(&m->lock);
+}

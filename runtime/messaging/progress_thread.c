@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress_thread.c - the thread that moves ct_isend and ct_irecv while nobody waits.
+ *
+ * Started with the first one that is not done at once.  Whoever waits makes
+ * everything move, so the thread works only while no other waits, and only
+ * after a millisecond in which nobody came: a program that waits right after
+ * it started its sends never shares a core with it. */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/messaging/device_rendezvous.h"
+#include "runtime/messaging/messaging_internal.h"
+
+static int needed(const struct messages *m)
+{
+    return m->background > 0 && atomic_load(&m->waiting) == 0;
+}
+
+static void wait_a_millisecond(struct messages *m)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&m->needed, &m->lock, &until);
+}
+
+static void move(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+    struct wait wait;
+    int naps = 0;
+
+    wait_begin(&wait, &mesh->waiter, NO_DEADLINE);
+    wait_sleeps_at_once(&wait);
+    while (!m->stop && needed(m)) {
+        progress(mesh);
+        pthread_mutex_unlock(&m->lock);
+        if (errands_move(mesh))
+            errands_nap(naps++);
+        else
+            wait_turn(&wait);
+        pthread_mutex_lock(&m->lock);
+    }
+    wait_end(&wait);
+}
+
+static void *run(void *arg)
+{
+    struct mesh *mesh = arg;
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    while (!m->stop) {
+        while (!m->stop && !needed(m))
+            pthread_cond_wait(&m->needed, &m->lock);
+        wait_a_millisecond(m);
+        move(mesh);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+/* Signals are the program's: none may be delivered here. */
+void background_needed(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+    sigset_t all, old;
+
+    if (!m->has_thread) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        m->has_thread = pthread_create(&m->thread, NULL, run, mesh) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_cond_signal(&m->needed);
+}
+
+void background_stop(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    if (!m->has_thread)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->stop = 1;
+    pthread_cond_signal(&m->needed);
+    pthread_mutex_unlock(&m->lock);
+    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd);
+    pthread_join(m->thread, NULL);
+    m->has_thread = 0;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - sends and receives are started and given up.
+ *
+ * A send that is small for the link goes unasked, head and payload, if the peer may still be sent
+ * so much; of another one an offer goes, and protocol.c sends the bytes when the peer's receive is
+ * there.  A receive takes the first message that came before it, or is posted.  A send to ourselves
+ * is copied by whichever of the two comes second.  request_wait.c waits for them.
+ *
+ * Given up, a request is its owner's again at once: nobody else may hold it or its buffer. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/messaging/device_rendezvous.h"
+#include "runtime/util/log.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/trace/trace.h"
+
+/* ---- Starting ------------------------------------------------------------ */
+
+void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
+                     void *data, size_t bytes, const struct signature *signature)
+{
+    memset(request, 0, offsetof(struct request, out));
+    request->reason[0] = 0;
+    request->channel = channel;
+    request->peer = peer;
+    request->from_anybody = peer == CT_ANY_SOURCE;
+    request->tag = tag;
+    request->data = data;
+    request->bytes = bytes;
+    request->signature = *signature;
+    request->is_send = is_send;
+    if (!is_send)
+        return;
+    request->out = (struct outgoing){ .request = request,
+                                      .payload = data,
+                                      .frame = { .magic = FRAME_MAGIC,
+                                                 .kind = FRAME_OFFER,
+                                                 .channel = channel,
+                                                 .tag = tag,
+                                                 .bytes = bytes,
+                                                 .signature = *signature } };
+}
+
+/* A send to ourselves meets its receive here, or waits among the unexpected. */
+static void send_to_self(struct mesh *mesh, struct request *send)
+{
+    struct request *receive = take_posted(mesh, &send->out.frame, mesh->rank);
+    struct unexpected *message;
+
+    if (receive) {
+        const struct signature theirs = receive->signature; /* once done it is another thread's */
+
+        if (!agrees(mesh, receive, &send->out.frame, mesh->rank)) {
+            finish_mismatch(mesh, send, mesh->rank, &theirs);
+            return;
+        }
+        if (send->bytes > 0)
+            memcpy(receive->data, send->data, send->bytes);
+        request_finish(mesh, receive, CT_OK, "");
+        request_finish(mesh, send, CT_OK, "");
+        return;
+    }
+    message = scratch_take(&mesh->scratch, sizeof *message);
+    if (!message) {
+        request_finish(mesh, send, CT_ERR_NOMEM, "no memory for a message to itself");
+        return;
+    }
+    *message = (struct unexpected){ .frame = send->out.frame, .from = mesh->rank, .sender = send };
+    keep(mesh, message);
+}
+
+/* A collective's message is of no other call: whatever its receiver knows of it may stay. */
+static int is_of_p2p(const struct request *request)
+{
+    return request->channel & 1;
+}
+
+/* An offer becomes the message itself where that is small for the link, and the peer may be sent so
+ * much unasked.  The link is known once there is a connection. */
+static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
+{
+    struct wire *wire = &mesh->messages->wires[send->peer];
+    const size_t most = !wire->out          ? EAGER_BYTES
+                        : wire->out->fd < 0 ? EAGER_IN_MEMORY
+                                            : EAGER_OVER_SOCKETS;
+
+    if (send->out.frame.kind != FRAME_OFFER || send->bytes > most
+        || (wire->unasked + unasked_cost(send->bytes) > UNASKED_MOST
+            && (send->bytes > 0 || is_of_p2p(send))))
+        return; /* an empty one of a collective is a sign that costs nothing to keep */
+    wire->unasked += unasked_cost(send->bytes);
+    send->out.frame.kind = FRAME_EAGER;
+    send->out.bytes = send->bytes;
+}
+
+static void start_send(struct mesh *mesh, struct request *request)
+{
+    const int to = request->peer;
+    const uint64_t traced =
+        trace_sent(mesh->trace, mesh->rank, to, request->tag, request->bytes, request->id);
+
+    request->out.frame.id = request->id;
+    list_add(&mesh->messages->active, request);
+    if (to == mesh->rank) {
+        send_to_self(mesh, request);
+    } else {
+        go_unasked_if_it_may(mesh, request);
+        send_out(mesh, to, &request->out);
+    }
+    look_for_leaver(mesh, request);
+    trace_end(mesh->trace, traced, CT_OK);
+}
+
+/* What was accepted by a receive that was given up comes to this one. */
+static void take_over(struct messages *m, struct request *receive, struct unexpected *message)
+{
+    struct stream *stream = stream_into(m, message);
+
+    list_add(&m->active, receive);
+    if (!stream)
+        return;
+    if (message->got > 0)
+        memcpy(receive->data, message->data, message->got);
+    stream->unexpected = NULL;
+    stream->request = receive;
+    stream->into = (unsigned char *)receive->data + message->got;
+}
+
+/* 1: it still waits.  Once it is done it is another thread's. */
+static int receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
+{
+    struct request *sender = message->sender;
+    const struct signature theirs = receive->signature; /* once done it is another thread's */
+
+    if (receive->from_anybody)
+        receive->peer = message->from;
+    if (!agrees(mesh, receive, &message->frame, message->from)) {
+        if (sender)
+            finish_mismatch(mesh, sender, mesh->rank, &theirs);
+        return 0;
+    }
+    if (!sender && message->frame.kind == FRAME_OFFER) {
+        accept_offer(mesh, receive, &message->frame, message->from, 0);
+        return 1;
+    }
+    if (!sender && message->frame.kind == FRAME_LEND) {
+        loan_met(mesh, receive, message);
+        return 1;
+    }
+    if (!sender && message->frame.kind == FRAME_DATA) {
+        take_over(mesh->messages, receive, message);
+        return 1;
+    }
+    if (receive->bytes > 0)
+        memcpy(receive->data, sender ? sender->data : message->data, receive->bytes);
+    if (sender)
+        request_finish(mesh, sender, CT_OK, "");
+    request_finish(mesh, receive, CT_OK, "");
+    return 0;
+}
+
+static void start_recv(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected *message = take_unexpected(m, request);
+    const int from = request->peer;
+
+    if (message) {
+        if (receive_kept(mesh, request, message))
+            look_for_leaver(mesh, request); /* what was offered may have ended with the group */
+        unexpected_free(mesh, message);
+        return;
+    }
+    list_add_by_id(&m->posted, request);
+    if (from != CT_ANY_SOURCE && m->wires[from].gone)
+        peer_gone(mesh, from, m->wires[from].why);
+    else
+        look_for_leaver(mesh, request);
+}
+
+void receive_again(struct mesh *mesh, struct request *receive)
+{
+    if (receive->from_anybody)
+        receive->peer = CT_ANY_SOURCE;
+    start_recv(mesh, receive);
+}
+
+static void start(struct mesh *mesh, struct request *request)
+{
+    request->id = ++mesh->messages->next_id;
+    if (request->is_send)
+        start_send(mesh, request);
+    else
+        start_recv(mesh, request);
+}
+
+void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
+                  const void *data, size_t bytes, const struct signature *signature)
+{
+    request_prepare(request, 1, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
+    pthread_mutex_lock(&mesh->messages->lock);
+    start(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
+                  void *data, size_t bytes, const struct signature *signature)
+{
+    request_prepare(request, 0, channel, from, tag, data, bytes, signature);
+    pthread_mutex_lock(&mesh->messages->lock);
+    start(mesh, request);
+    pthread_mutex_unlock(&mesh->messages->lock);
+}
+
+/* Receives first: what this rank sends to itself, or a peer has offered, finds them. */
+void requests_start(struct mesh *mesh, struct request *requests, int count)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    m->gathering = 1;
+    for (int is_send = 0; is_send <= 1; is_send++)
+        for (int i = 0; i < count; i++)
+            if (requests[i].is_send == is_send)
+                start(mesh, &requests[i]);
+    m->gathering = 0;
+    for (int i = 0; i < count; i++)
+        if (requests[i].peer >= 0)
+            flush_gathered(mesh, requests[i].peer);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void requests_in_background(struct mesh *mesh, struct request *requests, int count)
+{
+    struct messages *m = mesh->messages;
+    int moving = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < count; i++)
+        if (!atomic_load(&requests[i].done)) {
+            requests[i].background = 1;
+            moving++;
+        }
+    m->background += moving;
+    if (moving > 0)
+        background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- Giving up ----------------------------------------------------------- */
+
+/* A send that has begun to be written can't be taken back: the peer would read what follows
+ * as its rest.  So the rest is copied, and nobody's from now on; the peer gets it. */
+static int leave_behind(struct messages *m, struct outgoing **place, struct wire *wire)
+{
+    struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
+    const size_t sent = out->written > sizeof out->frame ? out->written - sizeof out->frame : 0;
+
+    if (!rest)
+        return 0;
+    *rest = *out;
+    rest->request = NULL;
+    rest->payload = rest + 1;
+    rest->background = 1;
+    m->background++;
+    memcpy((char *)(rest + 1) + sent, (const char *)out->payload + sent, out->bytes - sent);
+    *place = rest;
+    if (wire->last == out)
+        wire->last = rest;
+    return 1;
+}
+
+/* What has come of it, and what still comes, goes to the message. */
+static void keep_what_came(struct messages *m, struct request *receive, struct unexpected *message)
+{
+    struct stream *stream = m->streams;
+
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    if (!stream)
+        return;
+    message->got = receive->bytes - stream->left;
+    memcpy(message->data, receive->data, message->got);
+    stream->request = NULL;
+    stream->unexpected = message;
+    stream->into = message->data + message->got;
+}
+
+/* Its sender was told that the message is sent, or will be, so that it may not be lost.  The next
+ * receive that fits gets it, before what was sent later: one that is posted, or a later one. */
+void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected *message;
+    struct request *next;
+
+    if (m->wires[receive->peer].gone)
+        return;
+    message =
+        scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
+    if (!message) {
+        log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
+                 receive->bytes, receive->peer);
+        return;
+    }
+    *message = (struct unexpected){ .from = receive->peer,
+                                    .frame = { .magic = FRAME_MAGIC,
+                                               .kind = (uint16_t)kind,
+                                               .channel = receive->channel,
+                                               .tag = receive->tag,
+                                               .bytes = receive->bytes,
+                                               .id = receive->met,
+                                               .signature = receive->signature } };
+    keep_in_order(m, message);
+    keep_what_came(m, receive, message);
+    if ((next = take_posted(mesh, &message->frame, receive->peer)))
+        receive_again(mesh, next);
+}
+
+/* It leaves the queue; of what has begun to be written the rest stays there. */
+static int leave_queue(struct mesh *mesh, struct request *send)
+{
+    struct messages *m = mesh->messages;
+    struct wire *wire = &m->wires[send->peer];
+
+    for (struct outgoing **link = &wire->first, *last = NULL; *link;
+         last = *link, link = &(*link)->next) {
+        if (*link != &send->out)
+            continue;
+        if (send->out.written > 0)
+            return leave_behind(m, link, wire);
+        *link = send->out.next;
+        if (!*link)
+            wire->last = last;
+        break;
+    }
+    return 1;
+}
+
+/* What its receiver knows of is cancelled. */
+static void give_up_send(struct mesh *mesh, struct request *send, ct_status status,
+                         const char *reason)
+{
+    const int kind = send->out.frame.kind, to = send->peer;
+    const int is_known = is_of_p2p(send) && (kind == FRAME_DATA || send->out.written > 0);
+    const uint64_t id = send->id;
+
+    if (!leave_queue(mesh, send)) {
+        peer_broken(mesh, to, "a send to it was given up half way");
+        return;
+    }
+    if (kind == FRAME_EAGER && send->out.written == 0)
+        unasked_less(&mesh->messages->wires[to], unasked_cost(send->bytes));
+    request_finish(mesh, send, status, reason); /* a word that can't be said ends all that waits */
+    if (is_known && kind == FRAME_LEND)
+        loan_given_up(mesh, to, id);
+    else if (is_known)
+        send_word(mesh, to, FRAME_CANCEL, id);
+}
+
+void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
+                     const char *reason)
+{
+    struct messages *m = mesh->messages;
+
+    if (atomic_load(&request->done))
+        return;
+    if (request->errand != NO_ERRAND) { /* it is ended with that: errand_end() */
+        request->given_up = status;
+        snprintf(request->reason, sizeof request->reason, "%s", reason);
+        return;
+    }
+    if (request->is_send && request->peer != mesh->rank) {
+        give_up_send(mesh, request, status, reason);
+        return;
+    }
+    if (request->is_send)
+        forget_sender(mesh, request);
+    else if (request->list == &m->active && is_of_p2p(request))
+        put_back(mesh, request, FRAME_DATA);
+    request_finish(mesh, request, status, reason);
+}
+
+void request_cancel_locked(struct mesh *mesh, struct request *request)
+{
+    request_give_up(mesh, request, CT_ERR_ABORTED, "cancelled");
+}
+
+void request_cancel(struct mesh *mesh, struct request *request)
+{
+    struct messages *m = mesh->messages;
+
+    pthread_mutex_lock(&m->lock);
+    request_cancel_locked(mesh, request);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        background_needed(mesh);
+    pthread_mutex_unlock(&m->lock);
+}

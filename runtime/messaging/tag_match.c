@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tag_match.c - which message meets which receive, and the lists in which they wait.
+ *
+ * A receive without a message stands among the posted, a message that nobody asked for yet among
+ * the unexpected; both oldest first, so messages of one sender and tag are received as they were
+ * sent.  Who starts a receive looks among the unexpected, what arrives looks among the posted.
+ * Sends not yet gone and receives being filled are active: there the peer's answers and bytes find
+ * them by id.  All of it runs under messages->lock, which request_is_posted() takes itself. */
+#include <stdlib.h>
+
+#include "runtime/messaging/messaging_internal.h"
+
+/* ---- Requests ------------------------------------------------------------ */
+
+void list_add(struct request **list, struct request *request)
+{
+    struct request *last = *list;
+
+    request->list = list;
+    request->next = NULL;
+    if (!last) {
+        request->previous = request; /* the first's previous is the last */
+        *list = request;
+        return;
+    }
+    request->previous = last->previous;
+    last->previous->next = request;
+    last->previous = request;
+}
+
+void list_add_by_id(struct request **list, struct request *request)
+{
+    struct request *next = *list;
+
+    if (!next || next->previous->id < request->id) {
+        list_add(list, request);
+        return;
+    }
+    while (next->id < request->id)
+        next = next->next;
+    request->list = list;
+    request->next = next;
+    request->previous = next->previous;
+    next->previous = request;
+    if (*list == next)
+        *list = request;
+    else
+        request->previous->next = request;
+}
+
+void list_remove(struct request *request)
+{
+    struct request **list = request->list;
+
+    if (!list)
+        return;
+    if (request->next)
+        request->next->previous = request->previous;
+    else
+        (*list)->previous = request->previous;
+    if (*list == request)
+        *list = request->next;
+    else
+        request->previous->next = request->next;
+    request->list = NULL;
+}
+
+struct request *send_by_id(const struct messages *m, uint64_t id, int to)
+{
+    for (struct request *r = m->active; r; r = r->next)
+        if (r->is_send && r->id == id && r->peer == to)
+            return r;
+    return NULL;
+}
+
+struct request *receive_by_message(const struct messages *m, uint64_t id, int from)
+{
+    for (struct request *r = m->active; r; r = r->next)
+        if (!r->is_send && r->met == id && r->peer == from)
+            return r;
+    return NULL;
+}
+
+int matches(const struct request *receive, uint64_t channel, int from, int tag)
+{
+    return receive->channel == channel && receive->tag == tag
+           && (receive->peer == from || receive->peer == CT_ANY_SOURCE);
+}
+
+struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from)
+{
+    for (struct request *r = mesh->messages->posted; r; r = r->next)
+        if (matches(r, frame->channel, from, frame->tag)) {
+            list_remove(r);
+            if (r->from_anybody)
+                r->peer = from;
+            return r;
+        }
+    return NULL;
+}
+
+int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
+{
+    int found = 0;
+
+    pthread_mutex_lock(&mesh->messages->lock);
+    for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
+        found = matches(r, channel, from, tag);
+    pthread_mutex_unlock(&mesh->messages->lock);
+    return found;
+}
+
+/* ---- Messages nobody asked for ------------------------------------------- */
+
+void keep(struct mesh *mesh, struct unexpected *message)
+{
+    message->next = NULL;
+    *mesh->messages->unexpected_end = message;
+    mesh->messages->unexpected_end = &message->next;
+}
+
+/* A breach's id is a rank. */
+void keep_in_order(struct messages *m, struct unexpected *message)
+{
+    struct unexpected **link = &m->unexpected;
+
+    while (*link
+           && ((*link)->from != message->from || (*link)->frame.kind == FRAME_BREAK
+               || (*link)->frame.id < message->frame.id))
+        link = &(*link)->next;
+    message->next = *link;
+    *link = message;
+    if (!message->next)
+        m->unexpected_end = &message->next;
+}
+
+struct stream *stream_into(const struct messages *m, const struct unexpected *message)
+{
+    struct stream *stream = m->streams;
+
+    while (stream && stream->unexpected != message)
+        stream = stream->next;
+    return stream;
+}
+
+struct unexpected *take_unexpected(struct messages *m, const struct request *receive)
+{
+    for (struct unexpected **link = &m->unexpected; *link; link = &(*link)->next) {
+        struct unexpected *message = *link;
+
+        if (matches(receive, message->frame.channel, message->from, message->frame.tag)) {
+            *link = message->next;
+            if (!*link)
+                m->unexpected_end = link;
+            return message;
+        }
+    }
+    return NULL;
+}
+
+/* Without memory for the word it is said with the next one. */
+void say_taken(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->messages->wires[peer];
+    struct outgoing *out;
+
+    if (!wire->out || wire->broken || wire->gone || !(out = calloc(1, sizeof *out)))
+        return;
+    out->frame =
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->taken };
+    wire->taken = 0;
+    send_out_alone(mesh, peer, out);
+}
+
+void unexpected_free(struct mesh *mesh, struct unexpected *message)
+{
+    struct stream *stream =
+        message->frame.kind == FRAME_DATA ? stream_into(mesh->messages, message) : NULL;
+
+    if (stream) {
+        stream->unexpected = NULL;
+        stream->into = NULL; /* what is still to come goes nowhere */
+    }
+    unasked_taken(mesh, message->from, message->unasked);
+    scratch_give(&mesh->scratch, message);
+}
+
+void unexpected_remove(struct mesh *mesh, struct unexpected *message)
+{
+    struct messages *m = mesh->messages;
+    struct unexpected **link = &m->unexpected;
+
+    while (*link != message)
+        link = &(*link)->next;
+    *link = message->next;
+    if (!*link)
+        m->unexpected_end = link;
+    unexpected_free(mesh, message);
+}
+
+void forget_sender(struct mesh *mesh, const struct request *send)
+{
+    for (struct unexpected *message = mesh->messages->unexpected; message; message = message->next)
+        if (message->sender == send) {
+            unexpected_remove(mesh, message);
+            return;
+        }
+}

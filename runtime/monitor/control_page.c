@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_page.c - a rank takes its page: ctrun's where there is one, else one of its own.
+ *
+ * ctrun's comes as CT_CONTROL="memory:event:worker": two inherited descriptors and the number of
+ * the worker on its host.  They are believed only if they are what they should be, since a
+ * wrapper may have closed them and opened something else.  A worker may start several
+ * programs that use libct: the page is the first one's while it lives. */
+#include "runtime/monitor/control_page.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/file_limit.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/inherited_memory.h"
+#include "runtime/util/signal_name.h"
+
+/* ---- ctrun's ------------------------------------------------------------- */
+
+static int is_control(const struct control_head *head, size_t bytes, int worker)
+{
+    return head->magic == CONTROL_MAGIC && head->version == CONTROL_VERSION && worker >= 0
+           && worker < head->local && head->world >= head->local
+           && control_bytes(head->local, head->world) <= bytes;
+}
+
+/* The process that speaks in a page, as far as this program knows: after exec() nobody. */
+static struct {
+    pthread_mutex_t lock;
+    pid_t pid;
+} speaker = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void forget_last_program(struct control_rank *own)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        atomic_store(&own->groups[i].id, 0);
+        atomic_store(&own->groups[i].was, 0);
+    }
+    atomic_store(&own->state, CONTROL_STARTED);
+    own->waiting_for[0] = '\0';
+    atomic_store(&own->waiting_version, 0); /* odd if it ended while it wrote */
+}
+
+/* The page of a program that ended, or that made another one of itself, is free again, with
+ * nothing of it left. */
+static int claim_locked(struct control_rank *own)
+{
+    const enum handed_down to = handed_down_claim(&own->pid);
+
+    if (to == HANDED_OVER || (to == HANDED_OURS && speaker.pid != getpid()))
+        forget_last_program(own);
+    return to != HANDED_TO_OTHERS;
+}
+
+static int claim(struct control_rank *own)
+{
+    int is_ours;
+
+    pthread_mutex_lock(&speaker.lock);
+    is_ours = claim_locked(own);
+    if (is_ours)
+        speaker.pid = getpid();
+    pthread_mutex_unlock(&speaker.lock);
+    return is_ours;
+}
+
+/* Somebody else's file under that number would get what we tell ctrun. */
+static int if_event(int fd)
+{
+    static const char event[] = "anon_inode:[eventfd]";
+    char path[48], link[sizeof event];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return readlink(path, link, sizeof link) == sizeof event - 1
+                   && !memcmp(link, event, sizeof event - 1)
+               ? fd
+               : -1;
+}
+
+int control_take(struct control *control)
+{
+    const char *text = getenv("CT_CONTROL");
+    int memory, event, worker;
+    size_t bytes;
+    void *base;
+
+    *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
+    if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3
+        || !(base = handed_down_map(memory, CONTROL_HEAD_BYTES, &bytes)))
+        return 0;
+    if (!is_control(base, bytes, worker) || !claim(control_rank_at(base, worker))) {
+        munmap(base, bytes);
+        return 0;
+    }
+    *control = (struct control){ .head = base,
+                                 .own = control_rank_at(base, worker),
+                                 .bytes = bytes,
+                                 .event_fd = if_event(event),
+                                 .memory_fd = -1 };
+    control->worker = control->own->rank;
+    control->base = control->head->base;
+    control->local = control->head->local;
+    control->world = control->head->world;
+    control->deaths = control_death_at(base, 0);
+    return 1;
+}
+
+/* ---- Our own ------------------------------------------------------------- */
+
+static ct_status make_own(struct control *control, int rank)
+{
+    const size_t bytes = control_bytes(1, 0);
+    struct control_head *head;
+    int fd;
+
+    if (memory_file(CONTROL_NAME, bytes, &fd) != CT_OK)
+        return ct_fail_in(CT_ERR_SYSTEM, "the control page: ");
+    head = memory_map(fd, 0, bytes);
+    if (!head) {
+        const int cause = errno;
+
+        close(fd);
+        return ct_fail(CT_ERR_SYSTEM, "no memory for the control page: %s", strerror(cause));
+    }
+    head->version = CONTROL_VERSION;
+    head->local = head->world = head->nodes = 1;
+    head->own_memory = 1;
+    head->launcher = getpid();
+    head->started_ns = clock_ns(CLOCK_REALTIME);
+    gethostname(head->host, sizeof head->host - 1);
+    snprintf(head->program, sizeof head->program, "%s", program_invocation_name);
+    *control = (struct control){ .head = head,
+                                 .own = control_rank_at(head, 0),
+                                 .bytes = bytes,
+                                 .event_fd = -1,
+                                 .memory_fd = fd,
+                                 .worker = -1 };
+    control->own->rank = rank;
+    atomic_store(&control->own->pid, getpid());
+    head->magic = CONTROL_MAGIC; /* last: from here on a reader believes the rest */
+    return CT_OK;
+}
+
+/* ---- Life ---------------------------------------------------------------- */
+
+ct_status control_open(struct control *control, int rank)
+{
+    return control_take(control) ? CT_OK : make_own(control, rank);
+}
+
+void control_close(struct control *control)
+{
+    if (!control->head)
+        return;
+    munmap(control->head, control->bytes);
+    if (control->memory_fd >= 0)
+        descriptor_close(control->memory_fd);
+    *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
+}
+
+/* ---- Deaths -------------------------------------------------------------- */
+
+void control_death_words(const struct control_death *death, char *text, size_t size)
+{
+    char name[32];
+
+    if (death->how == CONTROL_HOST_LOST && death->code == CONTROL_CLOSED)
+        snprintf(text, size,
+                 "is lost: its ctrun ended, or was cut off (the connection to it was closed)");
+    else if (death->how == CONTROL_HOST_LOST)
+        snprintf(text, size, "is lost with its host, which gives no sign of life");
+    else if (death->how == CLD_EXITED && death->code == 0)
+        snprintf(text, size, "ended (exit code 0) before this call was over");
+    else if (death->how == CLD_EXITED)
+        snprintf(text, size, "exited with code %d%s", death->code,
+                 death->asked ? " after ctrun had asked it to stop" : "");
+    else
+        snprintf(text, size, "was killed by %s%s%s", signal_name(death->code, name, sizeof name),
+                 death->how == CLD_DUMPED ? " (core dumped)" : "",
+                 death->asked ? " after ctrun had asked it to stop" : "");
+}
+
+void control_death_sentence(const struct control_death *death, char *text, size_t size)
+{
+    char words[96];
+
+    control_death_words(death, words, sizeof words);
+    snprintf(text, size, "rank %d (pid %d on %.63s) %s", death->rank, death->pid, death->host,
+             words);
+}
+
+int control_alarm(const struct control *control)
+{
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+    int fd;
+
+    if (control->event_fd < 0 || (fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        return -1;
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, control->event_fd, &event) == 0) {
+        epoll_wait(fd, &event, 1, 0); /* what was told before is no news */
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+void control_sleep(const struct control *control, uint32_t heard, int ms)
+{
+    const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+    syscall(SYS_futex, &control->head->news, FUTEX_WAIT, heard, &timeout, NULL, 0);
+}
+
+/* ---- What it tells of itself ----------------------------------------------- */
+
+enum control_state control_set_state(struct control *control, enum control_state state)
+{
+    enum control_state before;
+
+    if (!control->own)
+        return state;
+    before = (enum control_state)atomic_load(&control->own->state);
+    atomic_store_explicit(&control->own->since_ns, clock_coarse_ns(), memory_order_relaxed);
+    atomic_store_explicit(&control->own->state, (uint32_t)state, memory_order_release);
+    return before;
+}
+
+void control_nap(void)
+{
+    poll(NULL, 0, 1);
+}
+
+void control_waiting(struct control *control, const char *format, ...)
+{
+    struct control_rank *own = control->own;
+    char words[sizeof own->waiting_for] = "";
+    uint32_t version;
+    va_list args;
+
+    if (!own)
+        return;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    version = control_write(&own->waiting_version);
+    own->waiting_since_ns = clock_coarse_ns();
+    memcpy(own->waiting_for, words, sizeof words);
+    control_written(&own->waiting_version, version);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight_recorder.c - a group's line in the control page. */
+#include "runtime/monitor/flight_recorder.h"
+
+#include <stdio.h>
+
+void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
+                 int rank, int size)
+{
+    *record = (struct record){ .own = control->own, .index = CONTROL_GROUPS };
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        struct control_group *line = &control->own->groups[i];
+        uint64_t none = 0;
+
+        /* Claimed under a value that is nobody's: a reader passes over it until it is filled. */
+        if (!atomic_compare_exchange_strong(&line->id, &none, UINT64_MAX))
+            continue;
+        line->rank = rank;
+        line->size = size;
+        line->now = (struct control_call){ 0 };
+        line->caller = 0;
+        atomic_store(&line->was, 0);
+        atomic_store(&line->version, 0); /* odd if the last program died while it wrote */
+        atomic_store(&line->begun, 0);
+        atomic_store(&line->done, 0);
+        snprintf(line->name, sizeof line->name, "%s", name);
+        atomic_store(&line->id, id);
+        record->line = line;
+        record->index = (uint16_t)i;
+        return;
+    }
+}
+
+void record_close(struct record *record)
+{
+    struct control_group *line = record->line;
+
+    if (line) {
+        atomic_store(&line->was, atomic_load(&line->id)); /* who looks can say that we left */
+        atomic_store(&line->id, 0);
+    }
+    *record = (struct record){ .index = CONTROL_GROUPS };
+}

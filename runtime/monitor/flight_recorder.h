@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight_recorder.h - every call is noted in the control page, so that anybody can see where a rank
+ * is.
+ *
+ * The line of a group says in which call it is; the ring keeps the last CONTROL_CALLS of
+ * all groups.  Some ten stores and a coarse clock, no system call, nothing that waits.
+ * Built with CT_RECORD=OFF, all of it is gone: only to measure what it costs. */
+#ifndef RUNTIME_MONITOR_FLIGHT_RECORDER_H
+#define RUNTIME_MONITOR_FLIGHT_RECORDER_H
+
+#include "runtime/util/clock.h"
+#include "runtime/monitor/control_page.h"
+#include "runtime/types/call_signature.h"
+
+/* What a group holds of its own line. */
+struct record {
+    struct control_rank *own;
+    struct control_group *line; /* NULL: all lines are taken, only the ring is written */
+    uint16_t index;
+};
+
+void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
+                 int rank, int size);
+void record_close(struct record *record); /* twice is fine */
+
+static inline void record_read_fence(void)
+{
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_acquire);
+#endif
+}
+
+#ifdef CT_NO_RECORD
+
+static inline void record_begin(struct record *record, const struct signature *signature, int tag,
+                                const void *caller, uint64_t now)
+{
+    (void)record, (void)signature, (void)tag, (void)caller, (void)now;
+}
+static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
+{
+    (void)record, (void)seq, (void)phase;
+}
+
+#else
+
+/* A message beside a running collective does not hide it. */
+static inline int record_in_collective(const struct control_group *line)
+{
+    return line->now.seq != 0 && line->now.phase == CONTROL_IN;
+}
+
+/* now: of the coarse clock. */
+static inline void record_begin(struct record *record, const struct signature *signature, int tag,
+                                const void *caller, uint64_t now)
+{
+    struct control_rank *own = record->own;
+    struct control_group *line = record->line;
+    const struct control_call call = { .seq = signature->seq,
+                                       .count = signature->count,
+                                       .begun_ns = now,
+                                       .operation = signature->operation,
+                                       .dtype = signature->dtype,
+                                       .op = (int8_t)signature->op,
+                                       .phase = CONTROL_IN,
+                                       .group = record->index,
+                                       .root = (int16_t)signature->root };
+    uint64_t at;
+    uint32_t version;
+
+    if (!own)
+        return;
+    at = atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
+    control_note_call(own, at, &call);
+    if (!line)
+        return;
+    version = control_write(&line->version);
+    if (call.seq || !record_in_collective(line)) {
+        line->now = call;
+        line->tag = tag;
+        line->caller = (uint64_t)(uintptr_t)caller;
+    }
+    control_written(&line->version, version);
+    if (call.seq)
+        atomic_store_explicit(&line->begun, call.seq, memory_order_release);
+}
+
+/* seq: of a collective; 0: a message. */
+static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
+{
+    struct control_group *line = record->line;
+    uint32_t version;
+
+    if (!line)
+        return;
+    version = control_write(&line->version);
+    if (line->now.seq == seq)
+        line->now.phase = (uint8_t)phase;
+    control_written(&line->version, version);
+    if (seq && phase == CONTROL_IDLE)
+        atomic_store_explicit(&line->done, seq, memory_order_release);
+}
+
+#endif
+
+/* A message is a call without a number; its peer stands for the root. */
+static inline void record_message(struct record *record, const struct signature *signature,
+                                  int peer, int tag, int is_send, const void *caller)
+{
+    struct signature message = *signature;
+
+    message.seq = 0;
+    message.operation = is_send ? OPERATION_SEND : OPERATION_RECV;
+    message.root = peer;
+    record_begin(record, &message, tag, caller, clock_coarse_ns());
+}
+
+#endif

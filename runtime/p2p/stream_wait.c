@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream_wait.c - ct_wait_on_stream(): what comes later in a stream waits for a work, and the host
+ * does not.
+ *
+ *   the stream is held (space->hold())
+ *   -> a collective ends on its group's thread, which lets the stream go
+ *   -> a message ends where somebody waits for it, so from now on that is a task of another thread
+ * of the group's: it waits, lets what was received land, and lets the stream go
+ *
+ * In whatever way the work ends, the stream goes on: nothing on a device may wait for ever. */
+#include "runtime/p2p/stream_wait.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "include/ct_cuda.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/error.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
+#include "runtime/p2p/work.h"
+
+static void let_go(struct sequel *sequel)
+{
+    struct held_stream *held = (struct held_stream *)sequel; /* its first */
+
+    held->space->let_go(held->hold);
+    free(held);
+}
+
+ct_status stream_hold(struct place place, void *stream, struct held_stream **held)
+{
+    struct held_stream *h = malloc(sizeof *h);
+    ct_status status;
+    void *before;
+
+    if (!h)
+        return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
+    *h = (struct held_stream){ .sequel = { .run = let_go }, .space = place.space };
+    status = place.space->enter(&before);
+    if (status == CT_OK) {
+        status = place.space->hold(place.device, stream, &h->hold);
+        place.space->leave(before);
+    }
+    if (status == CT_OK)
+        *held = h;
+    else
+        free(h);
+    return status;
+}
+
+void stream_let_go(struct held_stream *held)
+{
+    let_go(&held->sequel);
+}
+
+void stream_say_host_waits(const char *who)
+{
+    static _Atomic int said;
+
+    if (!atomic_exchange(&said, 1))
+        log_line(LOG_INFO, "%s: the host waits, and not the stream: %s", who, ct_last_error());
+}
+
+/* ---- Messages that end on a thread of the group's --------------------------------- */
+
+static ct_status land(struct task *task)
+{
+    struct landing *landing = (struct landing *)task; /* its first */
+    const ct_work *work = landing->work;
+    const struct limit *limit = &landing->limit;
+
+    return message_finish_by(work->group, work->request, work->verb, &landing->from,
+                             landing->caller, limit, clock_of_start(limit->ms, clock_coarse_ns()));
+}
+
+static ct_status begin_landing(ct_work *work, const void *caller)
+{
+    struct landing *landing = malloc(sizeof *landing);
+    ct_status status;
+
+    if (!landing)
+        return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->verb);
+    *landing = (struct landing){
+        .task = { .run = land }, .work = work, .caller = caller, .limit = group_limit(work->group)
+    };
+    status = queue_push(&work->group->landings, &landing->task);
+    if (status != CT_OK) {
+        free(landing);
+        return status;
+    }
+    work->landing = landing;
+    work->task = &landing->task;
+    work->queue = work->group->landings;
+    return CT_OK;
+}
+
+/* ---- The call ------------------------------------------------------------------------ */
+
+static ct_status ends_by_itself(ct_work *work, const void *caller)
+{
+    return work->task ? CT_OK : begin_landing(work, caller);
+}
+
+static ct_status host_waits(ct_work *work, const void *caller)
+{
+    const ct_status status = ends_by_itself(work, caller);
+
+    if (status == CT_OK)
+        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() says how it ended */
+    return status;
+}
+
+/* The host will wait instead.  CT_ERR_INVALID: the stream is captured, and nothing waits. */
+static ct_status check_stream(struct place place, void *stream)
+{
+    void *before, *mark;
+    ct_status status = place.space->enter(&before);
+
+    if (status != CT_OK)
+        return status;
+    status = place.space->mark(place.device, stream, &mark);
+    if (status == CT_OK)
+        place.space->forget(place.device, mark);
+    place.space->leave(before);
+    return status;
+}
+
+/* Held first: where that is refused, a message's time does not run yet.  Where the driver can't, or
+ * must not, the host waits, and the work stays owed. */
+static ct_status wait_for(ct_work *work, struct place place, void *stream, const void *caller)
+{
+    struct held_stream *held = NULL;
+    ct_status status =
+        work->holds_none ? check_stream(place, stream) : stream_hold(place, stream, &held);
+
+    if (status == CT_ERR_UNSUPPORTED) {
+        stream_say_host_waits("ct_wait_on_stream");
+        status = CT_OK;
+    }
+    if (status != CT_OK)
+        return status;
+    if (!held)
+        return host_waits(work, caller);
+    status = ends_by_itself(work, caller);
+    if (status == CT_OK)
+        queue_when_done(work->queue, work->task, &held->sequel);
+    else
+        stream_let_go(held);
+    return status;
+}
+
+ct_status ct_wait_on_stream(ct_work *work, void *stream)
+{
+    const void *const caller = __builtin_return_address(0);
+    struct place place;
+    ct_status status;
+
+    if (!work)
+        return CT_OK;
+    if (work->group->maker != this_process)
+        return ct_fail_in(group_refuse_child(work->group), "ct_wait_on_stream: ");
+    status = place_current(&place);
+    if (status == CT_OK)
+        status = wait_for(work, place, stream, caller);
+    return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_wait_on_stream: ");
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - waiting for calls in flight. */
+#include "runtime/p2p/work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/p2p/device_staging.h"
+#include "runtime/util/forks.h"
+#include "runtime/group/group_status.h"
+
+static void work_free(ct_work *work)
+{
+    work->release(work->owner);
+    free(work->landing);
+    free(work);
+}
+
+/* A message that was received into device memory must be able to go there, too. */
+static int is_clear(const ct_work *work, int64_t deadline)
+{
+    struct crossing *const crossing = work->request->crossing;
+
+    return !crossing || work->request->is_send || crossing_is_clear(crossing, deadline);
+}
+
+static int is_done(ct_work *work)
+{
+    if (work->task)
+        return queue_test(work->queue, work->task);
+    return atomic_load(&work->group->halted)
+           || (request_poll(work->group->mesh, work->request) && is_clear(work, 0));
+}
+
+/* "recv of 4 f32 from rank 1 (tag 0) on group world, rank 0" */
+static void describe(const ct_group *g, const struct request *request, const char *verb, char *text,
+                     size_t size)
+{
+    const int named = request->peer == CT_ANY_SOURCE ? -1 : ct_group_rank(g, request->peer);
+    char peer[160] = "anybody", here[160];
+
+    if (named >= 0 && named == request->peer)
+        snprintf(peer, sizeof peer, "rank %d", named);
+    else if (named >= 0)
+        snprintf(peer, sizeof peer, "rank %d (rank %d of %s)", named, request->peer, g->root->name);
+    snprintf(text, size, "%s of %llu %s %s %s (tag %d) on group %s", verb,
+             (unsigned long long)request->signature.count,
+             dtype_name((ct_dtype)request->signature.dtype), request->is_send ? "to" : "from", peer,
+             request->tag, group_here(g, here, sizeof here));
+}
+
+ct_status message_finish_by(ct_group *g, struct request *request, const char *verb, int *from,
+                            const void *caller, const struct limit *limit, int64_t started)
+{
+    const int peer = request_peer(g->mesh, request);
+    char what[200], where[200] = "";
+    ct_status status;
+
+    record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
+                   request->tag, request->is_send, caller);
+    status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
+    if (status == CT_OK && request->crossing && !request->is_send)
+        status = crossing_land(request->crossing, started + limit->ms);
+    crossing_end(request->crossing);
+    request->crossing = NULL;
+    record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
+    if (from && status == CT_OK)
+        *from = ct_group_rank(g, request->peer);
+    if (status == CT_OK)
+        return CT_OK;
+    status = group_cause(g, status);
+    describe(g, request, verb, what, sizeof what);
+    if (status != CT_ERR_TIMEOUT)
+        return ct_fail_in(status, "%s: ", what);
+    if (request->peer != CT_ANY_SOURCE)
+        where_is(g, ct_group_rank(g, request->peer), where, sizeof where);
+    return ct_fail(status, "%s: gave up after %lld ms (limit %d ms, set by %s)%s", what,
+                   (long long)(clock_ms() - started), limit->ms, limit->by, where);
+}
+
+/* A message's time runs while somebody waits for it: it may lie for hours before. */
+static ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
+                                const void *caller)
+{
+    const struct limit limit = group_limit(g);
+
+    return message_finish_by(g, request, verb, from, caller, &limit,
+                             clock_of_start(limit.ms, clock_coarse_ns()));
+}
+
+/* In a child of fork() it is the parent's, and stays owed there. */
+static ct_status check_process(const ct_work *work, const char *call)
+{
+    return work->group->maker == this_process
+               ? CT_OK
+               : ct_fail_in(group_refuse_child(work->group), "%s: ", call);
+}
+
+static ct_status finish(ct_work *work, int *from, const void *caller)
+{
+    ct_status status;
+
+    if (!work->task)
+        return message_finish(work->group, work->request, work->verb, from, caller);
+    status = queue_wait(work->queue, work->task, NO_DEADLINE);
+    if (from && work->landing && status == CT_OK)
+        *from = work->landing->from;
+    return status;
+}
+
+static ct_status wait_from(ct_work *work, int *from, const void *caller)
+{
+    ct_status status;
+
+    if (!work)
+        return CT_OK;
+    status = check_process(work, "ct_wait");
+    if (status != CT_OK)
+        return status;
+    status = finish(work, from, caller);
+    work_free(work);
+    return status;
+}
+
+ct_status ct_wait_from(ct_work *work, int *from)
+{
+    return wait_from(work, from, __builtin_return_address(0));
+}
+
+ct_status ct_wait(ct_work *work)
+{
+    return wait_from(work, NULL, __builtin_return_address(0));
+}
+
+ct_status ct_wait_for(ct_work *work, int timeout_ms)
+{
+    int64_t deadline;
+
+    if (!work)
+        return CT_OK;
+    if (check_process(work, "ct_wait_for") != CT_OK)
+        return CT_ERR_INVALID;
+    deadline = deadline_after(timeout_ms);
+    if (work->task) {
+        const ct_status status = queue_wait(work->queue, work->task, deadline);
+
+        if (status == CT_ERR_TIMEOUT && !queue_test(work->queue, work->task))
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "ct_wait_for: not done after %d ms; the work is still "
+                           "owed a ct_wait()",
+                           timeout_ms);
+    } else if (!(request_done_by(work->group->mesh, work->request, deadline, &work->group->halted)
+                 && is_clear(work, deadline))
+               && !atomic_load(&work->group->halted)) {
+        return ct_fail(CT_ERR_TIMEOUT,
+                       "ct_wait_for: %s not done after %d ms; the work is still "
+                       "owed a ct_wait()",
+                       work->verb, timeout_ms);
+    }
+    return ct_wait(work);
+}
+
+ct_status ct_test(ct_work *work, int *done)
+{
+    if (!done)
+        return ct_fail(CT_ERR_INVALID, "ct_test: no place for the answer was given");
+    if (work && check_process(work, "ct_test") != CT_OK)
+        return CT_ERR_INVALID;
+    *done = !work || is_done(work);
+    return CT_OK;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_avx2.c - the folds' loops for AVX2 (CMakeLists.txt has the flags). */
+#include "runtime/reduction/combine_kernels.h"
+
+#if defined(__x86_64__)
+#define KERNELS kernels_avx2
+#include "runtime/reduction/combine_loops.h"
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_host.c - the element-wise step of a reduction, on host memory.
+ *
+ * Where one kernel does the whole fold (one node, or nodes of one source: 2, 3, 4
+ * or 8 sources into one destination) it is called once.  Else a fold goes tile by
+ * tile: a chain collects sources, and when it has as many as a kernel takes, their
+ * fold becomes its first operand; a node's chain is folded and joins the total; at
+ * the end AVG divides, and the tile is handed to every destination while it lies
+ * in the first-level cache.  So p sources and d destinations cost p + d streams
+ * of memory traffic, and a destination may be any of the sources: a tile is
+ * written only after it was read from all of them.
+ *
+ * Narrow floats that no single kernel folds, and integers to be averaged, are
+ * widened a tile at a time; everything else is then the fold of the wide dtype. */
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/reduction/combine.h"
+#include "runtime/reduction/combine_kernels.h"
+#include "runtime/reduction/copy_nontemporal.h"
+
+enum {
+    LINE = 64,
+    TILE = 4096,     /* bytes of a result: it stays in the first-level cache with its sources' */
+    STREAMED = 1024, /* the same past the caches: short, lest reading wait for writing */
+    WIDE_TILE = 2048 /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
+};
+
+/* ---- Kernels and dtypes ---------------------------------------------------------- */
+
+const struct kernels *kernels_at(int level)
+{
+#if defined(__x86_64__)
+    if (level == 2)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+                       && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+                   ? &kernels_avx512
+                   : NULL;
+    if (level == 1)
+#ifdef __clang__ /* 14 does not know "f16c", so these kernels are compiled without it */
+        return __builtin_cpu_supports("avx2") ? &kernels_avx2 : NULL;
+#else
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kernels_avx2
+                                                                                : NULL;
+#endif
+#endif
+    return level == 0 ? &kernels_plain : NULL;
+}
+
+/* The best for dtype: it has all of its ops, or none. */
+static const struct kernels *kernels_of(ct_dtype dtype)
+{
+    for (int level = KERNEL_LEVELS - 1; level > 0; level--) {
+        const struct kernels *const kernels = kernels_at(level);
+
+        if (kernels && kernels->fold[dtype][CT_SUM])
+            return kernels;
+    }
+    return kernels_at(0);
+}
+
+/* What each dtype is accumulated in. */
+#define WIDE(NAME, T, U, SUM) [CT_##NAME] = CT_##SUM,
+#define IN_F32(NAME, ...) [CT_##NAME] = CT_F32,
+#define AS_IT_IS(NAME, ...) [CT_##NAME] = CT_##NAME,
+static const ct_dtype wide_dtypes[DTYPE_COUNT] = { INTEGERS(WIDE) NARROWS(IN_F32) REALS(AS_IT_IS)
+                                                       COMPLEXES(AS_IT_IS)[CT_BOOL] = CT_BOOL };
+
+int combine_defined(ct_dtype dtype, ct_op op)
+{
+    if ((unsigned)dtype >= DTYPE_COUNT || (unsigned)op >= OP_COUNT)
+        return 0;
+    return op == CT_AVG ? dtype != CT_BOOL : !!kernels_plain.fold[dtype][op];
+}
+
+/* ---- One tile in the written order --------------------------------------------------- */
+
+/* How a fold is done.  `widen` and `narrow` are NULL when dtype itself is folded;
+ * `divide` is AVG's. */
+struct way {
+    const struct fold *fold;
+    fold_kernel *kernel;
+    convert_kernel *widen, *narrow;
+    void (*divide)(void *values, size_t n, int by);
+    size_t element; /* bytes, of a source */
+    int at_once;    /* one call of the kernel folds a tile */
+};
+
+struct tiles {
+    _Alignas(LINE) char total[TILE];
+    _Alignas(LINE) char partial[TILE];
+    _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* an operand's place in its chain */
+};
+
+/* Operands that wait to be folded, left to right; the first may be `tile`, where
+ * those before them are folded already. */
+struct chain {
+    const struct way *way;
+    size_t n;
+    char *tile;
+    int operands;
+    const void *operand[MOST_AT_ONCE];
+};
+
+/* All operands into `out`.  Five, six and seven are folded in two steps. */
+static void chain_fold(struct chain *chain, void *out)
+{
+    const void **first = chain->operand;
+    int operands = chain->operands;
+
+    if (operands > 4 && operands < MOST_AT_ONCE) {
+        chain->way->kernel(chain->tile, first, 4, chain->n);
+        first += 3, operands -= 3;
+        *first = chain->tile;
+    }
+    chain->way->kernel(out, first, operands, chain->n);
+    chain->operand[0] = out;
+    chain->operands = 1;
+}
+
+static void chain_settle(struct chain *chain)
+{
+    if (chain->operand[0] != chain->tile || chain->operands > 1)
+        chain_fold(chain, chain->tile);
+}
+
+static void chain_add(struct chain *chain, const void *operand)
+{
+    if (chain->operands == MOST_AT_ONCE)
+        chain_fold(chain, chain->tile);
+    chain->operand[chain->operands++] = operand;
+}
+
+static void chain_add_source(struct chain *chain, struct tiles *tiles, const void *src)
+{
+    if (chain->way->widen && chain->operands == MOST_AT_ONCE)
+        chain_fold(chain, chain->tile);
+    if (chain->way->widen) {
+        void *const wide = tiles->widened[chain->operands];
+
+        chain->way->widen(wide, src, chain->n);
+        src = wide;
+    }
+    chain_add(chain, src);
+}
+
+/* n elements from `first` on of all sources, into `out`, not yet divided or narrow.  A
+ * node of one source needs no chain of its own: it joins the total as it is. */
+static void fold_in_order(const struct way *way, struct tiles *tiles, const void *const *src,
+                          size_t first, size_t n, void *out)
+{
+    const struct fold *const fold = way->fold;
+    struct chain total = { way, n, tiles->total, 0, { NULL } };
+    int at = 0;
+
+    for (int node = 0; node < fold->nodes; node++) {
+        const int end = fold->node_end[node], joins = at == 0 || end - at == 1;
+        struct chain partial = { way, n, tiles->partial, 0, { NULL } };
+
+        if (!joins && end > at)
+            chain_settle(&total);
+        for (; at < end; at++)
+            chain_add_source(joins ? &total : &partial, tiles,
+                             (const char *)src[at] + first * way->element);
+        if (partial.operands > 0) {
+            chain_settle(&partial);
+            chain_add(&total, partial.tile);
+            chain_settle(&total);
+        }
+    }
+    chain_fold(&total, out);
+}
+
+static void fold_tile(const struct way *way, struct tiles *tiles, const void *const *src,
+                      size_t first, size_t n, void *out)
+{
+    void *const sum = way->narrow ? tiles->total : out;
+    const void *from[MOST_AT_ONCE];
+
+    for (int s = 0; way->at_once && s < way->fold->sources; s++)
+        from[s] = (const char *)src[s] + first * way->element;
+    if (way->at_once)
+        way->kernel(out, from, way->fold->sources, n);
+    else
+        fold_in_order(way, tiles, src, first, n, sum);
+    if (way->divide)
+        way->divide(sum, n, way->fold->sources);
+    if (way->narrow)
+        way->narrow(out, sum, n);
+}
+
+/* ---- Folds ----------------------------------------------------------------------------- */
+
+/* One kernel does it all: no node has a partial result that must wait. */
+static int at_once(const struct fold *fold)
+{
+    if (fold->sources > 4 && fold->sources != MOST_AT_ONCE)
+        return 0;
+    for (int node = 1; node < fold->nodes; node++)
+        if (fold->node_end[node - 1] > 0 && fold->node_end[node] - fold->node_end[node - 1] > 1)
+            return 0;
+    return 1;
+}
+
+static struct way way_of(const struct fold *fold)
+{
+    const ct_dtype dtype = fold->dtype, wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
+    const int average = fold->op == CT_AVG, op = average ? CT_SUM : fold->op;
+    struct way way = { .fold = fold,
+                       .kernel = own->fold[dtype][op],
+                       .element = ct_dtype_size(dtype),
+                       .at_once = at_once(fold) };
+
+    if (wide != dtype && (average || (wide == CT_F32 && !way.at_once))) {
+        way.at_once = 0;
+        way.kernel = sum->fold[wide][op];
+        way.widen = own->widen[dtype];
+        way.narrow = own->narrow[dtype];
+    }
+    if (average)
+        way.divide = sum->divide[wide];
+    return way;
+}
+
+/* Elements until dst is at a line's start: stores that cross lines cost twice.  0 for a
+ * short fold, and where no element starts there. */
+static size_t elements_to_line(const void *dst, size_t element, size_t count)
+{
+    const size_t bytes = -(uintptr_t)dst % LINE;
+
+    return bytes % element == 0 && count * element >= 16 * LINE ? bytes / element : 0;
+}
+
+static void hand_out(void *const *dst, int dsts, size_t offset, const void *from, size_t bytes,
+                     int streaming)
+{
+    for (int d = 0; d < dsts; d++) {
+        char *const to = (char *)dst[d] + offset;
+
+        if (to != from && streaming)
+            copy_streaming_part(to, from, bytes);
+        else if (to != from)
+            memcpy(to, from, bytes);
+    }
+}
+
+/* One source: the fold is that source, whatever the op. */
+static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, int streaming)
+{
+    const size_t most = dsts == 1 ? bytes : TILE; /* read once, by the first of many */
+
+    for (size_t i = 0; i < bytes; i += most)
+        hand_out(dst, dsts, i, (const char *)src + i, bytes - i < most ? bytes - i : most,
+                 streaming);
+}
+
+/* Asks for the next tile's sources: they arrive while this tile is written past the caches. */
+static void fetch(const struct fold *fold, const void *const *src, size_t offset, size_t bytes)
+{
+    for (int s = 0; s < fold->sources; s++)
+        for (size_t i = 0; i < bytes; i += LINE)
+            __builtin_prefetch((const char *)src[s] + offset + i);
+}
+
+static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
+                          const void *const *src, size_t count, int streaming)
+{
+    const struct way way = way_of(fold);
+    const size_t wide = ct_dtype_size(wide_dtypes[fold->dtype]);
+    const size_t tile = (streaming ? STREAMED : TILE) / way.element;
+    const size_t most = way.widen && WIDE_TILE / wide < tile ? WIDE_TILE / wide : tile;
+    const size_t head = elements_to_line(dst[0], way.element, count);
+    _Alignas(LINE) char result[STREAMED];
+    struct tiles tiles;
+
+    for (size_t i = 0, n, next; i < count; i += n) {
+        const size_t left = count - i, offset = i * way.element;
+        char *const out = streaming ? result : (char *)dst[0] + offset;
+
+        n = i == 0 && head > 0 ? head : left < most ? left : most;
+        next = left - n < most ? left - n : most;
+        fold_tile(&way, &tiles, src, i, n, out);
+        if (streaming)
+            fetch(fold, src, offset + n * way.element, next * way.element);
+        hand_out(dst, dsts, offset, out, n * way.element, streaming);
+    }
+}
+
+static void fold_at_once(const struct fold *fold, char *dst, const void *const *src, size_t count)
+{
+    fold_kernel *const kernel = kernels_of(fold->dtype)->fold[fold->dtype][fold->op];
+    const size_t element = ct_dtype_size(fold->dtype);
+    const size_t head = elements_to_line(dst, element, count);
+    const void *rest[MOST_AT_ONCE];
+
+    if (head == 0) {
+        kernel(dst, src, fold->sources, count);
+        return;
+    }
+    for (int s = 0; s < fold->sources; s++)
+        rest[s] = (const char *)src[s] + head * element;
+    kernel(dst, src, fold->sources, head);
+    kernel(dst + head * element, rest, fold->sources, count - head);
+}
+
+void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
+                     size_t count, int streaming)
+{
+    if (fold->sources == 1 && fold->dtype != CT_BOOL)
+        copy_to(dst, dsts, src[0], count * ct_dtype_size(fold->dtype), streaming);
+    else if (dsts == 1 && !streaming && fold->op != CT_AVG && at_once(fold))
+        fold_at_once(fold, dst[0], src, count);
+    else
+        fold_by_tiles(fold, dst, dsts, src, count, streaming);
+    if (streaming)
+        copy_streaming_end();
+}
+
+/* ---- Steps -------------------------------------------------------------------------------- */
+
+void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t count)
+{
+    const void *const both[] = { dst, src };
+
+    kernels_of(dtype)->fold[dtype][op == CT_AVG ? CT_SUM : op](dst, both, 2, count);
+}
+
+void combine_divide(ct_dtype dtype, void *dst, size_t count, int n)
+{
+    const ct_dtype wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
+    const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
+    _Alignas(LINE) char tile[WIDE_TILE];
+
+    for (size_t i = 0; i < count; i += most) {
+        const size_t some = count - i < most ? count - i : most;
+        char *const at = (char *)dst + i * element;
+
+        if (!own->widen[dtype]) {
+            sum->divide[wide](at, some, n);
+            continue;
+        }
+        own->widen[dtype](tile, at, some);
+        sum->divide[wide](tile, some, n);
+        own->narrow[dtype](at, tile, some);
+    }
+}
+
+void combine_scale(ct_dtype dtype, void *dst, const void *src, size_t count, const void *scalar)
+{
+    const ct_dtype wide = wide_dtypes[dtype];
+    const struct kernels *const own = kernels_of(dtype), *const product = kernels_of(wide);
+    const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
+    _Alignas(LINE) char tile[WIDE_TILE];
+    float factor;
+
+    if (wide == dtype) {
+        product->scale[dtype](dst, src, count, scalar);
+        return;
+    }
+    own->widen[dtype](&factor, scalar, 1);
+    for (size_t i = 0; i < count; i += most) {
+        const size_t some = count - i < most ? count - i : most;
+
+        own->widen[dtype](tile, (const char *)src + i * element, some);
+        product->scale[wide](tile, tile, some, &factor);
+        own->narrow[dtype]((char *)dst + i * element, tile, some);
+    }
+}

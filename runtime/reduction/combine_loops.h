@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_loops.h - the loops of the folds, and the table KERNELS of them.
+ *
+ * A plain loop per dtype and op, n-ary: a fold of four sources reads four streams
+ * and writes one, with the accumulator in a register.  The compiler vectorises
+ * them for the machine that the including file is compiled for.  Only for the
+ * narrow floats it makes poor code (measured: a fifteenth of what the conversion
+ * instructions reach): with AVX2 an element of their loops is a block of eight. */
+#include <string.h>
+
+#include "runtime/reduction/combine_kernels.h"
+
+/* dst is one of the sources or apart from them: no element depends on another. */
+#ifdef __clang__
+#define ELEMENTWISE _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed" /* a few are not worth it: it decides */
+#else
+#define ELEMENTWISE _Pragma("GCC ivdep")
+#endif
+
+/* A form is how a dtype lies in memory (T, at any address) and in registers (A). */
+#define DEFINE_FORM(FORM, T, A)                         \
+    typedef struct __attribute__((packed, may_alias)) { \
+        T value;                                        \
+    } FORM##_stored;                                    \
+    typedef A FORM##_acc;
+
+#define SOURCE(j) src[sources > (j) ? (j) : 0]
+#define TAKE(j, expr, FORM, LOAD)                      \
+    if (sources > (j)) {                               \
+        const FORM##_acc b = LOAD(source##j[i].value); \
+                                                       \
+        a = expr;                                      \
+    }
+
+/* The loop is expanded with `sources` constant. */
+#define DEFINE_FOLD(OP, expr, FORM, LOAD, STORE)                                             \
+    static inline __attribute__((always_inline)) void FORM##_##OP##_loop(                    \
+        FORM##_stored *dst, const void *const *src, const int sources, size_t n)             \
+    {                                                                                        \
+        const FORM##_stored *const source0 = src[0], *const source1 = SOURCE(1);             \
+        const FORM##_stored *const source2 = SOURCE(2), *const source3 = SOURCE(3);          \
+        const FORM##_stored *const source4 = SOURCE(4), *const source5 = SOURCE(5);          \
+        const FORM##_stored *const source6 = SOURCE(6), *const source7 = SOURCE(7);          \
+                                                                                             \
+        ELEMENTWISE                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                     \
+            FORM##_acc a = LOAD(source0[i].value);                                           \
+                                                                                             \
+            TAKE(1, expr, FORM, LOAD)                                                        \
+            TAKE(2, expr, FORM, LOAD)                                                        \
+            TAKE(3, expr, FORM, LOAD)                                                        \
+            TAKE(4, expr, FORM, LOAD)                                                        \
+            TAKE(5, expr, FORM, LOAD)                                                        \
+            TAKE(6, expr, FORM, LOAD)                                                        \
+            TAKE(7, expr, FORM, LOAD)                                                        \
+            dst[i].value = STORE(a);                                                         \
+        }                                                                                    \
+    }                                                                                        \
+    static void FORM##_##OP##_fold(void *dst, const void *const *src, int sources, size_t n) \
+    {                                                                                        \
+        switch (sources) {                                                                   \
+        case 1:                                                                              \
+            FORM##_##OP##_loop(dst, src, 1, n);                                              \
+            break;                                                                           \
+        case 2:                                                                              \
+            FORM##_##OP##_loop(dst, src, 2, n);                                              \
+            break;                                                                           \
+        case 3:                                                                              \
+            FORM##_##OP##_loop(dst, src, 3, n);                                              \
+            break;                                                                           \
+        case 4:                                                                              \
+            FORM##_##OP##_loop(dst, src, 4, n);                                              \
+            break;                                                                           \
+        default:                                                                             \
+            FORM##_##OP##_loop(dst, src, MOST_AT_ONCE, n);                                   \
+        }                                                                                    \
+    }
+
+#define DEFINE_CONVERSION(FUNCTION, FROM, TO, CONVERT)         \
+    static void FUNCTION(void *dst, const void *src, size_t n) \
+    {                                                          \
+        TO##_stored *const to = dst;                           \
+        const FROM##_stored *const from = src;                 \
+                                                               \
+        ELEMENTWISE                                            \
+        for (size_t i = 0; i < n; i++)                         \
+            to[i].value = CONVERT(from[i].value);              \
+    }
+
+#define DEFINE_DIVIDE(FORM, N, quotient)                          \
+    static void FORM##_divide(void *values, size_t count, int by) \
+    {                                                             \
+        FORM##_stored *const value = values;                      \
+        const N n = (N)by;                                        \
+                                                                  \
+        ELEMENTWISE                                               \
+        for (size_t i = 0; i < count; i++) {                      \
+            const FORM##_acc a = value[i].value;                  \
+                                                                  \
+            value[i].value = quotient;                            \
+        }                                                         \
+    }
+
+#define DEFINE_SCALE(FORM, product)                                                    \
+    static void FORM##_scale(void *to, const void *from, size_t n, const void *factor) \
+    {                                                                                  \
+        FORM##_stored *const dst = to;                                                 \
+        const FORM##_stored *const src = from;                                         \
+        const FORM##_acc b = ((const FORM##_stored *)factor)->value;                   \
+                                                                                       \
+        ELEMENTWISE                                                                    \
+        for (size_t i = 0; i < n; i++) {                                               \
+            const FORM##_acc a = src[i].value;                                         \
+                                                                                       \
+            dst[i].value = product;                                                    \
+        }                                                                              \
+    }
+
+/* ---- The forms of each family, and their loops -------------------------------- */
+
+#define AS_IS(x) (x)
+
+DEFINE_FORM(I64_sum, int64_t, int64_t)
+DEFINE_FORM(U64_sum, uint64_t, uint64_t)
+DEFINE_DIVIDE(I64_sum, int64_t, a / n)
+DEFINE_DIVIDE(U64_sum, uint64_t, a / n)
+
+#define DEFINE_INTEGER(NAME, T, U, SUM)                                \
+    DEFINE_FORM(NAME##_wrapping, U, U)                                 \
+    DEFINE_FORM(NAME##_ordering, T, T)                                 \
+    WRAPPING_OPS(DEFINE_FOLD, NAME##_wrapping, AS_IS, AS_IS)           \
+    ORDERING_OPS(DEFINE_FOLD, NAME##_ordering, AS_IS, AS_IS)           \
+    DEFINE_CONVERSION(NAME##_widen, NAME##_ordering, SUM##_sum, AS_IS) \
+    DEFINE_CONVERSION(NAME##_narrow, SUM##_sum, NAME##_wrapping, (U))
+INTEGERS(DEFINE_INTEGER)
+
+#define DEFINE_REAL(NAME, T)                         \
+    DEFINE_FORM(NAME##_real, T, T)                   \
+    REAL_OPS(DEFINE_FOLD, NAME##_real, AS_IS, AS_IS) \
+    DEFINE_DIVIDE(NAME##_real, T, a / n)             \
+    DEFINE_SCALE(NAME##_real, a *b)
+REALS(DEFINE_REAL)
+
+#if defined(WITHOUT_COMPLEX)
+#undef COMPLEXES
+#define COMPLEXES(X)
+#endif
+#define DEFINE_COMPLEX(NAME, T, C, real)                      \
+    DEFINE_FORM(NAME##_complex, T, T)                         \
+    COMPLEX_OPS(DEFINE_FOLD, C, NAME##_complex, AS_IS, AS_IS) \
+    DEFINE_DIVIDE(NAME##_complex, real, C##_divide(a, n))     \
+    DEFINE_SCALE(NAME##_complex, C##_multiply(a, b))
+COMPLEXES(DEFINE_COMPLEX)
+
+#define TRUTH(x) ((x) != 0)
+DEFINE_FORM(BOOL_truth, uint8_t, uint8_t)
+BOOL_OPS(DEFINE_FOLD, BOOL_truth, TRUTH, AS_IS)
+
+#if defined(WITHOUT_NARROW)
+#undef NARROWS
+#define NARROWS(X)
+#elif defined(__AVX2__) && defined(__F16C__)
+#include "runtime/reduction/combine_narrow_avx2.h"
+#else
+#define DEFINE_NARROW(NAME, T, LOAD, STORE)                       \
+    DEFINE_FORM(NAME##_small, T, float)                           \
+    REAL_OPS(DEFINE_FOLD, NAME##_small, LOAD, STORE)              \
+    DEFINE_CONVERSION(NAME##_widen, NAME##_small, F32_real, LOAD) \
+    DEFINE_CONVERSION(NAME##_narrow, F32_real, NAME##_small, STORE)
+NARROWS(DEFINE_NARROW)
+#endif
+
+/* ---- The table ------------------------------------------------------------------ */
+
+#define FOLD(OP, expr, FORM) [CT_##OP] = FORM##_##OP##_fold,
+
+#define INTEGER_FOLDS(NAME, T, U, SUM) \
+    [CT_##NAME] = { WRAPPING_OPS(FOLD, NAME##_wrapping) ORDERING_OPS(FOLD, NAME##_ordering) },
+#define REAL_FOLDS(NAME, T) [CT_##NAME] = { REAL_OPS(FOLD, NAME##_real) },
+#define NARROW_FOLDS(NAME, ...) [CT_##NAME] = { REAL_OPS(FOLD, NAME##_small) },
+#define COMPLEX_FOLDS(NAME, T, C, real) [CT_##NAME] = { COMPLEX_OPS(FOLD, C, NAME##_complex) },
+#define WIDEN(NAME, ...) [CT_##NAME] = NAME##_widen,
+#define NARROW(NAME, ...) [CT_##NAME] = NAME##_narrow,
+#define REAL_DIVIDE(NAME, ...) [CT_##NAME] = NAME##_real_divide,
+#define COMPLEX_DIVIDE(NAME, ...) [CT_##NAME] = NAME##_complex_divide,
+#define REAL_SCALE(NAME, ...) [CT_##NAME] = NAME##_real_scale,
+#define COMPLEX_SCALE(NAME, ...) [CT_##NAME] = NAME##_complex_scale,
+
+const struct kernels KERNELS = {
+    { INTEGERS(INTEGER_FOLDS) REALS(REAL_FOLDS) NARROWS(NARROW_FOLDS)
+          COMPLEXES(COMPLEX_FOLDS)[CT_BOOL] = { BOOL_OPS(FOLD, BOOL_truth) } },
+    { INTEGERS(WIDEN) NARROWS(WIDEN) },
+    { INTEGERS(NARROW) NARROWS(NARROW) },
+    { REALS(REAL_DIVIDE) COMPLEXES(COMPLEX_DIVIDE)[CT_I64] = I64_sum_divide, [CT_U64] =
+                                                                                 U64_sum_divide },
+    { REALS(REAL_SCALE) COMPLEXES(COMPLEX_SCALE) },
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine_narrow_avx2.h - the narrow floats in blocks of sixteen, for AVX2 with F16C.
+ *
+ * A part of combine_loops.h.  An "element" of these loops is a block, in registers a
+ * pair of vectors; the last few elements go through padded blocks.  The conversions
+ * give the bits of those in narrow_float.h.  Both f8 go through f16: its exponents reach
+ * further, so to it is exact; on the way back the f16 is rounded to odd (cut, and the
+ * last bit set when something was cut off), which keeps what the second rounding
+ * needs to know. */
+#ifndef RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
+#define RUNTIME_REDUCTION_COMBINE_NARROW_AVX2_H
+
+#include <immintrin.h>
+
+enum { BLOCK = 16 };
+
+struct pair {
+    __m256 low, high;
+};
+
+struct halves {
+    __m128i low, high; /* one vector would be taken apart and put together again */
+};
+
+typedef struct halves F16_block;
+typedef __m256i BF16_block;
+typedef __m128i F8E4M3_block, F8E5M2_block;
+
+static inline struct pair F16_from_block(struct halves h)
+{
+    const struct pair pair = { _mm256_cvtph_ps(h.low), _mm256_cvtph_ps(h.high) };
+
+    return pair;
+}
+
+static inline struct halves F16_to_block(struct pair a)
+{
+    const struct halves halves = { _mm256_cvtps_ph(a.low, _MM_FROUND_TO_NEAREST_INT),
+                                   _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT) };
+
+    return halves;
+}
+
+/* low: the even elements, high: the odd ones. */
+static inline struct pair BF16_from_block(__m256i b)
+{
+    const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
+    const struct pair pair = { _mm256_castsi256_ps(_mm256_slli_epi32(b, 16)),
+                               _mm256_castsi256_ps(_mm256_and_si256(b, upper)) };
+
+    return pair;
+}
+
+/* The result in the upper halves. */
+static inline __m256i bf16_rounded(__m256 a)
+{
+    const __m256i bits = _mm256_castps_si256(a), one = _mm256_set1_epi32(1);
+    const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), one);
+    const __m256i half = _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff));
+    const __m256i rounded = _mm256_add_epi32(bits, half);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+
+    return _mm256_blendv_epi8(rounded, quiet, is_nan);
+}
+
+static inline __m256i BF16_to_block(struct pair a)
+{
+    const __m256i even = _mm256_srli_epi32(bf16_rounded(a.low), 16);
+
+    return _mm256_blend_epi16(even, bf16_rounded(a.high), 0xaa);
+}
+
+static inline __m256i f16_rounded_to_odd(struct pair a)
+{
+    const __m128i low = _mm256_cvtps_ph(a.low, _MM_FROUND_TO_ZERO);
+    const __m128i high = _mm256_cvtps_ph(a.high, _MM_FROUND_TO_ZERO);
+    const __m256 low_lost = _mm256_cmp_ps(_mm256_cvtph_ps(low), a.low, _CMP_NEQ_UQ);
+    const __m256 high_lost = _mm256_cmp_ps(_mm256_cvtph_ps(high), a.high, _CMP_NEQ_UQ);
+    const __m256i by_lanes =
+        _mm256_packs_epi32(_mm256_castps_si256(low_lost), _mm256_castps_si256(high_lost));
+    const __m256i lost = _mm256_permute4x64_epi64(by_lanes, 0xd8);
+    const __m256i odd = _mm256_and_si256(lost, _mm256_set1_epi16(1));
+
+    return _mm256_or_si256(_mm256_set_m128i(high, low), odd);
+}
+
+/* The magnitude without its last `dropped` bits, rounded to nearest, ties to even. */
+static inline __m256i f16_without(__m256i magnitude, int dropped)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i even = _mm256_and_si256(_mm256_srli_epi16(magnitude, dropped), one);
+    const __m256i below = _mm256_set1_epi16((short)((1 << (dropped - 1)) - 1));
+    const __m256i half = _mm256_add_epi16(even, below);
+
+    return _mm256_srli_epi16(_mm256_add_epi16(magnitude, half), dropped);
+}
+
+static inline __m128i f8_with_signs(__m256i magnitude, __m256i f16)
+{
+    const __m256i sign = _mm256_and_si256(_mm256_srli_epi16(f16, 8), _mm256_set1_epi16(0x80));
+    const __m256i both = _mm256_or_si256(magnitude, sign);
+
+    return _mm_packus_epi16(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+}
+
+static inline struct pair F8E5M2_from_block(__m128i b)
+{
+    const __m128i zero = _mm_setzero_si128();
+    const struct pair pair = { _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, b)),
+                               _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, b)) };
+
+    return pair;
+}
+
+static inline __m128i F8E5M2_to_block(struct pair a)
+{
+    const __m256i f16 = f16_rounded_to_odd(a);
+    const __m256i magnitude = _mm256_and_si256(f16, _mm256_set1_epi16(0x7fff));
+    const __m256i is_nan = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7c00));
+    const __m256i rounded = f16_without(magnitude, 8), nan = _mm256_set1_epi16(0x7f);
+
+    return f8_with_signs(_mm256_blendv_epi8(rounded, nan, is_nan), f16);
+}
+
+/* As an f16 of the same pattern it is 256 times too small, and NaN a number. */
+static inline struct pair F8E4M3_from_block(__m128i b)
+{
+    const __m256i wide = _mm256_cvtepu8_epi16(b);
+    const __m256i magnitude = _mm256_and_si256(wide, _mm256_set1_epi16(0x7f));
+    const __m256i sign = _mm256_slli_epi16(_mm256_xor_si256(wide, magnitude), 8);
+    const __m256i is_nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f));
+    const __m256i nan = _mm256_and_si256(is_nan, _mm256_set1_epi16(0x7e00));
+    const __m256i number = _mm256_or_si256(_mm256_slli_epi16(magnitude, 7), nan);
+    const __m256i f16 = _mm256_or_si256(number, sign);
+    const struct halves halves = { _mm256_castsi256_si128(f16), _mm256_extracti128_si256(f16, 1) };
+    struct pair pair = F16_from_block(halves);
+
+    pair.low = _mm256_mul_ps(pair.low, _mm256_set1_ps(256));
+    pair.high = _mm256_mul_ps(pair.high, _mm256_set1_ps(256));
+    return pair;
+}
+
+static inline __m128i F8E4M3_to_block(struct pair a)
+{
+    const __m256 scale = _mm256_set1_ps(1.f / 256);
+    const struct pair small = { _mm256_mul_ps(a.low, scale), _mm256_mul_ps(a.high, scale) };
+    const __m256i f16 = f16_rounded_to_odd(small);
+    const __m256i magnitude = _mm256_and_si256(f16, _mm256_set1_epi16(0x7fff));
+    const __m256i nan = _mm256_set1_epi16(0x7f); /* what is too large, too */
+
+    return f8_with_signs(_mm256_min_epu16(f16_without(magnitude, 7), nan), f16);
+}
+
+/* ---- In order, where the floats are stored as such ---------------------------------- */
+
+static inline struct pair BF16_widened(__m256i b)
+{
+    const struct pair a = BF16_from_block(b);
+    const __m256 lower = _mm256_unpacklo_ps(a.low, a.high); /* of both lanes */
+    const __m256 upper = _mm256_unpackhi_ps(a.low, a.high);
+    const struct pair pair = { _mm256_permute2f128_ps(lower, upper, 0x20),
+                               _mm256_permute2f128_ps(lower, upper, 0x31) };
+
+    return pair;
+}
+
+static inline __m256i BF16_narrowed(struct pair a)
+{
+    const __m256 lower = _mm256_permute2f128_ps(a.low, a.high, 0x20);
+    const __m256 upper = _mm256_permute2f128_ps(a.low, a.high, 0x31);
+    const struct pair pair = { _mm256_shuffle_ps(lower, upper, 0x88),
+                               _mm256_shuffle_ps(lower, upper, 0xdd) };
+
+    return BF16_to_block(pair);
+}
+
+#define F16_widened F16_from_block
+#define F16_narrowed F16_to_block
+#define F8E4M3_widened F8E4M3_from_block
+#define F8E4M3_narrowed F8E4M3_to_block
+#define F8E5M2_widened F8E5M2_from_block
+#define F8E5M2_narrowed F8E5M2_to_block
+
+/* ---- Loops over blocks ------------------------------------------------------------ */
+
+static inline __m256 chosen(__m256 condition, __m256 yes, __m256 no)
+{
+    return _mm256_blendv_ps(no, yes, condition);
+}
+#undef CHOOSE
+#define CHOOSE(condition, x, y) chosen((__m256)(condition), x, y)
+
+#define DEFINE_PAIR_OP(OP, expr, NAME)                                     \
+    static inline __m256 NAME##_##OP(__m256 a, __m256 b)                   \
+    {                                                                      \
+        return expr;                                                       \
+    }                                                                      \
+    static inline struct pair NAME##s_##OP(struct pair a, struct pair b) { \
+        a.low = NAME##_##OP(a.low, b.low);                                 \
+        a.high = NAME##_##OP(a.high, b.high);                              \
+        return a;                                                          \
+    }
+REAL_OPS(DEFINE_PAIR_OP, vector)
+
+/* `fold` counts blocks, n elements of `size` bytes. */
+static void fold_blocks(fold_kernel *fold, void *dst, const void *const *src, int sources, size_t n,
+                        size_t size)
+{
+    const size_t whole = n / BLOCK * BLOCK * size, rest = n % BLOCK * size;
+    char padded[MOST_AT_ONCE][BLOCK * 2] = { { 0 } }, last[BLOCK * 2];
+    const void *from[MOST_AT_ONCE];
+
+    fold(dst, src, sources, n / BLOCK);
+    if (rest == 0)
+        return;
+    for (int s = 0; s < sources; s++)
+        from[s] = memcpy(padded[s], (const char *)src[s] + whole, rest);
+    fold(last, from, sources, 1);
+    memcpy((char *)dst + whole, last, rest);
+}
+
+static void convert_blocks(convert_kernel *convert, void *dst, size_t dst_size, const void *src,
+                           size_t src_size, size_t n)
+{
+    const size_t whole = n / BLOCK * BLOCK, rest = n % BLOCK;
+    char from[BLOCK * sizeof(float)] = { 0 }, to[BLOCK * sizeof(float)];
+
+    convert(dst, src, n / BLOCK);
+    if (rest == 0)
+        return;
+    memcpy(from, (const char *)src + whole * src_size, rest * src_size);
+    convert(to, from, 1);
+    memcpy((char *)dst + whole * dst_size, to, rest * dst_size);
+}
+
+DEFINE_FORM(F32_block, struct pair, struct pair)
+
+#define DEFINE_SMALL_FOLD(OP, expr, NAME, T)                                                       \
+    DEFINE_FOLD(OP, vectors_##OP(a, b), NAME##_blocks, NAME##_from_block, NAME##_to_block)         \
+    static void NAME##_small_##OP##_fold(void *dst, const void *const *src, int sources, size_t n) \
+    {                                                                                              \
+        fold_blocks(NAME##_blocks_##OP##_fold, dst, src, sources, n, sizeof(T));                   \
+    }
+
+#define DEFINE_NARROW(NAME, T, LOAD, STORE)                                         \
+    DEFINE_FORM(NAME##_blocks, NAME##_block, struct pair)                           \
+    REAL_OPS(DEFINE_SMALL_FOLD, NAME, T)                                            \
+    DEFINE_CONVERSION(NAME##_from_blocks, NAME##_blocks, F32_block, NAME##_widened) \
+    DEFINE_CONVERSION(NAME##_to_blocks, F32_block, NAME##_blocks, NAME##_narrowed)  \
+    static void NAME##_widen(void *dst, const void *src, size_t n)                  \
+    {                                                                               \
+        convert_blocks(NAME##_from_blocks, dst, sizeof(float), src, sizeof(T), n);  \
+    }                                                                               \
+    static void NAME##_narrow(void *dst, const void *src, size_t n)                 \
+    {                                                                               \
+        convert_blocks(NAME##_to_blocks, dst, sizeof(T), src, sizeof(float), n);    \
+    }
+NARROWS(DEFINE_NARROW)
+
+#endif

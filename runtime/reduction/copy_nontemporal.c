@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* copy_nontemporal.c - a copy that leaves the caches as they are.
+ *
+ * An ordinary store fetches the line it will overwrite, and throws another one
+ * out of the cache; a non-temporal one does neither, but only while whole lines
+ * are written.  So the head up to the first line's start and the tail behind the
+ * last whole line go by memcpy.  Such stores may become visible after later
+ * ordinary ones: a fence ends the copy, so that a flag raised next is true. */
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/reduction/combine.h"
+#include "runtime/reduction/copy_nontemporal.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+enum { LINE = 64 };
+
+static void lines_sse2(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+}
+
+__attribute__((target("avx"))) static void lines_avx(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE) {
+        const __m256i a = _mm256_loadu_si256((const __m256i *)(from + i));
+        const __m256i b = _mm256_loadu_si256((const __m256i *)(from + i + 32));
+
+        _mm256_stream_si256((__m256i *)(to + i), a);
+        _mm256_stream_si256((__m256i *)(to + i + 32), b);
+    }
+}
+
+void copy_streaming_part(void *dst, const void *src, size_t bytes)
+{
+    char *const to = dst;
+    const char *const from = src;
+    const size_t head = -(uintptr_t)to % LINE;
+    const size_t lines = bytes > head ? (bytes - head) / LINE * LINE : 0;
+
+    if (lines == 0) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    memcpy(to, from, head);
+    if (__builtin_cpu_supports("avx"))
+        lines_avx(to + head, from + head, lines);
+    else
+        lines_sse2(to + head, from + head, lines);
+    memcpy(to + head + lines, from + head + lines, bytes - head - lines);
+}
+
+void copy_streaming_end(void)
+{
+    _mm_sfence();
+}
+
+#else
+
+void copy_streaming_part(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+void copy_streaming_end(void)
+{
+}
+
+#endif
+
+void copy_streaming(void *dst, const void *src, size_t bytes)
+{
+    if (bytes == 0) /* nothing may come with NULL */
+        return;
+    copy_streaming_part(dst, src, bytes);
+    copy_streaming_end();
+}

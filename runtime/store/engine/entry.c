@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entry.c - what one key has: a value, a number written as text, a queue. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/store/engine/hash_map.h"
+
+/* ---- Values ----------------------------------------------------------------- */
+
+static void join_the_keys(struct map *map, struct entry *entry)
+{
+    entry->since = ++map->now;
+    entry->newer = NULL;
+    entry->older = map->newest;
+    *(map->newest ? &map->newest->newer : &map->oldest) = entry;
+    map->newest = entry;
+    map->keys++;
+}
+
+static void leave_the_keys(struct map *map, struct entry *entry)
+{
+    *(entry->older ? &entry->older->newer : &map->oldest) = entry->newer;
+    *(entry->newer ? &entry->newer->older : &map->newest) = entry->older;
+    map->keys--;
+}
+
+int entry_set(struct map *map, struct entry *entry, struct value *value)
+{
+    if (!value)
+        return -1;
+    if (entry->value)
+        value_release(entry->value);
+    else
+        join_the_keys(map, entry);
+    entry->value = value;
+    return 0;
+}
+
+void entry_delete(struct map *map, struct entry *entry)
+{
+    if (!entry->value)
+        return;
+    leave_the_keys(map, entry);
+    value_release(entry->value);
+    entry->value = NULL;
+}
+
+/* In place, unless an answer that is on its way still shows the old value.  Room is
+ * doubled, or many small appends would copy the value each time. */
+int entry_append(struct map *map, struct entry *entry, struct bytes more)
+{
+    struct value *value = entry->value;
+    const size_t old = value ? value->size : 0, size = old + more.size;
+
+    if (!value)
+        return entry_set(map, entry, value_create(map->budget, more.data, more.size));
+    if (value->holders > 1) {
+        if (entry_set(map, entry, value_create(map->budget, value->data, old)) < 0)
+            return -1;
+        value = entry->value;
+    }
+    if (size > value->room) {
+        value = value_reserve(value, size < 2 * old ? 2 * old : size);
+        if (!value)
+            return -1;
+        entry->value = value;
+    }
+    if (more.size > 0)
+        memcpy(value->data + old, more.data, more.size);
+    value->size = size;
+    return 0;
+}
+
+/* "-12" and the like, as ADD itself stores them, without the cost of strtoll(); -1: it
+ * is something else. */
+static int plain_number(struct bytes text, int64_t *number)
+{
+    const char *at = text.data, *end = at + text.size;
+    const int negative = text.size > 0 && *at == '-';
+    int64_t sum = 0;
+
+    at += negative;
+    if (at == end || end - at > 18)
+        return -1;
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9')
+            return -1;
+        sum = 10 * sum + (*at - '0');
+    }
+    *number = negative ? -sum : sum;
+    return 0;
+}
+
+/* As C's strtoll: blanks, a sign, digits, and whatever follows. */
+static int read_number(struct bytes text, int64_t *number)
+{
+    char copy[32], *end;
+    const size_t size = text.size < sizeof copy - 1 ? text.size : sizeof copy - 1;
+
+    if (plain_number(text, number) == 0)
+        return 0;
+    memcpy(copy, text.data, size);
+    copy[size] = 0;
+    errno = 0;
+    *number = strtoll(copy, &end, 10);
+    return end == copy || errno == ERANGE ? -1 : 0;
+}
+
+/* The digits end at text + 32; gives where they begin. */
+static char *print_number(int64_t number, char text[32])
+{
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *at = text + 32;
+
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    return at;
+}
+
+int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum)
+{
+    struct value *value = entry->value;
+    char text[32], *digits;
+    int64_t old = 0;
+    size_t length;
+
+    if (value && read_number(entry_value(entry), &old) < 0)
+        return -1;
+    *sum = (int64_t)((uint64_t)old + (uint64_t)delta); /* wraps, as PyTorch's does */
+    digits = print_number(*sum, text);
+    length = (size_t)(text + sizeof text - digits);
+    if (value && value->holders == 1 && value->room >= length) {
+        memcpy(value->data, digits, length);
+        value->size = length;
+        return 0;
+    }
+    return entry_set(map, entry, value_create(map->budget, digits, length)) < 0 ? -2 : 0;
+}
+
+/* ---- Queues ----------------------------------------------------------------- */
+
+int entry_push(struct map *map, struct entry *entry, struct value *value)
+{
+    struct queued *queued = value ? budget_alloc(map->budget, sizeof *queued) : NULL;
+
+    if (queued && !entry->queue) {
+        entry->queue = budget_alloc(map->budget, sizeof *entry->queue);
+        if (entry->queue)
+            *entry->queue = (struct queue){ .end = &entry->queue->first };
+    }
+    if (!queued || !entry->queue) {
+        budget_free(map->budget, queued, sizeof *queued);
+        value_release(value);
+        return -1;
+    }
+    *queued = (struct queued){ .value = value };
+    *entry->queue->end = queued;
+    entry->queue->end = &queued->next;
+    entry->queue->length++;
+    return 0;
+}
+
+struct value *entry_pop(struct map *map, struct entry *entry)
+{
+    struct queue *queue = entry->queue;
+    struct queued *first;
+    struct value *value;
+
+    if (!queue)
+        return NULL;
+    first = queue->first;
+    value = first->value;
+    queue->first = first->next;
+    budget_free(map->budget, first, sizeof *first);
+    if (--queue->length == 0) {
+        budget_free(map->budget, queue, sizeof *queue);
+        entry->queue = NULL;
+    }
+    return value;
+}

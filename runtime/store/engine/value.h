@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value.h - the store's memory: counted against a limit, and values that
+ * several may hold at once (the table, and answers that are still being sent). */
+#ifndef RUNTIME_STORE_ENGINE_VALUE_H
+#define RUNTIME_STORE_ENGINE_VALUE_H
+
+#include <stddef.h>
+
+/* All that clients can make the store hold. */
+struct budget {
+    size_t used, limit;
+    struct garbage *garbage; /* large blocks that were freed, on their way back to the kernel */
+};
+
+/* NULL: no memory, or the limit would be passed.  The size is the caller's to keep.
+ * Nothing here takes long: a large block grows by moving its pages, not its bytes, and
+ * goes back to the kernel a piece at a time, by budget_sweep(). */
+void *budget_alloc(struct budget *budget, size_t bytes);
+void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to);
+void budget_free(struct budget *budget, void *memory, size_t bytes);
+int budget_sweep(struct budget *budget); /* a piece; 1: there is more */
+
+struct value {
+    struct budget *budget;
+    size_t size, room;
+    unsigned holders;
+    unsigned char data[];
+};
+
+struct value *value_create(struct budget *budget, const void *data, size_t bytes); /* one holder */
+/* Room for more; only by the single holder.  NULL: no memory, and the old one stays. */
+struct value *value_reserve(struct value *value, size_t room);
+struct value *value_hold(struct value *value);
+void value_release(struct value *value); /* NULL is fine */
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launcher_peers.c - launchers on other hosts: their messages, and what they are asked. */
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/net/socket.h"
+#include "runtime/store/server/connection.h"
+
+struct store_agent {
+    struct link all;
+    struct conn *conn;
+    unsigned char address[16]; /* IPv4 mapped */
+    unsigned char message[AGENT_MOST_BYTES];
+    size_t have;
+};
+
+static void put_end(const struct sockaddr_storage *end, unsigned char out[18])
+{
+    const struct sockaddr_in *v4 = (const void *)end;
+    const struct sockaddr_in6 *v6 = (const void *)end;
+
+    memset(out, 0, 18);
+    if (end->ss_family == AF_INET) {
+        out[10] = out[11] = 0xff;
+        memcpy(out + 12, &v4->sin_addr, 4);
+        memcpy(out + 16, &v4->sin_port, 2);
+    } else {
+        memcpy(out, &v6->sin6_addr, 16);
+        memcpy(out + 16, &v6->sin6_port, 2);
+    }
+}
+
+static int ends_of(const struct conn *conn, unsigned char peer[18], unsigned char self[18])
+{
+    struct sockaddr_storage theirs = { 0 }, ours = { 0 };
+    socklen_t theirs_size = sizeof theirs, ours_size = sizeof ours;
+
+    if (getpeername(conn->fd, (struct sockaddr *)&theirs, &theirs_size) < 0
+        || getsockname(conn->fd, (struct sockaddr *)&ours, &ours_size) < 0)
+        return -1;
+    put_end(&theirs, peer);
+    put_end(&ours, self);
+    return 0;
+}
+
+int agent_start(struct conn *conn)
+{
+    struct store_agent *agent = calloc(1, sizeof *agent);
+    unsigned char peer[18], self[18];
+
+    if (!agent || ends_of(conn, peer, self) < 0) {
+        free(agent);
+        return -1;
+    }
+    agent->conn = conn;
+    memcpy(agent->address, peer, sizeof agent->address);
+    link_last(&conn->server->agents, &agent->all);
+    conn->agent = agent;
+    socket_notice_silence(conn->fd);
+    return 0;
+}
+
+void agent_free(struct conn *conn)
+{
+    struct store_server *s = conn->server;
+
+    if (!conn->agent)
+        return;
+    link_out(&conn->agent->all);
+    if (s->hooks)
+        s->hooks->left(s->hooks_arg, conn->agent);
+    free(conn->agent);
+    conn->agent = NULL;
+}
+
+void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    static const struct timeval at_once = { 0, 0 };
+    const uint32_t size = (uint32_t)bytes + 1;
+    const unsigned char kind = (unsigned char)type;
+
+    event_add(&agent->conn->server->later, &at_once); /* the caller may be no connection */
+    conn_send(agent->conn, &size, sizeof size);
+    conn_send(agent->conn, &kind, 1);
+    if (bytes > 0)
+        conn_send(agent->conn, data, bytes);
+}
+
+void store_agent_flush(struct store_agent *agent)
+{
+    struct conn *conn = agent->conn;
+
+    if (conn->out.first && !conn->blocked && !conn->broken)
+        outbox_send(&conn->out, conn->fd); /* what is left, or went wrong: at its next turn */
+}
+
+void store_agent_end(struct store_agent *agent)
+{
+    static const struct timeval at_once = { 0, 0 };
+
+    agent->conn->broken = 1;
+    conn_run_later(agent->conn);
+    event_add(&agent->conn->server->later, &at_once);
+}
+
+void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
+                            void *arg)
+{
+    server->hooks = hooks;
+    server->hooks_arg = arg;
+}
+
+/* ---- Who is that? ----------------------------------------------------------- */
+
+int agents_ask(struct conn *guest, uint32_t question)
+{
+    struct store_server *s = guest->server;
+    unsigned char text[AGENT_WHO_BYTES];
+    int asked = 0;
+
+    memcpy(text, &question, 4);
+    if (ends_of(guest, text + 4, text + 22) < 0)
+        return 0;
+    for (struct link *link = s->agents.next; link != &s->agents; link = link->next) {
+        struct store_agent *agent = (struct store_agent *)link; /* `all` comes first */
+
+        if (memcmp(agent->address, text + 4, sizeof agent->address))
+            continue;
+        store_agent_send(agent, AGENT_WHO, text, sizeof text);
+        asked++;
+    }
+    return asked;
+}
+
+/* The guest may have left meanwhile; and only its own host's launcher knows it. */
+static void take_answer(struct store_agent *agent, const unsigned char *data)
+{
+    struct store_server *s = agent->conn->server;
+    uint32_t question;
+
+    memcpy(&question, data, sizeof question);
+    for (struct link *link = s->strangers.next; question && link != &s->strangers;
+         link = link->next) {
+        struct conn *guest = (struct conn *)link; /* `all` comes first */
+        unsigned char peer[18], self[18];
+
+        if (door_question(guest) != question)
+            continue;
+        if (ends_of(guest, peer, self) == 0 && !memcmp(agent->address, peer, 16))
+            door_answer(guest, data[4] == 1);
+        return;
+    }
+}
+
+/* ---- Messages --------------------------------------------------------------- */
+
+static void take_message(struct store_agent *agent, int type, const unsigned char *data,
+                         size_t bytes)
+{
+    struct store_server *s = agent->conn->server;
+
+    if (type == AGENT_OURS && bytes == 5)
+        take_answer(agent, data);
+    else if (type >= AGENT_FIRST && s->hooks)
+        s->hooks->said(s->hooks_arg, agent, type, data, bytes);
+}
+
+int agent_take(struct conn *conn, const unsigned char *data, size_t bytes)
+{
+    struct store_agent *agent = conn->agent;
+
+    while (bytes > 0) {
+        uint32_t size = 0;
+        size_t wanted = 4, n;
+
+        if (agent->have >= 4) {
+            memcpy(&size, agent->message, 4);
+            wanted += size;
+        }
+        n = wanted - agent->have < bytes ? wanted - agent->have : bytes;
+        memcpy(agent->message + agent->have, data, n);
+        agent->have += n;
+        data += n;
+        bytes -= n;
+        if (agent->have < 4 || agent->have < wanted)
+            continue;
+        if (wanted == 4) {
+            memcpy(&size, agent->message, 4);
+            if (size == 0 || size > AGENT_MOST_BYTES - 4)
+                return -1;
+            continue;
+        }
+        agent->have = 0;
+        take_message(agent, agent->message[4], agent->message + 5, size - 1);
+    }
+    return 0;
+}

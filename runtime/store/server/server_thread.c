@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_thread.c - the store server on a thread of its own, for a rank without a launcher. */
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/util/forks.h"
+#include "runtime/store/store.h"
+
+struct store_host {
+    pthread_t thread;
+    struct event_base *base;
+    struct event *stop; /* on an eventfd: libevent without its thread support */
+    int stop_fd;
+    struct store_server *server;
+};
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    struct store_host *host = arg;
+
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(host->base);
+}
+
+static void *run(void *arg)
+{
+    struct store_host *host = arg;
+
+    store_server_run(host->server, host->base);
+    return NULL;
+}
+
+static void host_free(struct store_host *host)
+{
+    store_server_destroy(host->server);
+    if (host->stop)
+        event_free(host->stop);
+    if (host->base)
+        event_base_free(host->base);
+    if (host->stop_fd >= 0)
+        descriptor_close(host->stop_fd);
+    free(host);
+}
+
+static ct_status start_thread(struct store_host *host)
+{
+    sigset_t all, old;
+    int error;
+
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&host->thread, NULL, run, host);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error ? ct_fail(CT_ERR_SYSTEM, "no thread for the store: %s", strerror(error)) : CT_OK;
+}
+
+ct_status store_host_start(int listen_fd, struct store_host **out)
+{
+    struct store_policy policy = STORE_POLICY_INIT;
+    struct store_host *host = calloc(1, sizeof *host);
+    ct_status status = secret_read(&policy.secret, NULL);
+
+    if (!host || status != CT_OK) {
+        close(listen_fd);
+        free(host);
+        return status != CT_OK ? status : ct_fail(CT_ERR_NOMEM, "no memory for the store");
+    }
+    policy.open = policy.secret.size == 0;
+    host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_own(host->stop_fd);
+    host->base = event_base_new();
+    host->stop = host->base ? event_new(host->base, host->stop_fd, EV_READ, on_stop, host) : NULL;
+    if (host->stop_fd < 0 || !host->stop || event_add(host->stop, NULL) < 0) {
+        close(listen_fd);
+        host_free(host);
+        return ct_fail(CT_ERR_SYSTEM, "no event loop for the store: %s", strerror(errno));
+    }
+    status = store_server_create(host->base, listen_fd, &policy, &host->server);
+    if (status == CT_OK)
+        status = start_thread(host);
+    if (status != CT_OK) {
+        host_free(host);
+        return status;
+    }
+    *out = host;
+    return CT_OK;
+}
+
+int store_host_clients(struct store_host *host)
+{
+    return store_server_clients(host->server);
+}
+
+void store_host_stop(struct store_host *host)
+{
+    const uint64_t one = 1;
+
+    if (!host)
+        return;
+    if (write(host->stop_fd, &one, sizeof one) == (ssize_t)sizeof one)
+        pthread_join(host->thread, NULL);
+    host_free(host);
+}

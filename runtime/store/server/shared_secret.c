@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shared_secret.c - where the secret lies, and HMAC-SHA256 by OpenSSL's libcrypto.
+ *
+ * libcrypto is loaded when two hosts meet, or two users of one, not before: on one host a
+ * uid is enough, and a program that never leaves it never pays for it. */
+#include "runtime/store/server/shared_secret.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/net/socket.h"
+
+/* ---- Where it lies ---------------------------------------------------------- */
+
+static ct_status take(struct secret *secret, const char *from, const char *text, size_t size)
+{
+    while (size > 0 && isspace((unsigned char)text[size - 1])) /* an editor's newline */
+        size--;
+    for (size_t i = 0; i < size; i++)
+        if (!isgraph((unsigned char)text[i])) /* it has to fit into a variable of the workers */
+            return ct_fail(CT_ERR_INVALID,
+                           "%s: character %zu of the secret is a space or not printable", from,
+                           i + 1);
+    if (size < SECRET_LEAST || size > sizeof secret->bytes)
+        return ct_fail(CT_ERR_INVALID,
+                       "%s: a secret of %zu characters; from %d to %zu are needed "
+                       "(openssl rand -hex 32 prints a good one)",
+                       from, size, SECRET_LEAST, sizeof secret->bytes);
+    memcpy(secret->bytes, text, size);
+    secret->size = size;
+    return CT_OK;
+}
+
+static ct_status check_owner(int fd, const char *path)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "CT_STORE_SECRET_FILE=%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s: it is no regular file", path);
+    if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & (S_IRWXG | S_IRWXO)))
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_STORE_SECRET_FILE=%s: others may read it; make it yours alone: "
+                       "chmod 600 %s",
+                       path, path);
+    return CT_OK;
+}
+
+static ct_status read_file(struct secret *secret, const char *path)
+{
+    char text[sizeof secret->bytes + 64], from[320];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = 0;
+    ct_status status;
+
+    if (fd < 0)
+        return ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s: %s", path, strerror(errno));
+    status = check_owner(fd, path);
+    if (status == CT_OK && (n = read(fd, text, sizeof text)) < 0)
+        status = ct_fail(CT_ERR_INVALID, "CT_STORE_SECRET_FILE=%s: %s", path, strerror(errno));
+    close(fd);
+    snprintf(from, sizeof from, "CT_STORE_SECRET_FILE=%s", path);
+    return status == CT_OK ? take(secret, from, text, (size_t)n) : status;
+}
+
+ct_status secret_read(struct secret *secret, const char *path)
+{
+    const char *text = path ? NULL : getenv("CT_STORE_SECRET");
+
+    if (!path)
+        path = getenv("CT_STORE_SECRET_FILE");
+
+    secret->size = 0;
+    if (text && *text)
+        return take(secret, "CT_STORE_SECRET", text, strlen(text));
+    return path && *path ? read_file(secret, path) : CT_OK;
+}
+
+static ct_status random_bytes(unsigned char *bytes, size_t size)
+{
+    return getrandom(bytes, size, 0) == (ssize_t)size
+               ? CT_OK
+               : ct_fail(CT_ERR_SYSTEM, "getrandom: %s", strerror(errno));
+}
+
+ct_status secret_make(struct secret *secret)
+{
+    unsigned char bytes[32];
+    const ct_status status = random_bytes(bytes, sizeof bytes);
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf((char *)secret->bytes + 2 * i, 3, "%02x", bytes[i]);
+    secret->size = status == CT_OK ? 2 * sizeof bytes : 0;
+    return status;
+}
+
+/* ---- The proof -------------------------------------------------------------- */
+
+static const unsigned char hello_start[7] = { HELLO_FIRST, 'c', 't', 'r', 'u', 'n', 1 };
+
+ct_status hello_make(unsigned char hello[HELLO_BYTES], enum hello_role role)
+{
+    memcpy(hello, hello_start, sizeof hello_start);
+    hello[7] = (unsigned char)role;
+    return random_bytes(hello + 8, NONCE_BYTES);
+}
+
+int hello_role(const unsigned char hello[HELLO_BYTES])
+{
+    return memcmp(hello, hello_start, sizeof hello_start) ? -1 : hello[7];
+}
+
+/* As libcrypto declares them, in all its versions. */
+typedef unsigned char *hmac_function(const void *hash, const void *key, int key_bytes,
+                                     const unsigned char *data, size_t bytes, unsigned char *mac,
+                                     unsigned *mac_bytes);
+typedef const void *hash_function(void);
+
+static ct_status load(hmac_function **hmac, hash_function **sha256)
+{
+    static const char *const names[] = { "libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so" };
+    void *library = NULL;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    *hmac = NULL;
+    *sha256 = NULL;
+    if (library) { /* never closed: it keeps state for the whole process */
+        *(void **)hmac = dlsym(library, "HMAC");
+        *(void **)sha256 = dlsym(library, "EVP_sha256");
+    }
+    return *hmac && *sha256 ? CT_OK
+                            : ct_fail(CT_ERR_UNSUPPORTED,
+                                      "the job's secret needs OpenSSL's libcrypto.so.3, which "
+                                      "is not there (Debian: libssl3)");
+}
+
+ct_status secret_hmac(const struct secret *secret, const void *data, size_t bytes,
+                      unsigned char mac[PROOF_BYTES])
+{
+    hmac_function *hmac;
+    hash_function *sha256;
+    unsigned size = 0;
+    const ct_status status = load(&hmac, &sha256);
+
+    if (status != CT_OK)
+        return status;
+    if (!hmac(sha256(), secret->bytes, (int)secret->size, data, bytes, mac, &size)
+        || size != PROOF_BYTES)
+        return ct_fail(CT_ERR_SYSTEM, "libcrypto's HMAC-SHA256 failed");
+    return CT_OK;
+}
+
+ct_status proof_make(const struct secret *secret, const char *who,
+                     const unsigned char hello[HELLO_BYTES], const unsigned char nonce[NONCE_BYTES],
+                     unsigned char proof[PROOF_BYTES])
+{
+    unsigned char text[16 + HELLO_BYTES + NONCE_BYTES] = { 0 };
+
+    snprintf((char *)text, 16, "ct store %s", who);
+    memcpy(text + 16, hello, HELLO_BYTES);
+    memcpy(text + 16 + HELLO_BYTES, nonce, NONCE_BYTES);
+    return secret_hmac(secret, text, sizeof text, proof);
+}
+
+/* In the same time, wherever they differ. */
+int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES])
+{
+    unsigned char differs = 0;
+
+    for (int i = 0; i < PROOF_BYTES; i++)
+        differs |= a[i] ^ b[i];
+    return differs == 0;
+}
+
+ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role, const char *where,
+                       int64_t deadline)
+{
+    unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES], theirs[PROOF_BYTES];
+    ct_status status = hello_make(hello, role);
+
+    if (status == CT_OK)
+        status = socket_write_all(fd, hello, sizeof hello, deadline);
+    if (status == CT_OK)
+        status = socket_read_all(fd, nonce, sizeof nonce, deadline);
+    if (status != CT_OK)
+        return ct_fail(status,
+                       "the store at %s does not take the job's secret (%s); is it PyTorch's, or "
+                       "has it none? Then unset CT_STORE_SECRET and CT_STORE_SECRET_FILE here",
+                       where, ct_last_error());
+    status = proof_make(secret, "client", hello, nonce, proof);
+    if (status == CT_OK)
+        status = socket_write_all(fd, proof, sizeof proof, deadline);
+    if (status == CT_OK && (status = socket_read_all(fd, theirs, sizeof theirs, deadline)) != CT_OK)
+        return ct_fail(status == CT_ERR_PEER ? CT_ERR_INVALID : status,
+                       "the store at %s has another secret than this process (CT_STORE_SECRET, "
+                       "CT_STORE_SECRET_FILE): %s",
+                       where, ct_last_error());
+    if (status == CT_OK)
+        status = proof_make(secret, "server", hello, nonce, proof);
+    if (status == CT_OK && !proof_equal(proof, theirs))
+        status =
+            ct_fail(CT_ERR_INVALID, "what answers at %s does not know the job's secret", where);
+    return status;
+}

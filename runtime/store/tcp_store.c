@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_store.c - a store somewhere else, over PyTorch's wire.
+ *
+ * One connection, one operation at a time under a mutex: begin() takes it, end()
+ * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  Waits
+ * are store/wire_wait.c's. */
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/store/key_list.h"
+#include "runtime/store/tcp_wire.h"
+
+#define WORKERS_POLL_MS 10
+
+struct client_store {
+    struct ct_store store;
+    pthread_mutex_t lock;
+    struct wire wire;
+    struct store_host *host; /* ct_store_tcp with is_master */
+};
+
+static struct wire *begin(ct_store *store, const char *call, const struct bytes *keys, int count)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    pthread_mutex_lock(&c->lock);
+    wire_call(&c->wire, call, keys, count);
+    return &c->wire;
+}
+
+static ct_status end(ct_store *store, ct_status status)
+{
+    pthread_mutex_unlock(&((struct client_store *)store)->lock);
+    return status;
+}
+
+/* ---- Waiting --------------------------------------------------------------- */
+
+static ct_status client_wait(ct_store *store, const struct bytes *keys, int count, int64_t deadline)
+{
+    return end(store, wire_wait(begin(store, "wait", keys, count), keys, count, deadline));
+}
+
+/* ---- Without an answer ------------------------------------------------------ */
+
+static ct_status tell(ct_store *store, const char *call, enum store_command command,
+                      struct bytes key, struct bytes value)
+{
+    struct wire *w = begin(store, call, &key, 1);
+
+    wire_command(w, command);
+    wire_put_key(w, key);
+    wire_put_blob(w, value);
+    return end(store, wire_tell(w));
+}
+
+static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
+{
+    return tell(store, "set", STORE_SET, key, value);
+}
+
+static ct_status client_append(ct_store *store, struct bytes key, struct bytes value)
+{
+    return tell(store, "append", STORE_APPEND, key, value);
+}
+
+static ct_status client_queue_push(ct_store *store, struct bytes key, struct bytes value)
+{
+    return tell(store, "queue_push", STORE_QUEUE_PUSH, key, value);
+}
+
+static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int count,
+                                  const struct bytes *values)
+{
+    const uint64_t pairs = (uint64_t)count;
+    struct wire *w = begin(store, "multi_set", keys, count);
+
+    wire_command(w, STORE_MULTI_SET);
+    wire_put(w, &pairs, sizeof pairs);
+    for (int i = 0; i < count; i++) {
+        wire_put_key(w, keys[i]);
+        wire_put_blob(w, values[i]);
+    }
+    return end(store, wire_tell(w));
+}
+
+/* ---- Answered by a number ---------------------------------------------------- */
+
+static ct_status ask_count(struct wire *w, int64_t *count)
+{
+    ct_status status = wire_ask(w, count, sizeof *count);
+
+    if (status == CT_OK && *count < 0)
+        status = wire_break(w, CT_ERR_PEER, "it counted %lld", (long long)*count);
+    return status;
+}
+
+static ct_status count_of(ct_store *store, const char *call, enum store_command command,
+                          const struct bytes *key, int64_t *count)
+{
+    struct wire *w = begin(store, call, key, key != NULL);
+
+    wire_command(w, command);
+    if (key)
+        wire_put_key(w, *key);
+    return end(store, ask_count(w, count));
+}
+
+static ct_status client_num_keys(ct_store *store, int64_t *count)
+{
+    return count_of(store, "num_keys", STORE_NUM_KEYS, NULL, count);
+}
+
+static ct_status client_queue_len(ct_store *store, struct bytes key, int64_t *length)
+{
+    return count_of(store, "queue_len", STORE_QUEUE_LEN, &key, length);
+}
+
+static ct_status client_delete(ct_store *store, struct bytes key, int *deleted)
+{
+    int64_t count = 0;
+    const ct_status status = count_of(store, "delete", STORE_DELETE, &key, &count);
+
+    *deleted = count > 0;
+    return status;
+}
+
+static ct_status client_add(ct_store *store, struct bytes key, int64_t delta, int64_t *sum)
+{
+    struct wire *w = begin(store, "add", &key, 1);
+
+    wire_command(w, STORE_ADD);
+    wire_put_key(w, key);
+    wire_put(w, &delta, sizeof delta);
+    return end(store, wire_ask(w, sum, sizeof *sum));
+}
+
+static ct_status client_check(ct_store *store, const struct bytes *keys, int count, int *present)
+{
+    struct wire *w = begin(store, "check", keys, count);
+    uint8_t absent = 1;
+    ct_status status;
+
+    wire_command(w, STORE_CHECK);
+    wire_put_keys(w, keys, count);
+    status = wire_ask(w, &absent, 1);
+    if (status == CT_OK)
+        *present = !absent;
+    return end(store, status);
+}
+
+static ct_status client_check_each(ct_store *store, const struct bytes *keys, int count,
+                                   char *present)
+{
+    struct wire *w = begin(store, "check", keys, count);
+    const ct_status status = wire_check_each(w, keys, count, (uint8_t *)present);
+
+    for (int i = 0; i < count && status == CT_OK; i++)
+        present[i] = present[i] == 0;
+    return end(store, status);
+}
+
+/* PyTorch's workers count themselves under a key that has no "/" in front. */
+static ct_status add_worker(ct_store *store, int64_t delta, int64_t *workers)
+{
+    struct wire *w = begin(store, "wait_workers", NULL, 0);
+
+    wire_command(w, STORE_ADD);
+    wire_put_blob(w, (struct bytes){ "init/", 5 });
+    wire_put(w, &delta, sizeof delta);
+    return end(store, wire_ask(w, workers, sizeof *workers));
+}
+
+static ct_status client_wait_workers(ct_store *store, int world_size, int64_t deadline)
+{
+    const struct client_store *c = (struct client_store *)store;
+    const int64_t start = clock_ms();
+    int64_t workers = 0;
+    ct_status status = add_worker(store, 1, &workers);
+
+    while (status == CT_OK && c->host && workers < world_size) {
+        if (clock_ms() >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT, "the store at %s: %lld of %d workers came in %lld ms",
+                           c->wire.where, (long long)workers, world_size,
+                           (long long)(clock_ms() - start));
+        poll(NULL, 0, time_left_ms(deadline, WORKERS_POLL_MS));
+        status = add_worker(store, 0, &workers);
+    }
+    return status;
+}
+
+/* ---- Answered by values ------------------------------------------------------ */
+
+static ct_status client_get(ct_store *store, struct bytes key, int64_t deadline, void **value,
+                            size_t *bytes)
+{
+    struct wire *w = begin(store, "get", &key, 1);
+    ct_status status = wire_wait(w, &key, 1, deadline);
+
+    if (status == CT_OK) {
+        wire_command(w, STORE_GET);
+        wire_put_key(w, key);
+        status = wire_send(w);
+    }
+    return end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+}
+
+static ct_status client_compare_set(ct_store *store, struct bytes key, struct bytes expected,
+                                    struct bytes desired, void **value, size_t *bytes)
+{
+    struct wire *w = begin(store, "compare_set", &key, 1);
+    ct_status status;
+
+    wire_command(w, STORE_COMPARE_SET);
+    wire_put_key(w, key);
+    wire_put_blob(w, expected);
+    wire_put_blob(w, desired);
+    status = wire_send(w);
+    return end(store, status == CT_OK ? wire_get_blob(w, value, bytes) : status);
+}
+
+static ct_status client_multi_get(ct_store *store, const struct bytes *keys, int count,
+                                  int64_t deadline, void **values, size_t *sizes)
+{
+    struct wire *w = begin(store, "multi_get", keys, count);
+    ct_status status = wire_wait(w, keys, count, deadline);
+    int got = 0;
+
+    if (status == CT_OK) {
+        wire_command(w, STORE_MULTI_GET);
+        wire_put_keys(w, keys, count);
+        status = wire_send(w);
+    }
+    for (; got < count && status == CT_OK; got += status == CT_OK)
+        status = wire_get_blob(w, &values[got], &sizes[got]);
+    while (status != CT_OK && got > 0) {
+        free(values[--got]);
+        values[got] = NULL;
+    }
+    return end(store, status);
+}
+
+/* *length: of the queue before; 0: nothing was there. */
+static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **value, size_t *bytes)
+{
+    ct_status status;
+
+    wire_command(w, STORE_QUEUE_POP);
+    wire_put_key(w, key);
+    status = ask_count(w, length);
+    return status == CT_OK && *length > 0 ? wire_get_blob(w, value, bytes) : status;
+}
+
+/* Another consumer may be faster between the wait and the pop: then wait again,
+ * but not beyond the deadline, however often the server says that something came. */
+static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
+                                  size_t *bytes)
+{
+    struct wire *w = begin(store, "queue_pop", &key, 1);
+    char quoted[QUOTED_SIZE];
+    int64_t length = 0;
+    ct_status status = pop(w, key, &length, value, bytes);
+
+    while (status == CT_OK && length == 0) {
+        status = wire_wait(w, &key, 1, deadline);
+        if (status == CT_OK)
+            status = pop(w, key, &length, value, bytes);
+        if (status == CT_OK && length == 0 && clock_ms() >= deadline)
+            status = ct_fail(CT_ERR_TIMEOUT, "the store at %s: others emptied the queue %s first",
+                             w->where, wire_quote(key, quoted));
+    }
+    return end(store, status);
+}
+
+/* Only keys of this API, which start with "/".  One with a 0 byte is cut there. */
+static ct_status listed_key(struct wire *w, struct key_list *list)
+{
+    void *key;
+    size_t size;
+    const ct_status status = wire_get_blob(w, &key, &size);
+
+    if (status != CT_OK)
+        return status;
+    if (*(char *)key == '/')
+        key_list_add(list, (struct bytes){ (char *)key + 1, strlen((char *)key + 1) });
+    free(key);
+    return CT_OK;
+}
+
+static ct_status client_list_keys(ct_store *store, char ***keys, int *count)
+{
+    struct wire *w = begin(store, "list_keys", NULL, 0);
+    struct key_list list = { 0 };
+    int64_t n = 0;
+    ct_status status;
+
+    wire_command(w, STORE_LIST_KEYS);
+    status = ask_count(w, &n);
+    if (status == CT_OK && n > INT_MAX)
+        status = wire_break(w, CT_ERR_PEER, "it claims %lld keys", (long long)n);
+    while (status == CT_OK && n-- > 0)
+        status = listed_key(w, &list);
+    return end(store, key_list_finish(&list, status, keys, count));
+}
+
+/* ---- The store --------------------------------------------------------------- */
+
+static void client_close(ct_store *store)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    wire_tells(&c->wire, NULL, 0, 0);
+    wire_close(&c->wire);
+    store_host_stop(c->host);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static const struct store_ops client_ops = { .kind = "tcp",
+                                             .set = client_set,
+                                             .get = client_get,
+                                             .add = client_add,
+                                             .wait = client_wait,
+                                             .check = client_check,
+                                             .check_each = client_check_each,
+                                             .compare_set = client_compare_set,
+                                             .delete_key = client_delete,
+                                             .num_keys = client_num_keys,
+                                             .append = client_append,
+                                             .multi_get = client_multi_get,
+                                             .multi_set = client_multi_set,
+                                             .queue_push = client_queue_push,
+                                             .queue_pop = client_queue_pop,
+                                             .queue_len = client_queue_len,
+                                             .list_keys = client_list_keys,
+                                             .wait_workers = client_wait_workers,
+                                             .close = client_close };
+
+ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store)
+{
+    struct client_store *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        close(fd);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a store");
+    }
+    c->store =
+        (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms, .maker = forks_maker() };
+    pthread_mutex_init(&c->lock, NULL);
+    wire_open(&c->wire, fd, where, timeout_ms);
+    *store = &c->store;
+    return CT_OK;
+}
+
+struct wire *store_client_wire(ct_store *store)
+{
+    return &((struct client_store *)store)->wire;
+}
+
+void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    if (store->ops != &client_ops)
+        return;
+    pthread_mutex_lock(&c->lock);
+    wire_tells(&c->wire, control, known, any);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void store_client_knows(ct_store *store, uint32_t known)
+{
+    struct client_store *c = (struct client_store *)store;
+
+    if (store->ops != &client_ops)
+        return;
+    pthread_mutex_lock(&c->lock);
+    if (c->wire.known < known)
+        c->wire.known = known;
+    pthread_mutex_unlock(&c->lock);
+}
+
+ct_status store_client_look(ct_store *store)
+{
+    struct client_store *c = (struct client_store *)store;
+    ct_status status;
+
+    if (store->ops != &client_ops)
+        return CT_OK;
+    pthread_mutex_lock(&c->lock);
+    status = wire_look(&c->wire);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+void store_client_hosts(ct_store *store, struct store_host *host)
+{
+    ((struct client_store *)store)->host = host;
+}
+
+int store_client_socket(const ct_store *store)
+{
+    return store->ops == &client_ops ? ((const struct client_store *)store)->wire.fd : -1;
+}

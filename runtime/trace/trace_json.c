@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_json.c - the words of the timeline.
+ *
+ *   a call, a wait, bytes sent    a slice ("X"; "B" if it never ended) with its arguments
+ *   a message                     an arrow ("s", "f") between the slices of its two sides
+ *   a death, a stop               an instant ("i")
+ *   a node, a rank, a thread      names ("M")
+ *
+ * A node's process has the number 1 + its rank + 100000 a round; a rank's first thread the
+ * number 100 (rank + 1): so they stand in order.  Arrows begin in the first and end in the last
+ * nanosecond of their slices, which must therefore have one. */
+#include "runtime/trace/trace_json.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/reduction/combine.h"
+#include "runtime/util/json_writer.h"
+#include "runtime/util/signal_name.h"
+
+#define LAUNCHERS_TRACK 1
+
+/* ---- Clock ----------------------------------------------------------------- */
+
+/* Another node measured it: no difference may overflow. */
+static int64_t minus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* What lies far outside of both looks is no time of this round. */
+uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns)
+{
+    const int64_t span = minus(clock->at_ns[1], clock->at_ns[0]);
+    const int64_t drift = minus(clock->offset_ns[1], clock->offset_ns[0]);
+    double along = span > 0 ? (double)minus((int64_t)ns, clock->at_ns[0]) / (double)span : 0;
+    double more;
+
+    along = along < -1 ? -1 : along > 2 ? 2 : along;
+    more = along * (double)drift;
+    return ns + (uint64_t)clock->offset_ns[0]
+           + (uint64_t)(more > -9e18 && more < 9e18 ? (int64_t)more : 0);
+}
+
+int64_t trace_clock_error(const struct trace_clock *clock)
+{
+    if (clock->error_ns[0] < 0 || clock->error_ns[1] < 0)
+        return -1;
+    return clock->error_ns[0] > clock->error_ns[1] ? clock->error_ns[0] : clock->error_ns[1];
+}
+
+/* ---- A line ---------------------------------------------------------------- */
+
+static long process_of(const struct trace_part *part)
+{
+    return 1L + part->about.node + 100000L * part->about.round;
+}
+
+static long track_of_rank(int rank)
+{
+    return 100L * rank + 100;
+}
+
+static long first_track(const struct trace_part *part)
+{
+    return part->is_launcher ? LAUNCHERS_TRACK : track_of_rank(part->ring.rank);
+}
+
+static struct json_text begin_line(const struct trace_part *part, const char *phase,
+                                   const char *name, long track)
+{
+    struct json_text json = { .to = trace_file_line(part->file), .gap = "" };
+
+    json_open(&json, NULL, '{');
+    json_string(&json, "ph", phase);
+    json_string(&json, "name", name);
+    json_number(&json, "pid", process_of(part));
+    json_number(&json, "tid", track);
+    return json;
+}
+
+static void microseconds(struct json_text *json, const char *name, uint64_t ns)
+{
+    json_real(json, name, (double)ns / 1000);
+}
+
+static void metadata(const struct trace_part *part, const char *what, const char *key,
+                     const char *value, long track)
+{
+    struct json_text json = begin_line(part, "M", what, track);
+
+    json_open(&json, "args", '{');
+    json_string(&json, key, value);
+    json_close(&json, '}');
+    json_close(&json, '}');
+}
+
+/* ---- Names ----------------------------------------------------------------- */
+
+void trace_part_begin(struct trace_part *part, struct trace_file *file,
+                      const struct trace_about *about)
+{
+    char name[160], again[32] = "";
+
+    *part = (struct trace_part){ .file = file, .about = *about };
+    part->about.host[sizeof about->host - 1] = 0;
+    part->about.generation[sizeof about->generation - 1] = 0;
+    if (about->restarts > 0)
+        snprintf(again, sizeof again, ", restart %d", about->restarts);
+    else if (about->round > 0)
+        snprintf(again, sizeof again, ", round %d", about->round);
+    snprintf(name, sizeof name, "node %d: %s%s", about->node, part->about.host, again);
+    metadata(part, "process_name", "name", name, 0);
+}
+
+void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int is_launcher)
+{
+    part->ring = *ring;
+    part->is_launcher = is_launcher;
+    part->known = 0;
+    for (int i = 0; i < TRACE_GROUPS; i++)
+        part->ring.groups[i].name[sizeof part->ring.groups[i].name - 1] = 0;
+    for (int i = 0; i < OPERATION_COUNT; i++)
+        for (int j = 0; j < TRACE_ALGORITHMS; j++)
+            part->ring.algorithms[i][j][sizeof part->ring.algorithms[i][j] - 1] = 0;
+}
+
+/* Named when it is met first. */
+static long track_of(struct trace_part *part, int32_t thread)
+{
+    const long first = first_track(part);
+    const int pid = atomic_load(&part->ring.pid);
+    char name[80];
+    int i = 0;
+
+    while (i < part->known && part->threads[i] != thread)
+        i++;
+    if (i < part->known)
+        return first + i;
+    if (i == TRACE_THREADS)
+        return first + TRACE_THREADS;
+    part->threads[part->known++] = thread;
+    if (part->is_launcher)
+        snprintf(name, sizeof name, "ctrun (pid %d)", pid);
+    else if (i == 0)
+        snprintf(name, sizeof name, "rank %d (pid %d)", part->ring.rank, pid);
+    else
+        snprintf(name, sizeof name, "rank %d, thread %d", part->ring.rank, thread);
+    metadata(part, "thread_name", "name", name, first + i);
+    return first + i;
+}
+
+/* ---- Events ---------------------------------------------------------------- */
+
+/* What a slice is called, and of which kind it is. */
+static const char *name_of(const struct trace_event *event, int peer, char *text, size_t size)
+{
+    char whom[32] = "any rank";
+
+    if (peer >= 0)
+        snprintf(whom, sizeof whom, "rank %d", peer);
+    switch (event->kind) {
+    case TRACE_CALL:
+        snprintf(text, size, "%s", operation_name(event->operation));
+        return "call";
+    case TRACE_MESSAGE:
+        snprintf(text, size, "%s", event->flags & TRACE_RECEIVES ? "recv" : "send");
+        return "call";
+    case TRACE_SENT:
+        snprintf(text, size, "to %s", whom);
+        return "message";
+    case TRACE_WAIT:
+        snprintf(text, size, "waits for %s", whom);
+        return "wait";
+    case TRACE_INIT:
+        snprintf(text, size, "init");
+        return "call";
+    default:
+        snprintf(text, size, "round");
+        return "ctrun";
+    }
+}
+
+static void add_call(struct json_text *json, const struct trace_part *part,
+                     const struct trace_event *event)
+{
+    const int op = event->operation, row = event->algorithm;
+
+    json_number(json, "seq", (long)atomic_load(&event->id));
+    if (!operation_is_barrier(op)) {
+        json_number(json, "bytes", (long)event->bytes);
+        json_string(json, "dtype", dtype_name((ct_dtype)event->dtype));
+    }
+    if (event->op >= 0)
+        json_string(json, "op", op_name((ct_op)event->op));
+    if (atomic_load(&event->peer) >= 0)
+        json_number(json, "root", atomic_load(&event->peer));
+    if (op < OPERATION_COUNT && row < TRACE_ALGORITHMS && part->ring.algorithms[op][row][0])
+        json_string(json, "algorithm", part->ring.algorithms[op][row]);
+}
+
+static void add_args(struct json_text *json, const struct trace_part *part,
+                     const struct trace_event *event)
+{
+    const int status = atomic_load(&event->status), peer = atomic_load(&event->peer);
+
+    json_open(json, "args", '{');
+    if (event->kind == TRACE_CALL) {
+        add_call(json, part, event);
+    } else if (event->kind == TRACE_ROUND) {
+        json_number(json, "restarts", part->about.restarts);
+        json_string(json, "generation", part->about.generation);
+    } else if (event->kind != TRACE_INIT) {
+        json_number(json, "peer", peer);
+        if (event->kind != TRACE_WAIT || event->bytes > 0)
+            json_number(json, "bytes", (long)event->bytes);
+        if (event->kind != TRACE_WAIT)
+            json_number(json, "tag", event->tag);
+    }
+    if (event->group < TRACE_GROUPS && part->ring.groups[event->group].name[0])
+        json_string(json, "group", part->ring.groups[event->group].name);
+    if (status != CT_OK)
+        json_string(json, "failed", ct_strerror((ct_status)status));
+    json_close(json, '}');
+}
+
+static void add_arrow(const struct trace_part *part, const struct trace_event *event, long track,
+                      uint64_t ns)
+{
+    const int begins = event->kind == TRACE_SENT;
+    struct json_text json = begin_line(part, begins ? "s" : "f", "message", track);
+
+    json_string(&json, "cat", "message");
+    microseconds(&json, "ts", ns);
+    json_number(&json, "id", (long)atomic_load(&event->id));
+    if (!begins)
+        json_string(&json, "bp", "e"); /* it belongs to the slice around it, not to the next */
+    json_close(&json, '}');
+}
+
+static void add_slice(struct trace_part *part, const struct trace_event *event)
+{
+    const uint64_t ended = atomic_load(&event->ended_ns);
+    const uint64_t from = trace_clock_apply(&part->about.clock, event->begun_ns);
+    uint64_t to = trace_clock_apply(&part->about.clock, ended);
+    const long track = track_of(part, event->thread);
+    char name[64];
+    const char *kind = name_of(event, atomic_load(&event->peer), name, sizeof name);
+    struct json_text json = begin_line(part, ended ? "X" : "B", name, track);
+
+    to = to > from ? to : from + 1;
+    json_string(&json, "cat", kind);
+    microseconds(&json, "ts", from);
+    if (ended)
+        microseconds(&json, "dur", to - from);
+    add_args(&json, part, event);
+    json_close(&json, '}');
+    if (event->kind == TRACE_SENT)
+        add_arrow(part, event, track, from);
+    else if (event->kind == TRACE_WAIT && ended && atomic_load(&event->id))
+        add_arrow(part, event, track, to - 1);
+}
+
+/* On the track of whom it is about. */
+static void add_instant(struct trace_part *part, const struct trace_event *event)
+{
+    const int rank = atomic_load(&event->peer), code = atomic_load(&event->status);
+    const int number = event->kind == TRACE_DIED ? code : event->tag;
+    char name[80], signal[32];
+    struct json_text json;
+
+    signal_name(number, signal, sizeof signal);
+    if (event->kind == TRACE_STOPPING)
+        snprintf(name, sizeof name, "ctrun asks the workers to stop (%s)", signal);
+    else if (event->tag == CLD_EXITED)
+        snprintf(name, sizeof name, "rank %d exited with code %d", rank, code);
+    else
+        snprintf(name, sizeof name, "rank %d was killed by %s", rank, signal);
+    json =
+        begin_line(part, "i", name,
+                   event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));
+    json_string(&json, "cat", "ctrun");
+    json_string(&json, "s", "p");
+    microseconds(&json, "ts", trace_clock_apply(&part->about.clock, event->begun_ns));
+    json_close(&json, '}');
+}
+
+void trace_part_event(struct trace_part *part, const struct trace_event *event)
+{
+    if (event->kind == 0 || event->kind >= TRACE_KINDS
+        || (event->kind >= TRACE_ROUND && !part->is_launcher)) {
+        part->lost++;
+        return;
+    }
+    part->events++;
+    if (event->kind == TRACE_DIED || event->kind == TRACE_STOPPING)
+        add_instant(part, event);
+    else
+        add_slice(part, event);
+}
+
+void trace_part_lost(struct trace_part *part, uint64_t events)
+{
+    part->lost += events;
+}
+
+/* For people as a label of the process, for programs as an event of our own. */
+void trace_part_end(struct trace_part *part, const char *missing)
+{
+    const int64_t error = trace_clock_error(&part->about.clock);
+    char label[320] = "";
+    struct json_text json;
+    int used = 0;
+
+    if (error != 0)
+        used = error < 0 ? snprintf(label, sizeof label, "clock not aligned")
+                         : snprintf(label, sizeof label, "clock +-%.1f us", (double)error / 1000);
+    if (part->lost > 0)
+        used += snprintf(label + used, sizeof label - (size_t)used, "%s%llu events lost",
+                         used ? ", " : "", (unsigned long long)part->lost);
+    if (*missing)
+        used +=
+            snprintf(label + used, sizeof label - (size_t)used, "%s%s", used ? ", " : "", missing);
+    if (used > 0)
+        metadata(part, "process_labels", "labels", label, 0);
+    json = begin_line(part, "M", "ctrun_part", 0);
+    json_open(&json, "args", '{');
+    json_number(&json, "node", part->about.node);
+    json_number(&json, "nodes", part->about.nodes);
+    json_string(&json, "host", part->about.host);
+    json_string(&json, "generation", part->about.generation);
+    json_number(&json, "restarts", part->about.restarts);
+    json_number(&json, "events", (long)part->events);
+    json_number(&json, "events_lost", (long)part->lost);
+    json_number(&json, "clock_offset_ns", (long)part->about.clock.offset_ns[1]);
+    if (error < 0)
+        json_null(&json, "clock_error_ns");
+    else
+        json_number(&json, "clock_error_ns", (long)error);
+    json_string(&json, "missing", *missing ? missing : NULL);
+    json_close(&json, '}');
+    json_close(&json, '}');
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_json.h - events of a ring, made into lines of a trace's file.
+ *
+ * A part is what one node did in one round: a process of the timeline, in which each thread of
+ * a rank is a track.  Its events may come from memory here (trace_walk) or from another
+ * node; they were written by programs that may have died over it, so nothing in them is believed:
+ * what is no event is left out and counted. */
+#ifndef RUNTIME_TRACE_TRACE_JSON_H
+#define RUNTIME_TRACE_TRACE_JSON_H
+
+#include "runtime/trace/trace.h"
+#include "runtime/trace/trace_file.h"
+
+/* What to add to a node's CLOCK_MONOTONIC for that of the file: measured twice, at the
+ * beginning and at the end, since clocks drift; in between it lies on the line. */
+struct trace_clock {
+    int64_t at_ns[2], offset_ns[2];
+    int64_t error_ns[2]; /* each may be wrong by that; -1: was not measured */
+};
+
+uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns);
+int64_t trace_clock_error(const struct trace_clock *clock); /* -1: nobody knows */
+
+/* What all events of a part have in common. */
+struct trace_about {
+    int32_t node, nodes;
+    int32_t round; /* of this file: its process is of its own */
+    int32_t restarts;
+    char host[64];
+    char generation[32];
+    struct trace_clock clock;
+};
+
+#define TRACE_THREADS 64 /* of a rank: those that are named */
+
+struct trace_part {
+    struct trace_file *file;
+    struct trace_about about;
+    struct trace_ring ring; /* a copy of the one whose events come now */
+    int is_launcher;        /* and it is ctrun's */
+    int32_t threads[TRACE_THREADS];
+    int known; /* threads */
+    uint64_t events, lost;
+};
+
+void trace_part_begin(struct trace_part *part, struct trace_file *file,
+                      const struct trace_about *about);
+void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int is_launcher);
+void trace_part_event(struct trace_part *part, const struct trace_event *event);
+void trace_part_lost(struct trace_part *part, uint64_t events); /* of that ring */
+/* missing: what of the part never came; "": nothing. */
+void trace_part_end(struct trace_part *part, const char *missing);
+
+/* ---- Out of memory --------------------------------------------------------- */
+
+struct trace_walk {
+    void *memory;
+    int rings;
+    uint64_t events; /* of a ring */
+    struct trace_ring *ring;
+    int index;
+    uint64_t at, end, lost;
+};
+
+void trace_walk_begin(struct trace_walk *walk, void *memory, int rings, uint64_t events);
+/* The next ring that somebody has written to; 0: there is none. */
+int trace_walk_ring(struct trace_walk *walk);
+/* Its next events, at most so many, oldest first; 0: there are no more. */
+size_t trace_walk_events(struct trace_walk *walk, struct trace_event *events, size_t most);
+
+/* The file of a rank by itself. */
+ct_status trace_write_ring(const char *path, void *memory, uint64_t events);
+
+#endif

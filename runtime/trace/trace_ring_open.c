@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_ring_open.c - a rank takes its ring: ctrun's where there is one, else one of its own.
+ *
+ * ctrun's comes as CT_TRACE_RING="memory:ring" (inherited_memory.h).
+ *
+ * A ring of our own lives as long as the process: a program that inits, destroys and inits again
+ * has all of it in one file. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/util/inherited_memory.h"
+#include "runtime/util/log.h"
+#include "runtime/trace/trace.h"
+#include "runtime/trace/trace_json.h"
+
+/* ---- ctrun's ------------------------------------------------------------- */
+
+static int is_trace(const struct trace_head *head, size_t bytes, int ring)
+{
+    return head->magic == TRACE_MAGIC && head->version == TRACE_VERSION && ring >= 0
+           && ring < head->rings && head->events >= 64 && (head->events & (head->events - 1)) == 0
+           && head->events <= bytes / sizeof(struct trace_event)
+           && trace_bytes(head->rings, head->events) <= bytes;
+}
+
+static void use(struct trace *trace, struct trace_ring *ring, uint64_t events)
+{
+    trace->ring = ring;
+    trace->events = trace_events_of(ring);
+    trace->mask = events - 1;
+}
+
+/* 0: there is none that could be used. */
+static int take_launchers(const char *text, struct trace *trace)
+{
+    struct trace_head *head;
+    int memory, ring;
+
+    if (sscanf(text, "%d:%d", &memory, &ring) != 2
+        || !(trace->memory = handed_down_map(memory, TRACE_HEAD_BYTES, &trace->bytes)))
+        return 0;
+    head = trace->memory;
+    if (is_trace(head, trace->bytes, ring)
+        && handed_down_claim(&trace_ring_at(trace->memory, ring, head->events)->pid)
+               != HANDED_TO_OTHERS) {
+        use(trace, trace_ring_at(trace->memory, ring, head->events), head->events);
+        return 1;
+    }
+    munmap(trace->memory, trace->bytes);
+    return 0;
+}
+
+/* ---- Our own ------------------------------------------------------------- */
+
+/* The rings of this process, one for each file; they are never freed. */
+struct trace_own {
+    struct trace_own *next;
+    void *memory;
+    uint64_t events;
+    char path[];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct trace_own *first;
+} owns = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Each rank has a file: %r is its rank; without one, "run.json" is "run.rank3.json". */
+static int path_of(const char *name, int rank, int size, char *path, size_t room)
+{
+    const char *at = strstr(name, "%r"), *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
+    int length;
+
+    if (at)
+        length = snprintf(path, room, "%.*s%d%s", (int)(at - name), name, rank, at + 2);
+    else if (size == 1)
+        length = snprintf(path, room, "%s", name);
+    else if (dot && dot > name && (!slash || dot > slash + 1))
+        length = snprintf(path, room, "%.*s.rank%d%s", (int)(dot - name), name, rank, dot);
+    else
+        length = snprintf(path, room, "%s.rank%d", name, rank);
+    return length < (int)room ? length : -1;
+}
+
+static struct trace_own *make_own(const char *path, size_t length, int rank)
+{
+    const uint64_t events = trace_events_for(TRACE_DEFAULT_BYTES, 1);
+    struct trace_own *own = malloc(sizeof *own + length + 1);
+
+    if (!own)
+        return NULL;
+    own->events = events;
+    memcpy(own->path, path, length + 1);
+    own->memory = mmap(NULL, trace_bytes(1, events), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (own->memory == MAP_FAILED) {
+        free(own);
+        return NULL;
+    }
+    trace_ring_at(own->memory, 0, events)->rank = rank;
+    own->next = owns.first;
+    owns.first = own;
+    return own;
+}
+
+static ct_status take_own(const char *name, int rank, int size, struct trace *trace)
+{
+    char path[4096];
+    const int length = path_of(name, rank, size, path, sizeof path);
+    struct trace_own *own;
+    struct trace_ring *ring;
+
+    if (length < 0)
+        return ct_fail(CT_ERR_INVALID, "CT_TRACE: a path of %zu characters is too long",
+                       strlen(name));
+    pthread_mutex_lock(&owns.lock);
+    for (own = owns.first; own && strcmp(own->path, path) != 0; own = own->next)
+        continue;
+    if (!own)
+        own = make_own(path, (size_t)length, rank);
+    pthread_mutex_unlock(&owns.lock);
+    if (!own)
+        return ct_fail(CT_ERR_NOMEM, "CT_TRACE=%s: no memory for it", name);
+    ring = trace_ring_at(own->memory, 0, own->events);
+    atomic_store(&ring->pid, getpid());
+    use(trace, ring, own->events);
+    trace->own = own;
+    return CT_OK;
+}
+
+/* With the lock: two meshes of one file end one after the other. */
+static void write_own(struct trace_own *own)
+{
+    ct_status status;
+
+    pthread_mutex_lock(&owns.lock);
+    status = trace_write_ring(own->path, own->memory, own->events);
+    pthread_mutex_unlock(&owns.lock);
+    if (status != CT_OK)
+        log_line(LOG_WARN, "%s; the trace is lost", ct_last_error());
+}
+
+/* ---- Life ---------------------------------------------------------------- */
+
+ct_status trace_open(int rank, int size, struct trace **trace)
+{
+    const char *ring = getenv("CT_TRACE_RING"), *file = getenv("CT_TRACE");
+    ct_status status = CT_OK;
+    struct trace *t;
+
+    *trace = NULL;
+    if ((!ring || !*ring) && (!file || !*file))
+        return CT_OK;
+    if (!(t = calloc(1, sizeof *t)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for the trace");
+    if (ring && *ring && take_launchers(ring, t)) {
+        *trace = t;
+        return CT_OK;
+    }
+    if (file && *file) {
+        memset(t, 0, sizeof *t);
+        status = take_own(file, rank, size, t);
+    } else {
+        log_line(LOG_INFO, "ctrun's trace belongs to another process of this worker, or was closed "
+                           "by a wrapper: this one is not traced");
+    }
+    if (status == CT_OK && t->ring)
+        *trace = t;
+    else
+        free(t);
+    return status;
+}
+
+void trace_close(struct trace *trace)
+{
+    if (!trace)
+        return;
+    if (trace->own)
+        write_own(trace->own);
+    if (trace->memory)
+        munmap(trace->memory, trace->bytes);
+    free(trace);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.h - a channel of bytes to one peer.
+ *
+ * A link never blocks: it takes or gives what it can now.  What the bytes mean
+ * is protocol.h's business.  A new kind is one file and one row in registry.c. */
+#ifndef RUNTIME_TRANSPORT_LINK_H
+#define RUNTIME_TRANSPORT_LINK_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "runtime/util/error.h"
+
+struct mesh;
+struct link;
+
+struct link_ops {
+    const char *name; /* for CT_LINK and messages */
+    int (*can_reach)(const struct mesh *mesh, int peer);
+    /* An open link.  *link NULL: a connection is being made, and will be an arrival (wireup.h). */
+    ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
+    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
+    ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
+    /* Bytes given; 0: none for now; -1: the peer closed it, or it broke: link->why. */
+    ssize_t (*read)(struct link *link, void *data, size_t bytes);
+    void (*close)(struct link *link);
+};
+
+struct link {
+    const struct link_ops *ops;
+    int fd;       /* for epoll; -1: rings the doorbell instead */
+    size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
+    int accepted; /* the peer opened it */
+    int dry;      /* the last read took all there was: until the next look it is not asked again */
+    /* Not by ct_fail(): whoever waits for something else, or has failed already, sees it end. */
+    char why[160];
+};
+
+extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end; registry.c */
+
+#define LINK_HOST_IS_LOST "its host does not answer any more"
+
+/* The link over a connection that was made.  NULL: no memory, and fd stays open. */
+struct link *link_tcp_over(int fd, int accepted);
+
+#endif

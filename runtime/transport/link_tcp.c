@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_tcp.c - a TCP connection to a peer that shares no memory with us.
+ *
+ * wireup.c makes it: the first for whichever rank has something to send, a second one for what is
+ * large (connection_pair.c).
+ *
+ * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
+ * those behind it cost one system call.  What is large goes straight to where it belongs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/util/forks.h"
+#include "runtime/transport/link.h"
+#include "runtime/transport/mesh.h"
+#include "runtime/transport/wireup.h"
+
+#define READ_AHEAD ((size_t)64 << 10)
+/* One sendmsg() of megabytes is slow: behind its first 512 KiB the kernel takes bytes at half the
+ * speed, with pauses (docs/algorithms.md).  Smaller pieces cost more calls than they gain. */
+#define WHOLE_BYTES ((size_t)768 << 10)
+#define PIECE_BYTES ((size_t)512 << 10)
+#define PIECE_PARTS 64
+
+struct tcp_link {
+    struct link link;
+    unsigned char *buffer; /* of READ_AHEAD bytes, or NULL; link.ahead are left, from here: */
+    size_t at;
+};
+
+static int can_reach(const struct mesh *mesh, int peer)
+{
+    return mesh->peers[peer].address[0] && peer != mesh->rank;
+}
+
+/* The first piece of many bytes.  Returns how many parts it has. */
+static int first_piece(const struct iovec *parts, int count, struct iovec *piece)
+{
+    size_t left = PIECE_BYTES;
+    int n = 0;
+
+    for (; n < count && n < PIECE_PARTS && left > 0; n++) {
+        piece[n] = parts[n];
+        if (piece[n].iov_len > left)
+            piece[n].iov_len = left;
+        left -= piece[n].iov_len;
+    }
+    return n;
+}
+
+static size_t bytes_of(const struct iovec *parts, int count)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < count; i++)
+        bytes += parts[i].iov_len;
+    return bytes;
+}
+
+/* Bytes; 0: none for now; -1: errno says why. */
+static ssize_t send_parts(int fd, const struct iovec *parts, int count)
+{
+    struct iovec piece[PIECE_PARTS];
+    struct msghdr message = { .msg_iov = (struct iovec *)(uintptr_t)parts,
+                              .msg_iovlen = (size_t)count };
+    ssize_t sent;
+
+    if (bytes_of(parts, count) > WHOLE_BYTES)
+        message = (struct msghdr){ .msg_iov = piece,
+                                   .msg_iovlen = (size_t)first_piece(parts, count, piece) };
+
+    do
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 && errno == EAGAIN ? 0 : sent;
+}
+
+static ssize_t write_socket(struct link *link, const struct iovec *parts, int count)
+{
+    const ssize_t sent = send_parts(link->fd, parts, count);
+
+    if (sent < 0)
+        snprintf(link->why, sizeof link->why, "its connection broke: %s", strerror(errno));
+    return sent;
+}
+
+/* How much a read may take into the buffer.  Without memory for one it takes what it was asked for.
+ */
+static size_t room_ahead(struct tcp_link *tcp)
+{
+    if (!tcp->buffer)
+        tcp->buffer = malloc(READ_AHEAD);
+    return tcp->buffer ? READ_AHEAD : 0;
+}
+
+/* Bytes; 0: it closed; -1: errno says why. */
+static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
+{
+    const size_t room = room_ahead(tcp);
+    struct iovec parts[2] = { { data, bytes }, { tcp->buffer, room } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = room > 0 ? 2 : 1 };
+    ssize_t got;
+
+    do
+        got = recvmsg(tcp->link.fd, &message, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got;
+    /* Of a large payload more may have come while this was copied. */
+    tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + room;
+    if ((size_t)got <= bytes)
+        return got;
+    tcp->at = 0;
+    tcp->link.ahead = (size_t)got - bytes;
+    return (ssize_t)bytes;
+}
+
+static ssize_t read_socket(struct link *link, void *data, size_t bytes)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    ssize_t got;
+
+    if (link->ahead > 0) {
+        const size_t n = bytes < link->ahead ? bytes : link->ahead;
+
+        memcpy(data, tcp->buffer + tcp->at, n);
+        tcp->at += n;
+        link->ahead -= n;
+        return (ssize_t)n;
+    }
+    if (link->dry)
+        return 0;
+    got = take(tcp, data, bytes);
+    if (got > 0)
+        return got;
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    if (got < 0 && errno == ETIMEDOUT)
+        snprintf(link->why, sizeof link->why, LINK_HOST_IS_LOST);
+    else
+        snprintf(link->why, sizeof link->why, "it closed its connection%s%s", got < 0 ? ": " : "",
+                 got < 0 ? strerror(errno) : "");
+    return -1;
+}
+
+static void close_socket(struct link *link)
+{
+    descriptor_close(link->fd);
+    free(((struct tcp_link *)(void *)link)->buffer);
+    free(link);
+}
+
+static ct_status open_socket(struct mesh *mesh, int peer, struct link **link);
+
+const struct link_ops link_tcp = { .name = "tcp",
+                                   .can_reach = can_reach,
+                                   .open = open_socket,
+                                   .write = write_socket,
+                                   .read = read_socket,
+                                   .close = close_socket };
+
+struct link *link_tcp_over(int fd, int accepted)
+{
+    struct tcp_link *tcp = calloc(1, sizeof *tcp);
+
+    if (!tcp)
+        return NULL;
+    tcp->link = (struct link){ .ops = &link_tcp, .fd = fd, .accepted = accepted };
+    return &tcp->link;
+}
+
+static ct_status open_socket(struct mesh *mesh, int peer, struct link **link)
+{
+    const struct peer *to = &mesh->peers[peer];
+
+    *link = NULL;
+    return wireup_connect(mesh->wireup, peer, to->address, to->port);
+}

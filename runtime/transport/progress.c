@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* progress.c - looking once at everything that could move: streams in, queues out, connections.
+ *
+ * progress() never blocks.  A stream whose link breaks is closed; the last one of a peer closes
+ * the peer. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "runtime/util/forks.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/messaging/death_notice.h"
+#include "runtime/transport/wireup.h"
+
+#define LOOKS_AT_ONE 4 /* the last of them is at all */
+
+/* 1: there are new connections, on which something may have come already. */
+static int look_at_sockets(struct mesh *mesh)
+{
+    struct epoll_event events[16];
+    const int n = epoll_wait(mesh->waiter.epoll_fd, events, 16, 0);
+    int some_came = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct stream *stream = events[i].data.ptr;
+
+        if (events[i].data.ptr == (void *)&mesh->waiter)
+            continue; /* the eventfd: waiter.c empties it */
+        if (events[i].data.ptr == (void *)&mesh->control)
+            continue; /* who waits looks for the news */
+        if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
+            continue; /* who waits looks whether it was its peer */
+        if (events[i].data.ptr == (void *)&mesh->wireup) {
+            take_arrivals(mesh);
+            some_came = 1;
+            continue;
+        }
+        if (!stream->closed && stream->held)
+            look_at_held(mesh, stream, events[i].events);
+        else if (!stream->closed && (events[i].events & ~(uint32_t)EPOLLOUT))
+            read_stream(mesh, stream);
+    }
+    return some_came;
+}
+
+/* all: at every socket.  Else at that one alone, if there is one: to try to read costs what it
+ * costs to ask whether there is something, and then it is read. */
+static void look(struct mesh *mesh, const struct link *one, int all)
+{
+    struct messages *m = mesh->messages;
+    int closed = 0;
+
+    for (struct stream *stream = m->streams; stream; stream = stream->next)
+        if (!stream->closed && (stream->link->fd < 0 || (!all && stream->link == one)))
+            read_stream(mesh, stream);
+    if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
+        && look_at_sockets(mesh))
+        look_at_sockets(mesh);
+    if (m->ended > 0)
+        judge_ended(mesh); /* it may find connections */
+    for (int peer = 0; peer < mesh->size; peer++)
+        if (m->wires[peer].first)
+            flush_to(mesh, peer);
+    for (struct stream *stream = m->streams; stream; stream = stream->next)
+        closed |= stream->closed;
+    if (closed)
+        bury_streams(mesh);
+}
+
+void progress(struct mesh *mesh)
+{
+    look(mesh, NULL, 1);
+}
+
+void progress_for(struct mesh *mesh, int peer, size_t bytes)
+{
+    struct messages *m = mesh->messages;
+    const int all =
+        peer < 0 || !m->wires[peer].out || m->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+
+    look(mesh, all ? NULL : link_from(&m->wires[peer], bytes), all);
+}
+
+ct_status progress_setup(struct mesh *mesh)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = &mesh->waiter };
+    ct_status status = CT_OK;
+
+    mesh->waiter.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (mesh->waiter.epoll_fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
+    descriptor_own(mesh->waiter.epoll_fd);
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.event_fd, &event);
+    if (mesh->control.event_fd >= 0) {
+        struct epoll_event news = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
+
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->control.event_fd, &news);
+    }
+    mesh->waiter.watched = mesh->node.size;
+    if (node_watch(&mesh->node, mesh->waiter.epoll_fd) > 0)
+        mesh->waiter.ended = mesh->node.ended;
+    event.data.ptr = &mesh->wireup;
+    if (mesh->wireup) {
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, wireup_fd(mesh->wireup), &event);
+        atomic_store(&mesh->waiter.sockets, 1);
+    }
+    for (int peer = 0; peer < mesh->size && status == CT_OK; peer++)
+        if (mesh->node.base && peer != mesh->rank && mesh->peers[peer].local >= 0)
+            status = peer_connect(mesh, peer);
+    return status;
+}
+
+void progress_done(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    for (struct stream *stream = m->streams; stream; stream = stream->next)
+        stream->closed = 1;
+    bury_streams(mesh);
+    if (mesh->waiter.epoll_fd >= 0)
+        descriptor_close(mesh->waiter.epoll_fd);
+}

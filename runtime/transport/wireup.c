@@ -1,0 +1,852 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wireup.c - connections between ranks are made here, on both sides.
+ *
+ * Each connection that is not proved yet is a `struct pending` with a step; a turn moves those that
+ * epoll names, then looks at the clock, then accepts.
+ *
+ * Strangers: a connection counts for nothing before its proof.  There is room for many of them, but
+ * not for all that somebody may open: when it is used up, the one that has been silent longest is
+ * closed, and while all of them are young the next ones wait in the listener's queue.  A rank of
+ * the mesh that is closed so, or finds this process without a descriptor, connects again. */
+#include "runtime/transport/wireup.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/server/peer_uid.h"
+
+#define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
+#define UNREACHABLE_MS \
+    30000                 /* of all tries: a switch may be starting, a queue be full of strangers */
+#define STRANGER_MS 10000 /* for the whole of a hello and its proof */
+#define SLOW_MS 200       /* then a connection without a proof may be closed for another one */
+#define FIRST_PAUSE_MS 10 /* before the next try, doubled each time */
+#define LONGEST_PAUSE_MS 500
+#define REST_MS 20 /* without the listener, when there is no room */
+#define NO_DESCRIPTOR_MS 2000
+#define SAY_MS 1000 /* how often strangers are worth a line */
+#define REFUSALS 3  /* behind our proof, until we believe that it was wrong */
+#define LEAST_GUESTS 16
+#define MOST_GUESTS 4096
+#define ACCEPTS_A_TURN 64
+
+enum step {
+    PAUSES, /* before the next try; it has no descriptor */
+    CONNECTS,
+    AWAITS_NONCE,
+    AWAITS_WELCOME,
+    AWAITS_HELLO, /* from here on the peer opened it */
+    AWAITS_PROOF
+};
+
+struct made {
+    struct made *next;
+    struct arrival arrival;
+};
+
+struct pending {
+    struct pending *next, *previous; /* oldest first */
+    struct made *made;               /* for the mesh, however it ends */
+    enum step step;
+    int fd;
+    int64_t since;    /* when its connection was begun, or accepted */
+    int64_t next_try; /* of one that pauses */
+    int peer;
+    /* Of one that we open: */
+    char address[64];
+    int port;
+    int64_t first_try, pause;
+    int refusals;
+    /* What was said on it so far. */
+    struct hello hello;
+    unsigned char nonce[NONCE_BYTES], proof[PROOF_BYTES];
+    size_t got; /* of what comes next */
+};
+
+struct wireup {
+    struct wireup_identity identity;
+    int listener, epoll_fd;
+    int wake_fd;          /* tells the thread: a wish, or the end */
+    int made_fd;          /* tells the mesh: an arrival */
+    int netlink;          /* asks the kernel for users; -1: not opened, or there is none */
+    pthread_mutex_t lock; /* over these five */
+    struct pending *wishes;
+    struct made *first, **last;
+    int stops;
+    int no_descriptor; /* for NO_DESCRIPTOR_MS and until a connection was accepted */
+    /* The thread's own. */
+    struct pending ring; /* the head of all */
+    int guests;          /* those that peers opened, or strangers */
+    int64_t rests_until; /* > 0: the listener is not looked at */
+    int64_t no_descriptor_since, no_descriptor_last;
+    int64_t strangers_said;
+    int strangers; /* since then */
+    pthread_t thread;
+    int has_thread;
+};
+
+/* ---- Proofs ----------------------------------------------------------------- */
+
+ct_status wireup_proof(const struct wireup_identity *identity, const char *name,
+                       const struct hello *hello, const unsigned char nonce[NONCE_BYTES],
+                       unsigned char proof[PROOF_BYTES])
+{
+    unsigned char text[16 + MESH_TOKEN_BYTES + sizeof *hello + NONCE_BYTES] = { 0 };
+    unsigned char *at = text + 16;
+
+    if (identity->secret.size == 0) {
+        memcpy(proof, identity->token, MESH_TOKEN_BYTES);
+        memset(proof + MESH_TOKEN_BYTES, 0, PROOF_BYTES - MESH_TOKEN_BYTES);
+        return CT_OK;
+    }
+    snprintf((char *)text, 16, "ct mesh %s", name);
+    memcpy(at, identity->token, MESH_TOKEN_BYTES);
+    memcpy(at += MESH_TOKEN_BYTES, hello, sizeof *hello);
+    memcpy(at + sizeof *hello, nonce, NONCE_BYTES);
+    return secret_hmac(&identity->secret, text, sizeof text, proof);
+}
+
+static int is_proved(struct wireup *w, const struct pending *p, const char *name)
+{
+    unsigned char right[PROOF_BYTES];
+
+    return wireup_proof(&w->identity, name, &p->hello, p->nonce, right) == CT_OK
+           && proof_equal(right, p->proof);
+}
+
+/* ---- The list --------------------------------------------------------------- */
+
+static int is_guest(const struct pending *p)
+{
+    return p->step >= AWAITS_HELLO;
+}
+
+static void append(struct wireup *w, struct pending *p)
+{
+    p->next = &w->ring;
+    p->previous = w->ring.previous;
+    p->previous->next = p->next->previous = p;
+    w->guests += is_guest(p);
+}
+
+/* Its descriptor is not closed: it may have become a connection. */
+static void drop(struct wireup *w, struct pending *p)
+{
+    w->guests -= is_guest(p);
+    p->next->previous = p->previous;
+    p->previous->next = p->next;
+    free(p->made);
+    free(p);
+}
+
+/* Out of epoll first: a child of fork() may hold the connection open, and its events name `p`. */
+static void close_connection(struct wireup *w, struct pending *p)
+{
+    if (p->fd < 0)
+        return;
+    epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
+    descriptor_close(p->fd);
+    p->fd = -1;
+}
+
+static void close_guest(struct wireup *w, struct pending *p)
+{
+    close_connection(w, p);
+    drop(w, p);
+}
+
+static void watch(struct wireup *w, struct pending *p, uint32_t events, int operation)
+{
+    struct epoll_event event = { .events = events, .data.ptr = p };
+
+    epoll_ctl(w->epoll_fd, operation, p->fd, &event);
+}
+
+/* ---- For the mesh to take ----------------------------------------------------- */
+
+static void tell_mesh(struct wireup *w)
+{
+    const uint64_t one = 1;
+
+    if (write(w->made_fd, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
+/* Under the lock. */
+static void push(struct wireup *w, struct pending *p, int fd, const char *why)
+{
+    struct made *made = p->made;
+
+    p->made = NULL;
+    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .accepted = is_guest(p) };
+    snprintf(made->arrival.why, sizeof made->arrival.why, "%s", why);
+    *w->last = made;
+    w->last = &made->next;
+    tell_mesh(w);
+}
+
+static int send_all(int fd, const void *data, size_t bytes)
+{
+    return send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+/* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find the
+ * connection: a rank that sees another one end afterwards finds this one, and what was sent on it.
+ */
+static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
+{
+    epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
+    socket_give_up_after(p->fd, 0); /* its rank may be busy for long */
+    pthread_mutex_lock(&w->lock);
+    if (welcome && !send_all(p->fd, welcome, PROOF_BYTES))
+        descriptor_close(p->fd);
+    else
+        push(w, p, p->fd, "");
+    pthread_mutex_unlock(&w->lock);
+    drop(w, p);
+}
+
+/* ---- The rank that connects --------------------------------------------------- */
+
+static void try_later(struct wireup *w, struct pending *p)
+{
+    close_connection(w, p);
+    p->step = PAUSES;
+    p->pause = p->pause == 0                     ? FIRST_PAUSE_MS
+               : 2 * p->pause < LONGEST_PAUSE_MS ? 2 * p->pause
+                                                 : LONGEST_PAUSE_MS;
+    p->next_try = clock_ms() + p->pause;
+}
+
+static void fail(struct wireup *w, struct pending *p, const char *why)
+{
+    close_connection(w, p);
+    pthread_mutex_lock(&w->lock);
+    push(w, p, -1, why);
+    pthread_mutex_unlock(&w->lock);
+    drop(w, p);
+}
+
+static void say_limit(char *text, size_t size)
+{
+    struct rlimit limit = { 0 };
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(text, size,
+             "no file descriptor is left for connections between ranks (ulimit -n is %llu)",
+             (unsigned long long)limit.rlim_cur);
+}
+
+/* A rank that refuses has left: it listened before its address was known.  All else may pass. */
+static void connect_failed(struct wireup *w, struct pending *p, int error)
+{
+    char why[160];
+
+    if (error == ECONNRESET
+        || (error != ECONNREFUSED && clock_ms() - p->first_try < UNREACHABLE_MS)) {
+        try_later(w, p);
+        return;
+    }
+    snprintf(why, sizeof why, "no connection to port %d of %s: %s", p->port, p->address,
+             strerror(error));
+    fail(w, p, why);
+}
+
+static void connect_begin(struct wireup *w, struct pending *p)
+{
+    char why[160];
+
+    p->since = clock_ms();
+    p->got = 0;
+    if (socket_connect_begin(p->address, p->port, &p->fd) == CT_OK) {
+        descriptor_own(p->fd);
+        socket_notice_lost_host(p->fd);
+        socket_give_up_after(p->fd, CONNECT_MS);
+        p->step = CONNECTS;
+        watch(w, p, EPOLLOUT, EPOLL_CTL_ADD);
+        return;
+    }
+    p->fd = -1;
+    if (errno != EMFILE && errno != ENFILE) {
+        connect_failed(w, p, errno);
+    } else if (p->since - p->first_try < NO_DESCRIPTOR_MS) {
+        try_later(w, p);
+    } else {
+        say_limit(why, sizeof why);
+        fail(w, p, why);
+    }
+}
+
+static void connected(struct wireup *w, struct pending *p)
+{
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    if (!error && socket_meets_itself(p->fd))
+        error = ECONNREFUSED;
+    if (error) {
+        connect_failed(w, p, error);
+        return;
+    }
+    p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
+    if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
+        || !send_all(p->fd, &p->hello, sizeof p->hello)) {
+        try_later(w, p);
+        return;
+    }
+    p->step = AWAITS_NONCE;
+    watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+/* On one host the kernel says whose the other end is: the token alone would be no proof, since the
+ * rank that connects shows it to whatever process has the port by now. */
+static int is_another_users(struct wireup *w, const struct pending *p)
+{
+    struct sockaddr_storage peer = { 0 }, self = { 0 };
+    socklen_t peer_size = sizeof peer, self_size = sizeof self;
+    uid_t uid = 0;
+
+    if (!w->identity.one_host || getpeername(p->fd, (struct sockaddr *)&peer, &peer_size) < 0
+        || getsockname(p->fd, (struct sockaddr *)&self, &self_size) < 0)
+        return 0;
+    if (w->netlink < 0)
+        descriptor_own(w->netlink = peer_uid_open());
+    return peer_uid(w->netlink, &peer, &self, &uid) == PEER_HERE && uid != geteuid();
+}
+
+static void prove(struct wireup *w, struct pending *p)
+{
+    unsigned char proof[PROOF_BYTES];
+
+    if (is_another_users(w, p)) {
+        fail(w, p, "its port belongs to another user's process");
+        return;
+    }
+    if (wireup_proof(&w->identity, "connect", &p->hello, p->nonce, proof) != CT_OK) {
+        fail(w, p, ct_last_error());
+        return;
+    }
+    if (!send_all(p->fd, proof, sizeof proof)) {
+        try_later(w, p);
+        return;
+    }
+    p->step = AWAITS_WELCOME;
+    p->got = 0;
+}
+
+static void welcomed(struct wireup *w, struct pending *p)
+{
+    if (is_proved(w, p, "accept"))
+        hand_over(w, p, NULL);
+    else
+        fail(w, p,
+             w->identity.secret.size > 0
+                 ? "what answers at its port does not know the job's secret "
+                   "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
+                 : "what answers at its port is no rank of this job");
+}
+
+/* The peer closed it.  Behind our proof: it did not believe that, or had no room for us any more.
+ */
+static void ended(struct wireup *w, struct pending *p, int closed)
+{
+    if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
+        fail(w, p,
+             w->identity.secret.size > 0
+                 ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
+                   "or CT_STORE_SECRET_FILE"
+                 : "it does not take this rank for one of the job");
+    else
+        try_later(w, p);
+}
+
+/* ---- The rank that accepts ---------------------------------------------------- */
+
+static void send_away(struct wireup *w, struct pending *p)
+{
+    const int64_t now = clock_ms();
+
+    w->strangers++;
+    if (now - w->strangers_said >= SAY_MS) {
+        log_line(LOG_WARN, "strangers at the port of rank %d: %d were sent away", w->identity.rank,
+                 w->strangers);
+        w->strangers_said = now;
+        w->strangers = 0;
+    }
+    close_guest(w, p);
+}
+
+static void greeted(struct wireup *w, struct pending *p)
+{
+    const struct hello *hello = &p->hello;
+
+    if (hello->magic != HELLO_MAGIC || hello->to != w->identity.rank || hello->from < 0
+        || hello->from >= w->identity.size || hello->from == w->identity.rank
+        || is_another_users(w, p)) {
+        send_away(w, p);
+        return;
+    }
+    p->peer = hello->from;
+    p->step = AWAITS_PROOF;
+    p->got = 0;
+    if (getrandom(p->nonce, sizeof p->nonce, 0) != (ssize_t)sizeof p->nonce
+        || !send_all(p->fd, p->nonce, sizeof p->nonce))
+        close_guest(w, p);
+}
+
+static void proved(struct wireup *w, struct pending *p)
+{
+    unsigned char welcome[PROOF_BYTES];
+
+    if (!is_proved(w, p, "connect"))
+        send_away(w, p);
+    else if (wireup_proof(&w->identity, "accept", &p->hello, p->nonce, welcome) != CT_OK)
+        close_guest(w, p); /* the peer tries again */
+    else
+        hand_over(w, p, welcome);
+}
+
+/* ---- One step ------------------------------------------------------------------ */
+
+/* What comes next on it, where it goes, and what follows. */
+struct expectation {
+    size_t at, bytes;
+    void (*then)(struct wireup *w, struct pending *p);
+};
+
+static const struct expectation expectations[] = {
+    [AWAITS_NONCE] = { offsetof(struct pending, nonce), NONCE_BYTES, prove },
+    [AWAITS_WELCOME] = { offsetof(struct pending, proof), PROOF_BYTES, welcomed },
+    [AWAITS_HELLO] = { offsetof(struct pending, hello), sizeof(struct hello), greeted },
+    [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proved },
+};
+
+/* Never reads more than it expects: what is behind the last proof is the mesh's. */
+static void advance(struct wireup *w, struct pending *p)
+{
+    const struct expectation *next = &expectations[p->step];
+    ssize_t n;
+
+    if (p->step == CONNECTS) {
+        connected(w, p);
+        return;
+    }
+    n = recv(p->fd, (char *)p + next->at + p->got, next->bytes - p->got, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        p->got += (size_t)n;
+        if (p->got == next->bytes)
+            next->then(w, p);
+    } else if (is_guest(p)) {
+        close_guest(w, p);
+    } else {
+        ended(w, p, n == 0);
+    }
+}
+
+/* ---- The listener ------------------------------------------------------------- */
+
+static int most_guests(void)
+{
+    struct rlimit limit = { .rlim_cur = 1024 };
+    rlim_t most;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    most = limit.rlim_cur / 4;
+    return most < LEAST_GUESTS ? LEAST_GUESTS : most > MOST_GUESTS ? MOST_GUESTS : (int)most;
+}
+
+/* The oldest without a hello, else without a proof, if it had time enough.  If it was a rank of the
+ * mesh it tries again. */
+static struct pending *one_to_close(const struct wireup *w)
+{
+    const int64_t now = clock_ms();
+    struct pending *unproved = NULL;
+
+    for (struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
+        if (!is_guest(p) || now - p->since <= SLOW_MS)
+            continue;
+        if (p->step == AWAITS_HELLO)
+            return p;
+        if (!unproved)
+            unproved = p;
+    }
+    return unproved;
+}
+
+static void look_at_listener(struct wireup *w, int64_t rests_until)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = &w->listener };
+
+    if (!w->rests_until == !rests_until)
+        return;
+    epoll_ctl(w->epoll_fd, rests_until ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, w->listener, &event);
+    w->rests_until = rests_until;
+}
+
+static void set_no_descriptor(struct wireup *w, int none)
+{
+    pthread_mutex_lock(&w->lock);
+    w->no_descriptor = none;
+    if (none)
+        tell_mesh(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void take_guest(struct wireup *w, int fd)
+{
+    struct pending *p = calloc(1, sizeof *p);
+
+    if (w->no_descriptor_since > 0)
+        set_no_descriptor(w, 0);
+    w->no_descriptor_since = 0;
+    descriptor_own(fd);
+    if (!p || !(p->made = calloc(1, sizeof *p->made))) {
+        descriptor_close(fd);
+        free(p);
+        return;
+    }
+    socket_nodelay(fd); /* the rank that connects has set it */
+    socket_notice_lost_host(fd);
+    p->fd = fd;
+    p->peer = -1;
+    p->step = AWAITS_HELLO;
+    p->since = clock_ms();
+    append(w, p);
+    watch(w, p, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+/* Peers that can't be let in for so long are lost to this rank: its calls shall say why.  A want
+ * that ended meanwhile is another one, even if no peer has connected since. */
+static void note_no_descriptor(struct wireup *w)
+{
+    const int64_t now = clock_ms();
+
+    if (w->no_descriptor_since == 0 || now - w->no_descriptor_last > 10 * REST_MS)
+        w->no_descriptor_since = now;
+    w->no_descriptor_last = now;
+    if (now - w->no_descriptor_since < NO_DESCRIPTOR_MS)
+        return;
+    w->no_descriptor_since = now; /* calls that start later are told, too */
+    set_no_descriptor(w, 1);
+}
+
+/* 1: there may be more. */
+static int accept_one(struct wireup *w)
+{
+    struct pending *old = NULL;
+    int fd;
+
+    if (w->guests >= most_guests() && !(old = one_to_close(w))) {
+        look_at_listener(w, clock_ms() + REST_MS);
+        return 0;
+    }
+    if (old)
+        close_guest(w, old);
+    fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        take_guest(w, fd);
+        return 1;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return 0;
+    if (errno == EINTR || errno == ECONNABORTED)
+        return 1;
+    if ((errno == EMFILE || errno == ENFILE) && (old = one_to_close(w))) {
+        close_guest(w, old);
+        return 1;
+    }
+    if (errno == EMFILE || errno == ENFILE)
+        note_no_descriptor(w);
+    look_at_listener(w, clock_ms() + REST_MS);
+    return 0;
+}
+
+/* ---- A turn ------------------------------------------------------------------- */
+
+static void take_wishes(struct wireup *w)
+{
+    uint64_t rings;
+    struct pending *wishes;
+
+    if (read(w->wake_fd, &rings, sizeof rings) < 0 && errno != EAGAIN)
+        return;
+    pthread_mutex_lock(&w->lock);
+    wishes = w->wishes;
+    w->wishes = NULL;
+    pthread_mutex_unlock(&w->lock);
+    while (wishes) {
+        struct pending *p = wishes;
+
+        wishes = p->next;
+        append(w, p);
+        connect_begin(w, p);
+    }
+}
+
+static void look_at_clock(struct wireup *w)
+{
+    const int64_t now = clock_ms();
+
+    for (struct pending *p = w->ring.next, *next; p != &w->ring; p = next) {
+        next = p->next;
+        if (p->step == PAUSES && p->next_try <= now)
+            connect_begin(w, p);
+        else if (is_guest(p) && now - p->since > STRANGER_MS)
+            close_guest(w, p);
+    }
+    if (w->rests_until > 0 && w->rests_until <= now)
+        look_at_listener(w, 0);
+}
+
+/* Until the clock has to be looked at. */
+static int longest_sleep(const struct wireup *w, int most_ms)
+{
+    int64_t due = w->rests_until > 0 ? w->rests_until : INT64_MAX, left;
+
+    for (const struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
+        const int64_t its = p->step == PAUSES ? p->next_try
+                            : is_guest(p)     ? p->since + STRANGER_MS + 1
+                                              : INT64_MAX;
+
+        due = its < due ? its : due;
+    }
+    if (due == INT64_MAX)
+        return most_ms;
+    left = due - clock_ms();
+    left = left < 0 ? 0 : left;
+    return most_ms >= 0 && most_ms < left ? most_ms : (int)left;
+}
+
+void wireup_turn(struct wireup *w, int timeout_ms)
+{
+    struct epoll_event events[64];
+    const int n = epoll_wait(w->epoll_fd, events, 64, longest_sleep(w, timeout_ms));
+    int some_wait = 0;
+
+    if (n < 0 && errno != EINTR) /* a program may close all descriptors that it does not know */
+        poll(NULL, 0, REST_MS);
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.ptr == &w->wake_fd)
+            take_wishes(w);
+        else if (events[i].data.ptr == &w->listener)
+            some_wait = 1;
+        else
+            advance(w, events[i].data.ptr);
+    }
+    look_at_clock(w);
+    for (int i = 0; some_wait && i < ACCEPTS_A_TURN; i++)
+        some_wait = accept_one(w);
+}
+
+static void *run(void *arg)
+{
+    struct wireup *w = arg;
+    int stops = 0;
+
+    while (!stops) {
+        wireup_turn(w, -1);
+        pthread_mutex_lock(&w->lock);
+        stops = w->stops;
+        pthread_mutex_unlock(&w->lock);
+    }
+    return NULL;
+}
+
+/* ---- For the mesh --------------------------------------------------------------- */
+
+static void wake(struct wireup *w)
+{
+    const uint64_t one = 1;
+
+    if (write(w->wake_fd, &one, sizeof one) < 0)
+        return; /* it is full of wake-ups already */
+}
+
+ct_status wireup_connect(struct wireup *w, int peer, const char *address, int port)
+{
+    struct pending *p = calloc(1, sizeof *p);
+
+    if (!p || !(p->made = calloc(1, sizeof *p->made))) {
+        free(p);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a connection to rank %d", peer);
+    }
+    p->fd = -1;
+    p->peer = peer;
+    p->port = port;
+    p->first_try = clock_ms();
+    snprintf(p->address, sizeof p->address, "%s", address);
+    pthread_mutex_lock(&w->lock);
+    p->next = w->wishes;
+    w->wishes = p;
+    pthread_mutex_unlock(&w->lock);
+    wake(w);
+    return CT_OK;
+}
+
+int wireup_fd(const struct wireup *w)
+{
+    return w->made_fd;
+}
+
+int wireup_take(struct wireup *w, struct arrival *arrival)
+{
+    struct made *made;
+    uint64_t rings;
+
+    pthread_mutex_lock(&w->lock);
+    made = w->first;
+    if (made) {
+        w->first = made->next;
+        if (!w->first)
+            w->last = &w->first;
+        *arrival = made->arrival;
+        free(made);
+    } else if (read(w->made_fd, &rings, sizeof rings) < 0) {
+        /* it was empty before */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return made != NULL;
+}
+
+int wireup_is_full(struct wireup *w, char *why, size_t size)
+{
+    int full;
+
+    pthread_mutex_lock(&w->lock);
+    full = w->no_descriptor;
+    pthread_mutex_unlock(&w->lock);
+    if (full)
+        say_limit(why, size);
+    return full;
+}
+
+/* Signals are the program's: none may be delivered to the thread. */
+static ct_status start_thread(struct wireup *w)
+{
+    sigset_t all, old;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&w->thread, NULL, run, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    w->has_thread = error == 0;
+    return error ? ct_fail(CT_ERR_SYSTEM, "no thread for connections: %s", strerror(error)) : CT_OK;
+}
+
+static ct_status open_descriptors(struct wireup *w)
+{
+    struct epoll_event wake_event = { .events = EPOLLIN, .data.ptr = &w->wake_fd };
+    struct epoll_event listens = { .events = EPOLLIN, .data.ptr = &w->listener };
+
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->made_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_own(w->listener);
+    descriptor_own(w->epoll_fd);
+    descriptor_own(w->wake_fd);
+    descriptor_own(w->made_fd);
+    if (w->epoll_fd < 0 || w->wake_fd < 0 || w->made_fd < 0
+        || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake_event) < 0
+        || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->listener, &listens) < 0)
+        return ct_fail(CT_ERR_SYSTEM, "no descriptors for connections between ranks: %s",
+                       strerror(errno));
+    return CT_OK;
+}
+
+ct_status wireup_start(const struct wireup_identity *identity, int listener, int threaded,
+                       struct wireup **wireup)
+{
+    const struct hello hello = { 0 };
+    const unsigned char nonce[NONCE_BYTES] = { 0 };
+    unsigned char proof[PROOF_BYTES];
+    struct wireup *w = calloc(1, sizeof *w);
+    ct_status status;
+
+    if (!w) {
+        descriptor_close(listener);
+        return ct_fail(CT_ERR_NOMEM, "no memory for connections between ranks");
+    }
+    w->identity = *identity;
+    w->listener = listener;
+    w->epoll_fd = w->wake_fd = w->made_fd = w->netlink = -1;
+    w->last = &w->first;
+    w->ring.next = w->ring.previous = &w->ring;
+    pthread_mutex_init(&w->lock, NULL);
+    status = wireup_proof(identity, "connect", &hello, nonce, proof); /* is there a libcrypto? */
+    if (status == CT_OK)
+        status = open_descriptors(w);
+    if (status == CT_OK && threaded)
+        status = start_thread(w);
+    if (status != CT_OK) {
+        wireup_stop(w);
+        return status;
+    }
+    *wireup = w;
+    return CT_OK;
+}
+
+static void stop_thread(struct wireup *w)
+{
+    if (!w->has_thread)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stops = 1;
+    pthread_mutex_unlock(&w->lock);
+    wake(w);
+    pthread_join(w->thread, NULL);
+}
+
+static void close_descriptors(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            descriptor_close(fds[i]);
+}
+
+void wireup_stop(struct wireup *w)
+{
+    struct arrival arrival;
+
+    if (!w)
+        return;
+    stop_thread(w);
+    while (w->wishes) {
+        struct pending *p = w->wishes;
+
+        w->wishes = p->next;
+        free(p->made);
+        free(p);
+    }
+    while (w->ring.next != &w->ring) {
+        close_connection(w, w->ring.next);
+        drop(w, w->ring.next);
+    }
+    while (wireup_take(w, &arrival))
+        if (arrival.fd >= 0)
+            descriptor_close(arrival.fd);
+    close_descriptors((const int[]){ w->listener, w->epoll_fd, w->wake_fd, w->made_fd, w->netlink },
+                      5);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call_signature.c - a call in words. */
+#include "runtime/types/call_signature.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/reduction/combine.h"
+
+static const char *const names[] = {
+#define OPERATION_NAME(name, text) [OPERATION_##name] = text,
+    OPERATIONS(OPERATION_NAME)
+#undef OPERATION_NAME
+};
+
+const char *operation_name(int operation)
+{
+    return operation >= 0 && operation < OPERATION_COUNT ? names[operation] : "?";
+}
+
+static void append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + used, size - used, format, args);
+    va_end(args);
+}
+
+void signature_describe(const struct signature *s, char *text, size_t size)
+{
+    snprintf(text, size, "%s #%llu", operation_name(s->operation), (unsigned long long)s->seq);
+    if (operation_is_barrier(s->operation) || operation_is_agreement(s->operation))
+        return;
+    append(text, size, " (%llu %s", (unsigned long long)s->count, dtype_name((ct_dtype)s->dtype));
+    if (s->op >= 0)
+        append(text, size, ", %s", op_name(s->op));
+    if (s->root >= 0)
+        append(text, size, ", root %d", s->root);
+    if (signature_calls(s) > 0)
+        append(text, size, ", %u calls in one", signature_calls(s));
+    if (s->algorithm & SIGNATURE_DEVICE)
+        append(text, size, ", device memory");
+    if (s->algorithm & SIGNATURE_CAPTURED)
+        append(text, size, ", in a CUDA graph");
+    append(text, size, ")");
+}
+
+void signature_differ(const struct signature *here, const struct signature *there, int rank,
+                      char *text, size_t size)
+{
+    struct signature same = *there;
+    char ours[128], theirs[128];
+
+    same.history = here->history;
+    signature_describe(here, ours, sizeof ours);
+    signature_describe(there, theirs, sizeof theirs);
+    if (!signature_equal(&same, here) && !strcmp(ours, theirs))
+        snprintf(
+            text, size,
+            "rank %d was told another algorithm for %s than this rank (by CT_ALL_REDUCE or the "
+            "like, CT_TUNING or ct_group_options.algorithms)",
+            rank, ours);
+    else if (!signature_equal(&same, here))
+        snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);
+    else if (operation_has_counts(here->operation) || signature_calls(here) > 0)
+        snprintf(text, size,
+                 "rank %d gives other counts for %s, or made another call before it than this rank",
+                 rank, ours);
+    else
+        snprintf(text, size, "rank %d makes %s too, but made another call before it than this rank",
+                 rank, ours);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call_signature.h - what one call is, in 32 bytes: the part all ranks must agree on.
+ * It travels with the first bytes of a call on every path, so that a rank that
+ * makes another call is found out before data is overwritten; and so that one whose
+ * part of an earlier call was over, when others differed in it, learns it from the next. */
+#ifndef RUNTIME_TYPES_CALL_SIGNATURE_H
+#define RUNTIME_TYPES_CALL_SIGNATURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  Those from new_group
+ * on are what ranks agree by when they make such a call (internal_collectives.h). */
+#define OPERATIONS(X)                         \
+    X(SEND, "send")                           \
+    X(RECV, "recv")                           \
+    X(BROADCAST, "broadcast")                 \
+    X(REDUCE, "reduce")                       \
+    X(ALL_REDUCE, "all_reduce")               \
+    X(REDUCE_SCATTER, "reduce_scatter")       \
+    X(REDUCE_SCATTER_V, "reduce_scatter_v")   \
+    X(GATHER, "gather")                       \
+    X(GATHER_V, "gather_v")                   \
+    X(ALL_GATHER, "all_gather")               \
+    X(ALL_GATHER_V, "all_gather_v")           \
+    X(SCATTER, "scatter")                     \
+    X(SCATTER_V, "scatter_v")                 \
+    X(ALL_TO_ALL, "all_to_all")               \
+    X(ALL_TO_ALL_V, "all_to_all_v")           \
+    X(BARRIER, "barrier")                     \
+    X(MONITORED_BARRIER, "monitored_barrier") \
+    X(NEW_GROUP, "new_group")                 \
+    X(SPLIT_GROUP, "split_group")             \
+    X(SHOULD_STOP, "should_stop")             \
+    X(MEM_ALLOC, "mem_alloc")                 \
+    X(MEM_FREE, "mem_free")                   \
+    X(NCCL_COMM, "nccl_comm")
+
+enum operation {
+#define OPERATION_ENUM(name, text) OPERATION_##name,
+    OPERATIONS(OPERATION_ENUM)
+#undef OPERATION_ENUM
+        OPERATION_COUNT
+};
+
+struct signature {
+    uint64_t seq;   /* number of the call in its group, from 1 */
+    uint64_t count; /* elements, per rank where the operation has blocks */
+    uint8_t operation;
+    uint8_t dtype;
+    int16_t op;         /* -1: none */
+    int32_t root;       /* -1: none */
+    uint32_t algorithm; /* the row chosen, so that ranks told differently find out; and calls */
+    uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
+};
+
+#define SIGNATURE_ROW_BITS 8
+#define SIGNATURE_DEVICE (1u << 31)   /* of ->algorithm: the buffers are device memory */
+#define SIGNATURE_CAPTURED (1u << 30) /* and it becomes part of a graph */
+#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28) /* and that goes first, of four */
+
+static inline uint32_t signature_row(const struct signature *s)
+{
+    return s->algorithm & ((1u << SIGNATURE_ROW_BITS) - 1);
+}
+
+/* How many calls it is, of those between ct_coalesce_begin() and end; 0: one by itself. */
+static inline uint32_t signature_calls(const struct signature *s)
+{
+    return (s->algorithm & (SIGNATURE_WAY(1) - 1)) >> SIGNATURE_ROW_BITS;
+}
+
+/* The history of the next call, behind this one. */
+static inline uint32_t signature_history(const struct signature *s)
+{
+    uint64_t words[sizeof *s / 8], hash = 0;
+
+    memcpy(words, s, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32);
+}
+
+static inline int signature_equal(const struct signature *a, const struct signature *b)
+{
+#ifdef CT_NO_RECORD
+    (void)a, (void)b;
+    return 1;
+#else
+    return memcmp(a, b, sizeof *a) == 0;
+#endif
+}
+
+/* It has no data: neither count nor dtype. */
+static inline int operation_is_barrier(int operation)
+{
+    return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
+}
+
+/* Its data is the library's own. */
+static inline int operation_is_agreement(int operation)
+{
+    return operation >= OPERATION_NEW_GROUP;
+}
+
+/* All ranks give the counts of all blocks, which must be the same. */
+static inline int operation_has_counts(int operation)
+{
+    return operation == OPERATION_ALL_GATHER_V || operation == OPERATION_REDUCE_SCATTER_V;
+}
+
+const char *operation_name(int operation);
+
+/* "all_reduce #12 (4 f32, sum)" */
+void signature_describe(const struct signature *signature, char *text, size_t size);
+
+/* "rank 2 makes another call: all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here", of
+ * two that are not equal. */
+void signature_differ(const struct signature *here, const struct signature *there, int rank,
+                      char *text, size_t size);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup.c - a container is often given the time of a few CPUs, not CPUs: then the
+ * affinity mask has all of the host's.
+ *
+ * A limit binds all groups below it, so every group from ours up to the root is
+ * looked at and the least counts.  Version 2 has one tree and cpu.max ("150000
+ * 100000" or "max 100000"), version 1 a tree for each controller and two files.
+ * A container may see only a part of the tree; our path, which is the host's, then
+ * leads nowhere, and its root is our group. */
+#include "runtime/util/cgroup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A quota that no machine could use is none. */
+#define MOST_CPUS 1000000
+#define MOST_PERIOD_US 1000000000 /* the kernel takes a second at most */
+
+static long long in_milli_cpus(long long quota, long long period)
+{
+    long long milli;
+
+    if (quota <= 0 || period <= 0 || period > MOST_PERIOD_US || quota / period >= MOST_CPUS)
+        return 0;
+    milli = quota / period * 1000 + quota % period * 1000 / period;
+    return milli > 0 ? milli : 1;
+}
+
+/* The numbers that the file begins with; how many there are. */
+static int read_numbers(const char *group, const char *name, long long *first, long long *second)
+{
+    char path[1100], text[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (!fgets(text, sizeof text, file))
+        *text = '\0';
+    fclose(file);
+    return sscanf(text, "%lld %lld", first, second);
+}
+
+static long long limit_v2(const char *group)
+{
+    long long quota, period;
+
+    return read_numbers(group, "cpu.max", &quota, &period) == 2 ? in_milli_cpus(quota, period) : 0;
+}
+
+static long long limit_v1(const char *group)
+{
+    long long quota, period, none;
+
+    return read_numbers(group, "cpu.cfs_quota_us", &quota, &none) >= 1
+                   && read_numbers(group, "cpu.cfs_period_us", &period, &none) >= 1
+               ? in_milli_cpus(quota, period)
+               : 0;
+}
+
+/* The least limit of the group `path` in the tree `mount` and of those above it. */
+static long long least(const char *mount, const char *path, long long (*limit)(const char *group))
+{
+    char group[1024];
+    const size_t top = (size_t)snprintf(group, sizeof group, "%s", mount);
+    long long found = 0;
+
+    snprintf(group + top, sizeof group - top, "%s", strstr(path, "/..") ? "" : path);
+    for (;;) {
+        const long long here = limit(group);
+        char *slash = strrchr(group + top, '/');
+
+        if (here > 0 && (found == 0 || here < found))
+            found = here;
+        if (!slash)
+            return found;
+        *slash = '\0';
+    }
+}
+
+/* "cpu" among "cpu,cpuacct" */
+static int names_cpu(const char *controllers, size_t length)
+{
+    for (size_t i = 0; i < length; i += strcspn(controllers + i, ",:") + 1)
+        if (!strncmp(controllers + i, "cpu", 3) && strchr(",:", controllers[i + 3]))
+            return 1;
+    return 0;
+}
+
+/* One line of /proc/self/cgroup: "number:controllers:path". */
+static long long limit_of_line(const char *root, const char *line)
+{
+    static const char *const trees[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+    const char *controllers = strchr(line, ':');
+    const char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    char mount[300];
+    long long found = 0;
+
+    if (!path)
+        return 0;
+    controllers++;
+    if (controllers == path) {
+        for (int i = 0; i < 2 && found == 0; i++) {
+            snprintf(mount, sizeof mount, "%s%s", root, trees[i]);
+            found = least(mount, path + 1, limit_v2);
+        }
+    } else if (names_cpu(controllers, (size_t)(path - controllers))) {
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%.*s", root, (int)(path - controllers),
+                 controllers);
+        found = least(mount, path + 1, limit_v1);
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
+        found = found > 0 ? found : least(mount, path + 1, limit_v1);
+    }
+    return found;
+}
+
+long long cgroup_milli_cpus(const char *root)
+{
+    char path[300], line[1024];
+    long long found = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        long long here;
+
+        line[strcspn(line, "\n")] = '\0';
+        here = limit_of_line(root, line);
+        if (here > 0 && (found == 0 || here < found))
+            found = here;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+int cgroup_cpus(const char *root)
+{
+    return (int)((cgroup_milli_cpus(root) + 999) / 1000);
+}

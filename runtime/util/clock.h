@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_UTIL_CLOCK_H
+#define RUNTIME_UTIL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Deadlines are absolute milliseconds of the monotonic clock. */
+#define NO_DEADLINE INT64_MAX
+
+static inline int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline int64_t clock_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static inline int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A few milliseconds coarse, and a tenth of the price: for what is noted at every call. */
+static inline uint64_t clock_coarse_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline int64_t clock_coarse_ms(void)
+{
+    return (int64_t)(clock_coarse_ns() / 1000000);
+}
+
+/* When that began which has a limit; the ticks of the coarse clock count only where that is short.
+ */
+#define SHORT_LIMIT_MS 10000
+static inline int64_t clock_of_start(int limit_ms, uint64_t coarse_ns)
+{
+    return limit_ms < SHORT_LIMIT_MS ? clock_ms() : (int64_t)(coarse_ns / 1000000);
+}
+
+/* timeout_ms < 0: for ever. */
+static inline int64_t deadline_after(int64_t timeout_ms)
+{
+    return timeout_ms < 0 ? NO_DEADLINE : clock_ms() + timeout_ms;
+}
+
+/* What is left of it, at most `most` milliseconds, never negative: fits poll(). */
+static inline int time_left_ms(int64_t deadline, int most)
+{
+    const int64_t left = deadline == NO_DEADLINE ? most : deadline - clock_ms();
+
+    return left < 0 ? 0 : left > most ? most : (int)left;
+}
+
+#endif

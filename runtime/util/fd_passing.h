@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_UTIL_FD_PASSING_H
+#define RUNTIME_UTIL_FD_PASSING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/util/error.h"
+
+/* At most 128 in one message, or all in as many as it takes.  Both sides give
+ * the same count; what arrives is CLOEXEC and the receiver's.
+ *
+ * The kernel bounds how many a user without rights may have on their way, in all
+ * programs together (RLIMIT_NOFILE).  Beyond that the sender tries again until
+ * half of the time left is over, at most 10 s.  Then both sides return
+ * CT_ERR_UNSUPPORTED, and the connection is as sound as before. */
+ct_status send_fds(int socket, const int *fds, int count, int64_t deadline);
+ct_status recv_fds(int socket, int *fds, int count, int64_t deadline);
+ct_status send_all_fds(int socket, const int *fds, int count, int64_t deadline);
+ct_status recv_all_fds(int socket, int *fds, int count, int64_t deadline);
+
+/* "ulimit -n is 1024", for sentences. */
+const char *descriptor_limit(char *text, size_t size);
+
+#endif

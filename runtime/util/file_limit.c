@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_limit.c - see file_limit.h. */
+#include "runtime/util/file_limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+ct_status file_may_have(uint64_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY
+        || bytes <= limit.rlim_cur)
+        return CT_OK;
+    errno = EFBIG;
+    return ct_fail(CT_ERR_SYSTEM,
+                   "%llu bytes are more than a file of this process may have, and memory to share "
+                   "is one (ulimit -f is %llu KiB)",
+                   (unsigned long long)bytes, (unsigned long long)limit.rlim_cur / 1024);
+}
+
+ct_status memory_file(const char *name, uint64_t bytes, int *fd)
+{
+    ct_status status = file_may_have(bytes);
+    int cause;
+
+    *fd = -1;
+    if (status != CT_OK)
+        return status;
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0
+        && fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return CT_OK;
+    cause = errno;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return ct_fail(CT_ERR_SYSTEM, "%llu bytes of memory to share: %s", (unsigned long long)bytes,
+                   strerror(cause));
+}
+
+void *memory_map(int fd, uint64_t offset, size_t bytes)
+{
+    void *base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    madvise(base, bytes, MADV_DONTDUMP);
+    return base;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forks.c - see forks.h. */
+#include "runtime/util/forks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
+
+/* A kernel's usual fs.nr_open: no descriptor has a higher number. */
+#define MOST_DESCRIPTORS (1 << 20)
+
+pid_t this_process;
+
+static struct {
+    pthread_once_t once;
+    _Atomic int end; /* behind the highest word in which there was a bit */
+    _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
+} forks = { .once = PTHREAD_ONCE_INIT };
+
+/* In the child, where only async-signal-safe calls may be made. */
+static void begin_child(void)
+{
+    const int end = atomic_load(&forks.end);
+
+    this_process = getpid();
+    for (int i = 0; i < end; i++)
+        for (uint64_t left = atomic_exchange(&forks.owned[i], 0); left; left &= left - 1)
+            close(i * 64 + __builtin_ctzll(left));
+    atomic_store(&forks.end, 0);
+}
+
+static void begin(void)
+{
+    this_process = getpid();
+    pthread_atfork(NULL, NULL, begin_child);
+}
+
+pid_t forks_maker(void)
+{
+    pthread_once(&forks.once, begin);
+    return this_process;
+}
+
+ct_status forks_refuse(const char *what, pid_t maker)
+{
+    return ct_fail(CT_ERR_INVALID,
+                   "%s was made by process %d before fork(); a child of fork() (process %d) can't "
+                   "use it",
+                   what, (int)maker, (int)getpid());
+}
+
+void descriptor_own(int fd)
+{
+    const int word = fd / 64;
+    int end = atomic_load(&forks.end);
+
+    if (fd < 0 || fd >= MOST_DESCRIPTORS)
+        return;
+    pthread_once(&forks.once, begin);
+    while (end <= word && !atomic_compare_exchange_weak(&forks.end, &end, word + 1))
+        ;
+    atomic_fetch_or(&forks.owned[word], (uint64_t)1 << fd % 64);
+}
+
+/* Forgotten first: the number may be somebody else's as soon as it is closed. */
+void descriptor_close(int fd)
+{
+    if (fd >= 0 && fd < MOST_DESCRIPTORS)
+        atomic_fetch_and(&forks.owned[fd / 64], ~((uint64_t)1 << fd % 64));
+    close(fd);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_writer.h - writes JSON into a struct text: what we say to programs.
+ *
+ * A call writes one member, with its comma; name is NULL in an array.  Text of any
+ * bytes becomes valid UTF-8 (what is not, U+FFFD).  style's gap is what follows
+ * ',' and ':': "" or, as Python writes it, " ". */
+#ifndef RUNTIME_UTIL_JSON_WRITER_H
+#define RUNTIME_UTIL_JSON_WRITER_H
+
+#include "runtime/util/text.h"
+
+struct json_text {
+    struct text *to;
+    const char *gap;
+    int filled; /* the object or array that is open has a member */
+};
+
+void json_open(struct json_text *json, const char *name, char bracket); /* '{' or '[' */
+void json_close(struct json_text *json, char bracket);
+
+void json_null(struct json_text *json, const char *name);
+void json_number(struct json_text *json, const char *name, long value);
+void json_real(struct json_text *json, const char *name, double value);
+void json_bool(struct json_text *json, const char *name, int value);
+void json_string(struct json_text *json, const char *name, const char *value); /* NULL: null */
+void json_bytes(struct json_text *json, const char *name, const char *value, size_t size);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scratch.h - memory that a call or a message needs for a while, kept for the next one.
+ *
+ * malloc() hands what is larger than some 100 KiB back to the kernel at each free(), so the next
+ * call takes a page fault for each 4 KiB of it, and a process with threads interrupts its other
+ * processors for each free(): half the time of a reduce of 64 KiB over TCP. */
+#ifndef RUNTIME_UTIL_SCRATCH_H
+#define RUNTIME_UTIL_SCRATCH_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define SCRATCH_KEPT ((size_t)8 << 20) /* bytes that one mesh keeps, at most */
+
+enum { SCRATCH_SIZES = 10 }; /* 16 KiB, twice as much, and so on to SCRATCH_KEPT */
+
+struct scratch_block;
+
+struct scratch {
+    pthread_mutex_t lock;
+    struct scratch_block *idle[SCRATCH_SIZES];
+    size_t bytes; /* of the idle blocks */
+};
+
+void scratch_open(struct scratch *scratch);
+void scratch_close(struct scratch *scratch); /* all was given back */
+
+/* Aligned as malloc()'s; what is in it is not known.  NULL: no memory.  From any thread. */
+void *scratch_take(struct scratch *scratch, size_t bytes);
+void scratch_give(struct scratch *scratch, void *data); /* NULL is fine */
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_UTIL_SIGNAL_NAME_H
+#define RUNTIME_UTIL_SIGNAL_NAME_H
+
+#include <stddef.h>
+
+/* "SIGKILL", or "signal 42" for one without a name; gives text back. */
+const char *signal_name(int number, char *text, size_t size);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.c - see text.h.  What is no UTF-8 is replaced as Python's errors="replace" does,
+ * which is what readers of torchrun's output have met. */
+#include "runtime/util/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void text_add(struct text *text, const char *data, size_t size)
+{
+    if (text->used + size > text->room) {
+        const size_t room = 2 * text->room + size;
+        char *grown = realloc(text->data, room);
+
+        if (!grown)
+            return;
+        text->data = grown;
+        text->room = room;
+    }
+    if (size > 0)
+        memcpy(text->data + text->used, data, size);
+    text->used += size;
+}
+
+/* How many bytes follow the first one of a character; -1: none begins so.  low and
+ * high bound the second byte: no overlong forms, surrogates or more than U+10FFFF. */
+static int bytes_after(unsigned char first, unsigned char *low, unsigned char *high)
+{
+    *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    *high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    if (first < 0x80)
+        return 0;
+    if (first >= 0xC2 && first <= 0xDF)
+        return 1;
+    if ((first & 0xF0) == 0xE0)
+        return 2;
+    return first >= 0xF0 && first <= 0xF4 ? 3 : -1;
+}
+
+/* The length of the character at data; *whole is 0 if it is broken after that. */
+static size_t character(const unsigned char *data, size_t size, int *whole)
+{
+    unsigned char low, high;
+    const int more = bytes_after(data[0], &low, &high);
+    size_t length = 1;
+
+    while ((int)length <= more && length < size && data[length] >= low && data[length] <= high) {
+        low = 0x80;
+        high = 0xBF;
+        length++;
+    }
+    *whole = (int)length == more + 1;
+    return length;
+}
+
+void text_add_utf8(struct text *text, const char *data, size_t size)
+{
+    const char *good = data, *const end = data + size;
+
+    while (data < end) {
+        int whole = 1;
+        size_t length = 1;
+
+        if ((unsigned char)*data >= 0x80)
+            length = character((const unsigned char *)data, (size_t)(end - data), &whole);
+        if (!whole) {
+            text_add(text, good, (size_t)(data - good));
+            text_add(text, "\xEF\xBF\xBD", 3);
+            good = data + length;
+        }
+        data += length;
+    }
+    text_add(text, good, (size_t)(end - good));
+}

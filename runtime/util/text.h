@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h - bytes that grow. */
+#ifndef RUNTIME_UTIL_TEXT_H
+#define RUNTIME_UTIL_TEXT_H
+
+#include <stddef.h>
+
+/* free(text.data) when done; zeroed, it is empty. */
+struct text {
+    char *data;
+    size_t used, room;
+};
+
+/* Out of memory: the bytes are dropped, the job goes on. */
+void text_add(struct text *text, const char *data, size_t size);
+
+/* The same, with U+FFFD for what is no UTF-8: one for each byte or broken beginning. */
+void text_add_utf8(struct text *text, const char *data, size_t size);
+
+#endif
