@@ -9,8 +9,8 @@
 
 #include "cuda/kernels/kernel_args.h"
 #include "include/ct.h"
-#include "runtime/reduction/combine.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/reduction/combine.h"
 
 #define NUMBER_FEW(name, ...) KERNEL_##name,
 #define NUMBER_FOLD(NAME, ...) KERNEL_FOLD_##NAME,

@@ -6,8 +6,8 @@
  * CT_ERR_UNSUPPORTED: there are none for this GPU, or none that this driver reads. */
 #include <stdlib.h>
 
-#include "cuda/launch_plan.h"
 #include "cuda/device_internal.h"
+#include "cuda/launch_plan.h"
 #include "runtime/util/error.h"
 
 extern const unsigned char cuda_kernels[];

@@ -2,8 +2,8 @@
 /* rendezvous.c - W clients connect, VALIDATE, PING, ADD 1; the W-th sets a key; all
  * WAIT and GET it: until the last has it.  Once with all in one thread, once with
  * a thread each. */
-#include "bench/store_bench/modes.h"
 #include "bench/store_bench/crowd.h"
+#include "bench/store_bench/modes.h"
 #include "bench/store_bench/stats.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats.c - see stats.h. */
-#include "bench/store_bench/stats.h"
 #include "bench/store_bench/servers.h"
+#include "bench/store_bench/stats.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timed.c - see timed.h. */
-#include "bench/store_bench/timed.h"
 #include "bench/store_bench/stats.h"
+#include "bench/store_bench/timed.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire.c - see wire.h. */
-#include "bench/store_bench/wire.h"
 #include "bench/store_bench/stats.h"
+#include "bench/store_bench/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

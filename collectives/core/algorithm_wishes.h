@@ -42,6 +42,10 @@ struct choices {
         explained[2][OPERATION_COUNT]; /* [device memory] a bit for each power of two of bytes */
 };
 
+/* Into group->choices: what the environment wishes, and for this group alone what `wishes` (may be
+ * NULL) says. */
+ct_status choices_open(ct_group *group, const char *wishes);
+
 /* WISH_NONE: it is the name of none. */
 enum device_wish way_named(const char *name);
 const char *way_name(enum device_wish way);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/log.h"
 #include "runtime/p2p/stream_wait.h"
-#include "runtime/types/premul.h"
 #include "runtime/p2p/work.h"
+#include "runtime/types/premul.h"
+#include "runtime/util/log.h"
 
 struct asynchronous_call {
     struct task task; /* first: the call is its task */

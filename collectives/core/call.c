@@ -15,12 +15,12 @@
 
 #include "collectives/core/check_arguments.h"
 #include "collectives/core/coalesce.h"
+#include "runtime/group/group_status.h"
+#include "runtime/p2p/stream_wait.h"
+#include "runtime/trace/trace.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
-#include "runtime/p2p/stream_wait.h"
 #include "runtime/util/task_queue.h"
-#include "runtime/trace/trace.h"
-#include "runtime/group/group_status.h"
 
 /* Of one node the written order is that of the ranks. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,

@@ -10,8 +10,8 @@
 
 #include <limits.h>
 
-#include "runtime/group/group.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/group/group.h"
 
 /* Consecutive bytes of somebody's. */
 struct span {

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/types/premul.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/types/premul.h"
 
 static const char *verb(const struct request_of_call *r)
 {

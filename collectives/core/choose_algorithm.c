@@ -274,7 +274,7 @@ static ct_status read_environment(struct choices *choices)
 }
 
 /* Those of a group made from another are the other's, unless it has wishes of its own. */
-ct_status group_choices(ct_group *group, const char *wishes)
+ct_status choices_open(ct_group *group, const char *wishes)
 {
     ct_status status = CT_OK;
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "collectives/core/coalesce_plan.h"
-#include "runtime/util/log.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/p2p/work.h"
+#include "runtime/util/log.h"
 
 struct coalesced {
     struct task task; /* first: the trips are its task */

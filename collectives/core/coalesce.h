@@ -12,4 +12,7 @@ ct_status coalesce_add(const struct request_of_call *request, ct_group *group, s
  * or writes. */
 ct_status coalesce_check_apart(const struct call *calls, int first, int count);
 
+/* Calls that were collected are not made: the group ends. */
+void coalesce_drop(ct_group *group);
+
 #endif

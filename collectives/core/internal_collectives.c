@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal_collectives.c - the collectives behind ct_new_group() and its like. */
-#include "runtime/group/internal_collectives.h"
+/* internal_collectives.c - the collectives behind ct_new_group() and its like (group_extension.h).
+ */
+#include "collectives/core/internal_collectives.h"
 
 #include "collectives/core/call.h"
 

@@ -6,7 +6,7 @@
  * (runtime/shm/shared_region.h); everybody maps it, and says whether that went well: either all
  * members have the memory afterwards, or none has.  A rank that is alone on its host gets memory of
  * its own: the call means the same, there is only nobody to reach it. */
-#include "runtime/group/internal_collectives.h"
+#include "collectives/core/internal_collectives.h"
 #include "runtime/shm/shared_region.h"
 
 #include <stdio.h>

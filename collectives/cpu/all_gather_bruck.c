@@ -5,8 +5,8 @@
  * in a buffer that begins with its own; at the end they go where they belong.
  * Cost: ceil(log2 p) alpha + (p-1) n beta, and p n copied: for blocks so small that a message
  * counts more than its bytes.  [Bruck et al. 1997] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define RANKS_FROM 9 /* of fewer, one step of p-1 messages at once is less */
 

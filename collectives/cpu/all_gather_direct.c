@@ -4,8 +4,8 @@
  * Cost: alpha + (p-1) n beta, p-1 messages at once: for blocks so small that the ring's p-1 steps
  * count more.  It needs a connection to everybody, so large groups leave it to Bruck and the
  * ring, which need log2(p) and 2: a process may have 1024 descriptors. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define MOST_RANKS 64
 

@@ -2,8 +2,8 @@
 /* all_gather_ring.c - each rank passes on to its right what came from its left.
  *
  * Cost: (p-1) alpha + (p-1) n beta for blocks of n, every link evenly used. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static ct_status run(struct call *c)
 {

@@ -3,8 +3,8 @@
  *
  * Cost: one step, alpha + (p-1) n beta.  For small n, where a step counts more
  * than bytes; the order of folding is the written one, unlike recursive doubling's. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static ct_status gather(struct call *c, struct span in, const void **sources, char *scratch)
 {

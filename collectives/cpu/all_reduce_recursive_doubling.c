@@ -8,8 +8,8 @@
  * in which that can't be seen, integers, and for CT_ORDER=fast.
  * Cost: log2(p) (alpha + n beta), two steps more if p is no power of two.
  * [Thakur, Rabenseifner & Gropp 2005] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define RANKS_FROM 6 /* of fewer, one_shot's single step is less */
 

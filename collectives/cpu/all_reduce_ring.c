@@ -7,8 +7,8 @@
  * the like are then rounded at each step.
  * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
  * [Patarasuk & Yuan 2009] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static int fits(const struct call *c)
 {

@@ -5,8 +5,8 @@
  * 2^k to the right, in one message.  At the end block i is that of the rank i on the left.
  * Cost: ceil(log2 p) alpha + log2(p) p n / 2 beta, and twice that copied: for blocks so small
  * that a message counts more than its bytes.  [Bruck et al. 1997] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define RANKS_FROM 9 /* of fewer, p-1 messages at once are less */
 

@@ -5,8 +5,8 @@
  * Steps of few bytes are made together; each rank decides for itself how many.
  * Cost: (p-1) alpha + (p-1) n beta for blocks of n; for few bytes one alpha, p-1 messages at once.
  */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define BYTES_AT_ONCE ((size_t)64 << 10) /* of a rank, one way */
 

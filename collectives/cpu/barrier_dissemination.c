@@ -3,8 +3,8 @@
  *
  * After step k a rank knows of 2^(k+1) ranks that they came.
  * Cost: ceil(log2 p) alpha.  [Hensgen, Finkel & Manber 1988] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static ct_status run(struct call *c)
 {

@@ -4,8 +4,8 @@
  * With ranks counted from the root, r gets it from r minus its lowest set bit
  * and passes it to r + each lower power of two.
  * Cost: log2(p) alpha + log2(p) n beta.  [MPICH MPIR_Bcast_intra_binomial; Thakur et al. 2005] */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static ct_status run(struct call *c)
 {

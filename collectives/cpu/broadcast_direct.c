@@ -3,8 +3,8 @@
  *
  * Cost: alpha + (p-1) n beta at the root: for few ranks and bytes, where a step of a tree counts
  * more than what the root's wire carries. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 #define MOST_RANKS 4
 

@@ -8,8 +8,8 @@
  * Cost for s segments: (s + p - 2) (alpha + n/s beta); p-2 segments more than one wire takes.
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/core/registry.h"
-#include "collectives/cpu/pipeline_segment.h"
 #include "collectives/core/shm_exchange.h"
+#include "collectives/cpu/pipeline_segment.h"
 
 static ct_status run(struct call *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_direct.c - everybody sends its block to the root.  Cost: alpha + (p-1) n beta there. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
 static ct_status run(struct call *c)
 {

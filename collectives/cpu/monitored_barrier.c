@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 #include "runtime/messaging/protocol.h"
 
 #define NAMED 8       /* so many of the missing */

@@ -5,8 +5,8 @@
  * sizes lie behind the handles; a list has a handle for each block. */
 #include "collectives/device/buffer_handles.h"
 
-#include "collectives/device/fused/bounce_buffer.h"
 #include "collectives/core/registry.h"
+#include "collectives/device/fused/bounce_buffer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -23,8 +23,8 @@
 
 #include "collectives/core/registry.h"
 #include "include/ct_cuda.h"
-#include "runtime/util/clock.h"
 #include "runtime/group/device_wait.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
 ct_status device_note(struct call *c, int may_be_captured)

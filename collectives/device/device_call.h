@@ -5,10 +5,10 @@
 #ifndef COLLECTIVES_DEVICE_DEVICE_CALL_H
 #define COLLECTIVES_DEVICE_DEVICE_CALL_H
 
-#include "collectives/core/call.h"
 #include "collectives/core/algorithm_wishes.h"
-#include "collectives/device/leaders.h"
+#include "collectives/core/call.h"
 #include "collectives/device/fused/stream_handover.h"
+#include "collectives/device/leaders.h"
 #include "runtime/device/memory_kind.h"
 
 /* Which devices the ranks of a group have, as all of them know it. */
@@ -63,6 +63,7 @@ struct staging {
 };
 
 struct staging *staging_of(ct_group *group); /* NULL: no memory */
+void staging_drop(ct_group *group);          /* it ends */
 
 /* device_table.c: what the ranks tell each other in a call, before any of its data moves.  All
  * make these calls, in the same order. */

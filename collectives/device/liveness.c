@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/util/clock.h"
 
 /* No message of a collective's data has this tag.  One that nobody awaited stays with the group
  * until its end; who has told once never joins again, so nobody takes it for another. */

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/group/device_wait.h"
-#include "runtime/util/log.h"
 #include "runtime/group/device_peer_access.h"
+#include "runtime/group/device_wait.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 enum { AREA = 16 << 10, SPOILT = 0xff };
 

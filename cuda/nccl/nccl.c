@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/error.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/error.h"
 
 _Static_assert(sizeof(struct talk_id) == sizeof(ncclUniqueId), "an id travels as it is");
 

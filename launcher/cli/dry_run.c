@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/workers/debug_wrapper.h"
 #include "launcher/placement/placement.h"
-#include "launcher/workers/program.h"
 #include "launcher/stdio/stream_route.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/workers/debug_wrapper.h"
+#include "launcher/workers/program.h"
 #include "launcher/workers/worker_env.h"
 #include "runtime/util/log.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "launcher/placement/placement.h"
-#include "launcher/workers/program.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
 #include "launcher/workers/worker_env.h"
 
 /* A cell that is too long has the next one below it, in its column. */

@@ -11,8 +11,8 @@
 #include "config/option_table.h"
 #include "config/suggest.h"
 #include "launcher/workers/worker_env.h"
+#include "runtime/bootstrap/variables.h"
 #include "runtime/util/log.h"
-#include "runtime/util/variables.h"
 
 /* NULL: it is known, or near to none.  The nearness is that of what stands behind PET_. */
 static const char *torchruns_meant(const char *name)

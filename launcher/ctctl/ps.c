@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "runtime/util/json_writer.h"
 #include "launcher/inspect/verdict.h"
+#include "runtime/util/json_writer.h"
 
 void job_ranks(const struct look_job *job, char *text, size_t size)
 {

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/ctctl/addr2line.h"
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/ctctl/py_spy.h"
-#include "launcher/ctctl/addr2line.h"
-#include "runtime/util/json_writer.h"
 #include "launcher/inspect/verdict.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/json_writer.h"
 
 static const char *const states[] = { [CONTROL_STARTED] = "started",
                                       [CONTROL_INIT] = "init",

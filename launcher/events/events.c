@@ -11,10 +11,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "launcher/report/error_file.h"
 #include "launcher/inspect/verdict.h"
-#include "runtime/util/json_writer.h"
+#include "launcher/report/error_file.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/json_writer.h"
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "launcher/report/error_file.h"
-#include "runtime/util/json_writer.h"
 #include "launcher/report/report_torchrun.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/json_writer.h"
 
 struct happening {
     const char *state;

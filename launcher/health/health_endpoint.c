@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/net/socket.h"
 #include "runtime/util/error.h"
 #include "runtime/util/log.h"
-#include "runtime/net/socket.h"
 
 static void drop(struct health_client *client)
 {

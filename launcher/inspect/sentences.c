@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "runtime/reduction/combine.h"
-#include "runtime/util/signal_name.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/signal_name.h"
 
 static size_t append(struct sentence *sentence, const char *format, va_list args)
 {

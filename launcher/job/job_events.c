@@ -7,8 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/job/job_internal.h"
 #include "launcher/inspect/verdict.h"
+#include "launcher/job/job_internal.h"
 #include "launcher/workers/signals.h"
 #include "runtime/util/log.h"
 

@@ -10,19 +10,19 @@
 #include <sys/resource.h>
 
 #include "config/rendezvous_options.h"
-#include "launcher/health/init_watch.h"
-#include "launcher/report/first_failure.h"
 #include "launcher/events/events.h"
 #include "launcher/health/health_endpoint.h"
-#include "launcher/nodes/nodes.h"
-#include "launcher/workers/subreaper.h"
-#include "launcher/placement/placement.h"
-#include "launcher/nodes/store_host.h"
-#include "launcher/report/report.h"
+#include "launcher/health/init_watch.h"
 #include "launcher/health/stall_detector.h"
-#include "launcher/health/uninterruptible_watch.h"
-#include "launcher/trace/trace_host.h"
 #include "launcher/health/timer_watchdog.h"
+#include "launcher/health/uninterruptible_watch.h"
+#include "launcher/nodes/nodes.h"
+#include "launcher/nodes/store_host.h"
+#include "launcher/placement/placement.h"
+#include "launcher/report/first_failure.h"
+#include "launcher/report/report.h"
+#include "launcher/trace/trace_host.h"
+#include "launcher/workers/subreaper.h"
 #include "launcher/workers/worker.h"
 
 enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };

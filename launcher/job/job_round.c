@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "launcher/job/job_internal.h"
-#include "launcher/cli/no_effect.h"
+#include "launcher/job/no_effect.h"
 #include "launcher/report/placement_report.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"

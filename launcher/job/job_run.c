@@ -71,7 +71,7 @@ static int open_doors(struct job *job)
 {
     int code;
 
-    if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+    if ((code = store_host_open(&job->meet, job->options, job->meeting)) != 0
         || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = job_listen(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
@@ -164,7 +164,7 @@ static void tear_down(struct job *job)
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
-    rendezvous_close(&job->meet);
+    store_host_close(&job->meet);
     if (job->base) {
         arrivals_stop(&job->arrivals);
         finish_output(job);

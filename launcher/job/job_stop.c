@@ -14,8 +14,8 @@
 
 #include "config/parse_deadline.h"
 #include "launcher/job/job_internal.h"
-#include "runtime/util/log.h"
 #include "runtime/monitor/stop_step.h"
+#include "runtime/util/log.h"
 
 void job_ask_stop(struct job *job, const char *why, int for_good)
 {

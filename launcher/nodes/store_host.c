@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
-#include "runtime/net/socket.h"
 
 /* Version 4: random but for six bits. */
 static void new_uuid(char *text, size_t size)
@@ -140,7 +140,7 @@ static int loopback_is_down(void)
     return known && !(loopback.ifr_flags & IFF_UP);
 }
 
-int rendezvous_open(struct rendezvous *meet, const struct options *options,
+int store_host_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting)
 {
     ct_status status;
@@ -223,7 +223,7 @@ void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *
     store_server_put(meet->server, key, cause, strlen(cause));
 }
 
-void rendezvous_close(struct rendezvous *meet)
+void store_host_close(struct rendezvous *meet)
 {
     store_server_destroy(meet->server);
     if (meet->listener >= 0)

@@ -20,8 +20,8 @@ struct rendezvous {
 };
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
- * code and the sentence is said.  rendezvous_close() is owed in both cases. */
-int rendezvous_open(struct rendezvous *meet, const struct options *options,
+ * code and the sentence is said.  store_host_close() is owed in both cases. */
+int store_host_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting);
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
 
@@ -34,6 +34,6 @@ int rendezvous_arrived(const struct rendezvous *meet, int rank);
 /* Where peers that go on without it may read of it: "ct/<generation>/dead/<rank>". */
 void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
 
-void rendezvous_close(struct rendezvous *meet);
+void store_host_close(struct rendezvous *meet);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef LAUNCHER_REPORT_REPORT_H
 #define LAUNCHER_REPORT_REPORT_H
 
-#include "launcher/stdio/log_dir.h"
 #include "launcher/report/oom_kill.h"
+#include "launcher/stdio/log_dir.h"
 #include "launcher/workers/worker.h"
 
 /* A round that failed, all of its workers gone. */

@@ -7,9 +7,9 @@
 
 #include "launcher/stdio/console.h"
 #include "launcher/stdio/line_dedup.h"
-#include "launcher/stdio/stdin_route.h"
-#include "launcher/stdio/log_file.h"
 #include "launcher/stdio/log_dir.h"
+#include "launcher/stdio/log_file.h"
+#include "launcher/stdio/stdin_route.h"
 
 struct stream;
 

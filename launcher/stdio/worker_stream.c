@@ -169,7 +169,8 @@ static int open_pipe(struct stream *stream)
     return event_add(&stream->event, NULL);
 }
 
-int stream_open(struct stream *stream, struct output *output, int rank, int local_rank, int to)
+int worker_stream_open(struct stream *stream, struct output *output, int rank, int local_rank,
+                       int to)
 {
     const struct origin origin = { rank, local_rank,           output->world,
                                    to,   output->terminal[to], output->folder->kept };
@@ -199,7 +200,7 @@ void stream_given(struct stream *stream)
 }
 
 /* What is in the pipe by now, not what strangers may go on writing. */
-void stream_close(struct stream *stream)
+void worker_stream_close(struct stream *stream)
 {
     int left = 0;
 

@@ -25,12 +25,13 @@ struct stream {
 void stream_setup(struct stream *stream);
 
 /* Before the worker starts.  0; 1: the sentence is said; -1 with errno. */
-int stream_open(struct stream *stream, struct output *output, int rank, int local_rank, int to);
+int worker_stream_open(struct stream *stream, struct output *output, int rank, int local_rank,
+                       int to);
 /* It has started, or could not. */
 void stream_given(struct stream *stream);
 
 /* Shows what is left; a process that still holds the other end is not waited for. */
-void stream_close(struct stream *stream);
+void worker_stream_close(struct stream *stream);
 
 /* The last lines a worker wrote to stderr, at most `most`; "" if they went past
  * us (the worker has inherited our stderr, as under torchrun). */

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/workers/program.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/workers/program.h"
 #include "runtime/util/log.h"
 
 int wrapper_find(struct wrapper *wrapper, const struct options *options)

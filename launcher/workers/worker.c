@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/workers/terminal_foreground.h"
 #include "launcher/placement/placement.h"
 #include "launcher/workers/spawn.h"
+#include "launcher/workers/terminal_foreground.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -29,10 +29,12 @@ static int open_streams(struct worker *worker, struct output *output, struct spa
 
     if (worker->foreground) /* it has our terminal for itself */
         return 0;
-    status = stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
+    status =
+        worker_stream_open(&worker->out, output, worker->rank, worker->local_rank, STDOUT_FILENO);
 
     if (status == 0)
-        status = stream_open(&worker->err, output, worker->rank, worker->local_rank, STDERR_FILENO);
+        status = worker_stream_open(&worker->err, output, worker->rank, worker->local_rank,
+                                    STDERR_FILENO);
     args->in = input_of(&output->input, worker->rank);
     args->out = worker->out.given;
     args->err = worker->err.given;
@@ -173,8 +175,8 @@ void worker_clear(struct worker *worker, int64_t deadline)
     while (worker->group > 0 && kill(-worker->group, 0) == 0 && clock_ms() < deadline)
         usleep(500);
     worker->group = 0;
-    stream_close(&worker->out);
-    stream_close(&worker->err);
+    worker_stream_close(&worker->out);
+    worker_stream_close(&worker->err);
 }
 
 void worker_free(struct worker *worker)

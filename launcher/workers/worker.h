@@ -8,10 +8,10 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "launcher/stdio/worker_stream.h"
 #include "launcher/workers/debug_wrapper.h"
 #include "launcher/workers/guard.h"
 #include "launcher/workers/program.h"
-#include "launcher/stdio/worker_stream.h"
 #include "launcher/workers/worker_env.h"
 
 struct worker {

@@ -16,12 +16,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/util/fd_passing.h"
-#include "runtime/util/log.h"
-#include "runtime/shm/host_segment.h"
+#include "runtime/net/fd_passing.h"
 #include "runtime/net/socket.h"
+#include "runtime/shm/host_segment.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 /* Who is waited for may have died, or live and have given up, since it knew of another's death
  * when it was still at the store. */

@@ -15,28 +15,20 @@
 #include <unistd.h>
 
 #include "runtime/bootstrap/own_address.h"
-#include "runtime/util/forks.h"
-#include "runtime/util/log.h"
-#include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/bootstrap/peer_cards.h"
+#include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/messaging/protocol.h"
 #include "runtime/net/socket.h"
 #include "runtime/trace/trace.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
 struct address_card {
     char address[64];
     int32_t port;
     int32_t shared; /* could this rank share memory on its host? */
 };
-
-const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t size)
-{
-    const struct peer *p = &mesh->peers[peer];
-
-    snprintf(text, size, "rank %d (pid %d on %s)", peer, p->pid, p->host);
-    return text;
-}
 
 /* ---- Meeting -------------------------------------------------------------- */
 
@@ -159,7 +151,7 @@ static ct_status read_environment(struct mesh *mesh)
     if (status == CT_OK)
         status = control_open(&mesh->control, mesh->rank);
     if (status == CT_OK)
-        status = faults_from_environment(mesh->rank, ct_abort, &mesh->faults);
+        status = faults_from_environment(mesh->rank, &mesh->faults);
     if (status == CT_OK) {
         fault_begin(mesh->faults, NULL, FAULT_INIT, 0);
         status = trace_open(mesh->rank, mesh->size, &mesh->trace);

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/net/interface.h"
 #include "runtime/monitor/stop_step.h"
+#include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
 #define CARD_VERSION 8

@@ -22,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/util/log.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/file_store.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 #define NONCE_CHARS 17
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/store/store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
-#include "runtime/store/store.h"
 
 #define KEY_BYTES 64
 #define WARN_AFTER_MS 5000

@@ -110,7 +110,7 @@ void faults_end(struct faults *faults)
 
 /* ---- Life ------------------------------------------------------------------ */
 
-ct_status faults_from_environment(int rank, ct_status (*abort)(ct_group *), struct faults **faults)
+ct_status faults_from_environment(int rank, struct faults **faults)
 {
     const char *text = getenv("CT_FAULT");
     struct faults *f;
@@ -122,7 +122,6 @@ ct_status faults_from_environment(int rank, ct_status (*abort)(ct_group *), stru
     f = calloc(1, sizeof *f);
     if (!f)
         return ct_fail(CT_ERR_NOMEM, "no memory for CT_FAULT");
-    f->abort = abort;
     status = faults_read(f, rank, text);
     if (status == CT_OK && (f->count > 0 || f->first_seq || f->host))
         *faults = f;

@@ -35,8 +35,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/util/error.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/error.h"
 
 enum { FAULT_INIT = OPERATION_COUNT, FAULT_STORE, FAULT_OPERATIONS };
 #define FAULT_ANY (-1)       /* rank, operation */
@@ -68,13 +68,13 @@ struct faults {
     int count;
     uint64_t first_seq;
     int host; /* 1 + number of the host that this rank says it is on; 0: the true one */
-    /* ct_abort(); by its address, since ctrun has a store and no groups. */
+    /* ct_abort(), set with the mesh's first group: ctrun has a store, and no groups. */
     ct_status (*abort)(ct_group *group);
     _Atomic uint64_t calls[FAULT_OPERATIONS], all_calls;
 };
 
 /* What CT_FAULT says for this rank; NULL: nothing.  CT_ERR_INVALID names the part at fault. */
-ct_status faults_from_environment(int rank, ct_status (*abort)(ct_group *), struct faults **faults);
+ct_status faults_from_environment(int rank, struct faults **faults);
 void faults_free(struct faults *faults); /* NULL is fine */
 
 /* fault_parse.c: adds what text says for rank to faults. */

@@ -3,9 +3,9 @@
  */
 #include "runtime/group/device_wait.h"
 
-#include "runtime/util/clock.h"
-#include "runtime/messaging/protocol.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/protocol.h"
+#include "runtime/util/clock.h"
 
 #define SLICE_MS 5 /* between two looks at the group */
 

@@ -2,8 +2,8 @@
 #ifndef RUNTIME_GROUP_DEVICE_WAIT_H
 #define RUNTIME_GROUP_DEVICE_WAIT_H
 
-#include "runtime/group/group.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/group/group.h"
 
 /* Waits on a device, within its space's enter(): until the mark has come (NULL: until all that
  * libct has enqueued there is done), the deadline passed (CT_ERR_TIMEOUT), or *given_up is set

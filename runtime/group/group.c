@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/p2p/device_staging.h"
 #include "runtime/group/default_group.h"
-#include "runtime/util/forks.h"
-#include "runtime/group/group_new.h"
-#include "runtime/util/task_queue.h"
 #include "runtime/group/device_peer_access.h"
+#include "runtime/group/group_extension.h"
+#include "runtime/group/group_new.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/store/store.h"
 #include "runtime/trace/trace.h"
-#include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/task_queue.h"
 
 /* ---- Asking -------------------------------------------------------------- */
 
@@ -157,7 +157,7 @@ static void group_free(ct_group *group)
         group->births = next;
     }
     pthread_mutex_destroy(&group->broken_lock);
-    crossings_close(group);
+    group->extension->release(group);
     reach_free(group);
     pinned_close(&group->pinned);
     if (group->owns_choices)
@@ -169,7 +169,8 @@ static void group_free(ct_group *group)
     free(group);
 }
 
-static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
+static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *extension,
+                             const int *ranks, int size)
 {
     ct_group *g = calloc(1, sizeof *g);
 
@@ -179,6 +180,7 @@ static ct_group *group_alloc(struct mesh *mesh, const int *ranks, int size)
     pinned_open(&g->pinned);
     g->maker = forks_maker();
     g->mesh = mesh;
+    g->extension = extension;
     g->size = size;
     g->rank = -1;
     g->ranks = calloc((size_t)size + 1, sizeof *g->ranks);
@@ -221,7 +223,7 @@ static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic in
 
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
-        status = group_choices(g, wishes);
+        status = g->extension->open(g, wishes);
     if (status == CT_OK && on_this_host(g))
         status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
                              deadline_after(g->timeout_ms), given_up, &g->flat);
@@ -242,9 +244,10 @@ static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic in
 }
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, const char *wishes, ct_group **group)
+                            struct limit limit, const char *wishes,
+                            const struct group_extension *extension, ct_group **group)
 {
-    ct_group *g = group_alloc(mesh, NULL, mesh->size);
+    ct_group *g = group_alloc(mesh, extension, NULL, mesh->size);
     ct_status status;
 
     if (!g || !(g->children = malloc(sizeof *g->children))) {
@@ -264,6 +267,8 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
         return status;
     }
     g->store = store_hold(store);
+    if (mesh->faults)
+        mesh->faults->abort = ct_abort;
     mesh->on_loss = group_lose;
     mesh->on_loss_arg = g;
     group_look_for_lost(g);
@@ -273,7 +278,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
 
 ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group)
 {
-    ct_group *g = group_alloc(parent->mesh, plan->ranks, plan->size);
+    ct_group *g = group_alloc(parent->mesh, parent->extension, plan->ranks, plan->size);
     ct_status status = CT_OK;
 
     if (!g)
@@ -326,11 +331,11 @@ void group_destroy(ct_group *group)
     } else {
         unlink_from_root(group);
     }
-    coalesce_drop(group);
+    group->extension->drop(group);
     queue_destroy(group->queue);
     queue_destroy(group->landings);
     queue_destroy(group->watches);
-    staging_drop(group);
+    group->extension->close(group);
     record_close(&group->record);
     if (group->member) {
         channel_give_up(mesh, &group->channel);

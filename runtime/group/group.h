@@ -9,20 +9,21 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "runtime/messaging/group_channel.h"
-#include "runtime/reduction/combine.h"
-#include "runtime/group/shm_group.h"
-#include "runtime/transport/mesh.h"
 #include "runtime/device/pinned_pool.h"
+#include "runtime/group/shm_group.h"
+#include "runtime/messaging/group_channel.h"
 #include "runtime/monitor/flight_recorder.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/transport/mesh.h"
 #include "runtime/types/call_signature.h"
 
-struct queue;     /* task_queue.c */
-struct choices;   /* collectives/core/algorithm_wishes.h */
-struct coalesced; /* collectives/core/coalesce.c */
-struct staging;   /* collectives/device/device_call.h */
-struct space;     /* memory_kind.h */
-struct reached;   /* device_peer_access.c */
+struct queue;           /* task_queue.c */
+struct choices;         /* collectives/core/algorithm_wishes.h */
+struct coalesced;       /* collectives/core/coalesce.c */
+struct staging;         /* collectives/device/device_call.h */
+struct space;           /* memory_kind.h */
+struct group_extension; /* group_extension.h */
+struct reached;         /* device_peer_access.c */
 
 /* How many groups were made of one list with local_sync; group_new.c */
 struct list_births {
@@ -40,7 +41,8 @@ enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* fold_order.c */
 
 struct ct_group {
     struct mesh *mesh;
-    pid_t maker; /* the process that made it, forks.h */
+    const struct group_extension *extension; /* what the layers above give to it */
+    pid_t maker;                             /* the process that made it, forks.h */
     struct ct_group *root;
     struct ct_group *next;     /* root: its groups; others: the next of them */
     pthread_mutex_t *children; /* root: over next */
@@ -120,7 +122,8 @@ ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
 ct_status group_order(ct_group *group); /* fold_order.c: the fields about it */
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, const char *wishes, ct_group **group);
+                            struct limit limit, const char *wishes,
+                            const struct group_extension *extension, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* Breaks the group with the current sentence, unless it is broken already; gives status back.
@@ -157,13 +160,5 @@ void group_look(ct_group *group);       /* has it broken on another rank of this
 /* mesh->on_loss of a root: what a death means to its groups. */
 void group_lose(void *root, int peer);
 void group_look_for_lost(ct_group *group); /* of whom was told before it was made */
-
-/* Calls that were collected are not made; collectives/core/coalesce.c. */
-void coalesce_drop(ct_group *group);
-void staging_drop(ct_group *group); /* collectives/device/device_call.c */
-
-/* Which algorithms the user wishes: the environment's, and for this group alone what `wishes` (may
- * be NULL) says; collectives/core/choose_algorithm.c. */
-ct_status group_choices(ct_group *group, const char *wishes);
 
 #endif

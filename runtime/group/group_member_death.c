@@ -14,8 +14,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/messaging/protocol.h"
+#include "runtime/util/clock.h"
 
 #define GLANCE_MS 2 /* at what others say */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/internal_collectives.h"
+#include "runtime/group/group_extension.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -70,7 +70,7 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
 
     if (!ids)
         return ct_fail(CT_ERR_NOMEM, "no memory to compare the lists of %d ranks", parent->size);
-    status = agree_gather(parent, OPERATION_NEW_GROUP, &id, ids, 1, CT_U64, caller);
+    status = parent->extension->gather(parent, OPERATION_NEW_GROUP, &id, ids, 1, CT_U64, caller);
     for (int i = 0; i < parent->size && status == CT_OK; i++)
         if (ids[i] != id)
             status = ct_fail(CT_ERR_MISMATCH,
@@ -201,8 +201,8 @@ static ct_status split(ct_group *parent, int color, int key, struct choice *all,
     const struct choice mine = { color < 0 ? -1 : color, key, parent->rank };
     struct group_plan nobody = { .size = 0, .name = "of no color", .limit = { 1, "" } };
     const uint64_t birth = 2 + parent->born++;
-    const ct_status status = agree_gather(parent, OPERATION_SPLIT_GROUP, &mine, all,
-                                          sizeof mine / sizeof(int32_t), CT_I32, caller);
+    const ct_status status = parent->extension->gather(
+        parent, OPERATION_SPLIT_GROUP, &mine, all, sizeof mine / sizeof(int32_t), CT_I32, caller);
     int count;
 
     if (status != CT_OK)

@@ -24,11 +24,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/group.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
 
 #define GLANCE_MS 20 /* how often the first that lives looks for deaths that are not told */
 #define SLICE_MS 100 /* how often the others look whether it is dead */
@@ -242,7 +242,7 @@ static ct_status make(struct shrink *s, ct_group **group)
     if (status == CT_OK) {
         status = group_create_root(mesh, store, name,
                                    (struct limit){ s->old->timeout_ms, s->old->timeout_by },
-                                   s->old->wishes, group);
+                                   s->old->wishes, s->old->extension, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
         else

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/group/default_group.h"
-#include "runtime/util/forks.h"
-#include "runtime/group/group.h"
-#include "runtime/util/log.h"
-#include "runtime/group/group_new.h"
 #include "runtime/bootstrap/rendezvous.h"
+#include "runtime/bootstrap/variables.h"
+#include "runtime/group/default_group.h"
+#include "runtime/group/group_extension.h"
+#include "runtime/group/group_new.h"
 #include "runtime/store/store.h"
-#include "runtime/util/variables.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
 #define LAST_WORDS_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
@@ -137,7 +137,8 @@ static ct_status blame_death(const struct identity *who, ct_status status)
 /* One try; a store that goes away under it (a rank 0 that is just leaving an
  * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
 static ct_status try_once(const struct identity *who, const ct_init_options *options,
-                          struct limit limit, int64_t deadline, ct_group **group)
+                          const struct group_extension *extension, struct limit limit,
+                          int64_t deadline, ct_group **group)
 {
     struct mesh *mesh = NULL;
     ct_status status;
@@ -150,7 +151,8 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
-        status = group_create_root(mesh, world.rendezvous.store, "world", limit, NULL, group);
+        status =
+            group_create_root(mesh, world.rendezvous.store, "world", limit, NULL, extension, group);
     if (status == CT_OK) {
         world.rendezvous.store->faults = mesh->faults;
         store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
@@ -167,13 +169,13 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
 
 /* Until a try ends otherwise than by a store that went away. */
 static ct_status join(const struct identity *who, const ct_init_options *options,
-                      struct limit limit, ct_group **group)
+                      const struct group_extension *extension, struct limit limit, ct_group **group)
 {
     const int64_t deadline = deadline_after(limit.ms);
     ct_status status;
 
     do
-        status = try_once(who, options, limit, deadline, group);
+        status = try_once(who, options, extension, limit, deadline, group);
     while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
            && !somebody_died(who));
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
@@ -183,7 +185,8 @@ static ct_status join(const struct identity *who, const ct_init_options *options
     return status;
 }
 
-static ct_status init_locked(const ct_init_options *options)
+static ct_status init_locked(const ct_init_options *options,
+                             const struct group_extension *extension)
 {
     struct identity who;
     char speaker[24];
@@ -210,7 +213,7 @@ static ct_status init_locked(const ct_init_options *options)
     if (world.control.own) /* a program before this one may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);
-    status = join(&who, options, limit, &group);
+    status = join(&who, options, extension, limit, &group);
     if (status != CT_OK) {
         control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
@@ -225,7 +228,8 @@ static ct_status init_locked(const ct_init_options *options)
     return CT_OK;
 }
 
-ct_status ct_init_process_group(const ct_init_options *options)
+ct_status init_process_group(const ct_init_options *options,
+                             const struct group_extension *extension)
 {
     const pid_t process = forks_maker();
     ct_status status;
@@ -237,7 +241,7 @@ ct_status ct_init_process_group(const ct_init_options *options)
         default_group_forget();
     world.process = process;
     pthread_mutex_lock(&world.lock);
-    status = init_locked(options);
+    status = init_locked(options, extension);
     pthread_mutex_unlock(&world.lock);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_init_process_group: ");
 }
@@ -285,8 +289,8 @@ static ct_status check_create(const ct_store *store, int rank, int size,
     return options ? group_options_check(options) : CT_OK;
 }
 
-ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_options *options,
-                          ct_group **group)
+ct_status create_group(ct_store *store, int rank, int size, const ct_group_options *options,
+                       const struct group_extension *extension, ct_group **group)
 {
     const char *name = options && options->name ? options->name : "created";
     struct limit limit;
@@ -302,7 +306,7 @@ ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_op
     status = mesh_create(store, rank, size, deadline_after(limit.ms), &mesh);
     if (status == CT_OK) {
         status = group_create_root(mesh, store, name, limit, options ? options->algorithms : NULL,
-                                   group);
+                                   extension, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
     }

@@ -23,8 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/messaging/protocol.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/protocol.h"
 #include "runtime/trace/trace.h"
 
 #define GROWS_AFTER 8 /* laps of what it is */

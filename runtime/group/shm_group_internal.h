@@ -7,8 +7,8 @@
 #ifndef RUNTIME_GROUP_SHM_GROUP_INTERNAL_H
 #define RUNTIME_GROUP_SHM_GROUP_INTERNAL_H
 
-#include "runtime/shm/copy_to_shared.h"
 #include "runtime/group/shm_group.h"
+#include "runtime/shm/copy_to_shared.h"
 #include "runtime/shm/shared_region.h"
 
 #define FLAT_SMALL_SLOT ((size_t)4 << 10)

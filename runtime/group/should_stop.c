@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "config/parse_deadline.h"
-#include "runtime/group/internal_collectives.h"
-#include "runtime/util/clock.h"
 #include "runtime/group/default_group.h"
 #include "runtime/group/group.h"
+#include "runtime/group/group_extension.h"
+#include "runtime/util/clock.h"
 
 #define LONGEST_SLEEP_MS 100
 
@@ -140,7 +140,7 @@ static int by_members(ct_group *g, const void *caller)
     wish = !bad
            && (atomic_load(&sigterm.came) || atomic_load(&control->head->stop_asked)
                || (deadline > 0 && time(NULL) >= deadline));
-    status = agree_max(g, OPERATION_SHOULD_STOP, wish, &all, caller);
+    status = g->extension->max(g, OPERATION_SHOULD_STOP, wish, &all, caller);
     if (status == CT_OK && bad)
         status = own_deadline(control, &deadline); /* says again what is wrong with it */
     return status == CT_OK ? all != 0 : (int)status;

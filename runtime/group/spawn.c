@@ -21,12 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/default_group.h"
-#include "runtime/util/forks.h"
-#include "runtime/util/log.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
 #define GRACE_MS 5000
 

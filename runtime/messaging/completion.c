@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/reduction/combine.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/messaging_internal.h"
+#include "runtime/reduction/combine.h"
 
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason)

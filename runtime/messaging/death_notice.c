@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/clock.h"
 
 /* Of a host that has nothing else to do it comes within 1 ms. */
 #define WORD_MS 1000

@@ -29,10 +29,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/util/log.h"
-#include "runtime/messaging/messaging_internal.h"
-#include "runtime/messaging/death_notice.h"
 
 enum { YIELDS = 100, NAP_US = 50 };
 

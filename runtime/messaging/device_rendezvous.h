@@ -4,8 +4,8 @@
 #ifndef RUNTIME_MESSAGING_DEVICE_RENDEZVOUS_H
 #define RUNTIME_MESSAGING_DEVICE_RENDEZVOUS_H
 
-#include "runtime/messaging/protocol.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/messaging/protocol.h"
 
 /* Plain data that travels. */
 struct loan {

@@ -10,9 +10,9 @@
 #ifndef RUNTIME_MESSAGING_GROUP_CHANNEL_H
 #define RUNTIME_MESSAGING_GROUP_CHANNEL_H
 
+#include "runtime/messaging/call_probe.h"
 #include "runtime/messaging/failure_record.h"
 #include "runtime/messaging/protocol.h"
-#include "runtime/messaging/call_probe.h"
 
 /* Of the group that a mesh is made for, and ends with; all others are made from it. */
 #define FIRST_CHANNEL 2

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "runtime/messaging/group_channel.h"
-#include "runtime/p2p/device_staging.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/p2p/device_staging.h"
 
 /* ---- Giving up -------------------------------------------------------------- */
 

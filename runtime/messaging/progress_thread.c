@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <time.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/messaging/device_rendezvous.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/clock.h"
 
 static int needed(const struct messages *m)
 {

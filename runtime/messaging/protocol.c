@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/device_rendezvous.h"
-#include "runtime/util/log.h"
+#include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/log.h"
 
 /* ---- Answers ------------------------------------------------------------- */
 

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "runtime/messaging/device_rendezvous.h"
-#include "runtime/util/log.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/trace/trace.h"
+#include "runtime/util/log.h"
 
 /* ---- Starting ------------------------------------------------------------ */
 

@@ -13,13 +13,13 @@
  * to the thread (progress_thread.c). */
 #include <stdio.h>
 
-#include "runtime/messaging/group_channel.h"
-#include "runtime/util/clock.h"
-#include "runtime/messaging/device_rendezvous.h"
-#include "runtime/messaging/messaging_internal.h"
-#include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/call_probe.h"
+#include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/device_rendezvous.h"
+#include "runtime/messaging/group_channel.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/trace/trace.h"
+#include "runtime/util/clock.h"
 
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 

@@ -22,8 +22,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/util/error.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
 #define CONTROL_VERSION 1

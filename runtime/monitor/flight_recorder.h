@@ -8,9 +8,9 @@
 #ifndef RUNTIME_MONITOR_FLIGHT_RECORDER_H
 #define RUNTIME_MONITOR_FLIGHT_RECORDER_H
 
-#include "runtime/util/clock.h"
 #include "runtime/monitor/control_page.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/clock.h"
 
 /* What a group holds of its own line. */
 struct record {

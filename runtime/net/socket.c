@@ -11,8 +11,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket_internal.h"
+#include "runtime/util/clock.h"
 
 #define ANSWER_MS 1000 /* for what was sent last */
 

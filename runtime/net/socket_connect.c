@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket_internal.h"
+#include "runtime/util/clock.h"
 
 #define FIRST_PAUSE_MS 10
 #define LONGEST_PAUSE_MS 500

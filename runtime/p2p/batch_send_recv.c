@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/p2p/send_recv.h"
+#include "runtime/util/clock.h"
 
 /* The works of a batch share its memory: the last to be waited for frees it. */
 struct p2p_batch {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_copy.c - the steps of what a device does for a message (device_rendezvous.c): it takes
  * what was lent, when a trial has shown that it can, or brings to the host what it has lent. */
+#include "runtime/device/peer_access_check.h"
+#include "runtime/group/device_peer_access.h"
 #include "runtime/p2p/device_staging_internal.h"
 #include "runtime/util/error.h"
-#include "runtime/group/device_peer_access.h"
-#include "runtime/device/peer_access_check.h"
 
 void crossing_borrows(struct crossing *c, const struct loan *loan)
 {

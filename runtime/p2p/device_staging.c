@@ -3,10 +3,10 @@
  */
 #include <stdlib.h>
 
-#include "runtime/p2p/device_staging_internal.h"
-#include "runtime/group/device_wait.h"
-#include "runtime/util/error.h"
 #include "runtime/device/peer_access_check.h"
+#include "runtime/group/device_wait.h"
+#include "runtime/p2p/device_staging_internal.h"
+#include "runtime/util/error.h"
 
 void crossing_forget_mark(struct crossing *c)
 {

@@ -8,9 +8,9 @@
 
 #include <stdatomic.h>
 
+#include "runtime/device/memory_kind.h"
 #include "runtime/group/group.h"
 #include "runtime/messaging/device_rendezvous.h"
-#include "runtime/device/memory_kind.h"
 
 struct crossing;
 

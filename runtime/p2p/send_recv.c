@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/trace/trace.h"
+#include "runtime/util/clock.h"
 
 ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                          int peer, int tag, int is_send)

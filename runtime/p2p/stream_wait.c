@@ -14,11 +14,11 @@
 #include <stdlib.h>
 
 #include "include/ct_cuda.h"
+#include "runtime/p2p/work.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/p2p/work.h"
 
 static void let_go(struct sequel *sequel)
 {

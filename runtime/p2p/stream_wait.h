@@ -3,8 +3,8 @@
 #ifndef RUNTIME_P2P_STREAM_WAIT_H
 #define RUNTIME_P2P_STREAM_WAIT_H
 
-#include "runtime/util/task_queue.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/util/task_queue.h"
 
 /* A stream that is held until a task has ended: queue_when_done(), or the one first in a task that
  * is not pushed yet.  It frees itself then. */

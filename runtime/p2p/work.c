@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/reduction/combine.h"
-#include "runtime/p2p/device_staging.h"
-#include "runtime/util/forks.h"
 #include "runtime/group/group_status.h"
+#include "runtime/p2p/device_staging.h"
+#include "runtime/reduction/combine.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
 
 static void work_free(ct_work *work)
 {

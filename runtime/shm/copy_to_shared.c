@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/reduction/combine.h"
+#include "runtime/util/clock.h"
 
 #define LEAST_BYTES 4096  /* below, to look at the clock costs too much of it */
 #define MEASURED 4        /* one of so many, outside of trials: each look costs some 40 ns */

@@ -6,8 +6,8 @@
  * the scheduler's to say: nothing here changes an affinity. */
 #include <sched.h>
 
-#include "runtime/util/cgroup.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/util/cgroup.h"
 
 #define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is: the line is another core's */
 

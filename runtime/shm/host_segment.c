@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/shm/shared_region.h"
 #include "runtime/util/file_limit.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/shm/shared_region.h"
 
 /* Of the file: mostly of what was never written, which takes no memory. */
 #define MOST_FILE_BYTES ((uint64_t)1 << 60)

@@ -18,8 +18,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "runtime/util/error.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/util/error.h"
 
 #define ARENA_BYTES ((size_t)512 << 20) /* of address space; memory is taken when touched */
 

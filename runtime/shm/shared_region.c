@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/shm/host_segment.h"
 #include "runtime/util/file_limit.h"
 #include "runtime/util/log.h"
-#include "runtime/shm/host_segment.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and take pages later */

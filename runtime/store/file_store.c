@@ -18,11 +18,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "runtime/store/file_store.h"
+#include "runtime/store/file_store_internal.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/store/file_store.h"
-#include "runtime/store/file_store_internal.h"
 
 #define POLL_MS 10         /* between two looks for a key or, at the most, for the lock */
 #define FIRST_NAP_US 100   /* before the second look for the lock: it is mostly free by then */

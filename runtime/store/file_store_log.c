@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/util/file_limit.h"
 #include "runtime/store/file_store_internal.h"
+#include "runtime/util/file_limit.h"
 
 #define MOST_BYTES (1u << 30) /* of a key or a value: a longer one is not a record of ours */
 

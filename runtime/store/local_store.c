@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/store/key_list.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
-#include "runtime/store/key_list.h"
 
 static struct local_store *local(ct_store *store)
 {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/store/key_prefix.h"
 #include "runtime/store/key_list.h"
+#include "runtime/store/key_prefix.h"
+#include "runtime/util/clock.h"
 
 /* ---- Arguments ------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "config/subnet.h"
-#include "runtime/util/error.h"
 #include "runtime/store/server/shared_secret.h"
+#include "runtime/util/error.h"
 
 struct control;
 struct event_base;

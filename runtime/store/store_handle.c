@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/forks.h"
 #include "runtime/store/tcp_wire.h"
+#include "runtime/util/forks.h"
 
 ct_store *store_bottom(ct_store *store)
 {

@@ -6,10 +6,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
 #include "runtime/store/tcp_wire.h"
+#include "runtime/util/clock.h"
 
 /* The magic in one send, as PyTorch's server wants it; then a PING, whose echo
  * says that it is a store and that it listens. */

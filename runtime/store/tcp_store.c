@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/util/forks.h"
 #include "runtime/store/key_list.h"
 #include "runtime/store/tcp_wire.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
 
 #define WORKERS_POLL_MS 10
 

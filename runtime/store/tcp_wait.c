@@ -11,10 +11,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/monitor/control_page.h"
-#include "runtime/util/forks.h"
 #include "runtime/store/tcp_wire.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
 
 enum {
     MOST_LOOKED_FOR = 64, /* keys of a wait that timed out */

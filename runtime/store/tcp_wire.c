@@ -23,9 +23,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
-#include "runtime/net/socket.h"
 
 #define MOST_REPLY ((uint64_t)1 << 31) /* bytes of one value */
 #define MOST_AHEAD ((size_t)1 << 20)   /* bytes allocated before the first came */

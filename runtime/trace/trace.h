@@ -22,9 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/util/error.h"
-#include "runtime/types/call_signature.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/types/call_signature.h"
+#include "runtime/util/error.h"
 
 #define TRACE_MAGIC 0x31727463u /* "ctr1" */
 #define TRACE_VERSION 2

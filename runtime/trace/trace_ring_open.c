@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/util/inherited_memory.h"
-#include "runtime/util/log.h"
 #include "runtime/trace/trace.h"
 #include "runtime/trace/trace_json.h"
+#include "runtime/util/inherited_memory.h"
+#include "runtime/util/log.h"
 
 /* ---- ctrun's ------------------------------------------------------------- */
 

@@ -13,10 +13,10 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/net/socket.h"
+#include "runtime/util/clock.h"
 
 #define LOOK_FOR_LOSS_MS 1000
 #define OPENING_MS 1000  /* of a connection to a peer that has ended */

@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-#include "runtime/util/log.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/log.h"
 
 /* What fits one segment with its head; more is acknowledged at once, whatever goes back. */
 #define SMALL_BYTES 1300

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "runtime/util/forks.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/mesh.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/forks.h"
 
 #define READ_AHEAD ((size_t)64 << 10)
 /* One sendmsg() of megabytes is slow: behind its first 512 KiB the kernel takes bytes at half the

@@ -10,13 +10,13 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "runtime/monitor/control_page.h"
-#include "runtime/util/error.h"
 #include "runtime/fault/fault_injection.h"
-#include "runtime/transport/link.h"
+#include "runtime/monitor/control_page.h"
 #include "runtime/shm/host_segment.h"
-#include "runtime/util/scratch.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/transport/link.h"
+#include "runtime/util/error.h"
+#include "runtime/util/scratch.h"
 
 struct messages; /* messaging_internal.h */
 struct trace;    /* trace.h */

@@ -8,10 +8,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "runtime/util/forks.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/messaging/death_notice.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/forks.h"
 
 #define LOOKS_AT_ONE 4 /* the last of them is at all */
 

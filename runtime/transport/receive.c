@@ -2,9 +2,9 @@
 /* receive.c - what comes from the peers: new connections, and frames, which are taken apart. */
 #include <sys/types.h>
 
-#include "runtime/util/forks.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/forks.h"
 
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
 

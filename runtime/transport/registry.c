@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* registry.c - every kind of link, best first, and every kind of memory.  The one
  * file that names them all, so the one that looks up into cuda/. */
-#include "runtime/util/error.h"
-#include "runtime/transport/link.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/transport/link.h"
+#include "runtime/util/error.h"
 
 extern const struct link_ops link_shm, link_tcp;
 

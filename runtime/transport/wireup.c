@@ -24,11 +24,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/net/socket.h"
+#include "runtime/store/server/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/net/socket.h"
-#include "runtime/store/server/peer_uid.h"
 
 #define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
 #define UNREACHABLE_MS \

@@ -9,8 +9,8 @@
 
 #include "runtime/reduction/combine.h"
 #include "runtime/types/dtype_list.h"
-#include "runtime/util/error.h"
 #include "runtime/types/premul.h"
+#include "runtime/util/error.h"
 
 /* No expression of an enum's type may name a value outside it: callers hand us anything. */
 size_t ct_dtype_size(ct_dtype dtype)

@@ -4,8 +4,8 @@
  * Arrays that the library has to copy are overwritten as soon as the call is made. */
 #include <string.h>
 
-#include "collectives/core/call.h"
 #include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/call.h"
 #include "tests/collectives/flight.h"
 
 enum { GARBAGE = 0xa5 };

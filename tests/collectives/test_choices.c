@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectives/core/call.h"
 #include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/call.h"
 
 /* The row that a call of so many f32 would take. */
 static const char *row_for(ct_group *group, size_t count)

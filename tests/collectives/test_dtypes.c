@@ -4,8 +4,8 @@
  * Each rank can compute what every rank gives, so each compares its result with
  * elements.h's fold, rank 0 first, bit by bit.  Then what is refused, what has a
  * rounding or a wrap to get wrong, NaN, and premul_sum. */
-#include "tests/harness.h"
 #include "tests/elements.h"
+#include "tests/harness.h"
 
 #include <stdio.h>
 

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/group/shm_group_internal.h"
 #include "runtime/group/group.h"
+#include "runtime/group/shm_group_internal.h"
 
 enum { MANY = 1 << 16 };
 

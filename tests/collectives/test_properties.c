@@ -21,9 +21,9 @@
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
+#include "collectives/device/staged/staged_chunks.h"
 #include "tests/collectives/flight.h"
 #include "tests/collectives/reference.h"
-#include "collectives/device/staged/staged_chunks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 #include "collectives/core/shm_exchange.h"
 
 enum { PHASES = 12, MOST_RANKS = 3 }; /* the last is the end of the call */

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "cuda/device_internal.h"
+#include "runtime/group/device_peer_access.h"
 #include "runtime/group/group.h"
 #include "runtime/messaging/messaging_internal.h"
-#include "runtime/group/device_peer_access.h"
 #include "tests/cuda/pairs.h"
 
 /* Until what goes on now in rank 1's errands is through with this step. */

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "collectives/device/staged/staging_memory.h"
-#include "runtime/util/clock.h"
 #include "runtime/shm/shared_region.h"
+#include "runtime/util/clock.h"
 #include "tests/cuda/device.h"
 
 enum { PART = 100000, LIMIT_MS = 20000 };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "launcher/nodes/c10d/base64.h"
-#include "launcher/nodes/c10d/state_rules.h"
 #include "launcher/nodes/c10d/heartbeats.h"
+#include "launcher/nodes/c10d/state_rules.h"
 #include "tests/fuzz/input.h"
 
 static int read_it(struct c10d_state *state, const uint8_t *data, size_t size, struct why *why)

@@ -21,11 +21,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/messaging/group_channel.h"
-#include "runtime/util/log.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/device/memory_kind.h"
+#include "runtime/messaging/group_channel.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/log.h"
 #include "tests/fuzz/input.h"
 
 enum { ME = 1, RANKS = 3, CONNECTIONS = 8, REQUESTS = 8, EMPTY = 0xee };

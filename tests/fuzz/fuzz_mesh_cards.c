@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "runtime/bootstrap/own_address.h"
-#include "runtime/util/clock.h"
-#include "runtime/util/log.h"
 #include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/transport/mesh.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 #include "tests/fuzz/input.h"
 
 enum { RANKS = 3 };

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "config/rendezvous_options.h"
-#include "launcher/cli/no_effect.h"
 #include "launcher/cli/variables.h"
+#include "launcher/job/no_effect.h"
 #include "launcher/workers/worker_env.h"
 #include "tests/fuzz/input.h"
 

@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/proc_info.h"
 
 #define FILES_BELOW "/proc/7/"

@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "config/parse_number.h"
-#include "runtime/util/log.h"
 #include "runtime/store/server/connection.h"
 #include "runtime/store/server/peer_uid.h"
+#include "runtime/util/log.h"
 #include "tests/fuzz/input.h"
 
 enum { CONNECTIONS = 8, MOST_EVER = 200 };

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "launcher/trace/trace_messages.h"
-#include "tests/json_check.h"
 #include "tests/fuzz/input.h"
+#include "tests/json_check.h"
 
 static size_t sound_word(int word, void *to)
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/fault/fault_injection.h"
 #include "runtime/bootstrap/launcher_env.h"
+#include "runtime/fault/fault_injection.h"
 #include "tests/fuzz/input.h"
 
 static const char *const names[] = {
@@ -72,7 +72,7 @@ static void read_faults(void)
     for (int rank = 0; rank < 2; rank++) {
         struct faults *faults = NULL;
 
-        holds(faults_from_environment(rank, NULL, &faults) == CT_OK || ct_last_error()[0]);
+        holds(faults_from_environment(rank, &faults) == CT_OK || ct_last_error()[0]);
         holds(fault_first_seq(faults) >= 1);
         for (int i = 0; faults && i < faults->count; i++) {
             holds(faults->list[i].operation >= FAULT_ANY

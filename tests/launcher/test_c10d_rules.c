@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/nodes/c10d/state_rules.h"
 #include "launcher/nodes/c10d/heartbeats.h"
+#include "launcher/nodes/c10d/state_rules.h"
 
 #define SECOND INT64_C(1000000)
 #define BEAT (1000000 * SECOND)

@@ -8,8 +8,8 @@
 
 #include "launcher/nodes/c10d/base64.h"
 #include "launcher/nodes/c10d/pickle.h"
-#include "launcher/nodes/c10d/state.h"
 #include "launcher/nodes/c10d/python_datetime.h"
+#include "launcher/nodes/c10d/state.h"
 #include "tests/launcher/c10d_texts.h"
 
 #define SECOND INT64_C(1000000)

@@ -4,8 +4,8 @@
 
 #include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpu_topology.c"
-#include "launcher/report/gpu_topology_report.c"
 #include "launcher/placement/gpu_topology_query.c"
+#include "launcher/report/gpu_topology_report.c"
 #include "tests/launcher/machine.h"
 
 /* test_gpu_links.c is about these. */

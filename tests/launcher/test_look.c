@@ -14,16 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/py_spy.h"
 #include "launcher/ctctl/addr2line.h"
-#include "launcher/inspect/find_jobs.h"
+#include "launcher/ctctl/py_spy.h"
+#include "launcher/health/stall_detector.h"
 #include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
 #include "launcher/inspect/verdict.h"
-#include "launcher/health/stall_detector.h"
-#include "runtime/util/clock.h"
 #include "runtime/monitor/flight_recorder.h"
+#include "runtime/util/clock.h"
 
 /* ---- A page ------------------------------------------------------------------- */
 

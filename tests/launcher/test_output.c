@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/stdio/line_filter.h"
 #include "launcher/stdio/line_dedup.h"
-#include "launcher/stdio/line_splitter.h"
+#include "launcher/stdio/line_filter.h"
 #include "launcher/stdio/line_prefix.h"
+#include "launcher/stdio/line_splitter.h"
 #include "launcher/stdio/stream_route.h"
 #include "runtime/util/text.h"
 

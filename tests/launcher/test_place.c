@@ -5,14 +5,14 @@
 
 #include <fcntl.h>
 
+#include "launcher/placement/bind.c"
 #include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpus.c"
-#include "launcher/placement/placement.c"
-#include "launcher/placement/bind.c"
 #include "launcher/placement/numa_binding.c"
-#include "launcher/report/placement_report.c"
+#include "launcher/placement/placement.c"
 #include "launcher/placement/topology.c"
 #include "launcher/placement/topology_hwloc.c"
+#include "launcher/report/placement_report.c"
 #include "tests/launcher/machine.h"
 
 /* worker_env.c has tests of its own. */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "launcher/placement/cpu_set.c"
-#include "launcher/workers/terminal_foreground.c"
 #include "launcher/workers/spawn.c"
+#include "launcher/workers/terminal_foreground.c"
 
 static pid_t start(const char *path, char *const *argv, int *execed)
 {

@@ -51,13 +51,13 @@ static void a_fault_of_another_rank_is_none_of_ours(void **state)
 
     (void)state;
     setenv("CT_FAULT", "rank:3,kill", 1);
-    assert_int_equal(faults_from_environment(2, ct_abort, &faults), CT_OK);
+    assert_int_equal(faults_from_environment(2, &faults), CT_OK);
     assert_null(faults);
-    assert_int_equal(faults_from_environment(3, ct_abort, &faults), CT_OK);
+    assert_int_equal(faults_from_environment(3, &faults), CT_OK);
     assert_non_null(faults);
     faults_free(faults);
     setenv("CT_FAULT", "", 1);
-    assert_int_equal(faults_from_environment(3, ct_abort, &faults), CT_OK);
+    assert_int_equal(faults_from_environment(3, &faults), CT_OK);
     assert_null(faults);
     unsetenv("CT_FAULT");
 }

@@ -3,8 +3,8 @@
  *
  * Worlds of two over TCP where rank 0 serves the store, so that there is one of everything: a
  * store's listener and its clients, the ranks' listeners and connections. */
-#include "tests/harness.h"
 #include "tests/collectives/marks.h"
+#include "tests/harness.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * The bodies run in processes with RANK, WORLD_SIZE, MASTER_ADDR and a free
  * MASTER_PORT set, as by a launcher; a world is known to work when p ones sum
  * to p. */
-#include "tests/harness.h"
 #include "tests/collectives/marks.h"
+#include "tests/harness.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/store_all_gather.h"
+#include "runtime/store/store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/bootstrap/store_all_gather.h"
-#include "runtime/store/store.h"
 
 enum { RANKS = 64 };
 

@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/default_group.h"
-#include "runtime/util/fd_passing.h"
-#include "runtime/group/shm_group.h"
 #include "runtime/group/group.h"
+#include "runtime/group/shm_group.h"
+#include "runtime/net/fd_passing.h"
 #include "runtime/shm/shared_region.h"
+#include "runtime/util/clock.h"
 
 enum {
     ON_THEIR_WAY = 4 * 100, /* descriptors */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/group.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/p2p/work.h"
+#include "runtime/util/clock.h"
 
 enum { LARGE = 1 << 20, HUGE_ONE = 24 << 20, TAG = 7, SOON_MS = 150, PATIENT_MS = 8000 };
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/messaging/group_channel.h"
 #include "runtime/group/group.h"
+#include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/messaging_internal.h"
 
 /* ---- Another thread has the lock ------------------------------------------------- */

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/util/cgroup.h"
 #include "runtime/shm/waiter.h"
+#include "runtime/util/cgroup.h"
 
 static char root[64];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_shrink.c - who is in the group of the survivors: all that came, also a slow one. */
-#include "tests/harness.h"
 #include "tests/collectives/marks.h"
+#include "tests/harness.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
+#include "runtime/util/clock.h"
 
 enum { PATIENCE_MS = 30000, SHORT_MS = 200 };
 

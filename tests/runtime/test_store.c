@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
 
 /* ---- A server, and clients of it ------------------------------------------- */
 

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/tcp_wire.h"
+#include "runtime/util/clock.h"
 
 /* ---- A server that has said all it will say ----------------------------------- */
 

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
+#include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
 #include "runtime/store/server/shared_secret.h"
-#include "runtime/net/socket.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
 
 enum { PATIENCE_MS = 30000, NOBODY = 65534 };
 

@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/store.h"
+#include "runtime/util/clock.h"
 
 enum { PATIENCE_MS = 120000, MIB = 1 << 20 };
 

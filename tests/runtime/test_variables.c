@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "config/option_table.h"
-#include "runtime/util/log.h"
+#include "runtime/bootstrap/variables.h"
 #include "runtime/types/call_signature.h"
-#include "runtime/util/variables.h"
+#include "runtime/util/log.h"
 
 static void the_table_has_all_that_ctrun_and_the_choices_read(void **state)
 {
@@ -24,7 +24,7 @@ static void the_table_has_all_that_ctrun_and_the_choices_read(void **state)
             if (row->variables[v] && !strncmp(row->variables[v], "CT_", 3)) {
                 found++;
                 if (!variable_is_known(row->variables[v]))
-                    expect_fails(__FILE__, __LINE__, "%s is not in runtime/util/variables.c",
+                    expect_fails(__FILE__, __LINE__, "%s is not in runtime/bootstrap/variables.c",
                                  row->variables[v]);
             }
     }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/transport/mesh.h"
-#include "runtime/monitor/flight_recorder.h"
 #include "runtime/group/group_status.h"
+#include "runtime/monitor/flight_recorder.h"
+#include "runtime/transport/mesh.h"
 
 #define RANKS 3
 

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
-#include "runtime/util/forks.h"
 #include "runtime/net/socket.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
 
 enum { PATIENCE_MS = 20000, SILENT = 400 };
 

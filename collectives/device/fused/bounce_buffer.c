@@ -16,9 +16,9 @@
 #include <stdlib.h>
 
 #include "collectives/device/buffer_handles.h"
-#include "runtime/util/clock.h"
 #include "runtime/group/device_wait.h"
 #include "runtime/group/shm_group.h"
+#include "runtime/util/clock.h"
 
 #define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */
 #define LEAST ((size_t)1 << 20)

@@ -17,8 +17,8 @@
  * (bounce_buffer.c); where there is no room for that the call goes another way, and so does one
  * with a buffer on another device than before.  So it does for good where the ranks are on several
  * hosts or devices that don't reach each other, or an executor could not map what was given. */
-#include "collectives/device/fused/bounce_buffer.h"
 #include "collectives/device/buffer_handles.h"
+#include "collectives/device/fused/bounce_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

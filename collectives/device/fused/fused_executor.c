@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/device_wait.h"
 #include "runtime/group/shm_group.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
 static ct_status enqueue(const struct call *c, const struct offer *const *offers,

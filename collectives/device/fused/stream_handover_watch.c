@@ -19,9 +19,9 @@
 
 #include "collectives/device/device_call.h"
 #include "collectives/device/liveness.h"
-#include "runtime/util/clock.h"
 #include "runtime/group/device_wait.h"
 #include "runtime/group/shm_group.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/group/device_wait.h"
+#include "runtime/util/clock.h"
 
 size_t team_scratch = (size_t)16 << 20;
 

@@ -14,8 +14,8 @@
  *
  * In place is safe: what piece k + 1 is read from no earlier piece is written to. */
 #include "collectives/device/device_call.h"
-#include "collectives/device/staged/staging_memory.h"
 #include "collectives/device/staged/staged_chunks.h"
+#include "collectives/device/staged/staging_memory.h"
 
 #include <stdlib.h>
 

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #include "collectives/device/device_call.h"
-#include "runtime/util/log.h"
 #include "runtime/shm/shared_region.h"
+#include "runtime/util/log.h"
 
 /* The offset that counts is the first rank's; 0: nothing is shared. */
 static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint64_t *words)

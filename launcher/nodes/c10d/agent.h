@@ -7,8 +7,8 @@
 #ifndef LAUNCHER_NODES_C10D_AGENT_H
 #define LAUNCHER_NODES_C10D_AGENT_H
 
-#include "launcher/nodes/nodes.h"
 #include "launcher/nodes/c10d/rank_assignment.h"
+#include "launcher/nodes/nodes.h"
 
 struct c10d_config {
     const struct options *options;

@@ -7,9 +7,9 @@
 
 #include "launcher/nodes/c10d/agent_internal.h"
 #include "launcher/nodes/node_link.h"
+#include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
-#include "runtime/net/socket.h"
 
 #define FIRST_WORD_MS 5000
 #define NEXT_WORD_MS 30000

@@ -6,8 +6,8 @@
 #define LAUNCHER_NODES_C10D_SESSION_H
 
 #include "include/ct.h"
-#include "launcher/nodes/c10d/state_rules.h"
 #include "launcher/nodes/c10d/heartbeats.h"
+#include "launcher/nodes/c10d/state_rules.h"
 
 /* How an operation ended.  All but the first three leave a sentence in session->why. */
 enum c10d_end {

@@ -11,8 +11,8 @@
 
 #include "launcher/nodes/c10d/agent.h"
 #include "launcher/nodes/elastic/linked_agents.h"
-#include "launcher/nodes/node_link.h"
 #include "launcher/nodes/heartbeat.h"
+#include "launcher/nodes/node_link.h"
 #include "launcher/nodes/stop_vote.h"
 
 struct dynamic {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "launcher/nodes/elastic/elastic.h"
-#include "runtime/util/log.h"
 #include "runtime/net/socket.h"
+#include "runtime/util/log.h"
 
 /* -1: somebody else does, here or elsewhere; else a listener.  A host's own name may
  * mean its loopback: the others come from outside, so then it is all interfaces. */

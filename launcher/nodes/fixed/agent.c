@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "launcher/nodes/fixed/connect_retry.h"
-#include "launcher/nodes/node_link.h"
-#include "launcher/nodes/nodes.h"
-#include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/heartbeat.h"
+#include "launcher/nodes/node_link.h"
+#include "launcher/nodes/node_messages.h"
+#include "launcher/nodes/nodes.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

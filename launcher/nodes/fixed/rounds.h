@@ -7,9 +7,9 @@
 
 #include <event2/event_struct.h>
 
-#include "launcher/nodes/nodes.h"
-#include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/heartbeat.h"
+#include "launcher/nodes/node_messages.h"
+#include "launcher/nodes/nodes.h"
 #include "launcher/nodes/restart_budget.h"
 #include "launcher/nodes/stop_vote.h"
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/server/peer_uid.h"
 #include "runtime/store/server/connection.h"
+#include "runtime/store/server/peer_uid.h"
 
 struct door {
     enum { OURS, ALLOWED, FOREIGN, STRANGER, GONE, UNKNOWN } place; /* where it was when it came */

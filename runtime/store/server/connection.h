@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "runtime/store/store.h"
 #include "runtime/store/engine/engine_internal.h"
 #include "runtime/store/engine/send_queue.h"
+#include "runtime/store/store.h"
 
 #define IN_BYTES (256u << 10)
 

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/store/server/connection.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
-#include "runtime/store/server/connection.h"
 
 #define GUEST_SECONDS 10
 #define MOST_STRANGERS 1024

@@ -14,11 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/store/server/connection.h"
+#include "runtime/store/server/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
-#include "runtime/store/server/connection.h"
-#include "runtime/store/server/peer_uid.h"
 
 #define LOOK_AGAIN_US 50
 

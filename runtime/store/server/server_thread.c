@@ -9,8 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/util/forks.h"
 #include "runtime/store/store.h"
+#include "runtime/util/forks.h"
 
 struct store_host {
     pthread_t thread;

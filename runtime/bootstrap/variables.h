@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* variables.h - the names of all CT_ variables, and those that are almost one. */
-#ifndef RUNTIME_UTIL_VARIABLES_H
-#define RUNTIME_UTIL_VARIABLES_H
+#ifndef RUNTIME_BOOTSTRAP_VARIABLES_H
+#define RUNTIME_BOOTSTRAP_VARIABLES_H
 
 /* Does libct or ctrun read it, or a test of theirs? */
 int variable_is_known(const char *name);

@@ -2,10 +2,9 @@
 /* internal_collectives.h - collectives that the library makes for a call that is none itself.
  *
  * They go by the name of what the program called, and its place there: whoever asks where a
- * rank is finds ct_new_group() in the program's line, not a gather in ours.
- * collectives/core/internal_collectives.c */
-#ifndef RUNTIME_GROUP_INTERNAL_COLLECTIVES_H
-#define RUNTIME_GROUP_INTERNAL_COLLECTIVES_H
+ * rank is finds ct_new_group() in the program's line, not a gather in ours. */
+#ifndef COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
+#define COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
 
 #include "runtime/group/group.h"
 

@@ -3,15 +3,15 @@
  *
  * The one list of what libct and ctrun read: a new getenv() or option adds its name here.  A
  * program may have variables of its own that begin so: only what is almost a known name is told. */
-#include "runtime/util/variables.h"
+#include "runtime/bootstrap/variables.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/suggest.h"
-#include "runtime/util/log.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/log.h"
 
 #define MOST_LETTERS 40
 

@@ -5,7 +5,7 @@
  * these, nor is one that other nodes of the job obey, nor those that --help calls "no effect".  A
  * variable may be there for other jobs (a Kubernetes pod has PET_NNODES and more), so what it asks
  * for in vain is passed over; a key of --rdzv-conf that is none is said of all. */
-#include "launcher/cli/no_effect.h"
+#include "launcher/job/no_effect.h"
 
 #include <stdarg.h>
 #include <stdio.h>

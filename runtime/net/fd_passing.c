@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fd_passing.c - passing open files over a unix socket (SCM_RIGHTS). */
-#include "runtime/util/fd_passing.h"
+#include "runtime/net/fd_passing.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/util/clock.h"
 #include "runtime/net/socket.h"
+#include "runtime/util/clock.h"
 
 #define FDS_PER_MESSAGE 128 /* the kernel's limit is 253 */
 #define LONGEST_RETRY_MS 10000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef RUNTIME_UTIL_FD_PASSING_H
-#define RUNTIME_UTIL_FD_PASSING_H
+#ifndef RUNTIME_NET_FD_PASSING_H
+#define RUNTIME_NET_FD_PASSING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* no_effect.h - a line for each option or key that was given and can do nothing. */
-#ifndef LAUNCHER_CLI_NO_EFFECT_H
-#define LAUNCHER_CLI_NO_EFFECT_H
+#ifndef LAUNCHER_JOB_NO_EFFECT_H
+#define LAUNCHER_JOB_NO_EFFECT_H
 
 #include "config/rendezvous_options.h"
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init.c - the public calls that make a root group: here groups, which lie below, get their
+ * collectives (group_extension.h). */
+#include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/coalesce.h"
+#include "collectives/core/internal_collectives.h"
+#include "collectives/device/device_call.h"
+#include "runtime/group/group_extension.h"
+#include "runtime/p2p/device_staging.h"
+
+static const struct group_extension collectives = {
+    .open = choices_open,
+    .drop = coalesce_drop,
+    .close = staging_drop,
+    .release = crossings_close,
+    .gather = agree_gather,
+    .max = agree_max,
+};
+
+ct_status ct_init_process_group(const ct_init_options *options)
+{
+    return init_process_group(options, &collectives);
+}
+
+ct_status ct_create_group(ct_store *store, int rank, int size, const ct_group_options *options,
+                          ct_group **group)
+{
+    return create_group(store, rank, size, options, &collectives, group);
+}
