@@ -17,7 +17,10 @@
 #include "runtime/messaging/protocol.h"
 #include "runtime/util/clock.h"
 
-#define GLANCE_MS 2 /* at what others say */
+/* At what others say: more and more rarely, since those who wait here keep ctrun from its
+ * processor. */
+#define FIRST_GLANCE_MS 2
+#define LAST_GLANCE_MS 50
 
 static const struct control_group *line_of(const struct control_rank *page, uint64_t id)
 {
@@ -132,6 +135,7 @@ ct_status group_begin(ct_group *g, uint64_t seq)
 static void wait_for_word(ct_group *g)
 {
     const int64_t deadline = mesh_word_due(g->mesh, g->ranks, g->size);
+    int glance_ms = FIRST_GLANCE_MS;
 
     for (;;) {
         const uint32_t heard = atomic_load(&g->mesh->control.head->news);
@@ -142,7 +146,8 @@ static void wait_for_word(ct_group *g)
         if (atomic_load(&g->broken) != CT_OK || atomic_load(&g->lost) || atomic_load(&g->later)
             || clock_ms() >= deadline)
             return;
-        control_sleep(&g->mesh->control, heard, GLANCE_MS);
+        control_sleep(&g->mesh->control, heard, glance_ms);
+        glance_ms = 2 * glance_ms < LAST_GLANCE_MS ? 2 * glance_ms : LAST_GLANCE_MS;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local_store.h - the operations of a store whose map is in this process.
  *
- * store/hash.c has nothing else; store/file.c reads what others wrote into the
+ * store/hash_store.c has nothing else; store/file_store.c reads what others wrote into the
  * map before each, and appends what it changes to the file after. */
 #ifndef RUNTIME_STORE_LOCAL_STORE_H
 #define RUNTIME_STORE_LOCAL_STORE_H

@@ -3,7 +3,7 @@
  *
  * One connection, one operation at a time under a mutex: begin() takes it, end()
  * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  Waits
- * are store/wire_wait.c's. */
+ * are store/tcp_wait.c's. */
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>

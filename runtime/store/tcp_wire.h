@@ -80,7 +80,7 @@ ct_status wire_break(struct wire *wire, ct_status status, const char *format, ..
 #define QUOTED_SIZE 72
 const char *wire_quote(struct bytes key, char quoted[QUOTED_SIZE]);
 
-/* The store behind a connection (store/client.c), before any handshake; takes
+/* The store behind a connection (store/tcp_store.c), before any handshake; takes
  * over fd.  where is for the sentences. */
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);
 struct wire *store_client_wire(ct_store *store);

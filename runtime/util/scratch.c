@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scratch.c - see scratch.h.
  *
- * Blocks have sizes of powers of two, and a list for each.  Smaller and larger ones than those are
- * malloc()'s, which is good at the small ones; of the large ones few are worth their memory. */
+ * There is a list for each size.  Less than the least is malloc()'s, which is good at that, and so
+ * is more than the largest, of which few blocks would be worth their memory. */
 #include "runtime/util/scratch.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Under ASan what lies behind the bytes that were asked for, a block's head while it is out, and an
+ * idle block's data are nobody's to touch. */
 #if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN
+#endif
+#endif
+#ifdef WITH_ASAN
 #include <sanitizer/asan_interface.h>
-#else /* what lies behind the bytes that were asked for, or is idle, is nobody's to touch */
+#else
 #define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)0)
 #define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)0)
 #endif
-
-#define LEAST (SCRATCH_KEPT >> (SCRATCH_SIZES - 1))
 
 struct scratch_block {
     struct scratch_block *next;
@@ -25,14 +32,14 @@ struct scratch_block {
 
 static size_t bytes_of(int size)
 {
-    return LEAST << size;
+    return ((size_t)SCRATCH_LEAST << size) + SCRATCH_MORE;
 }
 
 static int size_for(size_t bytes)
 {
     int size = 0;
 
-    if (bytes < LEAST || bytes > SCRATCH_KEPT)
+    if (bytes < SCRATCH_LEAST || bytes > SCRATCH_LARGEST)
         return -1;
     while (bytes_of(size) < bytes)
         size++;
@@ -58,17 +65,33 @@ static struct scratch_block *take_idle(struct scratch *scratch, int size)
     return block;
 }
 
-/* The lock is held.  The largest go first, until there is room for so many bytes. */
-static void drop_idle(struct scratch *scratch, size_t bytes)
+/* The lock is held.  Takes off, the largest first, what leaves no room for so many bytes more: a
+ * list to be freed without the lock. */
+static struct scratch_block *take_surplus(struct scratch *scratch, size_t bytes)
 {
+    struct scratch_block *surplus = NULL, *block;
+
     for (int size = SCRATCH_SIZES - 1; size >= 0; size--)
-        while (scratch->bytes + bytes > SCRATCH_KEPT && scratch->idle[size])
-            free(take_idle(scratch, size));
+        while (scratch->bytes + bytes > SCRATCH_KEPT && (block = take_idle(scratch, size))) {
+            block->next = surplus;
+            surplus = block;
+        }
+    return surplus;
+}
+
+static void free_all(struct scratch_block *block)
+{
+    while (block) {
+        struct scratch_block *next = block->next;
+
+        free(block);
+        block = next;
+    }
 }
 
 void scratch_close(struct scratch *scratch)
 {
-    drop_idle(scratch, SCRATCH_KEPT);
+    free_all(take_surplus(scratch, SCRATCH_KEPT));
     pthread_mutex_destroy(&scratch->lock);
 }
 
@@ -87,25 +110,28 @@ void *scratch_take(struct scratch *scratch, size_t bytes)
         return NULL;
     block->size = size;
     ASAN_POISON_MEMORY_REGION((char *)block->data + bytes, room - bytes);
+    ASAN_POISON_MEMORY_REGION(block, sizeof *block);
     return block->data;
 }
 
 void scratch_give(struct scratch *scratch, void *data)
 {
-    struct scratch_block *block;
+    struct scratch_block *block, *surplus;
 
     if (!data)
         return;
     block = (struct scratch_block *)((char *)data - offsetof(struct scratch_block, data));
+    ASAN_UNPOISON_MEMORY_REGION(block, sizeof *block);
     if (block->size < 0) {
         free(block);
         return;
     }
     pthread_mutex_lock(&scratch->lock);
-    drop_idle(scratch, bytes_of(block->size));
+    surplus = take_surplus(scratch, bytes_of(block->size));
     block->next = scratch->idle[block->size];
     scratch->idle[block->size] = block;
     scratch->bytes += bytes_of(block->size);
     ASAN_POISON_MEMORY_REGION(data, bytes_of(block->size));
     pthread_mutex_unlock(&scratch->lock);
+    free_all(surplus);
 }

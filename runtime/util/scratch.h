@@ -10,9 +10,13 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define SCRATCH_KEPT ((size_t)8 << 20) /* bytes that one mesh keeps, at most */
+#define SCRATCH_KEPT ((size_t)24 << 20) /* bytes that one mesh keeps, at most */
 
-enum { SCRATCH_SIZES = 10 }; /* 16 KiB, twice as much, and so on to SCRATCH_KEPT */
+/* 16 KiB, twice as much, and so on to 16 MiB, each with room for what its user adds to a round
+ * number: the head of a message, an element for each rank. */
+enum { SCRATCH_SIZES = 11, SCRATCH_LEAST = 16 << 10, SCRATCH_MORE = 4 << 10 };
+
+#define SCRATCH_LARGEST (((size_t)SCRATCH_LEAST << (SCRATCH_SIZES - 1)) + SCRATCH_MORE)
 
 struct scratch_block;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_internal.h - what the files of the store's engine share: store/table.c feeds
- * clients, store/commands.c and store/listing.c carry out what they ask, store/wait.c
- * keeps who waits. */
+/* engine_internal.h - what the files of the store's engine share: store/engine/session.c feeds
+ * clients, store/engine/commands.c and store/engine/list_keys.c carry out what they ask,
+ * store/engine/waiters.c keeps who waits. */
 #ifndef RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H
 #define RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H
 
@@ -44,7 +44,7 @@ struct table_client {
     const char *why;
 };
 
-/* ---- store/commands.c ------------------------------------------------------- */
+/* ---- store/engine/commands.c ------------------------------------------------------- */
 
 /* Carries on with a request.  MORE: its turn is over, or its owner had enough. */
 enum progress command_run(struct table_client *client, const struct request_args *args);
@@ -62,14 +62,14 @@ static inline int take_turn(struct table_client *client)
     return 1;
 }
 
-/* ---- store/listing.c -------------------------------------------------------- */
+/* ---- store/engine/list_keys.c -------------------------------------------------------- */
 
 enum progress listing_run(struct table_client *client, const struct request_args *args);
 void listing_stop(struct table_client *client);
 /* The entry loses its value; who is listing the keys still gets to know it. */
 void listing_forget(struct table *table, struct entry *entry);
 
-/* ---- store/wait.c ----------------------------------------------------------- */
+/* ---- store/engine/waiters.c ----------------------------------------------------------- */
 
 int wait_for(struct table_client *client, struct entry *entry); /* -1: no memory */
 

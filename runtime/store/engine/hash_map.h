@@ -26,7 +26,7 @@ struct entry {
     uint64_t hash;
     struct value *value;         /* NULL: the key has none */
     struct queue *queue;         /* NULL: none */
-    struct link waiters;         /* store/wait.c's */
+    struct link waiters;         /* store/engine/waiters.c's */
     size_t waiting;              /* of those, and of the ones on their way out */
     struct entry *older, *newer; /* entries with a value, by when they came to have one */
     uint64_t since;              /* that moment */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.c - clients of the store: their bytes into requests, one at a time.
  *
- * A request is gathered (store/request.c) until it is whole, then carried out
- * (store/commands.c), so one that is cut off in the middle has no effect.  A
+ * A request is gathered (store/engine/request_parser.c) until it is whole, then carried out
+ * (store/engine/commands.c), so one that is cut off in the middle has no effect.  A
  * request that needs more than a turn stays where it is until table_feed() is
  * called again. */
 #include "runtime/store/engine/session.h"

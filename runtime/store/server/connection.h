@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.h - one connection to the store's server, and what the files of the
- * server share: store/guests.c accepts them, store/conn.c moves their bytes, store/door.c says
- * who may come in, store/agents.c talks with launchers elsewhere, store/server.c is the whole. */
+ * server share: store/server/listener.c accepts them, store/server/connection.c moves their bytes,
+ * store/server/admission.c says who may come in, store/server/launcher_peers.c talks with launchers
+ * elsewhere, store/server/server.c is the whole. */
 #ifndef RUNTIME_STORE_SERVER_CONNECTION_H
 #define RUNTIME_STORE_SERVER_CONNECTION_H
 
@@ -62,7 +63,7 @@ struct store_server {
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 
-/* ---- store/conn.c ----------------------------------------------------------- */
+/* ---- store/server/connection.c ----------------------------------------------------------- */
 
 extern const struct table_owner conn_owner; /* how the table answers */
 
@@ -76,12 +77,12 @@ void conn_run_later(struct conn *conn);
 /* A turn of all that is left to do. */
 void server_work(struct store_server *server);
 
-/* ---- store/server.c --------------------------------------------------------- */
+/* ---- store/server/server.c --------------------------------------------------------- */
 
 /* One line for each `why`, with who was the first. */
 void server_refused(struct store_server *server, const struct conn *conn, const char *why);
 
-/* ---- store/guests.c --------------------------------------------------------- */
+/* ---- store/server/listener.c --------------------------------------------------------- */
 
 int guests_open(struct store_server *server); /* listens; -1: no memory */
 void guests_close(struct store_server *server);
@@ -92,7 +93,7 @@ void server_back_to_guests(struct conn *conn);
 /* All of them go, and what they asked with them; agents stay. */
 void clients_forget(struct store_server *server);
 
-/* ---- store/door.c ----------------------------------------------------------- */
+/* ---- store/server/admission.c ----------------------------------------------------------- */
 
 enum door_state { DOOR_SHUT, DOOR_CLIENT, DOOR_AGENT, DOOR_REFUSED };
 
@@ -109,7 +110,7 @@ enum door_state door_knock(struct conn *conn, const unsigned char *data, size_t 
 void door_answer(struct conn *conn, int ours);
 uint32_t door_question(const struct conn *conn); /* the number of its question; 0: none */
 
-/* ---- store/agents.c --------------------------------------------------------- */
+/* ---- store/server/launcher_peers.c --------------------------------------------------------- */
 
 int agent_start(struct conn *conn); /* -1: no memory */
 void agent_free(struct conn *conn);

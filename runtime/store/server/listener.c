@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - who comes to the store's server, and until when.
  *
- * A connection is a guest until it has shown who it is (store/door.c); a guest that takes long is
- * closed, since PyTorch's client would wait for ever on a silent server.  There is an upper bound
- * to how many connections there are.  When descriptors run out, a spare one is given up to accept
- * and close, so that the listener does not spin. */
+ * A connection is a guest until it has shown who it is (store/server/admission.c); a guest that
+ * takes long is closed, since PyTorch's client would wait for ever on a silent server.  There is an
+ * upper bound to how many connections there are.  When descriptors run out, a spare one is given up
+ * to accept and close, so that the listener does not spin. */
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - the store on sockets: a table and its clients, on libevent.
  *
- * store/guests.c has the listener and says who is a client, store/conn.c moves their bytes.  Why
- * clients were closed is said once for each reason, and how many more when the server ends.  No
- * names are looked up. */
+ * store/server/listener.c has the listener and says who is a client, store/server/connection.c
+ * moves their bytes.  Why clients were closed is said once for each reason, and how many more when
+ * the server ends.  No names are looked up. */
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <netinet/in.h>
