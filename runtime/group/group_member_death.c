@@ -8,13 +8,14 @@
  *
  * The death may come while a call starts: who starts notes the call, then looks for a loss;
  * who tells of the loss notes it, then looks for a call.  One of them sees the other. */
-#include "runtime/group/group.h"
 #include "runtime/messaging/death_notice.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "runtime/messaging/protocol.h"
+#include "runtime/group/group.h"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
 /* At what others say: more and more rarely, since those who wait here keep ctrun from its
@@ -151,6 +152,26 @@ static void wait_for_word(ct_group *g)
     }
 }
 
+/* Who left in the middle of a call had a reason.  Where no ctrun tells of it: a member on this host
+ * that ended, and did not say goodbye, may be that, so the current sentence names it, too. */
+static void name_the_ended(ct_group *g, ct_status status)
+{
+    struct mesh *mesh = g->mesh;
+    char sentence[1024], name[160];
+
+    for (int i = 0; i < g->size; i++) {
+        const int peer = g->ranks[i], local = mesh->node.base ? mesh->peers[peer].local : -1;
+
+        if (peer == mesh->rank || local < 0 || mesh->messages->wires[peer].left
+            || !node_peer_gone(&mesh->node, local))
+            continue;
+        mesh_peer_name(mesh, peer, name, sizeof name);
+        snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+        if (!strstr(sentence, name))
+            ct_fail(status, "%s; %s has ended without destroying the group", sentence, name);
+    }
+}
+
 /* A mismatch that this rank found itself it can explain best, and its own limit of time. */
 ct_status group_cause(ct_group *g, ct_status status)
 {
@@ -163,5 +184,9 @@ ct_status group_cause(ct_group *g, ct_status status)
     group_look(g);
     if (atomic_load(&g->later) && !atomic_load(&g->running)) /* a message: it has no number */
         group_break_later(g);
-    return atomic_load(&g->broken) == CT_OK ? status : group_quote(g);
+    if (atomic_load(&g->broken) != CT_OK)
+        return group_quote(g);
+    if (status == CT_ERR_PEER && g->mesh->control.worker < 0 && atomic_load(&g->running))
+        name_the_ended(g, status);
+    return status;
 }
