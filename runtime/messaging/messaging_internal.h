@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messaging_internal.h - what the files of messages share, for them and for those that look at a
  * group's messages: request.c (starting, giving up) and request_wait.c; protocol.c (what arrives),
- * tag_match.c and completion.c; and those that move the bytes: send_queue.c, receive.c,
- * connection.c and connection_pair.c (connections), and progress.c (all of them). */
+ * tag_match.c and completion.c; and those of runtime/transport/ that move the bytes: send_queue.c,
+ * receive.c, connection.c and connection_pair.c, and progress.c (all of them). */
 #ifndef RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 #define RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 
