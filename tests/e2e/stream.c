@@ -18,7 +18,7 @@ static long seconds(void)
 
 int main(int argc, char **argv)
 {
-    unsigned char *const data = calloc(BYTES, 1);
+    static unsigned char data[BYTES];
     ct_status status = ct_init_process_group(NULL);
     const long begun = seconds(), end = begun + (argc > 1 ? atol(argv[1]) : 1);
     int sent = 0;
