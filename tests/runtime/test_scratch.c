@@ -53,7 +53,7 @@ static void calls_that_need_as_much_each_time_take_page_faults_only_at_first(voi
         scratch_give(*state, filled(*state, bytes, i));
         scratch_give(*state, other);
     }
-    assert_in_range(faults_so_far() - before, 0, 1000); /* one a page and call would be 38,400 */
+    assert_in_range(faults_so_far() - before, 0, 5000); /* one a page and call would be 38,400 */
 }
 
 static void blocks_in_use_are_apart_and_hold_all_that_was_asked_for(void **state)
