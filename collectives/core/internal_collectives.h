@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* internal_collectives.h - collectives that the library makes for a call that is none itself.
  *
- * They go by the name of what the program called, and its place there: whoever asks where a
- * rank is finds ct_new_group() in the program's line, not a gather in ours. */
+ * They carry the name and the line of the program's own call, so ctctl and messages show
+ * ct_new_group() in the program, not a gather in libct. */
 #ifndef COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
 #define COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
 

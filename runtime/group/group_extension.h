@@ -20,9 +20,9 @@ struct group_extension {
     /* Its memory goes; also of one that could not be made. */
     void (*release)(ct_group *group);
 
-    /* Collectives that the library makes for a call that is none itself.  They go by the name of
-     * what the program called, and its place there: whoever asks where a rank is finds
-     * ct_new_group() in the program's line, not a gather in ours. */
+    /* Collectives that the library makes for a call that is none itself.  They carry the name and
+     * the line of the program's own call, so ctctl and messages show ct_new_group() in the program,
+     * not a gather in libct. */
 
     /* all: [size][count] what each rank gave. */
     ct_status (*gather)(ct_group *group, int operation, const void *mine, void *all, size_t count,

@@ -18,8 +18,8 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* At what others say: more and more rarely, since those who wait here keep ctrun from its
- * processor. */
+/* Between two looks at what the other ranks wrote.  The pause doubles each time: on a busy host the
+ * ranks that wait here take the processor on which ctrun would write its word. */
 #define FIRST_GLANCE_MS 2
 #define LAST_GLANCE_MS 50
 
@@ -152,8 +152,9 @@ static void wait_for_word(ct_group *g)
     }
 }
 
-/* Who left in the middle of a call had a reason.  Where no ctrun tells of it: a member on this host
- * that ended, and did not say goodbye, may be that, so the current sentence names it, too. */
+/* A rank that destroys its group in the middle of a call mostly does so because another rank died.
+ * Without ctrun this rank is not told which one.  So it adds to the current sentence each member on
+ * its own host whose process has ended and that sent no goodbye. */
 static void name_the_ended(ct_group *g, ct_status status)
 {
     struct mesh *mesh = g->mesh;

@@ -20,8 +20,9 @@ static inline void mesh_look_for_news(struct mesh *mesh)
 /* How that peer ended, NULL: nothing was told of it. */
 const struct control_death *mesh_death(const struct mesh *mesh, int peer);
 
-/* Until when ctrun may tell of a member whose end was seen: a second from when that was first
- * asked.  0: none is missed, or only such of whom no ctrun tells, or that have said goodbye. */
+/* Until when a failed call waits for ctrun's word of a member whose connection or process has
+ * ended: one second from the first time that this is asked.  0: there is no such member, or no
+ * ctrun that could tell, or the member sent a goodbye. */
 int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size);
 
 /* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Under ASan what lies behind the bytes that were asked for, a block's head while it is out, and an
- * idle block's data are nobody's to touch. */
+/* ASan reports a touch of these: the bytes behind those that were asked for, a block's head while
+ * the block is in use, and the data of an idle block. */
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN
 #elif defined(__has_feature)
@@ -32,7 +32,7 @@ struct scratch_block {
 
 static size_t bytes_of(int size)
 {
-    return ((size_t)SCRATCH_LEAST << size) + SCRATCH_MORE;
+    return ((size_t)SCRATCH_LEAST << size) + SCRATCH_MARGIN;
 }
 
 static int size_for(size_t bytes)

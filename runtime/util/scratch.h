@@ -14,9 +14,9 @@
 
 /* 16 KiB, twice as much, and so on to 16 MiB, each with room for what its user adds to a round
  * number: the head of a message, an element for each rank. */
-enum { SCRATCH_SIZES = 11, SCRATCH_LEAST = 16 << 10, SCRATCH_MORE = 4 << 10 };
+enum { SCRATCH_SIZES = 11, SCRATCH_LEAST = 16 << 10, SCRATCH_MARGIN = 4 << 10 };
 
-#define SCRATCH_LARGEST (((size_t)SCRATCH_LEAST << (SCRATCH_SIZES - 1)) + SCRATCH_MORE)
+#define SCRATCH_LARGEST (((size_t)SCRATCH_LEAST << (SCRATCH_SIZES - 1)) + SCRATCH_MARGIN)
 
 struct scratch_block;
 
