@@ -12,10 +12,11 @@ head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >secret && chmod 600 secret
 export CT_STORE_SECRET_FILE=$work/secret
 endpoint=h0
 
-# The monotonic clock of host 1 is a day ahead, that of host 2 behind.
-shift_clock=("" "unshare --time --monotonic 100000 --fork --kill-child" "unshare --time --monotonic -1000 --fork --kill-child")
+# The monotonic clock of host 1 is a day ahead of host 0's, that of host 2 behind it.  No offset is
+# negative: a clock below 0 is refused, and this machine may have started a minute ago.
+shift_clock=("unshare --time --monotonic 1000 --fork --kill-child" "unshare --time --monotonic 101000 --fork --kill-child" "")
 real_on=("${on[@]}")
-for i in 1 2; do on[i]="${real_on[i]} ${shift_clock[i]}"; done
+for i in 0 1; do on[i]="${real_on[i]} ${shift_clock[i]}"; done
 ctrun_of() { pgrep -P "${pid[$1]}" -x ctrun || echo "${pid[$1]}"; }
 
 lines() { grep -cE -- "$2" "$1"; }
