@@ -107,12 +107,12 @@ static struct place *find_place(struct places *places, const struct module *modu
 }
 
 /* Each call that a rank is in and whose place is known. */
-static void each_call(struct look_job *job, struct places *places,
-                      void (*act)(struct look_group *group, const struct place *place))
+static void each_call(struct job_snapshot *job, struct places *places,
+                      void (*act)(struct group_snapshot *group, const struct place *place))
 {
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
-            struct look_group *group = &job->rank[i].group[j];
+            struct group_snapshot *group = &job->rank[i].group[j];
             struct place *place;
             struct module module;
 
@@ -125,13 +125,13 @@ static void each_call(struct look_job *job, struct places *places,
         }
 }
 
-static void write_where(struct look_group *group, const struct place *place)
+static void write_where(struct group_snapshot *group, const struct place *place)
 {
     if (*place->words)
         snprintf(group->where, sizeof group->where, "%s", place->words);
 }
 
-void source_lines(struct look_job *job)
+void source_lines(struct job_snapshot *job)
 {
     struct places *places = calloc(1, sizeof *places);
 

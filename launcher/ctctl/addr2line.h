@@ -6,7 +6,7 @@
 
 /* ->where of each call that a living rank is in: "train.c:88 (step)", as far as eu-addr2line or
  * addr2line is there and the program has debug information; else "train+0x1189". */
-void source_lines(struct look_job *job);
+void source_lines(struct job_snapshot *job);
 
 /* Below: for tests. */
 

@@ -14,17 +14,17 @@ struct wanted {
     double after_s;
 };
 
-int command_ps(const struct look_jobs *jobs, const struct wanted *wanted);
-int command_status(struct look_jobs *jobs, const struct wanted *wanted);
-int command_stack(const struct look_jobs *jobs, const struct wanted *wanted);
+int command_ps(const struct job_list *jobs, const struct wanted *wanted);
+int command_status(struct job_list *jobs, const struct wanted *wanted);
+int command_stack(const struct job_list *jobs, const struct wanted *wanted);
 
 /* Is it the one that was asked for? */
-int job_is_wanted(const struct look_job *job, const struct wanted *wanted);
+int job_is_wanted(const struct job_snapshot *job, const struct wanted *wanted);
 
 /* "4 ranks", "4 of 8 ranks" */
-void job_ranks(const struct look_job *job, char *text, size_t size);
-void job_user(const struct look_job *job, char *text, size_t size);
+void job_ranks(const struct job_snapshot *job, char *text, size_t size);
+void job_user(const struct job_snapshot *job, char *text, size_t size);
 /* "12.0 s", since the round began */
-void job_since(const struct look_job *job, char *text, size_t size);
+void job_since(const struct job_snapshot *job, char *text, size_t size);
 
 #endif

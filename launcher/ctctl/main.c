@@ -66,7 +66,7 @@ static int unknown(const char *what, const char *typed)
     return WRONG_USAGE;
 }
 
-int job_is_wanted(const struct look_job *job, const struct wanted *wanted)
+int job_is_wanted(const struct job_snapshot *job, const struct wanted *wanted)
 {
     char *end;
     long pid;
@@ -114,7 +114,7 @@ static int read_options(struct wanted *wanted, int argc, char **argv)
     return 0;
 }
 
-static int run(const char *command, struct look_jobs *jobs, const struct wanted *wanted)
+static int run(const char *command, struct job_list *jobs, const struct wanted *wanted)
 {
     int found = 0;
 
@@ -133,7 +133,7 @@ static int run(const char *command, struct look_jobs *jobs, const struct wanted 
 int main(int argc, char **argv)
 {
     struct wanted wanted = { .after_s = 1 };
-    struct look_jobs jobs;
+    struct job_list jobs;
     const char *command;
     int code = read_options(&wanted, argc, argv), words;
     char *end;
@@ -156,12 +156,12 @@ int main(int argc, char **argv)
     if (words > (strcmp(command, "ps") != 0))
         return wrong("too many words: ", argv[optind + 2 - !strcmp(command, "ps")]);
     wanted.job = words > 0 ? argv[optind + 1] : NULL;
-    if (look_jobs_find(&jobs) < 0) {
+    if (job_list_find(&jobs) < 0) {
         fprintf(stderr, "ctctl: %s\n", strerror(errno));
         code = WRONG_USAGE;
     } else {
         code = run(command, &jobs, &wanted);
     }
-    look_jobs_free(&jobs);
+    job_list_free(&jobs);
     return standard_output_close("ctctl", code);
 }

@@ -10,7 +10,7 @@
 #include "launcher/inspect/verdict.h"
 #include "runtime/util/json_writer.h"
 
-void job_ranks(const struct look_job *job, char *text, size_t size)
+void job_ranks(const struct job_snapshot *job, char *text, size_t size)
 {
     if (job->world > job->ranks)
         snprintf(text, size, "%d of %d ranks", job->ranks, job->world);
@@ -18,7 +18,7 @@ void job_ranks(const struct look_job *job, char *text, size_t size)
         snprintf(text, size, "%d %s", job->ranks, job->ranks == 1 ? "rank" : "ranks");
 }
 
-void job_since(const struct look_job *job, char *text, size_t size)
+void job_since(const struct job_snapshot *job, char *text, size_t size)
 {
     struct timespec now;
     uint64_t ns;
@@ -28,7 +28,7 @@ void job_since(const struct look_job *job, char *text, size_t size)
     words_time(ns > (uint64_t)job->started_ns ? ns - (uint64_t)job->started_ns : 0, text, size);
 }
 
-void job_user(const struct look_job *job, char *text, size_t size)
+void job_user(const struct job_snapshot *job, char *text, size_t size)
 {
     const struct passwd *user = getpwuid(job->uid);
 
@@ -38,7 +38,7 @@ void job_user(const struct look_job *job, char *text, size_t size)
         snprintf(text, size, "%u", (unsigned)job->uid);
 }
 
-static const char *word_of(const struct look_job *job, const struct wanted *wanted)
+static const char *word_of(const struct job_snapshot *job, const struct wanted *wanted)
 {
     struct verdict verdict;
     const char *word;
@@ -49,7 +49,7 @@ static const char *word_of(const struct look_job *job, const struct wanted *want
     return word;
 }
 
-static void as_json(struct json_text *json, const struct look_job *job, const char *word)
+static void as_json(struct json_text *json, const struct job_snapshot *job, const char *word)
 {
     char user[64];
 
@@ -73,7 +73,7 @@ static void as_json(struct json_text *json, const struct look_job *job, const ch
     json_close(json, '}');
 }
 
-static void as_line(const struct look_job *job, const char *word, int width)
+static void as_line(const struct job_snapshot *job, const char *word, int width)
 {
     char ranks[48], since[32], launcher[32], user[64] = "";
 
@@ -85,7 +85,7 @@ static void as_line(const struct look_job *job, const char *word, int width)
            ranks, job->restarts, since, job->program);
 }
 
-int command_ps(const struct look_jobs *jobs, const struct wanted *wanted)
+int command_ps(const struct job_list *jobs, const struct wanted *wanted)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };

@@ -12,7 +12,7 @@
 
 #define PATIENCE_S 10
 
-int python_is_it(const struct look_process *process)
+int python_is_it(const struct process_snapshot *process)
 {
     char path[64], link[512];
     const char *name;
@@ -47,7 +47,7 @@ int python_frame(const char *dump, char *text, size_t size)
     return 1;
 }
 
-int python_line(const struct look_rank *rank, char *text, size_t size)
+int python_line(const struct rank_snapshot *rank, char *text, size_t size)
 {
     char pid[24], *argv[] = { "py-spy", "dump", "--nonblocking", "--pid", pid, NULL };
     struct text out = { 0 };

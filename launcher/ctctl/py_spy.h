@@ -5,10 +5,10 @@
 #include "launcher/inspect/snapshot.h"
 
 /* Is it a Python interpreter? */
-int python_is_it(const struct look_process *process);
+int python_is_it(const struct process_snapshot *process);
 
 /* Where its main thread is, "train.py:12 (step)", if py-spy is installed and can see it: 1. */
-int python_line(const struct look_rank *rank, char *text, size_t size);
+int python_line(const struct rank_snapshot *rank, char *text, size_t size);
 
 /* Below: for tests. */
 

@@ -48,7 +48,7 @@ static int by_c_tool(char *pid)
 }
 
 /* What needs no tool. */
-static void by_proc(const struct look_process *process)
+static void by_proc(const struct process_snapshot *process)
 {
     static const char *const files[] = { "wchan", "syscall", "stack" };
     char text[8192];
@@ -61,9 +61,9 @@ static void by_proc(const struct look_process *process)
     printf("\n");
 }
 
-static int show_rank(const struct look_job *job, const struct look_rank *rank)
+static int show_rank(const struct job_snapshot *job, const struct rank_snapshot *rank)
 {
-    const struct look_process *process = &rank->process;
+    const struct process_snapshot *process = &rank->process;
     const int python = python_is_it(process);
     char pid[24];
     int shown = 0;
@@ -93,14 +93,14 @@ static int show_rank(const struct look_job *job, const struct look_rank *rank)
     return ALL_MOVE;
 }
 
-int command_stack(const struct look_jobs *jobs, const struct wanted *wanted)
+int command_stack(const struct job_list *jobs, const struct wanted *wanted)
 {
-    const struct look_job *found = NULL;
-    const struct look_rank *rank = NULL;
+    const struct job_snapshot *found = NULL;
+    const struct rank_snapshot *rank = NULL;
 
     for (int i = 0; i < jobs->count; i++)
         for (int j = 0; j < jobs->job[i].ranks; j++) {
-            const struct look_job *job = &jobs->job[i];
+            const struct job_snapshot *job = &jobs->job[i];
 
             if (!job_is_wanted(job, wanted) || job->rank[j].rank != wanted->rank)
                 continue;

@@ -20,7 +20,7 @@ static const char *const states[] = { [CONTROL_STARTED] = "started",
 
 /* ---- For people -------------------------------------------------------------- */
 
-static void print_call(const struct look_job *job, const struct look_group *group)
+static void print_call(const struct job_snapshot *job, const struct group_snapshot *group)
 {
     char call[160], time[32];
 
@@ -32,10 +32,10 @@ static void print_call(const struct look_job *job, const struct look_group *grou
 }
 
 /* "  rank 3: pid 4310, S (futex), 12.3 s CPU; in all_reduce #5 ... | python train.py" */
-static void print_rank(const struct look_job *job, const struct look_rank *rank)
+static void print_rank(const struct job_snapshot *job, const struct rank_snapshot *rank)
 {
-    const struct look_death *death = look_death_of(job, rank->rank);
-    const struct look_process *process = &rank->process;
+    const struct death_snapshot *death = snapshot_death_of(job, rank->rank);
+    const struct process_snapshot *process = &rank->process;
     char words[160];
     int calls = 0;
 
@@ -73,7 +73,7 @@ static void print_rank(const struct look_job *job, const struct look_rank *rank)
     printf("; %s\n", rank->command);
 }
 
-static int speaks(const struct look_job *job)
+static int speaks(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->own_memory || job->rank[i].state != CONTROL_STARTED)
@@ -81,7 +81,7 @@ static int speaks(const struct look_job *job)
     return 0;
 }
 
-static void print_job(const struct look_job *job, const struct verdict *verdict,
+static void print_job(const struct job_snapshot *job, const struct verdict *verdict,
                       const struct wanted *wanted)
 {
     char ranks[48], since[32], user[64];
@@ -106,10 +106,10 @@ static void print_job(const struct look_job *job, const struct verdict *verdict,
 
 /* ---- For programs ------------------------------------------------------------ */
 
-static void json_call(struct json_text *json, const struct look_job *job,
-                      const struct look_group *group)
+static void json_call(struct json_text *json, const struct job_snapshot *job,
+                      const struct group_snapshot *group)
 {
-    const struct look_call *call = &group->now;
+    const struct call_snapshot *call = &group->now;
     char words[160];
 
     words_call(call, words, sizeof words);
@@ -129,8 +129,8 @@ static void json_call(struct json_text *json, const struct look_job *job,
     json_close(json, '}');
 }
 
-static void json_rank(struct json_text *json, const struct look_job *job,
-                      const struct look_rank *rank)
+static void json_rank(struct json_text *json, const struct job_snapshot *job,
+                      const struct rank_snapshot *rank)
 {
     const char letter[2] = { rank->process.state, '\0' };
     char words[160];
@@ -154,7 +154,7 @@ static void json_rank(struct json_text *json, const struct look_job *job,
     json_close(json, '}');
 }
 
-static void json_job(struct json_text *json, const struct look_job *job,
+static void json_job(struct json_text *json, const struct job_snapshot *job,
                      const struct verdict *verdict)
 {
     json_open(json, NULL, '{');
@@ -186,7 +186,7 @@ static void json_job(struct json_text *json, const struct look_job *job,
 
 /* ------------------------------------------------------------------------------- */
 
-int command_status(struct look_jobs *jobs, const struct wanted *wanted)
+int command_status(struct job_list *jobs, const struct wanted *wanted)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -197,7 +197,7 @@ int command_status(struct look_jobs *jobs, const struct wanted *wanted)
     else if (jobs->count == 0)
         printf("no job runs here\n");
     for (int i = 0; i < jobs->count; i++) {
-        struct look_job *job = &jobs->job[i];
+        struct job_snapshot *job = &jobs->job[i];
         struct verdict verdict;
 
         if (!job_is_wanted(job, wanted))

@@ -19,23 +19,23 @@
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
 
-static void look_again(struct stall *stall)
+static void set_timer(struct stall *stall)
 {
     const struct timeval half = { stall->seconds / 2, stall->seconds % 2 * 500000 };
 
-    event_add(&stall->look, &half);
+    event_add(&stall->timer, &half);
 }
 
-static int somebody_waits(const struct look_job *job, uint64_t limit_ns)
+static int somebody_waits(const struct job_snapshot *job, uint64_t limit_ns)
 {
     for (int i = 0; i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
+        const struct rank_snapshot *rank = &job->rank[i];
 
         if ((rank->state == CONTROL_INIT && words_age(job, rank->since_ns) >= limit_ns)
             || (*rank->waiting_for && words_age(job, rank->waiting_since_ns) >= limit_ns))
             return 1;
         for (int j = 0; j < CONTROL_GROUPS; j++) {
-            const struct look_group *line = &rank->group[j];
+            const struct group_snapshot *line = &rank->group[j];
 
             if (line->id && !line->moving && line->now.phase == CONTROL_IN
                 && words_age(job, line->now.begun_ns) >= limit_ns)
@@ -46,17 +46,17 @@ static int somebody_waits(const struct look_job *job, uint64_t limit_ns)
 }
 
 /* Of those who do not speak by the page. */
-static int somebody_is_stopped(const struct look_job *job)
+static int somebody_is_stopped(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->rank[i].state == CONTROL_STARTED && job->rank[i].worker > 0
-            && process_look(job->rank[i].worker).state == 'T')
+            && process_read(job->rank[i].worker).state == 'T')
             return 1;
     return 0;
 }
 
 /* For how long somebody has been, as far as we have seen. */
-static uint64_t stopped_for(struct stall *stall, const struct look_job *job)
+static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
 {
     if (!somebody_is_stopped(job))
         stall->stopped_ns = 0;
@@ -66,7 +66,7 @@ static uint64_t stopped_for(struct stall *stall, const struct look_job *job)
 }
 
 /* One that looks at a stack and goes (ctctl stack) is no news. */
-static int held_for_a_moment(struct stall *stall, const struct look_job *job)
+static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job)
 {
     int held = 0;
 
@@ -97,22 +97,22 @@ static int is_news(struct stall *stall, const struct verdict *verdict)
     return 1;
 }
 
-static void look(evutil_socket_t fd, short what, void *arg)
+static void check(evutil_socket_t fd, short what, void *arg)
 {
     struct stall *stall = arg;
     const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
-    struct look_job job;
+    struct job_snapshot job;
     struct verdict verdict;
     uint64_t stopped_ns;
 
     (void)fd;
     (void)what;
-    look_again(stall);
+    set_timer(stall);
     if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
         return;
     stopped_ns = stopped_for(stall, &job);
     if (somebody_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
-        process_look_at(&job);
+        process_read_all(&job);
         module_places(&job);
         verdict_make(&verdict, &job, limit_ns); /* without memory it may say less */
         for (int i = 0; i < verdict.count; i++)
@@ -124,7 +124,7 @@ static void look(evutil_socket_t fd, short what, void *arg)
     } else {
         stall->traced_ns = 0;
     }
-    look_free(&job);
+    snapshot_free(&job);
 }
 
 void stall_setup(struct stall *stall, struct event_base *base, int seconds,
@@ -132,17 +132,17 @@ void stall_setup(struct stall *stall, struct event_base *base, int seconds,
                  void (*found)(void *arg, const struct verdict *verdict), void *arg)
 {
     *stall = (struct stall){ .control = control, .seconds = seconds, .found = found, .arg = arg };
-    evtimer_assign(&stall->look, base, look, stall);
+    evtimer_assign(&stall->timer, base, check, stall);
 }
 
 void stall_begin(struct stall *stall)
 {
     stall->said = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
-        look_again(stall);
+        set_timer(stall);
 }
 
 void stall_end(struct stall *stall)
 {
-    event_del(&stall->look);
+    event_del(&stall->timer);
 }

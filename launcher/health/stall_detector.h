@@ -13,7 +13,7 @@
 struct verdict;
 
 struct stall {
-    struct event look;
+    struct event timer;
     const struct control_host *control;
     int seconds;         /* 0: nobody looks */
     uint64_t said;       /* the keys of what was said last; 0: nothing in this round */

@@ -12,17 +12,17 @@
 
 #define AT_ONCE 1024 /* ranks in one list */
 
-static int is_message(const struct look_call *call)
+static int is_message(const struct call_snapshot *call)
 {
     return call->operation == OPERATION_SEND || call->operation == OPERATION_RECV;
 }
 
-static int is_gone(const struct look_process *process)
+static int is_gone(const struct process_snapshot *process)
 {
     return process->state == 0 || strchr("ZXx", process->state);
 }
 
-int all_stopped(const struct look_job *job)
+int all_stopped(const struct job_snapshot *job)
 {
     int stopped = 0;
 
@@ -37,20 +37,20 @@ int all_stopped(const struct look_job *job)
 
 /* A process that is gone had said goodbye before, or a program without groups had nothing to say.
  */
-static int has_left(const struct look_rank *rank, const struct look_group *line, int left)
+static int has_left(const struct rank_snapshot *rank, const struct group_snapshot *line, int left)
 {
     return rank->state == CONTROL_LEFT || left || (!line && rank->state != CONTROL_INIT);
 }
 
 /* The call that the rank is in, but for number seq of `line`; the oldest, since younger ones may
  * run beside it. */
-static const struct look_group *call_elsewhere(const struct look_rank *rank,
-                                               const struct look_group *line, uint64_t seq)
+static const struct group_snapshot *call_elsewhere(const struct rank_snapshot *rank,
+                                                   const struct group_snapshot *line, uint64_t seq)
 {
-    const struct look_group *found = NULL;
+    const struct group_snapshot *found = NULL;
 
     for (int i = 0; i < CONTROL_GROUPS; i++) {
-        const struct look_group *group = &rank->group[i];
+        const struct group_snapshot *group = &rank->group[i];
 
         if (group->id == 0 || group->moving || group->now.phase != CONTROL_IN
             || (group == line && seq > 0 && group->now.seq == seq))
@@ -61,15 +61,15 @@ static const struct look_group *call_elsewhere(const struct look_rank *rank,
     return found;
 }
 
-struct blame blame_rank(const struct look_job *job, int at, const struct look_group *line, int left,
-                        uint64_t seq)
+struct blame blame_rank(const struct job_snapshot *job, int at, const struct group_snapshot *line,
+                        int left, uint64_t seq)
 {
-    const struct look_rank *rank = &job->rank[at];
+    const struct rank_snapshot *rank = &job->rank[at];
     const char state = rank->process.state;
     struct blame blame = { .at = at, .rank = rank->rank, .last = line ? line->begun : 0 };
 
     blame.line = call_elsewhere(rank, line, seq);
-    blame.death = job->own_memory ? NULL : look_death_of(job, rank->rank);
+    blame.death = job->own_memory ? NULL : snapshot_death_of(job, rank->rank);
     if (blame.death)
         blame.what = ENDED;
     else if (rank->process.pid == 0)
@@ -112,7 +112,7 @@ static void since(const struct blame *blame, char *text, size_t size)
         snprintf(text, size, "before its first call");
 }
 
-void say_where(struct sentence *sentence, const struct look_group *const *lines, int count)
+void say_where(struct sentence *sentence, const struct group_snapshot *const *lines, int count)
 {
     const char *said[2];
     int places = 0;
@@ -132,7 +132,7 @@ void say_where(struct sentence *sentence, const struct look_group *const *lines,
     }
 }
 
-void say_call(struct sentence *sentence, const struct look_group *line, const char *group)
+void say_call(struct sentence *sentence, const struct group_snapshot *line, const char *group)
 {
     char call[160];
 
@@ -150,7 +150,7 @@ void say_call(struct sentence *sentence, const struct look_group *line, const ch
 
 static void say_end(struct sentence *sentence, const struct blame *blame)
 {
-    const struct look_death *death = blame->death;
+    const struct death_snapshot *death = blame->death;
     char how[64], when[64];
 
     since(blame, when, sizeof when);
@@ -161,10 +161,10 @@ static void say_end(struct sentence *sentence, const struct blame *blame)
     say(sentence, " (pid %d%s%s)", death->pid, *death->host ? " on " : "", death->host);
 }
 
-static void say_died(struct sentence *sentence, const struct look_job *job,
+static void say_died(struct sentence *sentence, const struct job_snapshot *job,
                      const struct blame *blame)
 {
-    const struct look_rank *rank = &job->rank[blame->at];
+    const struct rank_snapshot *rank = &job->rank[blame->at];
     const int wrapped = rank->wrapper.state && !is_gone(&rank->wrapper);
     char when[64];
 
@@ -176,11 +176,11 @@ static void say_died(struct sentence *sentence, const struct look_job *job,
 }
 
 /* What one of them does, with words that hold for all of a kind. */
-static void say_what(struct sentence *sentence, const struct look_job *job,
+static void say_what(struct sentence *sentence, const struct job_snapshot *job,
                      const struct blame *blame, int several)
 {
     const char *is = several ? "are" : "is", *has = several ? "have" : "has";
-    const struct look_rank *rank = blame->at >= 0 ? &job->rank[blame->at] : NULL;
+    const struct rank_snapshot *rank = blame->at >= 0 ? &job->rank[blame->at] : NULL;
     char when[64], call[160];
 
     since(blame, when, sizeof when);
@@ -245,7 +245,7 @@ static void say_what(struct sentence *sentence, const struct look_job *job,
 }
 
 /* Are they said together?  A pid, a place of its own makes a sentence of its own. */
-static int is_alike(const struct look_job *job, const struct blame *a, const struct blame *b)
+static int is_alike(const struct job_snapshot *job, const struct blame *a, const struct blame *b)
 {
     if (a->what != b->what || a->last != b->last || a->in_it != b->in_it)
         return 0;
@@ -261,19 +261,19 @@ static int is_alike(const struct look_job *job, const struct blame *a, const str
 }
 
 /* ": it sleeps (pid 4310, S)", or of several the pids of the first ones. */
-static void add_processes(struct sentence *sentence, const struct look_job *job,
+static void add_processes(struct sentence *sentence, const struct job_snapshot *job,
                           const struct blame *const *alike, int count)
 {
     const enum absence what = alike[0]->what;
     const char *host = job->nodes > 1 ? job->host : "";
-    const struct look_process *first;
+    const struct process_snapshot *first;
     int same = 1;
 
     if (what == ENDED || what == DIED || what == NOT_STARTED)
         return;
     first = &job->rank[alike[0]->at].process;
     for (int i = 1; i < count; i++) {
-        const struct look_process *other = &job->rank[alike[i]->at].process;
+        const struct process_snapshot *other = &job->rank[alike[i]->at].process;
 
         same = same && other->state == first->state && !strcmp(other->waits_in, first->waits_in);
     }
@@ -290,7 +290,7 @@ static void add_processes(struct sentence *sentence, const struct look_job *job,
     add(sentence, ")");
 }
 
-static void say_alike(struct sentence *sentence, const struct look_job *job,
+static void say_alike(struct sentence *sentence, const struct job_snapshot *job,
                       const struct blame *const *alike, int count)
 {
     int numbers[AT_ONCE];
@@ -304,7 +304,7 @@ static void say_alike(struct sentence *sentence, const struct look_job *job,
     add_processes(sentence, job, alike, count);
 }
 
-void blame_say(struct sentence *sentence, const struct look_job *job, const char *gap,
+void blame_say(struct sentence *sentence, const struct job_snapshot *job, const char *gap,
                struct blame *blames, int count)
 {
     for (int i = 0; i < count; i++) {

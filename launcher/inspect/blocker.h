@@ -32,27 +32,28 @@ struct blame {
     uint64_t last; /* its last call in the group; 0: none */
     int in_it;     /* it is in the call too */
     int said;
-    const struct look_death *death; /* ENDED: how; what a line calls the rank need not be true */
-    const struct look_group *line;  /* ELSEWHERE, BEHIND: of the call it is in; FAILED: was in */
+    const struct death_snapshot
+        *death;                        /* ENDED: how; what a line calls the rank need not be true */
+    const struct group_snapshot *line; /* ELSEWHERE, BEHIND: of the call it is in; FAILED: was in */
 };
 
 /* All living ranks are stopped: then that explains nothing. */
-int all_stopped(const struct look_job *job);
+int all_stopped(const struct job_snapshot *job);
 
 /* What a rank does that is not in call number seq of the group (0: in the message that it should
  * be in).  line: its own in the group, NULL: it has none. */
-struct blame blame_rank(const struct look_job *job, int at, const struct look_group *line, int left,
-                        uint64_t seq);
+struct blame blame_rank(const struct job_snapshot *job, int at, const struct group_snapshot *line,
+                        int left, uint64_t seq);
 
 /* "; rank 3 is in no call since #1841: it sleeps (pid 4310, S)" for each kind of those that were
  * not said yet; the first comes behind `gap`. */
-void blame_say(struct sentence *sentence, const struct look_job *job, const char *gap,
+void blame_say(struct sentence *sentence, const struct job_snapshot *job, const char *gap,
                struct blame *blames, int count);
 
 /* "all_reduce #3 (4 f32, sum) of group b at train.c:88 (step)" */
-void say_call(struct sentence *sentence, const struct look_group *line, const char *group);
+void say_call(struct sentence *sentence, const struct group_snapshot *line, const char *group);
 
 /* " at train.c:88 (step)", as far as known. */
-void say_where(struct sentence *sentence, const struct look_group *const *lines, int count);
+void say_where(struct sentence *sentence, const struct group_snapshot *const *lines, int count);
 
 #endif

@@ -88,11 +88,11 @@ int module_find(pid_t pid, uint64_t address, struct module *module)
     return found;
 }
 
-void module_places(struct look_job *job)
+void module_places(struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
-            struct look_group *group = &job->rank[i].group[j];
+            struct group_snapshot *group = &job->rank[i].group[j];
             struct module module;
 
             if (group->id && group->now.phase == CONTROL_IN && job->rank[i].process.state

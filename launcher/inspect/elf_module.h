@@ -15,6 +15,6 @@ struct module {
 int module_find(pid_t pid, uint64_t address, struct module *module);
 
 /* ->where of each call that a living rank is in becomes "train+0x1189". */
-void module_places(struct look_job *job);
+void module_places(struct job_snapshot *job);
 
 #endif

@@ -25,7 +25,7 @@
 #define PAGES_OF_ONE 64 /* of one process: ranks may be its threads */
 
 struct search {
-    struct look_jobs *jobs;
+    struct job_list *jobs;
     int room, failed;
     ino_t seen[PAGES_OF_ONE]; /* of the process that is looked at */
     int pages;
@@ -44,7 +44,7 @@ static const char *variable(const char *environment, size_t size, const char *na
     return NULL;
 }
 
-void look_key(const char *environment, size_t size, pid_t parent, char *key, size_t room)
+void job_key(const char *environment, size_t size, pid_t parent, char *key, size_t room)
 {
     const char *meets = variable(environment, size, "MASTER_PORT");
     const char *host = variable(environment, size, "MASTER_ADDR");
@@ -64,15 +64,15 @@ void look_key(const char *environment, size_t size, pid_t parent, char *key, siz
     page_text(key, room, words, sizeof words);
 }
 
-static void name_own(struct look_job *job, pid_t pid)
+static void name_own(struct job_snapshot *job, pid_t pid)
 {
     static const size_t room = 1 << 16;
-    const struct look_process process = process_look(pid);
+    const struct process_snapshot process = process_read(pid);
     char *environment = malloc(room);
     const size_t size = environment ? process_file(pid, "environ", environment, room) : 0;
     const char *id = environment ? variable(environment, size, "TORCHELASTIC_RUN_ID") : NULL;
 
-    look_key(environment ? environment : "", size, process.parent, job->key, sizeof job->key);
+    job_key(environment ? environment : "", size, process.parent, job->key, sizeof job->key);
     page_text(job->run_id, sizeof job->run_id, id ? id : job->key, sizeof job->key);
     job->launcher = process.parent;
     id = environment ? variable(environment, size, "CT_GENERATION") : NULL;
@@ -82,13 +82,13 @@ static void name_own(struct look_job *job, pid_t pid)
 
 /* ---- Pages ------------------------------------------------------------------ */
 
-static struct look_job *next_job(struct search *search)
+static struct job_snapshot *next_job(struct search *search)
 {
-    struct look_jobs *jobs = search->jobs;
+    struct job_list *jobs = search->jobs;
 
     if (jobs->count == search->room) {
         const int room = search->room ? 2 * search->room : 8;
-        struct look_job *more = realloc(jobs->job, (size_t)room * sizeof *more);
+        struct job_snapshot *more = realloc(jobs->job, (size_t)room * sizeof *more);
 
         if (!more)
             return NULL;
@@ -113,7 +113,7 @@ static int is_new(struct search *search, ino_t inode)
 static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct look_job *job = next_job(search);
+    struct job_snapshot *job = next_job(search);
     struct stat info;
 
     if (fd < 0 || !job) {
@@ -129,7 +129,7 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
                 if (job->own_memory)
                     name_own(job, pid);
             } else {
-                look_free(job);
+                snapshot_free(job);
             }
         } else if (errno == ENOMEM) {
             close(fd);
@@ -140,7 +140,7 @@ static int take_page(struct search *search, pid_t pid, uid_t uid, const char *pa
     return 0;
 }
 
-static int look_into(void *arg, pid_t pid, uid_t uid)
+static int search_process(void *arg, pid_t pid, uid_t uid)
 {
     struct search *search = arg;
     char path[64], link[sizeof MEMFD + 16];
@@ -169,14 +169,14 @@ static int look_into(void *arg, pid_t pid, uid_t uid)
 
 static int by_rank(const void *a, const void *b)
 {
-    const struct look_rank *x = a, *y = b;
+    const struct rank_snapshot *x = a, *y = b;
 
     return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
                               : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 /* The largest group that is no part of another. */
-static int world_of(const struct look_job *job)
+static int world_of(const struct job_snapshot *job)
 {
     int world = 1;
 
@@ -188,10 +188,10 @@ static int world_of(const struct look_job *job)
 }
 
 /* Adds the ranks of `more` to job; -1: no memory, both stay as they were. */
-static int add_ranks(struct look_job *job, struct look_job *more)
+static int add_ranks(struct job_snapshot *job, struct job_snapshot *more)
 {
     const size_t count = (size_t)(job->ranks + more->ranks);
-    struct look_rank *all = realloc(job->rank, count * sizeof *all);
+    struct rank_snapshot *all = realloc(job->rank, count * sizeof *all);
 
     if (!all)
         return -1;
@@ -204,11 +204,11 @@ static int add_ranks(struct look_job *job, struct look_job *more)
         job->started_ns = more->started_ns;
     if (more->now_ns > job->now_ns)
         job->now_ns = more->now_ns;
-    look_free(more);
+    snapshot_free(more);
     return 0;
 }
 
-static struct look_rank *silent_rank(struct look_job *job, int rank)
+static struct rank_snapshot *silent_rank(struct job_snapshot *job, int rank)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->rank[i].rank == rank && job->rank[i].state == CONTROL_STARTED)
@@ -217,11 +217,11 @@ static struct look_rank *silent_rank(struct look_job *job, int rank)
 }
 
 /* 1: ctrun's job has it now. */
-static int give_to_ctruns_job(struct look_jobs *jobs, struct look_job *own)
+static int give_to_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
 {
     for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
-        struct look_job *job = &jobs->job[i];
-        struct look_rank *rank;
+        struct job_snapshot *job = &jobs->job[i];
+        struct rank_snapshot *rank;
         pid_t worker;
 
         if (job->own_memory || job->uid != own->uid || strcmp(job->generation, own->generation) != 0
@@ -235,30 +235,30 @@ static int give_to_ctruns_job(struct look_jobs *jobs, struct look_job *own)
             rank->state = CONTROL_READY;
         if (own->now_ns > job->now_ns)
             job->now_ns = own->now_ns;
-        look_free(own);
+        snapshot_free(own);
         return 1;
     }
     return 0;
 }
 
-static void take_out(struct look_jobs *jobs, int at)
+static void take_out(struct job_list *jobs, int at)
 {
     memmove(&jobs->job[at], &jobs->job[at + 1], (size_t)(jobs->count - at - 1) * sizeof *jobs->job);
     jobs->count--;
 }
 
-void look_jobs_merge(struct look_jobs *jobs)
+void job_list_merge(struct job_list *jobs)
 {
     for (int i = jobs->count - 1; i >= 0; i--)
         if (jobs->job[i].own_memory && give_to_ctruns_job(jobs, &jobs->job[i]))
             take_out(jobs, i);
     for (int i = 0; i < jobs->count; i++) {
-        struct look_job *job = &jobs->job[i];
+        struct job_snapshot *job = &jobs->job[i];
 
         if (!job->own_memory)
             continue;
         for (int j = jobs->count - 1; j > i; j--) {
-            struct look_job *other = &jobs->job[j];
+            struct job_snapshot *other = &jobs->job[j];
 
             if (other->own_memory && other->uid == job->uid && !strcmp(other->key, job->key)
                 && add_ranks(job, other) == 0)
@@ -272,20 +272,20 @@ void look_jobs_merge(struct look_jobs *jobs)
 
 static int by_start(const void *a, const void *b)
 {
-    const struct look_job *x = a, *y = b;
+    const struct job_snapshot *x = a, *y = b;
 
     return (x->started_ns > y->started_ns) - (x->started_ns < y->started_ns);
 }
 
-int look_jobs_find(struct look_jobs *jobs)
+int job_list_find(struct job_list *jobs)
 {
     struct search search = { .jobs = jobs };
 
-    *jobs = (struct look_jobs){ .count = 0 };
-    process_each(look_into, &search);
-    look_jobs_merge(jobs);
+    *jobs = (struct job_list){ .count = 0 };
+    process_each(search_process, &search);
+    job_list_merge(jobs);
     for (int i = 0; i < jobs->count; i++)
-        process_look_at(&jobs->job[i]);
+        process_read_all(&jobs->job[i]);
     if (jobs->count > 1)
         qsort(jobs->job, (size_t)jobs->count, sizeof *jobs->job, by_start);
     if (search.failed)
@@ -293,10 +293,10 @@ int look_jobs_find(struct look_jobs *jobs)
     return search.failed ? -1 : 0;
 }
 
-void look_jobs_free(struct look_jobs *jobs)
+void job_list_free(struct job_list *jobs)
 {
     for (int i = 0; i < jobs->count; i++)
-        look_free(&jobs->job[i]);
+        snapshot_free(&jobs->job[i]);
     free(jobs->job);
-    *jobs = (struct look_jobs){ .count = 0 };
+    *jobs = (struct job_list){ .count = 0 };
 }

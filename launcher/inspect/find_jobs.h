@@ -5,21 +5,21 @@
 
 #include "launcher/inspect/snapshot.h"
 
-struct look_jobs {
+struct job_list {
     int count;
-    struct look_job *job; /* [count], the oldest first */
+    struct job_snapshot *job; /* [count], the oldest first */
 };
 
-/* 0; -1 and errno: out of memory.  look_jobs_free() is owed in both cases. */
-int look_jobs_find(struct look_jobs *jobs);
-void look_jobs_free(struct look_jobs *jobs);
+/* 0; -1 and errno: out of memory.  job_list_free() is owed in both cases. */
+int job_list_find(struct job_list *jobs);
+void job_list_free(struct job_list *jobs);
 
 /* Below: for tests. */
 
 /* The variables of a process -> what its job is called, the same for all ranks of it. */
-void look_key(const char *environment, size_t size, pid_t parent, char *key, size_t room);
+void job_key(const char *environment, size_t size, pid_t parent, char *key, size_t room);
 
 /* Puts pages of ranks without ctrun that have the same key together. */
-void look_jobs_merge(struct look_jobs *jobs);
+void job_list_merge(struct job_list *jobs);
 
 #endif

@@ -7,17 +7,17 @@
 
 #include <stdlib.h>
 
-static int is_of(const struct group_view *view, const struct look_group *line)
+static int is_of(const struct group_view *view, const struct group_snapshot *line)
 {
     return line->id == view->id && line->size == view->size;
 }
 
-static int was_of(const struct group_view *view, const struct look_group *line)
+static int was_of(const struct group_view *view, const struct group_snapshot *line)
 {
     return line->id == 0 && line->was == view->id && line->size == view->size;
 }
 
-static struct group_view *find_view(struct groups *groups, const struct look_group *line)
+static struct group_view *find_view(struct groups *groups, const struct group_snapshot *line)
 {
     for (int i = 0; i < groups->count; i++)
         if (is_of(&groups->view[i], line))
@@ -48,13 +48,13 @@ const struct member *member_of(const struct group_view *view, int at)
 /* Members behind groups->members[used]; those that left come after those that are in it. */
 static int gather(struct groups *groups, struct group_view *view, int used)
 {
-    const struct look_job *job = groups->job;
+    const struct job_snapshot *job = groups->job;
 
     view->member = &groups->members[used];
     for (int left = 0; left <= 1; left++)
         for (int i = 0; i < job->ranks; i++)
             for (int j = 0; j < CONTROL_GROUPS; j++) {
-                const struct look_group *line = &job->rank[i].group[j];
+                const struct group_snapshot *line = &job->rank[i].group[j];
 
                 if (left ? was_of(view, line) && !member_of(view, i) : is_of(view, line))
                     view->member[view->count++] = (struct member){ i, line, left };
@@ -65,7 +65,7 @@ static int gather(struct groups *groups, struct group_view *view, int used)
 
 static void describe(const struct groups *groups, struct group_view *view)
 {
-    const struct look_job *job = groups->job;
+    const struct job_snapshot *job = groups->job;
 
     view->is_world = view->size == job->world;
     for (int i = 0; i < view->count; i++) {
@@ -78,7 +78,7 @@ static void describe(const struct groups *groups, struct group_view *view)
     }
 }
 
-int groups_open(struct groups *groups, const struct look_job *job)
+int groups_open(struct groups *groups, const struct job_snapshot *job)
 {
     size_t lines = 0;
 
@@ -94,7 +94,7 @@ int groups_open(struct groups *groups, const struct look_job *job)
         return -1;
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
-            const struct look_group *line = &job->rank[i].group[j];
+            const struct group_snapshot *line = &job->rank[i].group[j];
 
             if (line->id == 0 || find_view(groups, line))
                 continue;
@@ -129,10 +129,10 @@ const struct member *member_numbered(const struct group_view *view, int rank)
     return NULL;
 }
 
-const struct look_call *member_call(const struct groups *groups, const struct member *member,
-                                    uint64_t seq)
+const struct call_snapshot *member_call(const struct groups *groups, const struct member *member,
+                                        uint64_t seq)
 {
-    const struct look_rank *rank = &groups->job->rank[member->at];
+    const struct rank_snapshot *rank = &groups->job->rank[member->at];
 
     if (member->line->now.seq == seq)
         return &member->line->now;

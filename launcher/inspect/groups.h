@@ -7,7 +7,7 @@
 
 struct member {
     int at; /* whose: index in job->rank */
-    const struct look_group *line;
+    const struct group_snapshot *line;
     int left; /* the line is what is left of it */
 };
 
@@ -23,7 +23,7 @@ struct group_view {
 };
 
 struct groups {
-    const struct look_job *job;
+    const struct job_snapshot *job;
     struct group_view *view; /* [count] */
     int count;
     struct member *members;
@@ -31,7 +31,7 @@ struct groups {
 };
 
 /* 0; -1: out of memory.  groups_close() is owed in both cases. */
-int groups_open(struct groups *groups, const struct look_job *job);
+int groups_open(struct groups *groups, const struct job_snapshot *job);
 void groups_close(struct groups *groups);
 
 /* What the member is called in sentences. */
@@ -41,7 +41,7 @@ int member_name(const struct groups *groups, const struct group_view *view,
 /* Is it in its collective call number seq, maybe on a thread of its own? */
 static inline int member_is_in(const struct member *member, uint64_t seq)
 {
-    const struct look_group *line = member->line;
+    const struct group_snapshot *line = member->line;
 
     return !member->left && line->begun == seq && line->done < seq
            && (line->now.seq != seq || line->now.phase == CONTROL_IN);
@@ -54,7 +54,7 @@ const struct member *member_of(const struct group_view *view, int at);
 const struct member *member_numbered(const struct group_view *view, int rank);
 
 /* The member's call number seq as it noted it; NULL: that is forgotten. */
-const struct look_call *member_call(const struct groups *groups, const struct member *member,
-                                    uint64_t seq);
+const struct call_snapshot *member_call(const struct groups *groups, const struct member *member,
+                                        uint64_t seq);
 
 #endif

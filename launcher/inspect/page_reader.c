@@ -2,7 +2,11 @@
 /* page_reader.c - copies a control page while others write to it.
  *
  * It is read by pread(), never mapped: who makes the file shorter under us gets a short copy
- * and no SIGBUS. */
+ * and no SIGBUS.
+ *
+ * A line is taken when its version was even and the same before and after.  One that changes
+ * each time belongs to a rank that is moving.  One whose writer was stopped in the middle stays
+ * odd for ever: the ring has that call, whole, since it is written first. */
 #include "launcher/inspect/page_reader.h"
 
 #include <errno.h>
@@ -11,9 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-int page_read_at(int fd, size_t at, void *to, size_t size)
+#define MOST_COPIES 20 /* of one line */
+
+static int read_at(int fd, size_t at, void *to, size_t size)
 {
     const ssize_t got = pread(fd, to, size, (off_t)at);
 
@@ -66,13 +73,13 @@ void page_text(char *text, size_t size, const char *bytes, size_t most)
 static int head_is_sound(const struct control_head *head, size_t bytes)
 {
     return head->magic == CONTROL_MAGIC && head->version == CONTROL_VERSION && head->local >= 0
-           && head->local <= LOOK_LOCAL && head->world >= 0 && head->world <= LOOK_RANKS
-           && head->base >= 0 && head->base <= LOOK_RANKS && head->nodes >= 0 && head->node >= 0
+           && head->local <= SNAPSHOT_LOCAL && head->world >= 0 && head->world <= SNAPSHOT_RANKS
+           && head->base >= 0 && head->base <= SNAPSHOT_RANKS && head->nodes >= 0 && head->node >= 0
            && control_bytes(head->local, 0) <= bytes
            && (head->own_memory || control_bytes(head->local, head->world) <= bytes);
 }
 
-static void take_head(struct look_job *job, const struct control_head *head)
+static void take_head(struct job_snapshot *job, const struct control_head *head)
 {
     page_text(job->run_id, sizeof job->run_id, *head->run_id ? head->run_id : "-",
               sizeof head->run_id);
@@ -90,9 +97,171 @@ static void take_head(struct look_job *job, const struct control_head *head)
     job->started_ns = head->started_ns > 0 ? head->started_ns : 0;
 }
 
+/* ---- A rank ---------------------------------------------------------------- */
+
+static int call_is_sound(const struct control_call *call)
+{
+    return call->operation < OPERATION_COUNT && call->phase <= CONTROL_FAILED
+           && call->group <= CONTROL_GROUPS;
+}
+
+static struct call_snapshot take_call(const struct control_call *call)
+{
+    return (struct call_snapshot){ .seq = call->seq,
+                                   .count = call->count,
+                                   .begun_ns = call->begun_ns,
+                                   .operation = call->operation,
+                                   .dtype = call->dtype,
+                                   .op = call->op,
+                                   .root = call->root < 0 ? -1 : call->root,
+                                   .phase = (enum control_phase)call->phase,
+                                   .group = call->group };
+}
+
+/* The newest calls first; what is no call ends the list, for its writer can't be believed. */
+static void take_ring(struct rank_snapshot *rank, const struct control_rank *page)
+{
+    const uint64_t calls = atomic_load(&page->calls);
+    const uint64_t kept = calls < CONTROL_CALLS ? calls : CONTROL_CALLS;
+
+    rank->ring_used = 0;
+    for (uint64_t back = 1; back <= kept; back++) {
+        const struct control_call call = control_call_at(page, calls - back);
+
+        if (!call_is_sound(&call))
+            return;
+        rank->ring[rank->ring_used++] = take_call(&call);
+    }
+}
+
+/* Copies the line when nobody writes to it: 1.  0: it moved each time; -1: it can't be read, or
+ * was left half written. */
+static int copy_line(int fd, size_t at, struct control_group *line)
+{
+    const size_t version = at + offsetof(struct control_group, version);
+    uint32_t before = 0, after = 0, first = 0;
+
+    for (int i = 0; i < MOST_COPIES; i++) {
+        if (read_at(fd, version, &before, sizeof before) < 0
+            || read_at(fd, at, line, sizeof *line) < 0
+            || read_at(fd, version, &after, sizeof after) < 0)
+            return -1;
+        if (before == after && before % 2 == 0)
+            return 1;
+        if (i == 0)
+            first = before;
+    }
+    return first == after ? -1 : 0;
+}
+
+/* Of a line that was left half written the ring has the call, but it was copied before.  -1: it
+ * lies still; 0: its writer goes on after all. */
+static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot *rank)
+{
+    const size_t version = line + offsetof(struct control_group, version);
+    uint32_t before, after;
+    struct control_rank page;
+
+    if (read_at(fd, version, &before, sizeof before) < 0 || read_at(fd, at, &page, sizeof page) < 0
+        || read_at(fd, version, &after, sizeof after) < 0)
+        return -1;
+    take_ring(rank, &page);
+    return before == after && before % 2 ? -1 : 0;
+}
+
+static void take_line(struct rank_snapshot *rank, int index, const struct control_group *line,
+                      int sound)
+{
+    struct group_snapshot *group = &rank->group[index];
+    const uint64_t id = atomic_load(&line->id);
+
+    *group = (struct group_snapshot){ .id = 0 };
+    if (id == UINT64_MAX || line->rank < 0 || line->size < 1 || line->rank >= line->size
+        || line->size > SNAPSHOT_RANKS || !call_is_sound(&line->now))
+        return;
+    group->id = id;
+    group->was = id ? 0 : atomic_load(&line->was);
+    page_text(group->name, sizeof group->name, line->name, sizeof line->name);
+    group->rank = line->rank;
+    group->size = line->size;
+    group->begun = atomic_load(&line->begun);
+    group->done = atomic_load(&line->done);
+    group->now = take_call(&line->now);
+    group->now.group = index;
+    group->moving = sound == 0;
+    group->tag = line->tag;
+    group->caller = line->caller;
+    for (int i = 0; sound < 0 && i < rank->ring_used; i++)
+        if (rank->ring[i].group == index) {
+            group->now = rank->ring[i];
+            group->caller = 0;
+            break;
+        }
+    if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
+        group->begun = group->now.seq; /* which is written a moment later */
+}
+
+static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
+                         const struct control_rank *page)
+{
+    const size_t version = at + offsetof(struct control_rank, waiting_version);
+    char words[sizeof page->waiting_for];
+    uint64_t since = 0;
+    uint32_t before = 1, after = 0;
+
+    for (int i = 0; i < MOST_COPIES && (before != after || before % 2); i++)
+        if (read_at(fd, version, &before, sizeof before) < 0
+            || read_at(fd, at + offsetof(struct control_rank, waiting_for), words, sizeof words) < 0
+            || read_at(fd, at + offsetof(struct control_rank, waiting_since_ns), &since,
+                       sizeof since)
+                   < 0
+            || read_at(fd, version, &after, sizeof after) < 0)
+            return;
+    if (before != after || before % 2)
+        return; /* half of some words would name something else */
+    page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
+    rank->waiting_since_ns = since;
+}
+
+static int take_rank(int fd, const struct job_snapshot *job, int index, struct rank_snapshot *rank)
+{
+    const size_t at = control_bytes(index, 0);
+    struct control_rank page;
+    uint32_t state;
+
+    if (read_at(fd, at, &page, sizeof page) < 0)
+        return -1;
+    state = atomic_load(&page.state);
+    *rank = (struct rank_snapshot){ .rank = job->own_memory ? page.rank : job->base + index,
+                                    .local_rank = index,
+                                    .worker = atomic_load(&page.worker),
+                                    .pid = atomic_load(&page.pid),
+                                    .state = state <= CONTROL_OUTSIDE ? (enum control_state)state
+                                                                      : CONTROL_STARTED,
+                                    .since_ns = atomic_load(&page.since_ns) };
+    if (rank->rank < 0 || rank->rank >= SNAPSHOT_RANKS)
+        rank->rank = 0;
+    rank->worker = rank->worker > 0 ? rank->worker : 0;
+    rank->pid = rank->pid > 0 ? rank->pid : 0;
+    take_ring(rank, &page);
+    take_waiting(fd, at, rank, &page);
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        const size_t where =
+            at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
+        int sound = 1;
+
+        if (atomic_load(&page.groups[i].id))
+            sound = copy_line(fd, where, &page.groups[i]);
+        if (sound < 0)
+            sound = take_ring_again(fd, at, where, rank);
+        take_line(rank, i, &page.groups[i], sound);
+    }
+    return 0;
+}
+
 /* ---- The whole ------------------------------------------------------------- */
 
-static int take_deaths(int fd, struct look_job *job, const struct control_head *head)
+static int take_deaths(int fd, struct job_snapshot *job, const struct control_head *head)
 {
     const uint32_t told = job->own_memory ? 0 : atomic_load(&head->deaths);
     const int count = told < (uint32_t)job->world ? (int)told : job->world;
@@ -100,19 +269,19 @@ static int take_deaths(int fd, struct look_job *job, const struct control_head *
     if (count > 0 && !(job->death = calloc((size_t)count, sizeof *job->death)))
         return -1;
     for (int i = 0; i < count; i++) {
-        struct look_death *death = &job->death[job->deaths];
+        struct death_snapshot *death = &job->death[job->deaths];
         struct control_death from;
 
-        if (page_read_at(fd, control_bytes(job->local, i), &from, sizeof from) < 0)
+        if (read_at(fd, control_bytes(job->local, i), &from, sizeof from) < 0)
             return -1;
         if (from.rank < 0 || from.rank >= job->world)
             continue;
-        *death = (struct look_death){ .rank = from.rank,
-                                      .how = from.how,
-                                      .code = from.code,
-                                      .pid = from.pid,
-                                      .asked = from.asked,
-                                      .tombs = from.tombs };
+        *death = (struct death_snapshot){ .rank = from.rank,
+                                          .how = from.how,
+                                          .code = from.code,
+                                          .pid = from.pid,
+                                          .asked = from.asked,
+                                          .tombs = from.tombs };
         if (death->tombs < 0 || death->tombs > CONTROL_TOMBS)
             death->tombs = 0;
         memcpy(death->tomb, from.tomb, sizeof death->tomb);
@@ -122,13 +291,13 @@ static int take_deaths(int fd, struct look_job *job, const struct control_head *
     return 0;
 }
 
-int page_read(int fd, struct look_job *job)
+int page_read(int fd, struct job_snapshot *job)
 {
     struct control_head head;
     struct stat info;
 
-    *job = (struct look_job){ .rank = NULL };
-    if (fstat(fd, &info) < 0 || page_read_at(fd, 0, &head, sizeof head) < 0)
+    *job = (struct job_snapshot){ .rank = NULL };
+    if (fstat(fd, &info) < 0 || read_at(fd, 0, &head, sizeof head) < 0)
         return -1;
     if (!S_ISREG(info.st_mode) || !head_is_sound(&head, (size_t)info.st_size)) {
         errno = EBADMSG;
@@ -138,24 +307,24 @@ int page_read(int fd, struct look_job *job)
     job->uid = info.st_uid;
     job->rank = calloc((size_t)(job->local > 0 ? job->local : 1), sizeof *job->rank);
     for (int i = 0; job->rank && i < job->local; i++, job->ranks++)
-        if (page_take_rank(fd, job, i, &job->rank[i]) < 0)
+        if (take_rank(fd, job, i, &job->rank[i]) < 0)
             break;
     if (!job->rank || job->ranks < job->local || take_deaths(fd, job, &head) < 0) {
-        look_free(job);
+        snapshot_free(job);
         return -1;
     }
     job->now_ns = clock_coarse_ns();
     return 0;
 }
 
-void look_free(struct look_job *job)
+void snapshot_free(struct job_snapshot *job)
 {
     free(job->rank);
     free(job->death);
-    *job = (struct look_job){ .rank = NULL };
+    *job = (struct job_snapshot){ .rank = NULL };
 }
 
-const struct look_death *look_death_of(const struct look_job *job, int rank)
+const struct death_snapshot *snapshot_death_of(const struct job_snapshot *job, int rank)
 {
     for (int i = 0; i < job->deaths; i++)
         if (job->death[i].rank == rank)

@@ -9,13 +9,9 @@
 
 /* fd is the memory.  0; -1: it is no control page that could be read, errno says more, and
  * nothing is owed. */
-int page_read(int fd, struct look_job *job);
+int page_read(int fd, struct job_snapshot *job);
 
 /* Bytes of anybody's as text: ends, is UTF-8, and holds nothing that a terminal would obey. */
 void page_text(char *text, size_t size, const char *bytes, size_t most);
-
-/* page_reader.c and page_reader_rank.c: 0 or -1. */
-int page_read_at(int fd, size_t at, void *to, size_t size); /* all of it, or errno */
-int page_take_rank(int fd, const struct look_job *job, int index, struct look_rank *rank);
 
 #endif

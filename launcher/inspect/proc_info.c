@@ -75,7 +75,7 @@ static const char *restarted_name(pid_t pid)
     return strstr(text, "futex") ? "futex" : strstr(text, "poll") ? "poll" : "sleep";
 }
 
-static void where_it_sleeps(struct look_process *process)
+static void where_it_sleeps(struct process_snapshot *process)
 {
     char text[256], *end;
     const char *name = NULL;
@@ -105,9 +105,9 @@ static pid_t tracer_of(pid_t pid)
     return line ? (pid_t)strtol(line + 11, NULL, 10) : 0;
 }
 
-struct look_process process_look(pid_t pid)
+struct process_snapshot process_read(pid_t pid)
 {
-    struct look_process process = { .pid = pid };
+    struct process_snapshot process = { .pid = pid };
     unsigned long user = 0, kernel = 0;
     char stat[1024], *name, *behind;
     int parent = 0, session = 0;
@@ -158,7 +158,7 @@ static int is_below(pid_t pid, pid_t worker)
     for (int i = 0; i < 64 && pid > 1; i++) {
         if (pid == worker)
             return 1;
-        pid = process_look(pid).parent;
+        pid = process_read(pid).parent;
     }
     return 0;
 }
@@ -187,10 +187,10 @@ static int has_that_name(void *arg, pid_t pid, uid_t uid)
 
 /* A process below the worker, as we name it; 0: there is none any more.  A pid may have been
  * given to somebody else meanwhile, or be a name within a container that the worker made. */
-static pid_t speaker_of(const struct look_rank *rank)
+static pid_t speaker_of(const struct rank_snapshot *rank)
 {
     struct nested nested = { rank->worker, rank->pid, 0 };
-    const struct look_process process = process_look(rank->pid);
+    const struct process_snapshot process = process_read(rank->pid);
 
     if (rank->pid == rank->worker || rank->worker == 0)
         return process.state ? rank->pid : 0;
@@ -200,7 +200,7 @@ static pid_t speaker_of(const struct look_rank *rank)
     return nested.found;
 }
 
-static void take_command(struct look_rank *rank)
+static void take_command(struct rank_snapshot *rank)
 {
     char words[sizeof rank->command];
     const size_t used = process_file(rank->process.pid, "cmdline", words, sizeof words);
@@ -211,21 +211,21 @@ static void take_command(struct look_rank *rank)
     page_text(rank->command, sizeof rank->command, words, used);
 }
 
-void process_look_at(struct look_job *job)
+void process_read_all(struct job_snapshot *job)
 {
-    job->launcher_state = process_look(job->launcher).state;
+    job->launcher_state = process_read(job->launcher).state;
     for (int i = 0; i < job->ranks; i++) {
-        struct look_rank *rank = &job->rank[i];
+        struct rank_snapshot *rank = &job->rank[i];
         const pid_t speaker = rank->pid > 0 ? speaker_of(rank) : 0;
 
         if (rank->worker != rank->pid)
-            rank->wrapper = process_look(rank->worker);
+            rank->wrapper = process_read(rank->worker);
         if (rank->pid == 0)
             rank->process = rank->wrapper;
         else if (speaker)
-            rank->process = process_look(speaker);
+            rank->process = process_read(speaker);
         else
-            rank->process = (struct look_process){ .pid = rank->pid };
+            rank->process = (struct process_snapshot){ .pid = rank->pid };
         if (rank->process.state)
             take_command(rank);
     }

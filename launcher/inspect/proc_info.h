@@ -6,10 +6,10 @@
 #include "launcher/inspect/snapshot.h"
 
 /* Of one process; ->state is 0 when there is none. */
-struct look_process process_look(pid_t pid);
+struct process_snapshot process_read(pid_t pid);
 
 /* Fills in the processes and commands of all ranks of the job. */
-void process_look_at(struct look_job *job);
+void process_read_all(struct job_snapshot *job);
 
 /* A file of /proc/<pid>/ as text; "" if it can't be read.  How many bytes. */
 size_t process_file(pid_t pid, const char *name, char *text, size_t size);

@@ -89,7 +89,7 @@ void words_time(uint64_t ns, char *text, size_t size)
         snprintf(text, size, "%.1f h", seconds / 3600);
 }
 
-void words_call(const struct look_call *call, char *text, size_t size)
+void words_call(const struct call_snapshot *call, char *text, size_t size)
 {
     const struct signature signature = { .seq = call->seq,
                                          .count = call->count,
@@ -105,7 +105,7 @@ void words_call(const struct look_call *call, char *text, size_t size)
         signature_describe(&signature, text, size);
 }
 
-const char *words_doing(const struct look_process *process, int several)
+const char *words_doing(const struct process_snapshot *process, int several)
 {
     static const struct {
         const char *waits_in, *one, *some;
@@ -136,7 +136,7 @@ const char *words_doing(const struct look_process *process, int several)
     return several ? "they are idle" : "it is idle";
 }
 
-void words_death(const struct look_death *death, char *text, size_t size)
+void words_death(const struct death_snapshot *death, char *text, size_t size)
 {
     char name[32];
 

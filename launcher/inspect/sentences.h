@@ -30,16 +30,16 @@ void words_ranks(const int *ranks, int count, char *text, size_t size);
 void words_time(uint64_t ns, char *text, size_t size);
 
 /* "all_reduce #12 (4 f32, sum)"; of a message "send of 4 f32" */
-void words_call(const struct look_call *call, char *text, size_t size);
+void words_call(const struct call_snapshot *call, char *text, size_t size);
 
 /* What the process does, as "it sleeps" or "they sleep". */
-const char *words_doing(const struct look_process *process, int several);
+const char *words_doing(const struct process_snapshot *process, int several);
 
 /* "exited with code 3", "died of SIGKILL", "was lost with its host" */
-void words_death(const struct look_death *death, char *text, size_t size);
+void words_death(const struct death_snapshot *death, char *text, size_t size);
 
 /* How long ago; 0 for what has not come yet. */
-static inline uint64_t words_age(const struct look_job *job, uint64_t then_ns)
+static inline uint64_t words_age(const struct job_snapshot *job, uint64_t then_ns)
 {
     return job->now_ns > then_ns ? job->now_ns - then_ns : 0;
 }

@@ -17,10 +17,10 @@
 
 #include "runtime/monitor/control_page.h"
 
-#define LOOK_RANKS 65536 /* of a job, and of a group: more is no page of ours */
-#define LOOK_LOCAL 4096  /* of a host */
+#define SNAPSHOT_RANKS 65536 /* of a job, and of a group: more is no page of ours */
+#define SNAPSHOT_LOCAL 4096  /* of a host */
 
-struct look_call {
+struct call_snapshot {
     uint64_t seq, count, begun_ns;
     int operation, dtype, op, root;
     enum control_phase phase;
@@ -28,20 +28,20 @@ struct look_call {
 };
 
 /* A group of a rank. */
-struct look_group {
+struct group_snapshot {
     uint64_t id;  /* 0: it has left this group, and nothing has taken its place yet */
     uint64_t was; /* then: the id of that group; 0: there was none */
     char name[28];
     int rank, size;
     uint64_t begun, done;
-    struct look_call now;
+    struct call_snapshot now;
     int moving; /* its line changed whenever we looked */
     int tag;
     uint64_t caller; /* an address in the program */
     char where[160]; /* the same as "train.c:88 (step)"; "": not looked up */
 };
 
-struct look_process {
+struct process_snapshot {
     pid_t pid;
     char state; /* as ps shows it; 0: there is no such process */
     pid_t parent, session, tracer;
@@ -50,30 +50,30 @@ struct look_process {
     double cpu_s;
 };
 
-struct look_death {
+struct death_snapshot {
     int rank, how, code, pid, asked;
     char host[64];
     int tombs;
     struct control_tomb tomb[CONTROL_TOMBS];
 };
 
-struct look_rank {
+struct rank_snapshot {
     int rank, local_rank;
     pid_t worker, pid; /* that ctrun started; that speaks here (0: nobody has) */
     enum control_state state;
     uint64_t since_ns;
     char waiting_for[96];
     uint64_t waiting_since_ns;
-    struct look_group group[CONTROL_GROUPS];
-    struct look_call ring[CONTROL_CALLS]; /* the newest first */
+    struct group_snapshot group[CONTROL_GROUPS];
+    struct call_snapshot ring[CONTROL_CALLS]; /* the newest first */
     int ring_used;
     /* of /proc: */
-    struct look_process process; /* of pid, else of worker */
-    struct look_process wrapper; /* of worker, where that is another one */
+    struct process_snapshot process; /* of pid, else of worker */
+    struct process_snapshot wrapper; /* of worker, where that is another one */
     char command[160];
 };
 
-struct look_job {
+struct job_snapshot {
     char run_id[128], generation[64], host[64], program[256];
     int node, nodes, base, local, world;
     pid_t launcher;
@@ -83,16 +83,16 @@ struct look_job {
     int64_t started_ns; /* CLOCK_REALTIME */
     uid_t uid;
     int ranks;
-    struct look_rank *rank; /* [ranks]; freed by look_free() */
+    struct rank_snapshot *rank; /* [ranks]; freed by snapshot_free() */
     int deaths;
-    struct look_death *death; /* [deaths]; likewise */
-    char key[160];            /* own_memory: the same for ranks of one job */
-    uint64_t now_ns;          /* when it was looked at, CLOCK_MONOTONIC_COARSE */
+    struct death_snapshot *death; /* [deaths]; likewise */
+    char key[160];                /* own_memory: the same for ranks of one job */
+    uint64_t now_ns;              /* when it was looked at, CLOCK_MONOTONIC_COARSE */
 };
 
-void look_free(struct look_job *job);
+void snapshot_free(struct job_snapshot *job);
 
 /* Of a rank of the job, here or elsewhere; NULL: nobody told of its end. */
-const struct look_death *look_death_of(const struct look_job *job, int rank);
+const struct death_snapshot *snapshot_death_of(const struct job_snapshot *job, int rank);
 
 #endif

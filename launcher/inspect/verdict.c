@@ -53,7 +53,7 @@ void verdict_say_blames(struct verdict_in_work *work, struct sentence *sentence,
 
 void verdict_say_other_hosts(struct verdict_in_work *work, struct sentence *sentence)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     const int last = job->base + job->local;
     char text[96];
     int ranks[2];
@@ -91,11 +91,11 @@ static int is_held(const struct blame *blame)
 static int sort_init(struct verdict_in_work *work, int *blamed, uint64_t *oldest,
                      const char **waiting_for)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     int count = 0;
 
     for (int i = 0; i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
+        const struct rank_snapshot *rank = &job->rank[i];
         const uint64_t age = words_age(job, rank->since_ns);
         struct blame blame = blame_rank(job, i, NULL, 0, 0);
 
@@ -142,7 +142,7 @@ static void say_init(struct verdict_in_work *work)
 /* Ranks that noted the same words together. */
 static void say_waiting(struct verdict_in_work *work, int first)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     const char *words = job->rank[first].waiting_for;
     struct sentence *sentence = verdict_add(work, VERDICT_STORE);
     uint64_t oldest = 0;
@@ -150,7 +150,7 @@ static void say_waiting(struct verdict_in_work *work, int first)
     int count = 0;
 
     for (int i = first; sentence && i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
+        const struct rank_snapshot *rank = &job->rank[i];
         const uint64_t age = words_age(job, rank->waiting_since_ns);
 
         if (work->mentioned[i] || strcmp(rank->waiting_for, words) != 0 || age < work->least_ns)
@@ -170,7 +170,7 @@ static void say_waiting(struct verdict_in_work *work, int first)
 
 static void say_processes(struct verdict_in_work *work)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     int blamed = 0;
 
     if (all_stopped(job)) {
@@ -190,8 +190,8 @@ static void say_processes(struct verdict_in_work *work)
     if (!verdict_blames(work, job->ranks))
         return;
     for (int i = 0; i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
-        const struct look_group *line = NULL;
+        const struct rank_snapshot *rank = &job->rank[i];
+        const struct group_snapshot *line = NULL;
         struct blame blame;
 
         for (int j = 0; j < CONTROL_GROUPS && !line; j++)
@@ -212,7 +212,7 @@ static void say_processes(struct verdict_in_work *work)
 
 /* ---- The whole ------------------------------------------------------------- */
 
-static const char *word_of(const struct verdict *verdict, const struct look_job *job)
+static const char *word_of(const struct verdict *verdict, const struct job_snapshot *job)
 {
     int speaks = 0, starts = 0, here = 0;
 
@@ -221,9 +221,9 @@ static const char *word_of(const struct verdict *verdict, const struct look_job 
     if (verdict->stuck > 0)
         return "stuck";
     for (int i = 0; i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
+        const struct rank_snapshot *rank = &job->rank[i];
 
-        here += rank->process.state && !look_death_of(job, rank->rank);
+        here += rank->process.state && !snapshot_death_of(job, rank->rank);
         starts += rank->state == CONTROL_INIT;
         speaks += rank->state != CONTROL_STARTED || job->own_memory;
     }
@@ -235,7 +235,7 @@ static const char *word_of(const struct verdict *verdict, const struct look_job 
 
 static void speak(struct verdict_in_work *work)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     struct sentence circle;
     int found;
 
@@ -259,7 +259,7 @@ static void speak(struct verdict_in_work *work)
     say_processes(work);
 }
 
-int verdict_make(struct verdict *verdict, const struct look_job *job, uint64_t least_ns)
+int verdict_make(struct verdict *verdict, const struct job_snapshot *job, uint64_t least_ns)
 {
     struct verdict_in_work work = { .verdict = verdict, .job = job, .least_ns = least_ns };
     const size_t ranks = (size_t)(job->ranks > 0 ? job->ranks : 1);

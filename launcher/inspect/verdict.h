@@ -25,7 +25,7 @@ struct verdict {
 
 /* Of what has not moved for least_ns.  0; -1: out of memory.  verdict_free() is owed in both
  * cases.  Looks at nothing but the job. */
-int verdict_make(struct verdict *verdict, const struct look_job *job, uint64_t least_ns);
+int verdict_make(struct verdict *verdict, const struct job_snapshot *job, uint64_t least_ns);
 void verdict_free(struct verdict *verdict);
 
 /* "missing", "deadlock", ... for programs. */

@@ -26,14 +26,14 @@ static const struct waiting *newest(const struct verdict_in_work *work,
     return found && !found->explained ? found : NULL;
 }
 
-static int same_call(const struct look_call *a, const struct look_call *b)
+static int same_call(const struct call_snapshot *a, const struct call_snapshot *b)
 {
     return a->operation == b->operation && a->count == b->count && a->dtype == b->dtype
            && a->op == b->op && a->root == b->root;
 }
 
 /* "make different calls", "name different roots" ... */
-static const char *difference(const struct look_call *a, const struct look_call *b)
+static const char *difference(const struct call_snapshot *a, const struct call_snapshot *b)
 {
     return a->operation != b->operation ? "make different calls"
            : a->root != b->root         ? "name different roots"
@@ -46,15 +46,16 @@ static const char *difference(const struct look_call *a, const struct look_call 
 
 /* Those whose call number seq was the same as `model`, as "ranks 0-2 are in ...": how many. */
 static int say_side(struct verdict_in_work *work, struct sentence *sentence,
-                    const struct group_view *view, const struct look_call *model, const char *gap)
+                    const struct group_view *view, const struct call_snapshot *model,
+                    const char *gap)
 {
-    const struct look_group *lines[64];
+    const struct group_snapshot *lines[64];
     int count = 0, here = 0;
     char text[200], call[160];
 
     for (int i = 0; i < view->in; i++) {
         const struct member *member = &view->member[i];
-        const struct look_call *its = member_call(&work->groups, member, model->seq);
+        const struct call_snapshot *its = member_call(&work->groups, member, model->seq);
 
         if (!its || !same_call(its, model))
             continue;
@@ -77,13 +78,14 @@ static int say_side(struct verdict_in_work *work, struct sentence *sentence,
 static int say_mismatch(struct verdict_in_work *work, const struct group_view *view,
                         const struct waiting *wait, uint64_t waited_ns)
 {
-    const struct look_call *models[4] = { wait_call(wait) };
+    const struct call_snapshot *models[4] = { wait_call(wait) };
     struct sentence *sentence;
     int sides = 1;
     char time[32];
 
     for (int i = 0; i < view->in && sides < 4; i++) {
-        const struct look_call *its = member_call(&work->groups, &view->member[i], models[0]->seq);
+        const struct call_snapshot *its =
+            member_call(&work->groups, &view->member[i], models[0]->seq);
         int known = !its;
 
         for (int j = 0; j < sides && !known; j++)
@@ -122,7 +124,8 @@ static int is_held(enum absence what)
 
 /* Is there one in the call that could go on?  Where all of them are stopped, they still wait for
  * who is not in it. */
-static int somebody_goes_on(const struct look_job *job, const struct group_view *view, uint64_t seq)
+static int somebody_goes_on(const struct job_snapshot *job, const struct group_view *view,
+                            uint64_t seq)
 {
     for (int i = 0; i < view->in; i++) {
         const struct member *member = &view->member[i];
@@ -159,7 +162,7 @@ static void blame_members(struct verdict_in_work *work, const struct group_view 
 }
 
 /* The dead of other hosts left word of their groups; NULL: not of this one. */
-static const struct control_tomb *tomb_of(const struct look_death *death,
+static const struct control_tomb *tomb_of(const struct death_snapshot *death,
                                           const struct group_view *view)
 {
     for (int i = 0; i < death->tombs; i++)
@@ -168,7 +171,7 @@ static const struct control_tomb *tomb_of(const struct look_death *death,
     return NULL;
 }
 
-static struct blame blame_tomb(const struct look_death *death, const struct group_view *view)
+static struct blame blame_tomb(const struct death_snapshot *death, const struct group_view *view)
 {
     const struct control_tomb *tomb = tomb_of(death, view);
 
@@ -181,11 +184,11 @@ static struct blame blame_tomb(const struct look_death *death, const struct grou
 static void blame_others(struct verdict_in_work *work, const struct group_view *view, uint64_t seq,
                          struct missing *missing)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
 
     for (int rank = 0; rank < view->size; rank++) {
         const int at = rank - job->base;
-        const struct look_death *death;
+        const struct death_snapshot *death;
 
         if (member_numbered(view, rank))
             continue;
@@ -193,7 +196,7 @@ static void blame_others(struct verdict_in_work *work, const struct group_view *
             missing->first_unseen = missing->unseen++ ? missing->first_unseen : rank;
         } else if (at >= 0 && at < job->ranks) {
             work->blames[missing->blamed++] = blame_rank(job, at, NULL, 0, 0);
-        } else if ((death = look_death_of(job, rank))) {
+        } else if ((death = snapshot_death_of(job, rank))) {
             if (tomb_of(death, view) && tomb_of(death, view)->done >= seq)
                 continue;
             work->blames[missing->blamed++] = blame_tomb(death, view);
@@ -207,11 +210,11 @@ static void blame_others(struct verdict_in_work *work, const struct group_view *
 static void blame_dead(struct verdict_in_work *work, const struct group_view *view, uint64_t seq,
                        struct missing *missing)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
 
     missing->unknown = view->size - view->count;
     for (int i = 0; i < job->deaths && missing->unknown > 0; i++) {
-        const struct look_death *death = &job->death[i];
+        const struct death_snapshot *death = &job->death[i];
 
         if ((death->rank >= job->base && death->rank < job->base + job->local)
             || !tomb_of(death, view))
@@ -225,7 +228,7 @@ static void blame_dead(struct verdict_in_work *work, const struct group_view *vi
 static void say_unseen(const struct verdict_in_work *work, struct sentence *sentence,
                        const struct missing *missing)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
 
     if (missing->unseen == 1)
         say(sentence,
@@ -256,9 +259,10 @@ static int is_blamed(const struct verdict_in_work *work, int blamed, int at)
 
 /* "ranks 0-2 wait in all_reduce #1842 (1024 f32, sum) for 2.1 s at train.c:88 (step)" */
 static uint64_t say_waiters(struct verdict_in_work *work, struct sentence *sentence,
-                            const struct group_view *view, const struct look_call *call, int blamed)
+                            const struct group_view *view, const struct call_snapshot *call,
+                            int blamed)
 {
-    const struct look_group *lines[64];
+    const struct group_snapshot *lines[64];
     uint64_t oldest = 0;
     int count = 0;
     char text[200], words[160], time[32];
@@ -303,7 +307,7 @@ static uint64_t newest_age(const struct verdict_in_work *work, const struct grou
 void verdict_group(struct verdict_in_work *work, const struct group_view *view)
 {
     const struct waiting *wait = newest(work, view);
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     struct missing missing = { 0 };
     struct sentence *sentence;
 

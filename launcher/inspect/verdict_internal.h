@@ -9,7 +9,7 @@
 
 struct verdict_in_work {
     struct verdict *verdict;
-    const struct look_job *job;
+    const struct job_snapshot *job;
     struct groups groups;
     struct waits waits;
     uint64_t least_ns;

@@ -36,9 +36,9 @@ static const struct waiting *front_of(const struct verdict_in_work *work,
 static void say_waiters(struct verdict_in_work *work, struct sentence *sentence,
                         const struct waiting *first)
 {
-    const struct look_group *line = first->member->line;
+    const struct group_snapshot *line = first->member->line;
     const struct member *peer = wait_peer(first);
-    const struct look_group *lines[64];
+    const struct group_snapshot *lines[64];
     int count = 0;
     char text[200], words[160], time[32], whom[48] = "any rank";
 
@@ -93,7 +93,7 @@ static void say_behind(struct verdict_in_work *work, struct sentence *sentence,
 /* Both speak to each other: with another size, or tag, or they just pass bytes. */
 static void say_pair(struct verdict_in_work *work, const struct waiting *wait)
 {
-    const struct look_group *own = wait->member->line, *its = wait_peer(wait)->line;
+    const struct group_snapshot *own = wait->member->line, *its = wait_peer(wait)->line;
     const int tags = own->tag != its->tag;
     const int sizes = own->now.count != its->now.count || own->now.dtype != its->now.dtype;
     struct sentence *sentence =
@@ -115,7 +115,7 @@ static void say_pair(struct verdict_in_work *work, const struct waiting *wait)
 
 static void say_alone(struct verdict_in_work *work, const struct waiting *wait)
 {
-    const struct look_job *job = work->job;
+    const struct job_snapshot *job = work->job;
     const struct group_view *view = wait->view;
     const int peer = wait_call(wait)->root, at = peer - job->base;
     struct sentence *sentence = verdict_add(work, VERDICT_MISSING);
@@ -132,9 +132,9 @@ static void say_alone(struct verdict_in_work *work, const struct waiting *wait)
         work->blames[blamed] = blame_rank(job, member->at, member->line, member->left, 0);
         work->blames[blamed++].rank = member_name(&work->groups, view, member);
     }
-    if (blamed == 0 && peer >= 0 && view->is_world && look_death_of(job, peer))
+    if (blamed == 0 && peer >= 0 && view->is_world && snapshot_death_of(job, peer))
         work->blames[blamed++] = (struct blame){
-            .at = -1, .rank = peer, .what = ENDED, .death = look_death_of(job, peer)
+            .at = -1, .rank = peer, .what = ENDED, .death = snapshot_death_of(job, peer)
         };
     else if (blamed == 0 && peer >= 0 && view->is_world && at >= 0 && at < job->ranks)
         work->blames[blamed++] = blame_rank(job, at, NULL, 0, 0);

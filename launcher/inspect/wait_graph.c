@@ -15,7 +15,7 @@
 
 int waits_open(struct waits *waits, const struct groups *groups, uint64_t least_ns)
 {
-    const struct look_job *job = groups->job;
+    const struct job_snapshot *job = groups->job;
     int most = 0;
 
     *waits = (struct waits){ .groups = groups };
@@ -28,7 +28,7 @@ int waits_open(struct waits *waits, const struct groups *groups, uint64_t least_
     for (int i = 0; i < groups->count; i++)
         for (int j = 0; j < groups->view[i].in; j++) {
             const struct member *member = &groups->view[i].member[j];
-            const struct look_group *line = member->line;
+            const struct group_snapshot *line = member->line;
 
             if (line->now.phase == CONTROL_IN && !line->moving
                 && words_age(job, line->now.begun_ns) >= least_ns)
@@ -45,7 +45,7 @@ void waits_close(struct waits *waits)
 
 int wait_is_with(const struct waiting *a, const struct waiting *b)
 {
-    const struct look_call *x = wait_call(a), *y = wait_call(b);
+    const struct call_snapshot *x = wait_call(a), *y = wait_call(b);
 
     if (a->view != b->view || x->seq != y->seq)
         return 0;
@@ -63,9 +63,9 @@ const struct member *wait_peer(const struct waiting *wait)
 
 int wait_peer_is_in(const struct waiting *wait)
 {
-    const struct look_group *own = wait->member->line;
+    const struct group_snapshot *own = wait->member->line;
     const struct member *peer = wait_peer(wait);
-    const struct look_call *its;
+    const struct call_snapshot *its;
 
     if (!peer || peer->left)
         return 0;

@@ -22,7 +22,7 @@ struct waits {
 int waits_open(struct waits *waits, const struct groups *groups, uint64_t least_ns);
 void waits_close(struct waits *waits);
 
-static inline const struct look_call *wait_call(const struct waiting *wait)
+static inline const struct call_snapshot *wait_call(const struct waiting *wait)
 {
     return &wait->member->line->now;
 }

@@ -16,59 +16,61 @@
 
 /* ---- Made jobs --------------------------------------------------------------- */
 
-static struct look_job job_of(int ranks)
+static struct job_snapshot job_of(int ranks)
 {
-    struct look_job job = { .nodes = 1,
-                            .local = ranks,
-                            .world = ranks,
-                            .launcher = 4000,
-                            .ranks = ranks,
-                            .now_ns = NOW,
-                            .run_id = "none",
-                            .host = "node-a" };
+    struct job_snapshot job = { .nodes = 1,
+                                .local = ranks,
+                                .world = ranks,
+                                .launcher = 4000,
+                                .ranks = ranks,
+                                .now_ns = NOW,
+                                .run_id = "none",
+                                .host = "node-a" };
 
     job.rank = calloc((size_t)ranks, sizeof *job.rank);
     job.death = calloc((size_t)ranks + 8, sizeof *job.death);
     for (int i = 0; i < ranks; i++) {
-        struct look_rank *rank = &job.rank[i];
+        struct rank_snapshot *rank = &job.rank[i];
 
         rank->rank = rank->local_rank = i;
         rank->worker = rank->pid = 4310 + i;
         rank->state = CONTROL_READY;
-        rank->process = (struct look_process){ .pid = rank->pid, .state = 'S', .name = "train" };
+        rank->process =
+            (struct process_snapshot){ .pid = rank->pid, .state = 'S', .name = "train" };
         strcpy(rank->process.waits_in, "futex");
     }
     return job;
 }
 
-static struct look_group *line_of(struct look_job *job, int at, uint64_t id, const char *name,
-                                  int rank, int size)
+static struct group_snapshot *line_of(struct job_snapshot *job, int at, uint64_t id,
+                                      const char *name, int rank, int size)
 {
-    struct look_rank *own = &job->rank[at];
+    struct rank_snapshot *own = &job->rank[at];
     int free_one = 0;
 
     while (own->group[free_one].id)
         free_one++;
-    own->group[free_one] = (struct look_group){ .id = id, .rank = rank, .size = size };
+    own->group[free_one] = (struct group_snapshot){ .id = id, .rank = rank, .size = size };
     own->group[free_one].now.group = free_one;
     snprintf(own->group[free_one].name, sizeof own->group[free_one].name, "%s", name);
     return &own->group[free_one];
 }
 
 /* The rank's line of the world, before call number `next`. */
-static struct look_group *in_world(struct look_job *job, int at, uint64_t next)
+static struct group_snapshot *in_world(struct job_snapshot *job, int at, uint64_t next)
 {
-    struct look_group *line = line_of(job, at, WORLD, "world", job->rank[at].rank, job->world);
+    struct group_snapshot *line = line_of(job, at, WORLD, "world", job->rank[at].rank, job->world);
 
     line->begun = line->done = next - 1;
-    line->now = (struct look_call){ .seq = next - 1, .operation = OPERATION_BARRIER, .root = -1 };
+    line->now =
+        (struct call_snapshot){ .seq = next - 1, .operation = OPERATION_BARRIER, .root = -1 };
     return line;
 }
 
-static void call(struct look_job *job, int at, struct look_group *line, uint64_t seq,
-                 struct look_call what, double seconds)
+static void call(struct job_snapshot *job, int at, struct group_snapshot *line, uint64_t seq,
+                 struct call_snapshot what, double seconds)
 {
-    struct look_rank *rank = &job->rank[at];
+    struct rank_snapshot *rank = &job->rank[at];
 
     what.seq = seq;
     what.phase = CONTROL_IN;
@@ -82,51 +84,51 @@ static void call(struct look_job *job, int at, struct look_group *line, uint64_t
     rank->ring_used++;
 }
 
-static struct look_call sum_of(uint64_t count)
+static struct call_snapshot sum_of(uint64_t count)
 {
-    return (struct look_call){
+    return (struct call_snapshot){
         .operation = OPERATION_ALL_REDUCE, .count = count, .dtype = CT_F32, .op = CT_SUM, .root = -1
     };
 }
 
-static struct look_call message(int operation, int peer, uint64_t count)
+static struct call_snapshot message(int operation, int peer, uint64_t count)
 {
-    return (struct look_call){
+    return (struct call_snapshot){
         .operation = operation, .count = count, .dtype = CT_F32, .op = -1, .root = peer
     };
 }
 
 /* Ranks first..last wait in the world's all_reduce. */
-static void all_wait(struct look_job *job, int first, int last, uint64_t seq, double seconds)
+static void all_wait(struct job_snapshot *job, int first, int last, uint64_t seq, double seconds)
 {
     for (int i = first; i <= last; i++) {
-        struct look_group *line = in_world(job, i, seq);
+        struct group_snapshot *line = in_world(job, i, seq);
 
         call(job, i, line, seq, sum_of(1024), seconds);
         snprintf(line->where, sizeof line->where, "train.c:88 (step)");
     }
 }
 
-static void process(struct look_job *job, int at, char state, const char *waits_in)
+static void process(struct job_snapshot *job, int at, char state, const char *waits_in)
 {
     job->rank[at].process.state = state;
     snprintf(job->rank[at].process.waits_in, sizeof job->rank[at].process.waits_in, "%s", waits_in);
 }
 
-static void died(struct look_job *job, int rank, int how, int code)
+static void died(struct job_snapshot *job, int rank, int how, int code)
 {
     job->death[job->deaths] =
-        (struct look_death){ .rank = rank, .how = how, .code = code, .pid = 4310 + rank };
+        (struct death_snapshot){ .rank = rank, .how = how, .code = code, .pid = 4310 + rank };
     strcpy(job->death[job->deaths++].host, "node-a");
 }
 
-static void free_job(struct look_job *job)
+static void free_job(struct job_snapshot *job)
 {
-    look_free(job);
+    snapshot_free(job);
 }
 
 /* The job's sentences are these, NULL at the end. */
-static void says(const struct look_job *job, const char *word, const char *const *sentences)
+static void says(const struct job_snapshot *job, const char *word, const char *const *sentences)
 {
     struct verdict verdict;
     int count = 0;
@@ -152,7 +154,7 @@ static void says(const struct look_job *job, const char *word, const char *const
 
 static void a_rank_that_runs_or_sleeps_is_named(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -172,7 +174,7 @@ static void a_rank_that_runs_or_sleeps_is_named(void **state)
 
 static void several_that_do_the_same_share_the_words(void **state)
 {
-    struct look_job job = job_of(8);
+    struct job_snapshot job = job_of(8);
 
     (void)state;
     all_wait(&job, 0, 2, 5, 3);
@@ -189,7 +191,7 @@ static void several_that_do_the_same_share_the_words(void **state)
 
 static void a_stopped_rank_is_to_blame_wherever_it_stands(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -211,7 +213,7 @@ static void a_stopped_rank_is_to_blame_wherever_it_stands(void **state)
 
 static void when_all_are_stopped_that_explains_nothing(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -233,7 +235,7 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
 
 static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -250,7 +252,7 @@ static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **
 /* Names of 1000 ranks would fill the screen: what is cut off is seen to be. */
 static void a_long_sentence_ends_in_dots(void **state)
 {
-    struct look_job job = job_of(200);
+    struct job_snapshot job = job_of(200);
     struct verdict verdict;
 
     (void)state;
@@ -266,7 +268,7 @@ static void a_long_sentence_ends_in_dots(void **state)
 
 static void the_dead_are_told_by_ctrun(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -282,13 +284,13 @@ static void the_dead_are_told_by_ctrun(void **state)
 
 static void a_process_may_be_gone_while_its_wrapper_lives(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     job.rank[3].worker = 4300;
-    job.rank[3].wrapper = (struct look_process){ .pid = 4300, .state = 'S', .name = "sh" };
+    job.rank[3].wrapper = (struct process_snapshot){ .pid = 4300, .state = 'S', .name = "sh" };
     process(&job, 3, 0, "");
     SAYS(&job, "stuck",
          WAIT "rank 3 died silently after #1841: its process (pid 4313) is gone, what ctrun "
@@ -296,7 +298,7 @@ static void a_process_may_be_gone_while_its_wrapper_lives(void **state)
     free_job(&job);
 }
 
-static void leave(struct look_group *line)
+static void leave(struct group_snapshot *line)
 {
     line->was = line->id;
     line->id = 0;
@@ -305,18 +307,19 @@ static void leave(struct look_group *line)
 /* Groups of one split have one name, and may have one size. */
 static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     for (int i = 0; i < 4; i++)
         in_world(&job, i, 3);
     for (int i = 0; i < 4; i++) {
-        struct look_group *line = line_of(&job, i, i < 2 ? 770 : 990, "split", i % 2, 2);
+        struct group_snapshot *line = line_of(&job, i, i < 2 ? 770 : 990, "split", i % 2, 2);
 
         line->begun = line->done = 1;
         if (i == 0)
             call(&job, i, line, 2,
-                 (struct look_call){ .operation = OPERATION_BARRIER, .root = -1, .op = -1 }, 3.0);
+                 (struct call_snapshot){ .operation = OPERATION_BARRIER, .root = -1, .op = -1 },
+                 3.0);
         if (i > 1)
             leave(line);
     }
@@ -328,8 +331,8 @@ static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
 
 static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
 {
-    struct look_job job = job_of(4);
-    struct look_group *line;
+    struct job_snapshot job = job_of(4);
+    struct group_snapshot *line;
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -344,8 +347,8 @@ static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
 
 static void who_is_behind_or_failed_is_said_so(void **state)
 {
-    struct look_job job = job_of(4);
-    struct look_group *line;
+    struct job_snapshot job = job_of(4);
+    struct group_snapshot *line;
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -361,7 +364,7 @@ static void who_is_behind_or_failed_is_said_so(void **state)
 
 static void the_store_is_a_place_to_wait(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
@@ -383,7 +386,7 @@ static void the_store_is_a_place_to_wait(void **state)
 
 static void who_never_calls_init_is_named(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -398,7 +401,7 @@ static void who_never_calls_init_is_named(void **state)
          "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not called "
          "ct_init_process_group(): it waits to read (pid 4313, S)");
     job.rank[3].worker = 0;
-    job.rank[3].process = (struct look_process){ 0 };
+    job.rank[3].process = (struct process_snapshot){ 0 };
     SAYS(&job, "stuck",
          "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not been "
          "started yet");
@@ -414,7 +417,7 @@ static void who_never_calls_init_is_named(void **state)
 
 static void programs_without_libct_show_their_processes(void **state)
 {
-    struct look_job job = job_of(3);
+    struct job_snapshot job = job_of(3);
 
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -432,8 +435,8 @@ static void programs_without_libct_show_their_processes(void **state)
 
 static void different_calls_are_shown_side_by_side(void **state)
 {
-    struct look_job job = job_of(4);
-    struct look_group *line;
+    struct job_snapshot job = job_of(4);
+    struct group_snapshot *line;
 
     (void)state;
     all_wait(&job, 0, 2, 7, 2);
@@ -463,17 +466,18 @@ static void different_calls_are_shown_side_by_side(void **state)
 /* Its part of the broadcast was over at once. */
 static void a_rank_that_went_on_after_another_call_is_found_by_its_ring(void **state)
 {
-    struct look_job job = job_of(3);
-    struct look_group *line;
+    struct job_snapshot job = job_of(3);
+    struct group_snapshot *line;
 
     (void)state;
     all_wait(&job, 0, 1, 7, 2);
     line = in_world(&job, 2, 7);
-    call(&job, 2, line, 7,
-         (struct look_call){ .operation = OPERATION_BROADCAST, .count = 8, .op = -1, .root = 2 },
-         2);
+    call(
+        &job, 2, line, 7,
+        (struct call_snapshot){ .operation = OPERATION_BROADCAST, .count = 8, .op = -1, .root = 2 },
+        2);
     line->done = 7;
-    line->now = (struct look_call){ .seq = 8, .operation = OPERATION_BARRIER, .root = -1 };
+    line->now = (struct call_snapshot){ .seq = 8, .operation = OPERATION_BARRIER, .root = -1 };
     line->begun = line->done = 8;
     SAYS(&job, "stuck",
          "group world: the ranks make different calls: ranks 0-1 are in all_reduce #7 (1024 f32, "
@@ -486,14 +490,14 @@ static void a_rank_that_went_on_after_another_call_is_found_by_its_ring(void **s
 
 static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
     static const int members[2][3] = { { 0, 1, 2 }, { 0, 1, 3 } };
 
     (void)state;
     for (int g = 0; g < 2; g++)
         for (int i = 0; i < 3; i++) {
             const int at = members[g][i];
-            struct look_group *line =
+            struct group_snapshot *line =
                 line_of(&job, at, 100 + (uint64_t)g, g ? "pipe" : "tensor", i, 3);
 
             line->begun = line->done = 4;
@@ -509,7 +513,7 @@ static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
 
 static void messages_in_a_circle_are_a_deadlock(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     for (int i = 0; i < 2; i++)
@@ -544,7 +548,7 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
 
 static void a_message_waits_for_its_peer(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     in_world(&job, 0, 3);
@@ -564,7 +568,7 @@ static void a_message_waits_for_its_peer(void **state)
 
 static void messages_that_do_not_fit_are_a_mismatch(void **state)
 {
-    struct look_job job = job_of(2);
+    struct job_snapshot job = job_of(2);
 
     (void)state;
     call(&job, 0, in_world(&job, 0, 3), 0, message(OPERATION_SEND, 1, 8), 2);
@@ -584,7 +588,7 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
 
 static void nobody_guesses_what_other_hosts_do(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     job.world = 8;
@@ -609,7 +613,7 @@ static void nobody_guesses_what_other_hosts_do(void **state)
 
 static void without_ctrun_the_unseen_are_said_to_be_unseen(void **state)
 {
-    struct look_job job = job_of(3);
+    struct job_snapshot job = job_of(3);
 
     (void)state;
     job.own_memory = 1;
@@ -626,7 +630,7 @@ static void without_ctrun_the_unseen_are_said_to_be_unseen(void **state)
 
 static void who_moves_is_left_alone(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 0.5);
@@ -645,7 +649,7 @@ static void who_moves_is_left_alone(void **state)
 
 static void a_sentence_that_only_grew_older_is_the_same(void **state)
 {
-    struct look_job job = job_of(4);
+    struct job_snapshot job = job_of(4);
     struct verdict before, after;
 
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_look.c - reading control pages: whole ones, half written ones, and ones that somebody
+/* test_inspect.c - reading control pages: whole ones, half written ones, and ones that somebody
  * scribbled over; and what the tools of others say. */
 #include "tests/harness.h"
 
@@ -81,7 +81,7 @@ static void what_ranks_record_is_read(void **state)
 {
     struct page page = make_page(2, 4);
     struct record record = recorded(&page, 1);
-    struct look_job job;
+    struct job_snapshot job;
 
     (void)state;
     record_begin(&record, &barrier, 0, (void *)(uintptr_t)0x1234, clock_coarse_ns());
@@ -99,9 +99,9 @@ static void what_ranks_record_is_read(void **state)
     assert_int_equal(job.rank[1].group[0].now.phase, CONTROL_IN);
     assert_int_equal(job.rank[1].group[0].caller, 0x1234);
     assert_int_equal(job.rank[1].ring_used, 1);
-    assert_int_equal(look_death_of(&job, 3)->code, SIGKILL);
-    assert_null(look_death_of(&job, 2));
-    look_free(&job);
+    assert_int_equal(snapshot_death_of(&job, 3)->code, SIGKILL);
+    assert_null(snapshot_death_of(&job, 2));
+    snapshot_free(&job);
     free_page(&page);
 }
 
@@ -109,19 +109,19 @@ static void a_line_that_was_left_tells_of_which_group_it_was(void **state)
 {
     struct page page = make_page(1, 1);
     struct record record = recorded(&page, 0);
-    struct look_job job;
+    struct job_snapshot job;
 
     (void)state;
     record_close(&record);
     assert_int_equal(page_read(page.fd, &job), 0);
     assert_int_equal(job.rank[0].group[0].id, 0);
     assert_int_equal(job.rank[0].group[0].was, 1);
-    look_free(&job);
+    snapshot_free(&job);
     record = recorded(&page, 0); /* another one takes its place */
     assert_int_equal(page_read(page.fd, &job), 0);
     assert_int_equal(job.rank[0].group[0].id, 1);
     assert_int_equal(job.rank[0].group[0].was, 0);
-    look_free(&job);
+    snapshot_free(&job);
     free_page(&page);
 }
 
@@ -130,7 +130,7 @@ static void a_line_that_is_half_written_is_taken_from_the_ring(void **state)
 {
     struct page page = make_page(1, 1);
     struct record record = recorded(&page, 0);
-    struct look_job job;
+    struct job_snapshot job;
 
     (void)state;
     record_begin(&record, &barrier, 0, NULL, clock_coarse_ns());
@@ -141,7 +141,7 @@ static void a_line_that_is_half_written_is_taken_from_the_ring(void **state)
     assert_int_equal(job.rank[0].group[0].now.operation, OPERATION_BARRIER);
     assert_int_equal(job.rank[0].group[0].now.seq, 5);
     assert_false(job.rank[0].group[0].moving);
-    look_free(&job);
+    snapshot_free(&job);
     free_page(&page);
 }
 
@@ -166,8 +166,8 @@ static void a_line_is_never_a_mixture_of_two_calls(void **state)
     }
     /* Who looks may be through before the writer has begun. */
     for (int i = 0; i < 2000 || (whole == 0 && clock_ms() < deadline); i++) {
-        struct look_job job;
-        const struct look_group *line;
+        struct job_snapshot job;
+        const struct group_snapshot *line;
 
         assert_int_equal(page_read(page.fd, &job), 0);
         line = &job.rank[0].group[0];
@@ -175,7 +175,7 @@ static void a_line_is_never_a_mixture_of_two_calls(void **state)
             assert_true(line->now.seq == line->now.count);
             whole++;
         }
-        look_free(&job);
+        snapshot_free(&job);
     }
     kill(writer, SIGKILL);
     waitpid(writer, NULL, 0);
@@ -206,7 +206,7 @@ static void names_hold_nothing_that_a_terminal_obeys(void **state)
 static void what_is_no_page_is_refused(void **state)
 {
     struct page page = make_page(2, 2);
-    struct look_job job;
+    struct job_snapshot job;
 
     (void)state;
     page.head->magic++;
@@ -221,7 +221,7 @@ static void what_is_no_page_is_refused(void **state)
     assert_int_equal(page_read(page.fd, &job), -1);
     page.head->world = 2;
     assert_int_equal(page_read(page.fd, &job), 0);
-    look_free(&job);
+    snapshot_free(&job);
     assert_int_equal(ftruncate(page.fd, CONTROL_HEAD_BYTES), 0);
     assert_int_equal(page_read(page.fd, &job), -1);
     free_page(&page);
@@ -239,7 +239,7 @@ static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **
     for (int round = 0; round < 500; round++) {
         unsigned char *bytes = (unsigned char *)page.head;
         struct verdict verdict;
-        struct look_job job;
+        struct job_snapshot job;
 
         for (int i = 0; i < 40; i++) {
             const size_t at = CONTROL_HEAD_BYTES / 2
@@ -251,7 +251,7 @@ static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **
             continue;
         for (int i = 0; i < job.ranks; i++)
             job.rank[i].process =
-                (struct look_process){ .pid = 1, .state = "RSTZ\0"[rand_r(&seed) % 5] };
+                (struct process_snapshot){ .pid = 1, .state = "RSTZ\0"[rand_r(&seed) % 5] };
         assert_int_equal(verdict_make(&verdict, &job, 0), 0);
         for (int i = 0; i < verdict.count; i++) {
             const char *text = verdict.sentence[i].text;
@@ -261,7 +261,7 @@ static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **
                 assert_true((unsigned char)*text >= ' ' && *text != 0x7f);
         }
         verdict_free(&verdict);
-        look_free(&job);
+        snapshot_free(&job);
     }
     free_page(&page);
 }
@@ -276,38 +276,38 @@ static void ranks_of_one_launcher_have_one_key(void **state)
     char key[160];
 
     (void)state;
-    look_key(torch, sizeof torch, 7, key, sizeof key);
+    job_key(torch, sizeof torch, 7, key, sizeof key);
     assert_string_equal(key, "h:29500");
-    look_key(mpi, sizeof mpi, 7, key, sizeof key);
+    job_key(mpi, sizeof mpi, 7, key, sizeof key);
     assert_string_equal(key, "prterun-h-1@1");
-    look_key(slurm, sizeof slurm, 7, key, sizeof key);
+    job_key(slurm, sizeof slurm, 7, key, sizeof key);
     assert_string_equal(key, "12.0");
-    look_key("", 1, 7, key, sizeof key);
+    job_key("", 1, 7, key, sizeof key);
     assert_string_equal(key, "parent-7");
 }
 
 static void pages_with_one_key_become_a_job(void **state)
 {
-    struct look_jobs jobs = { .count = 3 };
+    struct job_list jobs = { .count = 3 };
 
     (void)state;
     jobs.job = calloc(3, sizeof *jobs.job);
     for (int i = 0; i < 3; i++) {
-        struct look_job *job = &jobs.job[i];
+        struct job_snapshot *job = &jobs.job[i];
 
-        *job = (struct look_job){ .own_memory = 1, .ranks = 1, .local = 1, .world = 1 };
+        *job = (struct job_snapshot){ .own_memory = 1, .ranks = 1, .local = 1, .world = 1 };
         job->rank = calloc(1, sizeof *job->rank);
         job->rank->rank = 2 - i;
-        job->rank->group[0] = (struct look_group){ .id = 1, .rank = 2 - i, .size = 3 };
+        job->rank->group[0] = (struct group_snapshot){ .id = 1, .rank = 2 - i, .size = 3 };
         strcpy(job->key, i == 1 ? "another" : "one");
     }
-    look_jobs_merge(&jobs);
+    job_list_merge(&jobs);
     assert_int_equal(jobs.count, 2);
     assert_int_equal(jobs.job[0].ranks, 2);
     assert_int_equal(jobs.job[0].world, 3);
     assert_int_equal(jobs.job[0].rank[0].rank, 0);
     assert_int_equal(jobs.job[0].rank[1].rank, 2);
-    look_jobs_free(&jobs);
+    job_list_free(&jobs);
 }
 
 /* ---- Processes and places --------------------------------------------------------- */
@@ -315,7 +315,7 @@ static void pages_with_one_key_become_a_job(void **state)
 static void a_process_shows_what_it_does(void **state)
 {
     const pid_t pid = fork();
-    struct look_process process;
+    struct process_snapshot process;
 
     (void)state;
     if (pid == 0) {
@@ -323,17 +323,17 @@ static void a_process_shows_what_it_does(void **state)
         _exit(0);
     }
     do
-        process = process_look(pid);
+        process = process_read(pid);
     while (strcmp(process.waits_in, "sleep") != 0);
     assert_int_equal(process.state, 'S');
     assert_int_equal(process.parent, getpid());
     kill(pid, SIGSTOP);
     do
-        process = process_look(pid);
+        process = process_read(pid);
     while (process.state != 'T');
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    assert_int_equal(process_look(pid).state, 0);
+    assert_int_equal(process_read(pid).state, 0);
 }
 
 __attribute__((noinline)) static void *here(void)
@@ -347,7 +347,7 @@ static void an_address_is_found_in_its_file(void **state)
 
     (void)state;
     assert_int_equal(module_find(getpid(), (uint64_t)(uintptr_t)here(), &module), 0);
-    assert_string_equal(module.name, "test_launcher_look");
+    assert_string_equal(module.name, "test_launcher_inspect");
     assert_true(module.at > 0);
     assert_int_equal(module_find(getpid(), 0x10, &module), -1);
     assert_int_equal(module_find(0, 0x10, &module), -1);
@@ -383,9 +383,9 @@ static void count_it(void *arg, const struct verdict *verdict)
     ++*(int *)arg;
 }
 
-static void look_now(struct event_base *base, struct stall *stall)
+static void check_now(struct event_base *base, struct stall *stall)
 {
-    event_active(&stall->look, EV_TIMEOUT, 0);
+    event_active(&stall->timer, EV_TIMEOUT, 0);
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
@@ -402,33 +402,33 @@ static void a_stall_is_said_when_it_is_new_and_after_ten_times_as_long(void **st
     stall_setup(&stall, base, 3600, &control, count_it, &said);
     stall_begin(&stall);
     record_begin(&waits, &barrier, 0, NULL, clock_coarse_ns());
-    look_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 0); /* it came just now */
     stall.seconds = 1;
     waits.line->now.begun_ns -= 2000000000;
-    look_now(base, &stall);
-    look_now(base, &stall);
+    check_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 1);
     waits.line->now.seq++; /* and the same at the next step */
-    look_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 1);
     waits.line->now.begun_ns = 0; /* since the machine was started: far more than ten times */
-    look_now(base, &stall);
-    look_now(base, &stall);
+    check_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 2);
     control_rank_at(page.head, 1)->state = CONTROL_LEFT;
     record_close(&other);
-    look_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 3);
     record_end(&waits, 6, CONTROL_IDLE);
-    look_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 3);
     stall_begin(&stall); /* another round */
     waits.line->now.phase = CONTROL_IN;
-    look_now(base, &stall);
+    check_now(base, &stall);
     assert_int_equal(said, 4);
     stall_end(&stall);
-    assert_false(event_pending(&stall.look, EV_TIMEOUT, NULL));
+    assert_false(event_pending(&stall.timer, EV_TIMEOUT, NULL));
     event_base_free(base);
     free_page(&page);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_look.c - a control page over which anybody scribbled, as ctctl and --stall read it, and
+/* fuzz_inspect.c - a control page over which anybody scribbled, as ctctl and --stall read it, and
  * the sentences that are made of it.
  *
  * The page is that of three ranks in one group of four, one of which ended; all are in its
@@ -114,16 +114,16 @@ static void is_text(const char *text, size_t size)
         holds((unsigned char)text[i] >= ' ' && text[i] != 127);
 }
 
-static void check(const struct look_job *job)
+static void check(const struct job_snapshot *job)
 {
     is_text(job->run_id, sizeof job->run_id);
     is_text(job->host, sizeof job->host);
     is_text(job->program, sizeof job->program);
-    holds(job->ranks <= LOOK_LOCAL && job->world >= 0 && job->world <= LOOK_RANKS);
+    holds(job->ranks <= SNAPSHOT_LOCAL && job->world >= 0 && job->world <= SNAPSHOT_RANKS);
     for (int i = 0; i < job->ranks; i++) {
-        const struct look_rank *rank = &job->rank[i];
+        const struct rank_snapshot *rank = &job->rank[i];
 
-        holds(rank->rank >= 0 && rank->rank < LOOK_RANKS && rank->state <= CONTROL_OUTSIDE);
+        holds(rank->rank >= 0 && rank->rank < SNAPSHOT_RANKS && rank->state <= CONTROL_OUTSIDE);
         holds(rank->ring_used >= 0 && rank->ring_used <= CONTROL_CALLS);
         is_text(rank->waiting_for, sizeof rank->waiting_for);
         for (int g = 0; g < CONTROL_GROUPS; g++)
@@ -133,7 +133,7 @@ static void check(const struct look_job *job)
         is_text(job->death[i].host, sizeof job->death[i].host);
 }
 
-static void judge(const struct look_job *job, uint64_t least_ns)
+static void judge(const struct job_snapshot *job, uint64_t least_ns)
 {
     struct verdict verdict;
 
@@ -160,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t cut = take(&in);
     const unsigned doing = take(&in);
     size_t bytes = write_page(page);
-    struct look_job job;
+    struct job_snapshot job;
 
     if (file < 0)
         holds((file = memfd_create("page", MFD_CLOEXEC)) >= 0);
@@ -178,6 +178,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     judge(&job, 0);
     judge(&job, 10 * SECOND);
-    look_free(&job);
+    snapshot_free(&job);
     return 0;
 }
