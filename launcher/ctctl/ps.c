@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/util/json_writer.h"
 
 void job_ranks(const struct job_snapshot *job, char *text, size_t size)
@@ -25,7 +25,7 @@ void job_since(const struct job_snapshot *job, char *text, size_t size)
 
     clock_gettime(CLOCK_REALTIME, &now);
     ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    words_time(ns > (uint64_t)job->started_ns ? ns - (uint64_t)job->started_ns : 0, text, size);
+    describe_time(ns > (uint64_t)job->started_ns ? ns - (uint64_t)job->started_ns : 0, text, size);
 }
 
 void job_user(const struct job_snapshot *job, char *text, size_t size)
@@ -38,18 +38,18 @@ void job_user(const struct job_snapshot *job, char *text, size_t size)
         snprintf(text, size, "%u", (unsigned)job->uid);
 }
 
-static const char *word_of(const struct job_snapshot *job, const struct wanted *wanted)
+static const char *state_of(const struct job_snapshot *job, const struct wanted *wanted)
 {
-    struct verdict verdict;
-    const char *word;
+    struct verdict_list list;
+    const char *state;
 
-    verdict_make(&verdict, job, (uint64_t)(wanted->after_s * 1e9));
-    word = verdict.word;
-    verdict_free(&verdict);
-    return word;
+    verdict_list_make(&list, job, (uint64_t)(wanted->after_s * 1e9));
+    state = list.state;
+    verdict_list_free(&list);
+    return state;
 }
 
-static void as_json(struct json_text *json, const struct job_snapshot *job, const char *word)
+static void as_json(struct json_text *json, const struct job_snapshot *job, const char *state)
 {
     char user[64];
 
@@ -69,11 +69,11 @@ static void as_json(struct json_text *json, const struct job_snapshot *job, cons
     json_string(json, "generation", job->generation);
     json_number(json, "restarts", job->restarts);
     json_real(json, "started", (double)job->started_ns / 1e9);
-    json_string(json, "state", word);
+    json_string(json, "state", state);
     json_close(json, '}');
 }
 
-static void as_line(const struct job_snapshot *job, const char *word, int width)
+static void as_line(const struct job_snapshot *job, const char *state, int width)
 {
     char ranks[48], since[32], launcher[32], user[64] = "";
 
@@ -81,7 +81,7 @@ static void as_line(const struct job_snapshot *job, const char *word, int width)
     job_since(job, since, sizeof since);
     job_user(job, user, sizeof user);
     snprintf(launcher, sizeof launcher, job->own_memory ? "(%d)" : "%d", (int)job->launcher);
-    printf("%-*s %8s %-8s %-8s %-16s %8d %-9s %s\n", width, job->run_id, launcher, user, word,
+    printf("%-*s %8s %-8s %-8s %-16s %8d %-9s %s\n", width, job->run_id, launcher, user, state,
            ranks, job->restarts, since, job->program);
 }
 
@@ -101,12 +101,12 @@ int command_ps(const struct job_list *jobs, const struct wanted *wanted)
         printf("%-*s %8s %-8s %-8s %-16s %8s %-9s %s\n", width, "JOB", "CTRUN", "USER", "STATE",
                "RANKS", "RESTARTS", "SINCE", "PROGRAM");
     for (int i = 0; i < jobs->count; i++) {
-        const char *word = word_of(&jobs->job[i], wanted);
+        const char *state = state_of(&jobs->job[i], wanted);
 
         if (wanted->json)
-            as_json(&json, &jobs->job[i], word);
+            as_json(&json, &jobs->job[i], state);
         else
-            as_line(&jobs->job[i], word, width);
+            as_line(&jobs->job[i], state, width);
     }
     if (wanted->json) {
         json_close(&json, ']');

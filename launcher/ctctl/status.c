@@ -8,7 +8,7 @@
 #include "launcher/ctctl/addr2line.h"
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/ctctl/py_spy.h"
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/json_writer.h"
 
@@ -22,10 +22,10 @@ static const char *const states[] = { [CONTROL_STARTED] = "started",
 
 static void print_call(const struct job_snapshot *job, const struct group_snapshot *group)
 {
-    char call[160], time[32];
+    char call[200], time[32];
 
-    words_call(&group->now, call, sizeof call);
-    words_time(words_age(job, group->now.begun_ns), time, sizeof time);
+    describe_call(&group->now, group->now.root, call, sizeof call);
+    describe_time(snapshot_age(job, group->now.begun_ns), time, sizeof time);
     printf("; in %s of group %s for %s", call, group->name, time);
     if (*group->where)
         printf(" at %s", group->where);
@@ -41,7 +41,7 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
 
     printf("  rank %d: ", rank->rank);
     if (death) {
-        words_death(death, words, sizeof words);
+        describe_death(death, words, sizeof words);
         printf("%s (pid %d)\n", words, death->pid);
         return;
     }
@@ -81,10 +81,10 @@ static int speaks(const struct job_snapshot *job)
     return 0;
 }
 
-static void print_job(const struct job_snapshot *job, const struct verdict *verdict,
+static void print_job(const struct job_snapshot *job, const struct verdict_list *list,
                       const struct wanted *wanted)
 {
-    char ranks[48], since[32], user[64];
+    char ranks[48], since[32], user[64], text[VERDICT_TEXT];
 
     job_ranks(job, ranks, sizeof ranks);
     job_since(job, since, sizeof since);
@@ -92,12 +92,14 @@ static void print_job(const struct job_snapshot *job, const struct verdict *verd
     printf("job %s (%s %d, %s, %s, for %s%s%s): %s\n", job->run_id,
            job->own_memory ? "started by pid" : "ctrun", (int)job->launcher, job->program, ranks,
            since, job->uid != geteuid() ? ", of " : "", job->uid != geteuid() ? user : "",
-           verdict->word);
-    for (int i = 0; i < verdict->count; i++)
-        printf("  %s\n", verdict->sentence[i].text);
+           list->state);
+    for (int i = 0; i < list->count; i++) {
+        verdict_text(&list->verdict[i], job, text, sizeof text);
+        printf("  %s\n", text);
+    }
     if (!speaks(job))
         printf("  it does not use libct, or has not begun to: this is what its processes show\n");
-    else if (verdict->count == 0)
+    else if (list->count == 0)
         printf("  nobody waits for longer than %g s\n", wanted->after_s);
     if (wanted->verbose || !speaks(job))
         for (int i = 0; i < job->ranks; i++)
@@ -112,7 +114,7 @@ static void json_call(struct json_text *json, const struct job_snapshot *job,
     const struct call_snapshot *call = &group->now;
     char words[160];
 
-    words_call(call, words, sizeof words);
+    describe_call(call, call->root, words, sizeof words);
     json_open(json, NULL, '{');
     json_string(json, "group", group->name);
     json_number(json, "group_rank", group->rank);
@@ -124,7 +126,7 @@ static void json_call(struct json_text *json, const struct job_snapshot *job,
     json_string(json, "operation", call->begun_ns ? operation_name(call->operation) : NULL);
     json_number(json, "sequence", (long)call->seq);
     if (call->phase == CONTROL_IN)
-        json_real(json, "for_seconds", (double)words_age(job, call->begun_ns) / 1e9);
+        json_real(json, "for_seconds", (double)snapshot_age(job, call->begun_ns) / 1e9);
     json_string(json, "where", *group->where ? group->where : NULL);
     json_close(json, '}');
 }
@@ -155,7 +157,7 @@ static void json_rank(struct json_text *json, const struct job_snapshot *job,
 }
 
 static void json_job(struct json_text *json, const struct job_snapshot *job,
-                     const struct verdict *verdict)
+                     const struct verdict_list *list)
 {
     json_open(json, NULL, '{');
     json_string(json, "run_id", job->run_id);
@@ -164,18 +166,10 @@ static void json_job(struct json_text *json, const struct job_snapshot *job,
     json_string(json, "program", job->program);
     json_string(json, "host", job->host);
     json_number(json, "world", job->world);
-    json_string(json, "state", verdict->word);
+    json_string(json, "state", list->state);
     json_open(json, "sentences", '[');
-    for (int i = 0; i < verdict->count; i++) {
-        const struct sentence *sentence = &verdict->sentence[i];
-
-        json_open(json, NULL, '{');
-        json_string(json, "kind", verdict_kind_name(sentence->kind));
-        json_string(json, "group", *sentence->group ? sentence->group : NULL);
-        json_real(json, "for_seconds", (double)sentence->waited_ns / 1e9);
-        json_string(json, "text", sentence->text);
-        json_close(json, '}');
-    }
+    for (int i = 0; i < list->count; i++)
+        verdict_json(json, &list->verdict[i], job, "for_seconds");
     json_close(json, ']');
     json_open(json, "ranks", '[');
     for (int i = 0; i < job->ranks; i++)
@@ -198,19 +192,19 @@ int command_status(struct job_list *jobs, const struct wanted *wanted)
         printf("no job runs here\n");
     for (int i = 0; i < jobs->count; i++) {
         struct job_snapshot *job = &jobs->job[i];
-        struct verdict verdict;
+        struct verdict_list list;
 
         if (!job_is_wanted(job, wanted))
             continue;
         source_lines(job);
-        if (verdict_make(&verdict, job, (uint64_t)(wanted->after_s * 1e9)) < 0)
+        if (verdict_list_make(&list, job, (uint64_t)(wanted->after_s * 1e9)) < 0)
             fprintf(stderr, "ctctl: job %s: out of memory\n", job->run_id);
-        stuck += verdict.stuck;
+        stuck += list.stuck;
         if (wanted->json)
-            json_job(&json, job, &verdict);
+            json_job(&json, job, &list);
         else
-            print_job(job, &verdict, wanted);
-        verdict_free(&verdict);
+            print_job(job, &list, wanted);
+        verdict_list_free(&list);
     }
     if (wanted->json) {
         json_close(&json, ']');

@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "launcher/report/error_file.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
@@ -262,7 +262,7 @@ void events_stopping(struct events *events, int signal, const char *why)
     end(events, &json);
 }
 
-void events_stalled(struct events *events, const struct verdict *verdict)
+void events_stalled(struct events *events, const struct verdict_list *list)
 {
     struct json_text json;
 
@@ -270,16 +270,8 @@ void events_stalled(struct events *events, const struct verdict *verdict)
         return;
     begin(events, &json, "stall");
     json_open(&json, "sentences", '[');
-    for (int i = 0; i < verdict->count; i++) {
-        const struct sentence *sentence = &verdict->sentence[i];
-
-        json_open(&json, NULL, '{');
-        json_string(&json, "kind", verdict_kind_name(sentence->kind));
-        json_string(&json, "group", *sentence->group ? sentence->group : NULL);
-        json_real(&json, "seconds", (double)sentence->waited_ns / 1e9);
-        json_string(&json, "text", sentence->text);
-        json_close(&json, '}');
-    }
+    for (int i = 0; i < list->count; i++)
+        verdict_json(&json, &list->verdict[i], list->job, "seconds");
     json_close(&json, ']');
     end(events, &json);
 }

@@ -43,8 +43,8 @@ void events_worker_started(struct events *events, const struct worker *worker);
 /* round->culprit may be NULL; its_own: it did not follow another's failure. */
 void events_worker_ended(struct events *events, const struct failed_round *round,
                          const struct worker *worker, int its_own);
-struct verdict;
-void events_stalled(struct events *events, const struct verdict *verdict);
+struct verdict_list;
+void events_stalled(struct events *events, const struct verdict_list *list);
 void events_stopping(struct events *events, int signal, const char *why);
 void events_node(struct events *events, int node, int there);
 

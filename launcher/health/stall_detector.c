@@ -14,7 +14,7 @@
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/util/clock.h"
 
 #define MOMENT_NS (UINT64_C(5) * 1000000000)
@@ -31,14 +31,14 @@ static int somebody_waits(const struct job_snapshot *job, uint64_t limit_ns)
     for (int i = 0; i < job->ranks; i++) {
         const struct rank_snapshot *rank = &job->rank[i];
 
-        if ((rank->state == CONTROL_INIT && words_age(job, rank->since_ns) >= limit_ns)
-            || (*rank->waiting_for && words_age(job, rank->waiting_since_ns) >= limit_ns))
+        if ((rank->state == CONTROL_INIT && snapshot_age(job, rank->since_ns) >= limit_ns)
+            || (*rank->waiting_for && snapshot_age(job, rank->waiting_since_ns) >= limit_ns))
             return 1;
         for (int j = 0; j < CONTROL_GROUPS; j++) {
             const struct group_snapshot *line = &rank->group[j];
 
             if (line->id && !line->moving && line->now.phase == CONTROL_IN
-                && words_age(job, line->now.begun_ns) >= limit_ns)
+                && snapshot_age(job, line->now.begun_ns) >= limit_ns)
                 return 1;
         }
     }
@@ -62,7 +62,7 @@ static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
         stall->stopped_ns = 0;
     else if (stall->stopped_ns == 0)
         stall->stopped_ns = job->now_ns;
-    return stall->stopped_ns ? words_age(job, stall->stopped_ns) : 0;
+    return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
 /* One that looks at a stack and goes (ctctl stack) is no news. */
@@ -76,21 +76,22 @@ static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job
         stall->traced_ns = 0;
     else if (stall->traced_ns == 0)
         stall->traced_ns = job->now_ns;
-    return held && words_age(job, stall->traced_ns) < MOMENT_NS;
+    return held && snapshot_age(job, stall->traced_ns) < MOMENT_NS;
 }
 
 /* Is it worth saying?  Then it is noted as said. */
-static int is_news(struct stall *stall, const struct verdict *verdict)
+static int is_news(struct stall *stall, const struct verdict_list *list)
 {
     uint64_t key = 0, waited_ns = 0;
+    char text[VERDICT_TEXT];
 
-    for (int i = 0; i < verdict->count; i++) {
-        const struct sentence *sentence = &verdict->sentence[i];
+    for (int i = 0; i < list->count; i++) {
+        const struct verdict *verdict = &list->verdict[i];
 
-        key = key * 31 + sentence->key;
-        waited_ns = sentence->waited_ns > waited_ns ? sentence->waited_ns : waited_ns;
+        key = key * 31 + verdict_text(verdict, list->job, text, sizeof text);
+        waited_ns = verdict->waited_ns > waited_ns ? verdict->waited_ns : waited_ns;
     }
-    if (verdict->count == 0 || (key == stall->said && waited_ns < stall->again_ns))
+    if (list->count == 0 || (key == stall->said && waited_ns < stall->again_ns))
         return 0;
     stall->said = key;
     stall->again_ns = 10 * waited_ns;
@@ -102,7 +103,7 @@ static void check(evutil_socket_t fd, short what, void *arg)
     struct stall *stall = arg;
     const uint64_t limit_ns = (uint64_t)stall->seconds * 1000000000;
     struct job_snapshot job;
-    struct verdict verdict;
+    struct verdict_list list;
     uint64_t stopped_ns;
 
     (void)fd;
@@ -114,13 +115,13 @@ static void check(evutil_socket_t fd, short what, void *arg)
     if (somebody_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
         process_read_all(&job);
         module_places(&job);
-        verdict_make(&verdict, &job, limit_ns); /* without memory it may say less */
-        for (int i = 0; i < verdict.count; i++)
-            if (verdict.sentence[i].kind == VERDICT_PROCESS)
-                verdict.sentence[i].waited_ns = stopped_ns;
-        if (!held_for_a_moment(stall, &job) && is_news(stall, &verdict))
-            stall->found(stall->arg, &verdict);
-        verdict_free(&verdict);
+        verdict_list_make(&list, &job, limit_ns); /* without memory it may have fewer */
+        for (int i = 0; i < list.count; i++)
+            if (list.verdict[i].kind == VERDICT_PROCESS)
+                list.verdict[i].waited_ns = stopped_ns;
+        if (!held_for_a_moment(stall, &job) && is_news(stall, &list))
+            stall->found(stall->arg, &list);
+        verdict_list_free(&list);
     } else {
         stall->traced_ns = 0;
     }
@@ -129,7 +130,7 @@ static void check(evutil_socket_t fd, short what, void *arg)
 
 void stall_setup(struct stall *stall, struct event_base *base, int seconds,
                  const struct control_host *control,
-                 void (*found)(void *arg, const struct verdict *verdict), void *arg)
+                 void (*found)(void *arg, const struct verdict_list *list), void *arg)
 {
     *stall = (struct stall){ .control = control, .seconds = seconds, .found = found, .arg = arg };
     evtimer_assign(&stall->timer, base, check, stall);

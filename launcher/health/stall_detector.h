@@ -10,7 +10,7 @@
 
 #include "launcher/health/control_page_host.h"
 
-struct verdict;
+struct verdict_list;
 
 struct stall {
     struct event timer;
@@ -20,13 +20,13 @@ struct stall {
     uint64_t again_ns;   /* that it must have waited to be said once more */
     uint64_t stopped_ns; /* since when a process is stopped that says nothing; 0: none is */
     uint64_t traced_ns;  /* since when a debugger holds one; likewise */
-    void (*found)(void *arg, const struct verdict *verdict);
+    void (*found)(void *arg, const struct verdict_list *list);
     void *arg;
 };
 
 void stall_setup(struct stall *stall, struct event_base *base, int seconds,
                  const struct control_host *control,
-                 void (*found)(void *arg, const struct verdict *verdict), void *arg);
+                 void (*found)(void *arg, const struct verdict_list *list), void *arg);
 void stall_begin(struct stall *stall); /* a round */
 void stall_end(struct stall *stall);
 

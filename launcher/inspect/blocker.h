@@ -1,59 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blocker.h - whom the others wait for, and what became of it. */
+/* blocker.h - what a rank does that keeps others waiting. */
 #ifndef LAUNCHER_INSPECT_BLOCKER_H
 #define LAUNCHER_INSPECT_BLOCKER_H
 
-#include "launcher/inspect/groups.h"
-#include "launcher/inspect/sentences.h"
+#include "launcher/inspect/snapshot.h"
 
-enum absence {
-    PRESENT,      /* nothing is wrong with it */
-    ENDED,        /* so says ctrun */
-    DIED,         /* the process is gone; what ctrun started lives, or there is no ctrun */
-    STOPPED,      /* by a signal */
-    TRACED,       /* by a debugger */
-    LEFT,         /* the group */
-    ELSEWHERE,    /* in a call of another group, or in a message */
-    BEHIND,       /* in an earlier call of this group */
-    AT_THE_STORE, /* or whatever it noted by control_waiting() */
-    FAILED,       /* its last call in the group did */
-    NOT_STARTED,  /* by ctrun, which goes from rank to rank */
-    NOT_BEGUN,    /* has not called ct_init_process_group() */
-    OUTSIDE,      /* that failed, and its program goes on */
-    IN_INIT,
-    NOT_IN_GROUP, /* is at work, but has no such group */
-    IDLE          /* is in no call */
+enum activity_kind {
+    RANK_IN_CALL,       /* it waits in the call itself: no blocker */
+    RANK_RETURNED,      /* it made another call under this number, and returned from it */
+    RANK_ENDED,         /* ctrun reaped it, or lost its host */
+    RANK_DIED,          /* the process is gone; what ctrun started lives, or there is no ctrun */
+    RANK_STOPPED,       /* by a signal */
+    RANK_TRACED,        /* by a debugger */
+    RANK_LEFT,          /* it left the group */
+    RANK_IN_OTHER_CALL, /* of this group or of another one */
+    RANK_AT_STORE,      /* or whatever it noted by control_waiting() */
+    RANK_FAILED,        /* its last call in the group failed */
+    RANK_NOT_STARTED,   /* ctrun starts one rank after the other */
+    RANK_NO_INIT,       /* it has not called ct_init_process_group() */
+    RANK_INIT_FAILED,   /* and the program goes on */
+    RANK_IN_INIT,
+    RANK_NOT_IN_GROUP, /* it has other groups, but not this one */
+    RANK_IDLE,         /* it is in no call */
+    RANK_NO_CALL,      /* nor has it made one */
+    RANK_NOT_HERE,     /* no line of this host is that rank's */
+    RANK_BLOCKED,      /* it waits for one that waits */
+    ALL_RANKS_STOPPED,
+    CTRUN_STOPPED,
+    ACTIVITIES
 };
 
-struct blame {
-    int at;   /* index in job->rank; -1: a rank of another host that ended */
-    int rank; /* how it is called */
-    enum absence what;
-    uint64_t last; /* its last call in the group; 0: none */
-    int in_it;     /* it is in the call too */
-    int said;
-    const struct death_snapshot
-        *death;                        /* ENDED: how; what a line calls the rank need not be true */
-    const struct group_snapshot *line; /* ELSEWHERE, BEHIND: of the call it is in; FAILED: was in */
+struct activity {
+    enum activity_kind kind;
+    uint64_t after; /* its last call in the group; 0: none */
+    int in_call;    /* it is in the call, and can't go on */
+    int waits;      /* in what the verdict is about, and so long: */
+    uint64_t waited_ns;
+    const struct group_snapshot *line;  /* of ->call */
+    const struct call_snapshot *call;   /* that it is in, or that failed; NULL: none */
+    int peer;                           /* the call's root, or peer of a message; -1: any */
+    char waits_for[96];                 /* words; "": it noted nothing */
+    const struct death_snapshot *death; /* RANK_ENDED */
 };
 
 /* All living ranks are stopped: then that explains nothing. */
 int all_stopped(const struct job_snapshot *job);
 
-/* What a rank does that is not in call number seq of the group (0: in the message that it should
- * be in).  line: its own in the group, NULL: it has none. */
-struct blame blame_rank(const struct job_snapshot *job, int at, const struct group_snapshot *line,
-                        int left, uint64_t seq);
+/* A rank that can't go on by itself. */
+static inline int activity_is_held(const struct activity *does)
+{
+    return does->kind == RANK_STOPPED || does->kind == RANK_TRACED || does->kind == RANK_DIED
+           || does->kind == RANK_ENDED;
+}
 
-/* "; rank 3 is in no call since #1841: it sleeps (pid 4310, S)" for each kind of those that were
- * not said yet; the first comes behind `gap`. */
-void blame_say(struct sentence *sentence, const struct job_snapshot *job, const char *gap,
-               struct blame *blames, int count);
+/* What rank job->rank[at] does while others wait for it in call number seq of a group (0: in a
+ * message).  line: its own in the group, NULL: it has none. */
+struct activity activity_of(const struct job_snapshot *job, int at,
+                            const struct group_snapshot *line, int left, uint64_t seq);
 
-/* "all_reduce #3 (4 f32, sum) of group b at train.c:88 (step)" */
-void say_call(struct sentence *sentence, const struct group_snapshot *line, const char *group);
+/* What it noted by control_waiting(), and waits for. */
+struct activity activity_noted(enum activity_kind kind, const struct rank_snapshot *rank,
+                               uint64_t waited_ns);
 
-/* " at train.c:88 (step)", as far as known. */
-void say_where(struct sentence *sentence, const struct group_snapshot *const *lines, int count);
+/* "train.c:88 (step)"; "" if that is not known */
+static inline const char *activity_where(const struct activity *does)
+{
+    return does->line && does->call == &does->line->now ? does->line->where : "";
+}
 
 #endif

@@ -2,10 +2,16 @@
 /* groups.c - lines of several ranks that speak of the same group.
  *
  * Ids are the same on all members, and no other group's.  A rank that has left a group still has
- * its line, marked with what its id was, until another group takes its place. */
+ * its line, marked with what its id was, until another group takes its place.
+ *
+ * A collective needs all members that have not begun it.  A message needs its peer; a receive
+ * from any rank needs no rank in particular.  Waits that lead to a circle are a deadlock: no rank
+ * of the circle can be the first to return, whatever else the processes do. */
 #include "launcher/inspect/groups.h"
 
 #include <stdlib.h>
+
+#include "runtime/types/call_signature.h"
 
 static int is_of(const struct group_view *view, const struct group_snapshot *line)
 {
@@ -17,7 +23,7 @@ static int was_of(const struct group_view *view, const struct group_snapshot *li
     return line->id == 0 && line->was == view->id && line->size == view->size;
 }
 
-static struct group_view *find_view(struct groups *groups, const struct group_snapshot *line)
+static struct group_view *find_view(const struct groups *groups, const struct group_snapshot *line)
 {
     for (int i = 0; i < groups->count; i++)
         if (is_of(&groups->view[i], line))
@@ -25,7 +31,8 @@ static struct group_view *find_view(struct groups *groups, const struct group_sn
     return NULL;
 }
 
-const struct member *member_of(const struct group_view *view, int at)
+/* The line of rank job->rank[at] in the group; NULL: it has none. */
+static const struct member *member_of(const struct group_view *view, int at)
 {
     int low = 0, high = view->in;
 
@@ -57,7 +64,8 @@ static int gather(struct groups *groups, struct group_view *view, int used)
                 const struct group_snapshot *line = &job->rank[i].group[j];
 
                 if (left ? was_of(view, line) && !member_of(view, i) : is_of(view, line))
-                    view->member[view->count++] = (struct member){ i, line, left };
+                    view->member[view->count++] =
+                        (struct member){ .view = view, .at = i, .line = line, .left = left };
                 view->in = left ? view->in : view->count;
             }
     return view->count;
@@ -78,16 +86,89 @@ static void describe(const struct groups *groups, struct group_view *view)
     }
 }
 
-int groups_open(struct groups *groups, const struct job_snapshot *job)
+const struct member *member_numbered(const struct group_view *view, int rank)
 {
-    size_t lines = 0;
+    const int guess = view->count > 0 ? rank - view->member[0].line->rank : -1;
+
+    if (guess >= 0 && guess < view->count && view->member[guess].line->rank == rank)
+        return &view->member[guess];
+    for (int i = 0; i < view->count; i++)
+        if (view->member[i].line->rank == rank)
+            return &view->member[i];
+    return NULL;
+}
+
+static const struct member *peer_of(const struct member *member)
+{
+    const struct call_snapshot *call = &member->line->now;
+
+    return call->seq == 0 && call->root >= 0 ? member_numbered(member->view, call->root) : NULL;
+}
+
+const struct call_snapshot *member_other_end(const struct member *member)
+{
+    const struct member *peer = peer_of(member);
+    const struct call_snapshot *its = peer ? &peer->line->now : NULL;
+
+    return its && !peer->left && its->phase == CONTROL_IN && its->seq == 0
+                   && its->operation != member->line->now.operation
+                   && (its->root == member->line->rank
+                       || (its->root < 0 && its->operation == OPERATION_RECV))
+               ? its
+               : NULL;
+}
+
+int member_needs(const struct member *member, int at)
+{
+    const struct call_snapshot *call = &member->line->now;
+    const struct member *other = call->seq ? member_of(member->view, at) : peer_of(member);
+
+    if (call->seq == 0)
+        return other && other->at == at && !member_other_end(member);
+    return other && !other->left && other->line->begun < call->seq;
+}
+
+static void find_waits(struct groups *groups, uint64_t least_ns)
+{
+    for (int i = 0; i < groups->members_used; i++) {
+        struct member *member = &groups->members[i];
+        const struct group_snapshot *line = member->line;
+
+        member->waits = !member->left && line->now.phase == CONTROL_IN && !line->moving
+                        && snapshot_age(groups->job, line->now.begun_ns) >= least_ns;
+        member->needed = member->waits ? groups->members : NULL;
+    }
+}
+
+/* A wait that needs no waiting member, or only free ones, is free: it has no ->needed.  What is
+ * never freed is in a deadlock.  Each ->needed only moves on: no more than members_used times. */
+static void find_deadlocks(struct groups *groups)
+{
+    const struct member *end = groups->members + groups->members_used;
+
+    for (int more = 1; more;) {
+        more = 0;
+        for (struct member *own = groups->members; own < end; own++) {
+            const struct member *other = own->needed;
+
+            if (!other)
+                continue;
+            while (other < end && (!other->needed || !member_needs(own, other->at)))
+                other++;
+            own->needed = other < end ? other : NULL;
+            more |= other == end;
+        }
+    }
+}
+
+int groups_open(struct groups *groups, const struct job_snapshot *job, uint64_t least_ns)
+{
+    size_t lines = 1;
 
     *groups = (struct groups){ .job = job };
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++)
             lines += job->rank[i].group[j].size > 0;
-    if (lines == 0)
-        return 0;
     groups->view = calloc(lines, sizeof *groups->view);
     groups->members = calloc(lines, sizeof *groups->members);
     if (!groups->view || !groups->members)
@@ -105,6 +186,8 @@ int groups_open(struct groups *groups, const struct job_snapshot *job)
         groups->members_used += gather(groups, &groups->view[i], groups->members_used);
         describe(groups, &groups->view[i]);
     }
+    find_waits(groups, least_ns);
+    find_deadlocks(groups);
     return 0;
 }
 
@@ -115,18 +198,17 @@ void groups_close(struct groups *groups)
     *groups = (struct groups){ .count = 0 };
 }
 
-int member_name(const struct groups *groups, const struct group_view *view,
-                const struct member *member)
+int member_name(const struct groups *groups, const struct member *member)
 {
-    return view->by_group_rank ? member->line->rank : groups->job->rank[member->at].rank;
+    return member->view->by_group_rank ? member->line->rank : groups->job->rank[member->at].rank;
 }
 
-const struct member *member_numbered(const struct group_view *view, int rank)
+int groups_name(const struct groups *groups, const struct group_snapshot *line, int rank)
 {
-    for (int i = 0; i < view->count; i++)
-        if (view->member[i].line->rank == rank)
-            return &view->member[i];
-    return NULL;
+    const struct group_view *view = find_view(groups, line);
+    const struct member *member = view ? member_numbered(view, rank) : NULL;
+
+    return member ? member_name(groups, member) : rank;
 }
 
 const struct call_snapshot *member_call(const struct groups *groups, const struct member *member,
@@ -134,6 +216,8 @@ const struct call_snapshot *member_call(const struct groups *groups, const struc
 {
     const struct rank_snapshot *rank = &groups->job->rank[member->at];
 
+    if (member->left)
+        return NULL;
     if (member->line->now.seq == seq)
         return &member->line->now;
     for (int i = 0; i < rank->ring_used; i++)

@@ -189,7 +189,6 @@ static void take_line(struct rank_snapshot *rank, int index, const struct contro
     group->now = take_call(&line->now);
     group->now.group = index;
     group->moving = sound == 0;
-    group->tag = line->tag;
     group->caller = line->caller;
     for (int i = 0; sound < 0 && i < rank->ring_used; i++)
         if (rank->ring[i].group == index) {
@@ -197,6 +196,7 @@ static void take_line(struct rank_snapshot *rank, int index, const struct contro
             group->caller = 0;
             break;
         }
+    group->now.tag = line->tag;
     if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
         group->begun = group->now.seq; /* which is written a moment later */
 }

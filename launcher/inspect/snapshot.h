@@ -23,6 +23,7 @@
 struct call_snapshot {
     uint64_t seq, count, begun_ns;
     int operation, dtype, op, root;
+    int tag; /* of a message */
     enum control_phase phase;
     int group; /* index in group[] */
 };
@@ -35,8 +36,7 @@ struct group_snapshot {
     int rank, size;
     uint64_t begun, done;
     struct call_snapshot now;
-    int moving; /* its line changed whenever we looked */
-    int tag;
+    int moving;      /* its line changed whenever we looked */
     uint64_t caller; /* an address in the program */
     char where[160]; /* the same as "train.c:88 (step)"; "": not looked up */
 };
@@ -89,6 +89,12 @@ struct job_snapshot {
     char key[160];                /* own_memory: the same for ranks of one job */
     uint64_t now_ns;              /* when it was looked at, CLOCK_MONOTONIC_COARSE */
 };
+
+/* How long ago that was; 0: it is still to come. */
+static inline uint64_t snapshot_age(const struct job_snapshot *job, uint64_t then_ns)
+{
+    return job->now_ns > then_ns ? job->now_ns - then_ns : 0;
+}
 
 void snapshot_free(struct job_snapshot *job);
 

@@ -1,302 +1,438 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict.c - which sentences a job gets.
+/* verdict.c - which verdicts a job gets.  Reads nothing but the snapshot.
  *
- * Ranks that wait for each other come first, since nothing else about their groups matters then.
- * Each group that is left has one sentence about its newest call (verdict_group.c), and one for
- * each message that nobody answers (verdict_message.c).  Then what has no group: ranks that wait
- * in ct_init_process_group(), or at the store; and processes that are stopped or gone though
- * nobody waits for them yet, which is also all that can be said of programs without libct. */
+ * Each group in which members wait has one: about its newest collective call, and the messages
+ * that members are in.  Then comes what has no group: ranks that wait in ct_init_process_group()
+ * or for the store, and processes that are stopped or gone though no rank waits for them yet,
+ * which is also all that can be said of programs without libct. */
 #include "launcher/inspect/verdict.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/inspect/verdict_internal.h"
+#include "launcher/inspect/groups.h"
 
-struct sentence *verdict_add(struct verdict_in_work *work, enum verdict_kind kind)
+struct work {
+    struct verdict_list *list;
+    const struct job_snapshot *job;
+    struct groups groups;
+    uint64_t least_ns;
+    char *mentioned; /* [ranks]: a verdict says what keeps it from going on */
+    int failed;      /* out of memory */
+};
+
+/* ---- Making one ------------------------------------------------------------- */
+
+static struct verdict *begin(struct work *w, enum verdict_kind kind)
 {
-    struct verdict *verdict = work->verdict;
-    struct sentence *more = realloc(verdict->sentence, (size_t)(verdict->count + 1) * sizeof *more);
+    struct verdict *v = &w->list->verdict[w->list->count++];
 
-    if (!more) {
-        work->failed = 1;
+    *v = (struct verdict){ .kind = kind };
+    return v;
+}
+
+static void drop_last(struct verdict_list *list)
+{
+    struct verdict *v = &list->verdict[--list->count];
+
+    for (int i = 0; i < v->sets; i++)
+        free(v->set[i].member);
+    free(v->set);
+}
+
+/* The ends of a message, which has no number, differ in operation and root. */
+static const char *difference(const struct call_snapshot *a, const struct call_snapshot *b)
+{
+    return a->seq && a->operation != b->operation ? "operations"
+           : a->seq && a->root != b->root         ? "roots"
+           : !a->seq && a->tag != b->tag          ? "tags"
+           : a->dtype != b->dtype                 ? "dtypes"
+           : a->count != b->count                 ? "sizes"
+           : a->op != b->op                       ? "ops"
+                                                  : NULL;
+}
+
+/* One clause says it of both.  A process that is named by its pid has a clause of its own. */
+static int is_same(const struct activity *a, const struct activity *b)
+{
+    if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
+        || a->kind == RANK_TRACED || a->after != b->after || a->in_call != b->in_call
+        || (a->kind != RANK_IN_INIT && strcmp(a->waits_for, b->waits_for) != 0))
+        return 0;
+    return !a->call
+           || (b->call && a->line->id == b->line->id && a->call->seq == b->call->seq
+               && a->call->operation == b->call->operation && a->call->root == b->call->root
+               && !difference(a->call, b->call) && !strcmp(activity_where(a), activity_where(b)));
+}
+
+/* NULL: out of memory. */
+static struct rank_set *find_set(struct verdict *v, const struct activity *does)
+{
+    struct rank_set *more;
+
+    for (int i = 0; i < v->sets; i++)
+        if (is_same(&v->set[i].does, does))
+            return &v->set[i];
+    if (!(more = realloc(v->set, (size_t)(v->sets + 1) * sizeof *more)))
         return NULL;
-    }
-    verdict->sentence = more;
-    more[verdict->count] = (struct sentence){ .kind = kind };
-    return &more[verdict->count++];
+    v->set = more;
+    more[v->sets] = (struct rank_set){ .does = *does };
+    return &more[v->sets++];
 }
 
-struct blame *verdict_blames(struct verdict_in_work *work, int count)
+static void add(struct work *w, struct verdict *v, int rank, int at, struct activity does)
 {
-    if (count > work->room) {
-        struct blame *more = realloc(work->blames, (size_t)count * sizeof *more);
+    struct rank_set *set = find_set(v, &does);
+    struct set_member *more = set ? set->member : NULL;
 
-        if (!more) {
-            work->failed = 1;
-            return NULL;
-        }
-        work->blames = more;
-        work->room = count;
-    }
-    return work->blames;
-}
-
-void verdict_say_blames(struct verdict_in_work *work, struct sentence *sentence, const char *gap,
-                        int count)
-{
-    blame_say(sentence, work->job, gap, work->blames, count);
-    for (int i = 0; i < count; i++)
-        if (work->blames[i].at >= 0 && work->blames[i].what != PRESENT)
-            work->mentioned[work->blames[i].at] = 1;
-}
-
-void verdict_say_other_hosts(struct verdict_in_work *work, struct sentence *sentence)
-{
-    const struct job_snapshot *job = work->job;
-    const int last = job->base + job->local;
-    char text[96];
-    int ranks[2];
-
-    if (job->own_memory || job->world <= job->local)
+    if (set && (set->count & (set->count - 1)) == 0) /* full: it has room for a power of two */
+        more = realloc(more, (set->count ? 2 * (size_t)set->count : 1) * sizeof *more);
+    if (!more) {
+        v->sets -= set && set->count == 0;
+        w->failed = 1;
         return;
-    say(sentence, "; ");
-    for (int i = 0; i < 2; i++) {
-        const int from = i ? last : 0, to = i ? job->world : job->base;
+    }
+    set->member = more;
+    more[set->count++] = (struct set_member){ rank, at };
+    if (strcmp(set->does.waits_for, does.waits_for) != 0)
+        *set->does.waits_for = '\0'; /* each has come so far */
+    if (does.waits && does.waited_ns > v->waited_ns)
+        v->waited_ns = does.waited_ns;
+    if (at >= 0 && !does.waits)
+        w->mentioned[at] = 1;
+}
 
-        if (from >= to)
+/* ---- Groups ------------------------------------------------------------------------ */
+
+/* A group in which members wait. */
+struct standing {
+    const struct group_view *view;
+    const struct call_snapshot *call; /* the newest collective call; NULL: only messages */
+    int one_could;                    /* one that waits could go on by itself: it is not held */
+};
+
+static int is_needed(const struct standing *g, int number)
+{
+    for (int i = 0; i < g->view->in && !g->call; i++) {
+        const struct member *member = &g->view->member[i];
+        const int peer = member->line->now.root;
+
+        if (member->waits && (peer < 0 ? member->line->rank != number : peer == number))
+            return 1;
+    }
+    return g->call != NULL;
+}
+
+/* Its peer waits in another message of the group, which is in the verdict. */
+static int is_behind(const struct member *member)
+{
+    for (int i = 0; i < member->view->in && member_in_message(member); i++)
+        if (member_in_message(&member->view->member[i])
+            && member_needs(member, member->view->member[i].at))
+            return 1;
+    return 0;
+}
+
+static struct activity waits_there(const struct work *w, const struct member *member,
+                                   const struct call_snapshot *call)
+{
+    struct activity does = { .kind = RANK_IN_CALL,
+                             .waits = 1,
+                             .waited_ns = snapshot_age(w->job, call->begun_ns) };
+
+    if (!member->needed && is_behind(member)) {
+        does.kind = RANK_BLOCKED;
+        return does;
+    }
+    does.line = member->line;
+    does.call = call;
+    if (member->needed)
+        snprintf(does.waits_for, sizeof does.waits_for,
+                 member->needed == member ? "itself" : "rank %d",
+                 member_name(&w->groups, member->needed));
+    return does;
+}
+
+/* The member's own part in what this is about: a message, else the newest call. */
+static const struct call_snapshot *part_of(const struct work *w, const struct standing *g,
+                                           const struct member *member)
+{
+    if (member_in_message(member))
+        return &member->line->now;
+    return g->call ? member_call(&w->groups, member, g->call->seq) : NULL;
+}
+
+/* It waits, RANK_RETURNED, or what it does instead. */
+static struct activity does_there(const struct work *w, const struct standing *g,
+                                  const struct member *member)
+{
+    const uint64_t seq = g->call && !member_in_message(member) ? g->call->seq : 0;
+    const struct call_snapshot *part = part_of(w, g, member);
+    struct activity does = activity_of(w->job, member->at, member->line, member->left, seq);
+
+    does.in_call = seq ? member_is_in(member, seq) : member_in_message(member);
+    if (does.in_call
+        && !(g->one_could && activity_is_held(&does) && is_needed(g, member->line->rank)))
+        return waits_there(w, member, part ? part : g->call);
+    if (seq && !does.in_call && !member->left && member->line->begun >= seq
+        && does.kind != RANK_FAILED)
+        return (struct activity){ .kind = RANK_RETURNED, .line = member->line, .call = part };
+    return does;
+}
+
+static const char *differs(const struct work *w, const struct standing *g)
+{
+    const char *differ = NULL;
+
+    for (int i = 0; i < g->view->in && !differ; i++) {
+        const struct member *member = &g->view->member[i];
+        const struct call_snapshot *part = part_of(w, g, member);
+        const struct call_snapshot *other =
+            member_in_message(member) ? member_other_end(member) : g->call;
+
+        differ = part && other ? difference(part, other) : NULL;
+    }
+    return differ;
+}
+
+/* First the members that wait, or made another call; then what those do that are needed.  1: one
+ * that waits came just now. */
+static int add_members(struct work *w, struct verdict *v, struct standing *g)
+{
+    int some = 0, young = 0;
+
+    g->one_could = 1;
+    for (int i = 0; i < g->view->in; i++)
+        some |= does_there(w, g, &g->view->member[i]).waits;
+    g->one_could = some;
+    for (int blockers = 0; blockers <= !v->differ; blockers++)
+        for (int i = 0; i < g->view->count; i++) {
+            const struct member *member = &g->view->member[i];
+            struct activity does = does_there(w, g, member);
+            const int blocks = !does.waits && does.kind != RANK_RETURNED;
+
+            if (blocks != blockers
+                || !(blocks ? is_needed(g, member->line->rank)
+                            : does.waits || (v->differ && does.call)))
+                continue;
+            young |= does.waits && !member->waits;
+            if (does.call)
+                does.peer = groups_name(&w->groups, does.line, does.call->root);
+            add(w, v, member_name(&w->groups, member), member->at, does);
+        }
+    return young;
+}
+
+/* Of another host.  0: it was not in the group, as far as ctrun knows. */
+static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
+                    const struct death_snapshot *death)
+{
+    struct activity ended = { .kind = RANK_ENDED, .death = death };
+    int known = g->view->is_world, returned = 0;
+
+    for (int i = 0; i < death->tombs; i++)
+        if (death->tomb[i].group == g->view->id) {
+            known = 1;
+            ended.after = death->tomb[i].begun;
+            returned = g->call && death->tomb[i].done >= g->call->seq;
+        }
+    if (known && !returned)
+        add(w, v, death->rank, -1, ended);
+    return known;
+}
+
+/* Only of the world it is known which rank of the job a member without a line is. */
+static void add_without_line(struct work *w, struct verdict *v, const struct standing *g)
+{
+    const struct job_snapshot *job = w->job;
+    const struct activity not_here = { .kind = RANK_NOT_HERE };
+    int unnamed = 0;
+
+    for (int number = 0; number < g->view->size; number++) {
+        const int at = number - job->base, is_here = at >= 0 && at < job->ranks;
+        const struct death_snapshot *death;
+
+        if (member_numbered(g->view, number) || !is_needed(g, number))
             continue;
-        ranks[0] = from;
-        words_ranks(ranks, 1, text, sizeof text);
-        if (to - from == 1)
-            say(sentence, "%s%s", text, i == 0 && last < job->world ? ", " : "");
+        death = g->view->is_world ? snapshot_death_of(job, number) : NULL;
+        if (!g->view->is_world)
+            unnamed++;
+        else if (!job->own_memory && is_here)
+            add(w, v, number, at, activity_of(job, at, NULL, 0, 0));
+        else if (job->own_memory || !death)
+            add(w, v, number, -1, not_here);
         else
-            say(sentence, "ranks %d-%d%s", from, to - 1, i == 0 && last < job->world ? ", " : "");
+            add_dead(w, v, g, death);
     }
-    say(sentence, "%s",
-        job->world - job->local == 1 ? " is on another host: run ctctl there"
-                                     : " are on other hosts: run ctctl there");
+    for (int i = 0; i < job->deaths && unnamed > 0; i++)
+        if (job->death[i].rank < job->base || job->death[i].rank >= job->base + job->local)
+            unnamed -= add_dead(w, v, g, &job->death[i]);
+    while (unnamed-- > 0)
+        add(w, v, -1, -1, not_here);
 }
 
-/* ---- Without a group ------------------------------------------------------- */
-
-/* A rank in init that can't come any further by itself. */
-static int is_held(const struct blame *blame)
+static void judge_group(struct work *w, const struct group_view *view)
 {
-    return blame->what == STOPPED || blame->what == TRACED || blame->what == ENDED
-           || blame->what == DIED;
-}
+    struct standing g = { .view = view };
+    int waits = 0, deadlock = 0, blockers = 0, others = 0, young;
+    struct verdict *v;
 
-/* Sorts the ranks into those that wait, in work->numbers, and those that are to blame. */
-static int sort_init(struct verdict_in_work *work, int *blamed, uint64_t *oldest,
-                     const char **waiting_for)
-{
-    const struct job_snapshot *job = work->job;
-    int count = 0;
+    for (int i = 0; i < view->in; i++) {
+        const struct member *member = &view->member[i];
 
-    for (int i = 0; i < job->ranks; i++) {
-        const struct rank_snapshot *rank = &job->rank[i];
-        const uint64_t age = words_age(job, rank->since_ns);
-        struct blame blame = blame_rank(job, i, NULL, 0, 0);
-
-        blame.in_it = rank->state == CONTROL_INIT;
-        if (blame.what == NOT_STARTED || blame.what == NOT_BEGUN || blame.what == OUTSIDE
-            || blame.what == LEFT || (is_held(&blame) && rank->state <= CONTROL_INIT)) {
-            work->blames[(*blamed)++] = blame;
-        } else if (blame.in_it) {
-            if (count > 0 && strcmp(*waiting_for, rank->waiting_for) != 0)
-                *waiting_for = ""; /* each has come so far */
-            else
-                *waiting_for = rank->waiting_for;
-            work->numbers[count++] = rank->rank;
-            *oldest = age > *oldest ? age : *oldest;
-        }
+        waits |= member->waits;
+        deadlock |= member->needed != NULL;
+        if (member->waits && member->line->now.seq > (g.call ? g.call->seq : 0))
+            g.call = &member->line->now;
     }
-    return count;
-}
-
-static void say_init(struct verdict_in_work *work)
-{
-    const char *waiting_for = "";
-    struct sentence *sentence;
-    char text[200], time[32];
-    uint64_t oldest = 0;
-    int blamed = 0, count;
-
-    if (!verdict_blames(work, work->job->ranks))
+    if (!waits)
         return;
-    count = sort_init(work, &blamed, &oldest, &waiting_for);
-    if (count == 0 || oldest < work->least_ns || !(sentence = verdict_add(work, VERDICT_INIT)))
-        return;
-    words_ranks(work->numbers, count, text, sizeof text);
-    words_time(oldest, time, sizeof time);
-    sentence->waited_ns = oldest;
-    say(sentence, "%s %s in ct_init_process_group()", text, count > 1 ? "wait" : "waits");
-    add(sentence, " for %s", time);
-    if (*waiting_for)
-        add(sentence, " (%s)", waiting_for);
-    verdict_say_blames(work, sentence, "; ", blamed);
-    verdict_say_other_hosts(work, sentence);
+    v = begin(w, VERDICT_TOGETHER);
+    snprintf(v->group, sizeof v->group, "%s", view->name);
+    v->differ = deadlock ? NULL : differs(w, &g);
+    young = add_members(w, v, &g);
+    if (!v->differ)
+        add_without_line(w, v, &g);
+    for (int i = 0; i < v->sets; i++) {
+        blockers |= !v->set[i].does.waits && v->set[i].does.kind != RANK_NOT_HERE;
+        others |= v->set[i].does.kind == RANK_NOT_HERE;
+    }
+    v->kind = deadlock    ? VERDICT_DEADLOCK
+              : v->differ ? VERDICT_MISMATCH
+              : blockers  ? VERDICT_MISSING
+              : others    ? VERDICT_HOSTS
+                          : VERDICT_TOGETHER;
+    if (v->sets == 0 || (v->kind == VERDICT_TOGETHER && young))
+        drop_last(w->list);
 }
 
-/* Ranks that noted the same words together. */
-static void say_waiting(struct verdict_in_work *work, int first)
+/* ---- Without a group --------------------------------------------------------------- */
+
+/* Of a rank in ct_init_process_group(), or one that keeps others there waiting.  1: it is one. */
+static int does_in_init(const struct work *w, int i, struct activity *does)
 {
-    const struct job_snapshot *job = work->job;
-    const char *words = job->rank[first].waiting_for;
-    struct sentence *sentence = verdict_add(work, VERDICT_STORE);
-    uint64_t oldest = 0;
-    char text[200], time[32];
-    int count = 0;
+    const struct rank_snapshot *rank = &w->job->rank[i];
 
-    for (int i = first; sentence && i < job->ranks; i++) {
-        const struct rank_snapshot *rank = &job->rank[i];
-        const uint64_t age = words_age(job, rank->waiting_since_ns);
-
-        if (work->mentioned[i] || strcmp(rank->waiting_for, words) != 0 || age < work->least_ns)
-            continue;
-        work->mentioned[i] = 1;
-        work->numbers[count++] = rank->rank;
-        oldest = age > oldest ? age : oldest;
-    }
-    if (!sentence)
-        return;
-    words_ranks(work->numbers, count, text, sizeof text);
-    words_time(oldest, time, sizeof time);
-    sentence->waited_ns = oldest;
-    say(sentence, "%s %s for %s", text, count > 1 ? "wait" : "waits", words);
-    add(sentence, " for %s", time);
+    *does = activity_of(w->job, i, NULL, 0, 0);
+    does->in_call = rank->state == CONTROL_INIT;
+    if ((activity_is_held(does) && rank->state <= CONTROL_INIT) || does->kind == RANK_NOT_STARTED
+        || does->kind == RANK_NO_INIT || does->kind == RANK_INIT_FAILED || does->kind == RANK_LEFT)
+        return 1;
+    if (does->in_call)
+        *does = activity_noted(RANK_IN_INIT, rank, snapshot_age(w->job, rank->since_ns));
+    return does->waits && does->waited_ns >= w->least_ns;
 }
 
-static void say_processes(struct verdict_in_work *work)
+static int does_at_store(const struct work *w, int i, struct activity *does)
 {
-    const struct job_snapshot *job = work->job;
-    int blamed = 0;
+    const struct rank_snapshot *rank = &w->job->rank[i];
 
-    if (all_stopped(job)) {
-        struct sentence *sentence = verdict_add(work, VERDICT_PROCESS);
-
-        if (sentence)
-            say(sentence, "all %d ranks here are stopped (state T): kill -CONT lets them go on",
-                job->ranks);
-    }
-    if (job->launcher_state == 'T' && !job->own_memory) {
-        struct sentence *sentence = verdict_add(work, VERDICT_PROCESS);
-
-        if (sentence)
-            say(sentence, "ctrun is stopped (pid %d, T): kill -CONT lets it go on",
-                (int)job->launcher);
-    }
-    if (!verdict_blames(work, job->ranks))
-        return;
-    for (int i = 0; i < job->ranks; i++) {
-        const struct rank_snapshot *rank = &job->rank[i];
-        const struct group_snapshot *line = NULL;
-        struct blame blame;
-
-        for (int j = 0; j < CONTROL_GROUPS && !line; j++)
-            line = rank->group[j].id ? &rank->group[j] : NULL;
-        blame = blame_rank(job, i, line, 0, 0);
-        if (!work->mentioned[i]
-            && (blame.what == STOPPED || blame.what == TRACED
-                || (blame.what == DIED && rank->wrapper.state)))
-            work->blames[blamed++] = blame;
-    }
-    if (blamed > 0) {
-        struct sentence *sentence = verdict_add(work, VERDICT_PROCESS);
-
-        if (sentence)
-            verdict_say_blames(work, sentence, "", blamed);
-    }
+    *does = activity_noted(RANK_AT_STORE, rank, snapshot_age(w->job, rank->waiting_since_ns));
+    return *rank->waiting_for && rank->state != CONTROL_INIT && !w->mentioned[i]
+           && does->waited_ns >= w->least_ns;
 }
 
-/* ---- The whole ------------------------------------------------------------- */
-
-static const char *word_of(const struct verdict *verdict, const struct job_snapshot *job)
+/* Of a process that no other verdict explains. */
+static int does_as_process(const struct work *w, int i, struct activity *does)
 {
-    int speaks = 0, starts = 0, here = 0;
+    const struct rank_snapshot *rank = &w->job->rank[i];
+    const struct group_snapshot *line = NULL;
+
+    for (int j = 0; j < CONTROL_GROUPS && !line; j++)
+        line = rank->group[j].id ? &rank->group[j] : NULL;
+    *does = activity_of(w->job, i, line, 0, 0);
+    if (rank->process.state == 'T' && all_stopped(w->job))
+        *does = (struct activity){ .kind = ALL_RANKS_STOPPED };
+    return does->kind == ALL_RANKS_STOPPED
+           || (!w->mentioned[i]
+               && (does->kind == RANK_STOPPED || does->kind == RANK_TRACED
+                   || (does->kind == RANK_DIED && rank->wrapper.state)));
+}
+
+/* First the ranks that wait, then those that they wait for; of processes there are only these.
+ * NULL: there is no such rank. */
+static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
+                                   int (*does_it)(const struct work *w, int i,
+                                                  struct activity *does))
+{
+    const struct job_snapshot *job = w->job;
+    struct verdict *v = begin(w, kind);
+    struct activity does;
+
+    for (int waits = kind != VERDICT_PROCESS; waits >= 0; waits--)
+        for (int i = 0; i < job->ranks && (waits || v->sets > 0 || kind == VERDICT_PROCESS); i++)
+            if (does_it(w, i, &does) && does.waits == waits)
+                add(w, v, job->rank[i].rank, i, does);
+    if (v->sets > 0)
+        return v;
+    drop_last(w->list);
+    return NULL;
+}
+
+static void judge_all_ranks(struct work *w)
+{
+    const struct job_snapshot *job = w->job;
+    struct verdict *init = judge_ranks(w, VERDICT_INIT, does_in_init);
+
+    for (int rank = 0; rank < job->world && init && !job->own_memory; rank++)
+        if ((rank < job->base || rank >= job->base + job->local) && !snapshot_death_of(job, rank))
+            add(w, init, rank, -1, (struct activity){ .kind = RANK_NOT_HERE });
+    judge_ranks(w, VERDICT_STORE, does_at_store);
+    if (job->launcher_state == 'T' && !job->own_memory)
+        add(w, begin(w, VERDICT_PROCESS), -1, -1, (struct activity){ .kind = CTRUN_STOPPED });
+    judge_ranks(w, VERDICT_PROCESS, does_as_process);
+}
+
+/* ---- The whole --------------------------------------------------------------------- */
+
+static const char *state_of_job(const struct verdict_list *list)
+{
+    const struct job_snapshot *job = list->job;
+    int uses_libct = 0, starts = 0, alive = 0;
 
     if (all_stopped(job))
         return "stopped";
-    if (verdict->stuck > 0)
-        return "stuck";
     for (int i = 0; i < job->ranks; i++) {
         const struct rank_snapshot *rank = &job->rank[i];
 
-        here += rank->process.state && !snapshot_death_of(job, rank->rank);
+        alive += rank->process.state && !snapshot_death_of(job, rank->rank);
         starts += rank->state == CONTROL_INIT;
-        speaks += rank->state != CONTROL_STARTED || job->own_memory;
+        uses_libct += rank->state != CONTROL_STARTED || job->own_memory;
     }
-    return here == 0     ? "ending"
-           : speaks == 0 ? "running" /* what libct does not know of */
-           : starts > 0  ? "starting"
-                         : "moving";
+    return list->stuck > 0   ? "stuck"
+           : alive == 0      ? "ending"
+           : uses_libct == 0 ? "running"
+           : starts > 0      ? "starting"
+                             : "moving";
 }
 
-static void speak(struct verdict_in_work *work)
+int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job, uint64_t least_ns)
 {
-    const struct job_snapshot *job = work->job;
-    struct sentence circle;
-    int found;
+    struct work w = { .list = list, .job = job, .least_ns = least_ns };
 
-    while ((found = waits_deadlock(&work->waits, &circle)) > 0) {
-        struct sentence *sentence = verdict_add(work, VERDICT_DEADLOCK);
-
-        if (!sentence)
-            return;
-        *sentence = circle;
+    *list = (struct verdict_list){ .job = job };
+    w.failed = groups_open(&w.groups, job, least_ns) < 0
+               || !(w.mentioned = calloc((size_t)job->ranks + 1, 1))
+               /* one for each group, for init, for the store, and two for processes */
+               || !(list->verdict = calloc((size_t)w.groups.count + 4, sizeof(struct verdict)));
+    if (!w.failed) {
+        for (int i = 0; i < w.groups.count; i++)
+            judge_group(&w, &w.groups.view[i]);
+        judge_all_ranks(&w);
     }
-    work->failed |= found < 0;
-    for (int i = 0; i < work->groups.count && !work->failed; i++) {
-        verdict_group(work, &work->groups.view[i]);
-        verdict_messages(work, &work->groups.view[i]);
-    }
-    say_init(work);
-    for (int i = 0; i < job->ranks && !work->failed; i++)
-        if (*job->rank[i].waiting_for && job->rank[i].state != CONTROL_INIT && !work->mentioned[i]
-            && words_age(job, job->rank[i].waiting_since_ns) >= work->least_ns)
-            say_waiting(work, i);
-    say_processes(work);
+    for (int i = 0; i < list->count; i++)
+        list->stuck += list->verdict[i].kind != VERDICT_TOGETHER;
+    list->state = state_of_job(list);
+    groups_close(&w.groups);
+    free(w.mentioned);
+    return w.failed ? -1 : 0;
 }
 
-int verdict_make(struct verdict *verdict, const struct job_snapshot *job, uint64_t least_ns)
+void verdict_list_free(struct verdict_list *list)
 {
-    struct verdict_in_work work = { .verdict = verdict, .job = job, .least_ns = least_ns };
-    const size_t ranks = (size_t)(job->ranks > 0 ? job->ranks : 1);
-
-    *verdict = (struct verdict){ .word = "unknown" };
-    work.failed =
-        groups_open(&work.groups, job) < 0 || waits_open(&work.waits, &work.groups, least_ns) < 0;
-    work.mentioned = calloc(ranks, 1);
-    work.numbers = calloc(ranks + (size_t)work.groups.members_used, sizeof *work.numbers);
-    work.failed |= !work.mentioned || !work.numbers;
-    if (!work.failed)
-        speak(&work);
-    for (int i = 0; i < verdict->count; i++)
-        verdict->stuck += verdict->sentence[i].kind != VERDICT_TOGETHER;
-    verdict->word = word_of(verdict, job);
-    waits_close(&work.waits);
-    groups_close(&work.groups);
-    free(work.blames);
-    free(work.numbers);
-    free(work.mentioned);
-    return work.failed ? -1 : 0;
-}
-
-void verdict_free(struct verdict *verdict)
-{
-    free(verdict->sentence);
-    *verdict = (struct verdict){ .word = "unknown" };
-}
-
-const char *verdict_kind_name(int kind)
-{
-    static const char *const names[] = {
-        [VERDICT_MISSING] = "missing",   [VERDICT_MISMATCH] = "mismatch",
-        [VERDICT_DEADLOCK] = "deadlock", [VERDICT_HOSTS] = "other_hosts",
-        [VERDICT_INIT] = "init",         [VERDICT_STORE] = "store",
-        [VERDICT_PROCESS] = "process",   [VERDICT_TOGETHER] = "together"
-    };
-
-    return names[kind];
+    while (list->count > 0)
+        drop_last(list);
+    free(list->verdict);
+    *list = (struct verdict_list){ .state = "unknown" };
 }

@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "launcher/job/job_internal.h"
 #include "launcher/workers/signals.h"
 #include "runtime/util/log.h"
@@ -162,17 +162,20 @@ static void say_stall(const char *text)
 }
 
 /* As many lines as fit beside what the workers say. */
-static void found_stall(void *arg, const struct verdict *verdict)
+static void found_stall(void *arg, const struct verdict_list *list)
 {
     struct job *job = arg;
     const int most = 6;
+    char text[VERDICT_TEXT];
 
-    for (int i = 0; i < verdict->count && i < most; i++)
-        say_stall(verdict->sentence[i].text);
-    if (verdict->count > most)
-        log_line(LOG_WARN, "%d more like these: ctctl status %d", verdict->count - most,
+    for (int i = 0; i < list->count && i < most; i++) {
+        verdict_text(&list->verdict[i], list->job, text, sizeof text);
+        say_stall(text);
+    }
+    if (list->count > most)
+        log_line(LOG_WARN, "%d more like these: ctctl status %d", list->count - most,
                  (int)getpid());
-    events_stalled(&job->events, verdict);
+    events_stalled(&job->events, list);
 }
 
 static void grace_over(evutil_socket_t fd, short what, void *arg)

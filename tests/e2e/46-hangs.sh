@@ -36,30 +36,32 @@ kill_in_init() {
     [ -n "$pid" ] && kill -KILL "${pid#*: }"
 }
 
-# hang WAY NAME PATTERN
+# hang WAY NAME PATTERN [SENTENCES]
 hang() {
     job "$hangs" "$1"
     [ "$1" != silent ] || within 30 kill_in_init || echo "rank 3 is not in init"
     expect "$2" said "$3"
     expect "$2: with exit code 1" is "$code" 1
-    expect "$2: in one sentence" is "$(sentences)" 1
+    expect "$2: in ${4:-1} sentences" is "$(sentences)" "${4:-1}"
     no_job
 }
 
-sum='all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at hangs\.c:[0-9]+ \(sum\)'
-one='\(pid [0-9]+, S\)'
-deadlock='deadlock for [0-9.]+ s'
-hang sleeps "a rank sleeps" "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
-hang stopped "a rank is stopped" "group world: ranks 0-2 wait in $sum; rank 3 is stopped after #1: kill -CONT lets it go on \(pid [0-9]+, T\)"
-hang order "calls in another order" "group world: $deadlock: rank 0 waits in recv of 8 f32 from rank 1 \(tag 7\) at hangs\.c:[0-9]+ \(out_of_order\), ranks 1-3 wait in all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\) for rank 0"
-hang groups "a rank waits in another group" "groups tensor, pipe: $deadlock: ranks 0,2 wait in all_reduce #1 \(16 f32, sum\) of group tensor at .* for rank 1, ranks 1,3 wait in barrier #1 of group pipe at .* for rank 0"
-hang silent "a rank died silently" "  ranks 0-2 wait in ct_init_process_group\(\) for [0-9.]+ s.*; rank 3 died silently before its first call: its process \(pid [0-9]+\) is gone, what ctrun started lives on \(e2e_hangs, pid [0-9]+\)"
-hang size "a message of the wrong size" "group world: ranks 0-2 wait in $sum; rank 3 is in no call since recv of 256 f32 failed there: it sleeps $one"
-hang init "a rank never calls init" "  ranks 0-2 wait in ct_init_process_group\(\) for [0-9.]+ s.*; rank 3 has not called ct_init_process_group\(\): it sleeps $one"
-hang sends "two ranks send to each other" "group world: $deadlock: rank 0 waits in send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), rank 1 waits in send of 8388608 u8 to rank 0 \(tag 0\) at .*; ranks 2-3 wait behind them"
-hang circle "three ranks in a circle" "group world: $deadlock: rank 0 waits in recv of 8 f32 from rank 1 .*, rank 1 waits in recv of 8 f32 from rank 2 .*, rank 2 waits in recv of 8 f32 from rank 0 .*; rank 3 waits behind them"
-hang itself "a rank waits for itself" "group world: $deadlock: rank 2 waits in recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), that is from itself; ranks 0-1,3 wait behind them"
-hang half "others have left a group of the same name and size" "group world\.1: rank 0 waits in barrier #2 for [0-9.]+ s at hangs\.c:[0-9]+ \(half_leaves\); rank 1 is in no call since #1: it sleeps $one"
+world='group world has waited [0-9.]+ s' sum='called all_reduce #2 \(1024 f32, sum\) at hangs\.c:[0-9]+ \(sum\)'
+init='the default group is not complete after [0-9.]+ s: ranks 0-2 called ct_init_process_group\(\).*'
+deadlock='has waited [0-9.]+ s in a deadlock'
+sleeps='\(pid [0-9]+, sleeping\)' idle="$world: ranks 0-2 $sum; rank 3 made no call after #1"
+stuck='and did not return \(pid [0-9]+, .*\)' lets='kill -CONT lets the job go on'
+hang sleeps "a rank sleeps" "$idle $sleeps"
+hang stopped "a rank is stopped" "$world: ranks 0-2 $sum; a signal stopped rank 3 after #1: $lets \(pid [0-9]+, stopped\)"
+hang order "calls in another order" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 \(tag 7\) at hangs\.c:[0-9]+ \(out_of_order\), which waits for rank 1; ranks 1-3 $sum, which waits for rank 0"
+hang groups "a rank waits in another group" "group tensor $deadlock: ranks 0,2 called all_reduce #1 \(16 f32, sum\) at .*, which waits for rank 1; rank 1 called barrier #1 of group pipe at .* $stuck.*group pipe $deadlock: ranks 1,3 called barrier #1 at .*, which waits for rank 0; rank 0 called all_reduce #1 \(16 f32, sum\) of group tensor at .* $stuck" 2
+hang silent "a rank died silently" "$init; rank 3 died silently in that call: its process \(pid [0-9]+\) is gone, but e2e_hangs \(pid [0-9]+\), which ctrun started, lives on"
+hang size "a message of the wrong size" "$world: ranks 0-2 $sum; rank 3 made no call after recv of 256 f32 from rank 0 \(tag 0\) failed $sleeps"
+hang init "a rank never calls init" "$init; rank 3 did not call ct_init_process_group\(\) $sleeps"
+hang sends "two ranks send to each other" "group world $deadlock: rank 0 called send of 8388608 u8 to rank 1 \(tag 0\) at hangs\.c:[0-9]+ \(two_sends\), which waits for rank 1; rank 1 called send of 8388608 u8 to rank 0 \(tag 0\) at .*, which waits for rank 0; ranks 2-3 $sum, which waits for rank 0"
+hang circle "three ranks in a circle" "group world $deadlock: rank 0 called recv of 8 f32 from rank 1 .*; rank 1 called recv of 8 f32 from rank 2 .*; rank 2 called recv of 8 f32 from rank 0 .*; rank 3 $sum, which waits for rank 0"
+hang itself "a rank waits for itself" "group world $deadlock: ranks 0-1,3 $sum, which waits for rank 2; rank 2 called recv of 8 f32 from rank 2 \(tag 0\) at hangs\.c:[0-9]+ \(itself\), which waits for itself"
+hang half "others have left a group of the same name and size" "group world\.1 has waited [0-9.]+ s: rank 0 called barrier #2 at hangs\.c:[0-9]+ \(half_leaves\); rank 1 made no call after #1 $sleeps"
 
 # What libct finds out by itself is no hang.
 for way in count root; do
@@ -69,13 +71,13 @@ done
 run --nproc-per-node=4 "$hangs" returns
 expect "a rank returned early" matches "$code $err" "^3 .*all_reduce #2 \(1024 f32, sum\) on group eval, rank [0-2]: rank 3 .*destroyed the group without making this call"
 
-# ---- All stopped, ctrun too: nobody is asked.
+# ---- All stopped, ctrun too: ctctl needs no answer of theirs.
 job "$hangs" sleeps
-said "rank 3 is in no call"
+said "rank 3 made no call"
 workers=$("$ctctl" status --json "$job" | grep -o '"pid": [0-9]*' | cut -d' ' -f2)
 kill -STOP $workers "$job"
-expect "with all ranks and ctrun stopped" said "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it is stopped \(pid [0-9]+, T\)"
-expect "that they are is said once" said "all 4 ranks here are stopped"
+expect "with all ranks and ctrun stopped" said "$idle \(pid [0-9]+, stopped\)"
+expect "that they are is said once" said "a signal stopped all ranks here, ranks 0-3: $lets"
 kill -CONT $workers "$job"
 expect "ps" saw "JOB .*$job .*stuck .*4 ranks .*hangs" "$ctctl" ps --after=0.2
 if command -v python3 >/dev/null; then
@@ -84,7 +86,14 @@ if command -v python3 >/dev/null; then
         "$ctctl" ps --json --after=0.2 >ps.json
         out=$(python3 -c 'import json
 job, = json.load(open("status.json"))
-assert job["state"] == "stuck" and job["sentences"][0]["kind"] == "missing", job
+said, = job["sentences"]
+assert job["state"] == "stuck" and said["kind"] == "missing" and said["group"] == "world", job
+assert (said["operation"], said["sequence"]) == ("all_reduce", 2) and said["text"] and said["for_seconds"] > 0, said
+waiting, = said["waiting"]
+missing, = said["missing"]
+assert waiting["ranks"] == [0, 1, 2] and waiting["where"].startswith("hangs.c:"), waiting
+assert missing["ranks"] == [3] and (missing["reason"], missing["after"]) == ("idle", 1), missing
+assert missing["pids"] == [job["ranks"][3]["pid"]] and missing["state"] == "sleeping", missing
 assert [len(r["groups"]) for r in job["ranks"]] == [1, 1, 1, 1] and job["ranks"][0]["groups"][0]["begun"] == 2, job
 assert any(j["launcher"] == job["launcher"] for j in json.load(open("ps.json")))' 2>&1)
     }
@@ -94,7 +103,7 @@ expect "a stack" saw "rank 1 of job .*, pid [0-9]+: .*e2e_hangs sleeps.*(all_red
 expect "without tools what /proc shows, and what to install" \
     saw "state S, in .*/proc/[0-9]+/.*the stack needs eu-stack or gdb: apt-get install elfutils" env PATH=/nowhere "$ctctl" stack "$job" 1
 expect "the sentence needs no tools" \
-    saw "ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
+    saw "ranks 0-2 called all_reduce #2 \(1024 f32, sum\) at e2e_hangs\+0x[0-9a-f]+; rank 3" env PATH=/nowhere "$ctctl" status --after=0.2 "$job"
 expect "where each rank is" saw "  rank 3: pid [0-9]+, S \(sleep\), [0-9.]+ s CPU; in no call; .*e2e_hangs sleeps" "$ctctl" status -v "$job"
 no_job
 
@@ -105,7 +114,7 @@ exec "$@"
 END
 for who in '*' 1; do
     job bash -c "[[ \$RANK == $who ]] && exec bash closes $hangs sleeps; exec $hangs sleeps"
-    expect "a page of its own ($who)" said "group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
+    expect "a page of its own ($who)" said "$idle $sleeps"
     expect "is no job of its own ($who)" is "$("$ctctl" ps | grep -cw "$job")" 1
     expect "and its rank has begun ($who)" lacks "$("$ctctl" status -v "$job")" "it does not use libct"
     no_job
@@ -114,8 +123,8 @@ done
 # ---- ctrun says it by itself.
 job --stall=1s --events=events "$hangs" sleeps
 in_err() { grep -qE "$1" job.err; }
-expect "--stall" within 30 in_err "^ctrun: group world: ranks 0-2 wait in all_reduce #2 \(1024 f32, sum\) for [0-9.]+ s at e2e_hangs\+0x[0-9a-f]+; rank 3 is in no call since #1: it sleeps $one; ctctl status $job names the line\$"
-expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world: ranks 0-2 wait' events
+expect "--stall" within 30 in_err "^ctrun: $world: ranks 0-2 called all_reduce #2 \(1024 f32, sum\) at e2e_hangs\+0x[0-9a-f]+; rank 3 made no call after #1 $sleeps; ctctl status $job names the line\$"
+expect "as an event" within 30 grep -qE '"event":"stall",.*"sentences":\[\{"kind":"missing","group":"world","seconds":[0-9.]+,"text":"group world has waited .*"operation":"all_reduce","sequence":2,.*"missing":\[\{"reason":"idle","ranks":\[3\]' events
 
 # A debugger that looks and goes, as ctctl stack does, is no news; one that stays is.
 rank3=$("$ctctl" status --json "$job" | grep -o '"rank": 3, "pid": [0-9]*' | grep -o '[0-9]*$')
@@ -123,14 +132,14 @@ if [ "$("$CT_BUILD/tests/e2e_holds" "$rank3" 2)" = held ]; then
     expect "a rank that a debugger holds for 2 s is no news" lacks "$(cat job.err)" "debugger"
     "$CT_BUILD/tests/e2e_holds" "$rank3" 60 >held &
     holder=$!
-    expect "one that it holds for longer is" within 30 in_err "rank 3 is held after #1 by a debugger"
+    expect "one that it holds for longer is" within 30 in_err "a debugger \(pid [0-9]+\) holds rank 3 after #1"
     kill $holder
     wait $holder
 fi
 no_job
 
 job --stall=1s sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
-expect "--stall tells of a stopped process of any program" within 30 in_err '^ctrun: rank 2 is stopped before its first call: kill -CONT lets it go on \(pid [0-9]+, T\)$'
+expect "--stall tells of a stopped process of any program" within 30 in_err "^ctrun: a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)\$"
 sleep 3
 expect "once, and of none that sleeps" is "$(grep -c '^ctrun: ' job.err)" 1
 no_job
@@ -159,13 +168,13 @@ for r in 0 1 2 3; do
 done
 job=127.0.0.1:$port
 expect "without ctrun" said "job 127.0.0.1:$port \(started by pid $$,.* 4 ranks,.*: stuck
-  group world: ranks 0-2 wait in $sum; rank 3 is in no call since #1: it sleeps $one"
+  $idle $sleeps"
 kill -KILL "${alone[@]}"
 wait "${alone[@]}" 2>/dev/null
 
 # ---- Programs without libct: their processes.
 job sh -c 'test $RANK != 2 || kill -STOP $$$$; sleep 600'
-expect "a stopped process of any program" said "  rank 2 is stopped before its first call: kill -CONT lets it go on \(pid [0-9]+, T\)"
+expect "a stopped process of any program" said "  a signal stopped rank 2 before any call: $lets \(pid [0-9]+, stopped\)"
 expect "and what the others' show" said "does not use libct.*  rank 1: pid [0-9]+, S .*; sh -c"
 no_job
 if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/inspect/page_reader.h"
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "tests/fuzz/input.h"
 
@@ -135,16 +135,22 @@ static void check(const struct job_snapshot *job)
 
 static void judge(const struct job_snapshot *job, uint64_t least_ns)
 {
-    struct verdict verdict;
+    struct verdict_list list;
+    struct text out = { 0 };
+    struct json_text json = { .to = &out, .gap = "" };
+    char text[VERDICT_TEXT];
 
-    holds(verdict_make(&verdict, job, least_ns) == 0);
-    holds(verdict.stuck >= 0 && verdict.stuck <= verdict.count && *verdict.word);
-    for (int i = 0; i < verdict.count; i++) {
-        holds(verdict.sentence[i].text[0] && verdict_kind_name(verdict.sentence[i].kind));
-        is_text(verdict.sentence[i].text, sizeof verdict.sentence[i].text);
-        is_text(verdict.sentence[i].group, sizeof verdict.sentence[i].group);
+    holds(verdict_list_make(&list, job, least_ns) == 0);
+    holds(list.stuck >= 0 && list.stuck <= list.count && *list.state);
+    for (int i = 0; i < list.count; i++) {
+        verdict_text(&list.verdict[i], job, text, sizeof text);
+        holds(*text && list.verdict[i].sets > 0);
+        is_text(text, sizeof text);
+        is_text(list.verdict[i].group, sizeof list.verdict[i].group);
+        verdict_json(&json, &list.verdict[i], job, "seconds");
     }
-    verdict_free(&verdict);
+    free(out.data);
+    verdict_list_free(&list);
 }
 
 /* ---- One input ------------------------------------------------------------------------ */

@@ -21,7 +21,7 @@
 #include "launcher/inspect/find_jobs.h"
 #include "launcher/inspect/page_reader.h"
 #include "launcher/inspect/proc_info.h"
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/util/clock.h"
 
@@ -238,7 +238,7 @@ static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **
         recorded(&page, i);
     for (int round = 0; round < 500; round++) {
         unsigned char *bytes = (unsigned char *)page.head;
-        struct verdict verdict;
+        struct verdict_list list;
         struct job_snapshot job;
 
         for (int i = 0; i < 40; i++) {
@@ -252,15 +252,16 @@ static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **
         for (int i = 0; i < job.ranks; i++)
             job.rank[i].process =
                 (struct process_snapshot){ .pid = 1, .state = "RSTZ\0"[rand_r(&seed) % 5] };
-        assert_int_equal(verdict_make(&verdict, &job, 0), 0);
-        for (int i = 0; i < verdict.count; i++) {
-            const char *text = verdict.sentence[i].text;
+        assert_int_equal(verdict_list_make(&list, &job, 0), 0);
+        for (int i = 0; i < list.count; i++) {
+            char text[VERDICT_TEXT];
 
+            verdict_text(&list.verdict[i], &job, text, sizeof text);
             assert_true(*text);
-            for (; *text; text++)
-                assert_true((unsigned char)*text >= ' ' && *text != 0x7f);
+            for (const char *letter = text; *letter; letter++)
+                assert_true((unsigned char)*letter >= ' ' && *letter != 0x7f);
         }
-        verdict_free(&verdict);
+        verdict_list_free(&list);
         snapshot_free(&job);
     }
     free_page(&page);
@@ -377,9 +378,9 @@ static void tools_answers_become_words(void **state)
 
 /* ---- --stall --------------------------------------------------------------------- */
 
-static void count_it(void *arg, const struct verdict *verdict)
+static void count_it(void *arg, const struct verdict_list *list)
 {
-    assert_true(verdict->count > 0);
+    assert_true(list->count > 0);
     ++*(int *)arg;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_verdict.c - who waits for whom: from jobs that are made up here to sentences. */
+/* test_verdict.c - which ranks wait for which: from jobs that are made up here to text and JSON. */
 #include "tests/harness.h"
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/inspect/verdict.h"
+#include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 
 #define SECOND 1000000000ull
@@ -127,28 +127,30 @@ static void free_job(struct job_snapshot *job)
     snapshot_free(job);
 }
 
-/* The job's sentences are these, NULL at the end. */
-static void says(const struct job_snapshot *job, const char *word, const char *const *sentences)
+/* The texts of the job's verdicts are these, NULL at the end. */
+static void says(const struct job_snapshot *job, const char *state, const char *const *texts)
 {
-    struct verdict verdict;
+    struct verdict_list list;
     int count = 0;
 
-    assert_int_equal(verdict_make(&verdict, job, SECOND), 0);
-    for (; sentences[count]; count++) {
-        if (count >= verdict.count)
-            fail_msg("there is no sentence: %s", sentences[count]);
-        assert_string_equal(verdict.sentence[count].text, sentences[count]);
+    assert_int_equal(verdict_list_make(&list, job, SECOND), 0);
+    for (; texts[count]; count++) {
+        char text[VERDICT_TEXT];
+
+        if (count >= list.count)
+            fail_msg("there is no verdict: %s", texts[count]);
+        verdict_text(&list.verdict[count], job, text, sizeof text);
+        assert_string_equal(text, texts[count]);
     }
-    if (verdict.count > count)
-        fail_msg("one sentence more: %s", verdict.sentence[count].text);
-    assert_string_equal(verdict.word, word);
-    verdict_free(&verdict);
+    assert_int_equal(list.count, count);
+    assert_string_equal(list.state, state);
+    verdict_list_free(&list);
 }
 
-#define SAYS(job, word, ...) says((job), (word), (const char *const[]){ __VA_ARGS__, NULL })
-#define WAIT                                                                                   \
-    "group world: ranks 0-2 wait in all_reduce #1842 (1024 f32, sum) for 2.1 s at train.c:88 " \
-    "(step); "
+#define SAYS(job, state, ...) says((job), (state), (const char *const[]){ __VA_ARGS__, NULL })
+#define CALLED "all_reduce #1842 (1024 f32, sum) at train.c:88 (step)"
+#define WAIT "group world has waited 2.1 s: ranks 0-2 called " CALLED "; "
+#define LET_GO ": kill -CONT lets the job go on "
 
 /* ---- One is missing ------------------------------------------------------------ */
 
@@ -160,15 +162,16 @@ static void a_rank_that_runs_or_sleeps_is_named(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     process(&job, 3, 'R', "");
-    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it runs (pid 4313, R)");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, running)");
     process(&job, 3, 'S', "sleep");
-    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it sleeps (pid 4313, S)");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)");
     process(&job, 3, 'D', "nfs_wait");
-    SAYS(&job, "stuck",
-         WAIT "rank 3 is in no call since #1841: it hangs in the kernel (pid 4313, D)");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, stuck in the kernel)");
     job.nodes = 2;
     process(&job, 3, 'R', "");
-    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it runs (pid 4313 on node-a, R)");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313 on node-a, running)");
+    job.rank[3].group[0].begun = 0;
+    SAYS(&job, "stuck", WAIT "rank 3 made no call yet (pid 4313 on node-a, running)");
     free_job(&job);
 }
 
@@ -183,9 +186,9 @@ static void several_that_do_the_same_share_the_words(void **state)
         process(&job, i, 'R', "");
     }
     SAYS(&job, "stuck",
-         "group world: ranks 0-2 wait in all_reduce #5 (1024 f32, sum) for 3.0 s at train.c:88 "
-         "(step); ranks 3-6 are in no call since #4: they run (pids 4313, 4314, 4315, 4316, R); "
-         "rank 7 is in no call since #3: it runs (pid 4317, R)");
+         "group world has waited 3.0 s: ranks 0-2 called all_reduce #5 (1024 f32, sum) at "
+         "train.c:88 (step); ranks 3-6 made no call after #4 (pids 4313, 4314, 4315, 4316, "
+         "running); rank 7 made no call after #3 (pid 4317, running)");
     free_job(&job);
 }
 
@@ -197,17 +200,16 @@ static void a_stopped_rank_is_to_blame_wherever_it_stands(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     process(&job, 3, 'T', "");
-    SAYS(&job, "stuck",
-         WAIT "rank 3 is stopped after #1841: kill -CONT lets it go on (pid 4313, T)");
+    SAYS(&job, "stuck", WAIT "a signal stopped rank 3 after #1841" LET_GO "(pid 4313, stopped)");
     process(&job, 3, 't', "");
     job.rank[3].process.tracer = 77;
-    SAYS(&job, "stuck", WAIT "rank 3 is held after #1841 by a debugger (pid 77) (pid 4313, t)");
+    SAYS(&job, "stuck",
+         WAIT "a debugger (pid 77) holds rank 3 after #1841 (pid 4313, held by a debugger)");
     free_job(&job);
     job = job_of(4);
     all_wait(&job, 0, 3, 1842, 2.1);
     process(&job, 3, 'T', "");
-    SAYS(&job, "stuck",
-         WAIT "rank 3 is stopped in that call: kill -CONT lets it go on (pid 4313, T)");
+    SAYS(&job, "stuck", WAIT "a signal stopped rank 3 in that call" LET_GO "(pid 4313, stopped)");
     free_job(&job);
 }
 
@@ -220,16 +222,17 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     in_world(&job, 3, 1842);
     for (int i = 0; i < 4; i++)
         process(&job, i, 'T', "");
-    SAYS(&job, "stopped", WAIT "rank 3 is in no call since #1841: it is stopped (pid 4313, T)",
-         "all 4 ranks here are stopped (state T): kill -CONT lets them go on");
+    SAYS(&job, "stopped", WAIT "rank 3 made no call after #1841 (pid 4313, stopped)",
+         "a signal stopped all ranks here, ranks 0-3" LET_GO
+         "(pids 4310, 4311, 4312, 4313, stopped)");
     free_job(&job);
     job = job_of(4);
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
     process(&job, 3, 'S', "sleep");
     job.launcher_state = 'T';
-    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it sleeps (pid 4313, S)",
-         "ctrun is stopped (pid 4000, T): kill -CONT lets it go on");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)",
+         "a signal stopped ctrun (pid 4000): kill -CONT lets it go on");
     free_job(&job);
 }
 
@@ -243,9 +246,8 @@ static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **
     process(&job, 3, 'S', "sleep");
     for (int i = 0; i < 3; i++)
         process(&job, i, 'T', "");
-    SAYS(&job, "stuck", WAIT "rank 3 is in no call since #1841: it sleeps (pid 4313, S)",
-         "ranks 0-2 are stopped after #1842: kill -CONT lets them go on (pids 4310, 4311, 4312, "
-         "T)");
+    SAYS(&job, "stuck", WAIT "rank 3 made no call after #1841 (pid 4313, sleeping)",
+         "a signal stopped ranks 0-2 after #1842" LET_GO "(pids 4310, 4311, 4312, stopped)");
     free_job(&job);
 }
 
@@ -253,16 +255,18 @@ static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **
 static void a_long_sentence_ends_in_dots(void **state)
 {
     struct job_snapshot job = job_of(200);
-    struct verdict verdict;
+    struct verdict_list list;
+    char text[VERDICT_TEXT];
 
     (void)state;
     all_wait(&job, 0, 0, 900, 2.1);
     for (int i = 1; i < 200; i++)
         in_world(&job, i, (uint64_t)(500 + i));
-    assert_int_equal(verdict_make(&verdict, &job, SECOND), 0);
-    assert_string_equal(verdict.sentence[0].text + strlen(verdict.sentence[0].text) - 3, "...");
-    assert_int_equal(strlen(verdict.sentence[0].text), SENTENCE_TEXT - 1);
-    verdict_free(&verdict);
+    assert_int_equal(verdict_list_make(&list, &job, SECOND), 0);
+    verdict_text(&list.verdict[0], &job, text, sizeof text);
+    assert_int_equal(strlen(text), VERDICT_TEXT - 1);
+    assert_string_equal(text + strlen(text) - 3, "...");
+    verdict_list_free(&list);
     free_job(&job);
 }
 
@@ -293,8 +297,9 @@ static void a_process_may_be_gone_while_its_wrapper_lives(void **state)
     job.rank[3].wrapper = (struct process_snapshot){ .pid = 4300, .state = 'S', .name = "sh" };
     process(&job, 3, 0, "");
     SAYS(&job, "stuck",
-         WAIT "rank 3 died silently after #1841: its process (pid 4313) is gone, what ctrun "
-              "started lives on (sh, pid 4300)");
+         WAIT
+         "rank 3 died silently after #1841: its process (pid 4313) is gone, but sh (pid 4300), "
+         "which ctrun started, lives on");
     free_job(&job);
 }
 
@@ -324,8 +329,8 @@ static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
             leave(line);
     }
     SAYS(&job, "stuck",
-         "group split: rank 0 waits in barrier #2 for 3.0 s; rank 1 is in no call since #1: it "
-         "waits for a thread or a lock (pid 4311, S)");
+         "group split has waited 3.0 s: rank 0 called barrier #2; rank 1 made no call after #1 "
+         "(pid 4311, waiting for a thread or a lock)");
     free_job(&job);
 }
 
@@ -341,7 +346,7 @@ static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
     job.rank[3].state = CONTROL_LEFT;
     process(&job, 3, 'S', "wait");
     SAYS(&job, "stuck",
-         WAIT "rank 3 has left the group after #1841: it waits for a child process (pid 4313, S)");
+         WAIT "rank 3 left the group after #1841 (pid 4313, waiting for a child process)");
     free_job(&job);
 }
 
@@ -354,11 +359,13 @@ static void who_is_behind_or_failed_is_said_so(void **state)
     all_wait(&job, 0, 2, 1842, 2.1);
     line = in_world(&job, 3, 1841);
     call(&job, 3, line, 1841, sum_of(4), 9);
-    SAYS(&job, "stuck", WAIT "rank 3 is still in all_reduce #1841 (4 f32, sum) (pid 4313, S)");
+    SAYS(&job, "stuck",
+         WAIT "rank 3 called all_reduce #1841 (4 f32, sum) of group world and did not return "
+              "(pid 4313, waiting for a thread or a lock)");
     line->now.phase = CONTROL_FAILED;
     SAYS(&job, "stuck",
-         WAIT "rank 3 is in no call since all_reduce #1841 (4 f32, sum) failed there: it waits "
-              "for a thread or a lock (pid 4313, S)");
+         WAIT "rank 3 made no call after all_reduce #1841 (4 f32, sum) failed (pid 4313, waiting "
+              "for a thread or a lock)");
     free_job(&job);
 }
 
@@ -371,18 +378,26 @@ static void the_store_is_a_place_to_wait(void **state)
     in_world(&job, 3, 1842);
     strcpy(job.rank[3].waiting_for, "key \"grads/7\" of the store");
     job.rank[3].waiting_since_ns = NOW - 5 * SECOND;
-    SAYS(&job, "stuck", WAIT "rank 3 waits for key \"grads/7\" of the store (pid 4313, S)");
+    SAYS(&job, "stuck",
+         WAIT "rank 3 cannot continue without key \"grads/7\" of the store (pid 4313, waiting for "
+              "a thread or a lock)");
     free_job(&job);
     job = job_of(2);
     for (int i = 0; i < 2; i++) {
         strcpy(job.rank[i].waiting_for, "key \"x\" of the store");
         job.rank[i].waiting_since_ns = NOW - 5 * SECOND;
     }
-    SAYS(&job, "stuck", "ranks 0-1 wait for key \"x\" of the store for 5.0 s");
+    SAYS(&job, "stuck",
+         "no progress for 5.0 s: ranks 0-1 cannot continue without key \"x\" of the store (pids "
+         "4310, 4311, waiting for a thread or a lock)");
     free_job(&job);
 }
 
 /* ---- Init ---------------------------------------------------------------------- */
+
+#define IN_INIT                                                                                 \
+    "the default group is not complete after 5.0 s: ranks 0-2 called ct_init_process_group(), " \
+    "which waits for the others (pids 4310, 4311, 4312, waiting for a thread or a lock); "
 
 static void who_never_calls_init_is_named(void **state)
 {
@@ -398,20 +413,33 @@ static void who_never_calls_init_is_named(void **state)
     job.rank[3].pid = 0;
     process(&job, 3, 'S', "read");
     SAYS(&job, "stuck",
-         "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not called "
-         "ct_init_process_group(): it waits to read (pid 4313, S)");
+         IN_INIT "rank 3 did not call ct_init_process_group() (pid 4313, waiting to read)");
     job.rank[3].worker = 0;
     job.rank[3].process = (struct process_snapshot){ 0 };
-    SAYS(&job, "stuck",
-         "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 has not been "
-         "started yet");
+    SAYS(&job, "stuck", IN_INIT "ctrun has not started rank 3 yet");
     job.rank[3].worker = job.rank[3].process.pid = 4313;
     job.rank[3].state = CONTROL_INIT;
     job.rank[3].since_ns = NOW - 5 * SECOND;
     process(&job, 3, 'T', "");
     SAYS(&job, "stuck",
-         "ranks 0-2 wait in ct_init_process_group() for 5.0 s (the others); rank 3 is stopped in "
-         "that call: kill -CONT lets it go on (pid 4313, T)");
+         IN_INIT "a signal stopped rank 3 in that call" LET_GO "(pid 4313, stopped)");
+    free_job(&job);
+}
+
+static void a_rank_without_the_group_is_named_by_what_it_lacks(void **state)
+{
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    all_wait(&job, 0, 2, 1842, 2.1);
+    job.rank[3].state = CONTROL_OUTSIDE;
+    process(&job, 3, 'R', "");
+    SAYS(&job, "stuck", WAIT "ct_init_process_group() failed on rank 3 (pid 4313, running)");
+    job.rank[3].state = CONTROL_READY;
+    SAYS(&job, "stuck",
+         WAIT "rank 3 did not make this group yet, or destroyed it (pid 4313, running)");
+    job.rank[3].state = CONTROL_STARTED;
+    SAYS(&job, "stuck", WAIT "rank 3 did not call ct_init_process_group() (pid 4313, running)");
     free_job(&job);
 }
 
@@ -426,8 +454,7 @@ static void programs_without_libct_show_their_processes(void **state)
     }
     SAYS(&job, "running", NULL);
     process(&job, 1, 'T', "");
-    SAYS(&job, "stuck",
-         "rank 1 is stopped before its first call: kill -CONT lets it go on (pid 4311, T)");
+    SAYS(&job, "stuck", "a signal stopped rank 1 before any call" LET_GO "(pid 4311, stopped)");
     free_job(&job);
 }
 
@@ -443,14 +470,14 @@ static void different_calls_are_shown_side_by_side(void **state)
     line = in_world(&job, 3, 7);
     call(&job, 3, line, 7, sum_of(512), 2);
     SAYS(&job, "stuck",
-         "group world: the ranks give different sizes: ranks 0-2 are in all_reduce #7 (1024 f32, "
-         "sum) at train.c:88 (step) for 2.0 s; rank 3 is in all_reduce #7 (512 f32, sum)");
+         "group world has waited 2.0 s as the sizes differ: ranks 0-2 called all_reduce #7 (1024 "
+         "f32, sum) at train.c:88 (step); rank 3 called all_reduce #7 (512 f32, sum)");
     line->now.operation = OPERATION_BROADCAST;
     line->now.op = -1;
     line->now.root = 3;
     SAYS(&job, "stuck",
-         "group world: the ranks make different calls: ranks 0-2 are in all_reduce #7 (1024 f32, "
-         "sum) at train.c:88 (step) for 2.0 s; rank 3 is in broadcast #7 (512 f32, root 3)");
+         "group world has waited 2.0 s as the operations differ: ranks 0-2 called all_reduce #7 "
+         "(1024 f32, sum) at train.c:88 (step); rank 3 called broadcast #7 (512 f32, root 3)");
     for (int i = 0; i < 4; i++) {
         job.rank[i].group[0].now.operation = OPERATION_REDUCE;
         job.rank[i].group[0].now.count = 4;
@@ -458,8 +485,8 @@ static void different_calls_are_shown_side_by_side(void **state)
         job.rank[i].group[0].now.root = i == 3 ? 3 : 0;
     }
     SAYS(&job, "stuck",
-         "group world: the ranks name different roots: ranks 0-2 are in reduce #7 (4 f32, sum, "
-         "root 0) at train.c:88 (step) for 2.0 s; rank 3 is in reduce #7 (4 f32, sum, root 3)");
+         "group world has waited 2.0 s as the roots differ: ranks 0-2 called reduce #7 (4 f32, "
+         "sum, root 0) at train.c:88 (step); rank 3 called reduce #7 (4 f32, sum, root 3)");
     free_job(&job);
 }
 
@@ -480,9 +507,9 @@ static void a_rank_that_went_on_after_another_call_is_found_by_its_ring(void **s
     line->now = (struct call_snapshot){ .seq = 8, .operation = OPERATION_BARRIER, .root = -1 };
     line->begun = line->done = 8;
     SAYS(&job, "stuck",
-         "group world: the ranks make different calls: ranks 0-1 are in all_reduce #7 (1024 f32, "
-         "sum) at train.c:88 (step) for 2.0 s; rank 2 made broadcast #7 (8 i8, root 2) and went "
-         "on");
+         "group world has waited 2.0 s as the operations differ: ranks 0-1 called all_reduce #7 "
+         "(1024 f32, sum) at train.c:88 (step); rank 2 called broadcast #7 (8 i8, root 2) and "
+         "returned from it");
     free_job(&job);
 }
 
@@ -505,9 +532,12 @@ static void two_groups_in_two_orders_are_a_deadlock_of_both(void **state)
                 call(&job, at, line, 5, sum_of(16), 2);
         }
     SAYS(&job, "stuck",
-         "groups tensor, pipe: deadlock for 2.0 s: ranks 0,2 wait in all_reduce #5 (16 f32, sum) "
-         "of group tensor for rank 1, ranks 1,3 wait in all_reduce #5 (16 f32, sum) of group pipe "
-         "for rank 0");
+         "group tensor has waited 2.0 s in a deadlock: ranks 0,2 called all_reduce #5 (16 f32, "
+         "sum), which waits for rank 1; rank 1 called all_reduce #5 (16 f32, sum) of group pipe "
+         "and did not return (pid 4311, waiting for a thread or a lock)",
+         "group pipe has waited 2.0 s in a deadlock: ranks 1,3 called all_reduce #5 (16 f32, "
+         "sum), which waits for rank 0; rank 0 called all_reduce #5 (16 f32, sum) of group tensor "
+         "and did not return (pid 4310, waiting for a thread or a lock)");
     free_job(&job);
 }
 
@@ -521,8 +551,9 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
     for (int i = 2; i < 4; i++)
         in_world(&job, i, 3);
     SAYS(&job, "stuck",
-         "group world: deadlock for 2.0 s: rank 0 waits in send of 8 f32 to rank 1 (tag 0), rank "
-         "1 waits in send of 8 f32 to rank 0 (tag 0)");
+         "group world has waited 2.0 s in a deadlock: rank 0 called send of 8 f32 to rank 1 (tag "
+         "0), which waits for rank 1; rank 1 called send of 8 f32 to rank 0 (tag 0), which waits "
+         "for rank 0");
     free_job(&job);
 
     job = job_of(4);
@@ -530,17 +561,18 @@ static void messages_in_a_circle_are_a_deadlock(void **state)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_RECV, (i + 1) % 3, 8), 2);
     call(&job, 3, in_world(&job, 3, 3), 3, sum_of(1), 2);
     SAYS(&job, "stuck",
-         "group world: deadlock for 2.0 s: rank 0 waits in recv of 8 f32 from rank 1 (tag 0), "
-         "rank 1 waits in recv of 8 f32 from rank 2 (tag 0), rank 2 waits in recv of 8 f32 from "
-         "rank 0 (tag 0); rank 3 waits behind them");
+         "group world has waited 2.0 s in a deadlock: rank 0 called recv of 8 f32 from rank 1 (tag "
+         "0), which waits for rank 1; rank 1 called recv of 8 f32 from rank 2 (tag 0), which "
+         "waits for rank 2; rank 2 called recv of 8 f32 from rank 0 (tag 0), which waits for rank "
+         "0; rank 3 called all_reduce #3 (1 f32, sum), which waits for rank 0");
     free_job(&job);
 
     job = job_of(2);
     call(&job, 1, in_world(&job, 1, 3), 0, message(OPERATION_RECV, 1, 8), 2);
     in_world(&job, 0, 3);
     SAYS(&job, "stuck",
-         "group world: deadlock for 2.0 s: rank 1 waits in recv of 8 f32 from rank 1 (tag 0), "
-         "that is from itself");
+         "group world has waited 2.0 s in a deadlock: rank 1 called recv of 8 f32 from rank 1 (tag "
+         "0), which waits for itself");
     free_job(&job);
 }
 
@@ -556,13 +588,13 @@ static void a_message_waits_for_its_peer(void **state)
     for (int i = 1; i < 4; i++)
         call(&job, i, in_world(&job, i, 3), 0, message(OPERATION_RECV, 0, 8), 2);
     SAYS(&job, "stuck",
-         "group world: ranks 1-3 wait in recv of 8 f32 from rank 0 (tag 0) for 2.0 s; rank 0 is "
-         "in no call since #2: it sleeps (pid 4310, S)");
+         "group world has waited 2.0 s: ranks 1-3 called recv of 8 f32 from rank 0 (tag 0); rank "
+         "0 made no call after #2 (pid 4310, sleeping)");
     for (int i = 2; i < 4; i++)
         job.rank[i].group[0].now.root = i - 1;
     SAYS(&job, "stuck",
-         "group world: rank 1 waits in recv of 8 f32 from rank 0 (tag 0) for 2.0 s; rank 0 is in "
-         "no call since #2: it sleeps (pid 4310, S); ranks 2-3 wait behind");
+         "group world has waited 2.0 s: rank 1 called recv of 8 f32 from rank 0 (tag 0); this also "
+         "blocks ranks 2-3; rank 0 made no call after #2 (pid 4310, sleeping)");
     free_job(&job);
 }
 
@@ -573,18 +605,26 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
     (void)state;
     call(&job, 0, in_world(&job, 0, 3), 0, message(OPERATION_SEND, 1, 8), 2);
     call(&job, 1, in_world(&job, 1, 3), 0, message(OPERATION_RECV, 0, 8), 2);
-    job.rank[1].group[0].tag = 4;
+    job.rank[1].group[0].now.tag = 4;
     SAYS(&job, "stuck",
-         "group world: rank 0 waits in send of 8 f32 to rank 1 (tag 0) for 2.0 s; rank 1 is in "
-         "recv of 8 f32 from rank 0 (tag 4): the tags differ");
-    job.rank[1].group[0].tag = 0;
+         "group world has waited 2.0 s as the tags differ: rank 0 called send of 8 f32 to rank 1 "
+         "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 4)");
+    job.rank[1].group[0].now.tag = 0;
     SAYS(&job, "moving",
-         "group world: rank 0 waits in send of 8 f32 to rank 1 (tag 0) for 2.0 s; rank 1 is in "
-         "recv of 8 f32 from rank 0 (tag 0)");
+         "group world has taken 2.0 s, no rank is missing: rank 0 called send of 8 f32 to rank 1 "
+         "(tag 0); rank 1 called recv of 8 f32 from rank 0 (tag 0)");
+    process(&job, 1, 'T', "");
+    SAYS(&job, "stuck",
+         "group world has waited 2.0 s: rank 0 called send of 8 f32 to rank 1 (tag 0); a signal "
+         "stopped rank 1 in that call" LET_GO "(pid 4311, stopped)");
     free_job(&job);
 }
 
 /* ---- Elsewhere ------------------------------------------------------------------ */
+
+#define ON_HOSTS(ranks)                                                                      \
+    "group world has waited 2.0 s: ranks " ranks " called all_reduce #9 (1024 f32, sum) at " \
+    "train.c:88 (step); "
 
 static void nobody_guesses_what_other_hosts_do(void **state)
 {
@@ -595,19 +635,47 @@ static void nobody_guesses_what_other_hosts_do(void **state)
     job.nodes = 2;
     all_wait(&job, 0, 3, 9, 2);
     SAYS(&job, "stuck",
-         "group world: ranks 0-3 wait in all_reduce #9 (1024 f32, sum) for 2.0 s at train.c:88 "
-         "(step); ranks 4-7 are on other hosts: run ctctl there");
+         ON_HOSTS("0-3") "no process here shows ranks 4-7: run ctctl on the other hosts");
     died(&job, 5, CONTROL_HOST_LOST, 0);
     SAYS(&job, "stuck",
-         "group world: ranks 0-3 wait in all_reduce #9 (1024 f32, sum) for 2.0 s at train.c:88 "
-         "(step); rank 5 was lost with its host (pid 4315 on node-a); ranks 4-7 are on other "
-         "hosts: run ctctl there");
+         ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
+                         "was lost with its host (pid 4315 on node-a)");
     job.death[0].tombs = 1;
     job.death[0].tomb[0] = (struct control_tomb){ WORLD, 8, 8 };
     SAYS(&job, "stuck",
-         "group world: ranks 0-3 wait in all_reduce #9 (1024 f32, sum) for 2.0 s at train.c:88 "
-         "(step); rank 5 was lost with its host after #8 (pid 4315 on node-a); ranks 4-7 are on "
-         "other hosts: run ctctl there");
+         ON_HOSTS("0-3") "no process here shows ranks 4,6-7: run ctctl on the other hosts; rank 5 "
+                         "was lost with its host after #8 (pid 4315 on node-a)");
+    free_job(&job);
+}
+
+/* Of a group that is not the world, a rank without a line has no number here. */
+static void members_of_other_hosts_are_counted_but_the_dead_are_named(void **state)
+{
+    struct job_snapshot job = job_of(4);
+
+    (void)state;
+    job.world = 8;
+    job.nodes = 2;
+    for (int i = 0; i < 2; i++) {
+        struct group_snapshot *line = line_of(&job, i, 70, "half", i, 4);
+
+        line->begun = line->done = 1;
+        call(&job, i, line, 2, sum_of(16), 3);
+    }
+    SAYS(&job, "stuck",
+         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); no process "
+         "here shows 2 of its ranks, which may have left the group, or may run on another host");
+    died(&job, 6, CLD_KILLED, SIGKILL);
+    job.death[0].tombs = 1;
+    job.death[0].tomb[0] = (struct control_tomb){ 70, 1, 1 };
+    SAYS(&job, "stuck",
+         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); rank 6 died "
+         "of SIGKILL after #1 (pid 4316 on node-a); no process here shows 1 of its ranks, which "
+         "may have left the group, or may run on another host");
+    job.death[0].tomb[0].done = 2; /* it had returned from the call */
+    SAYS(&job, "stuck",
+         "group half has waited 3.0 s: ranks 0-1 called all_reduce #2 (16 f32, sum); no process "
+         "here shows 1 of its ranks, which may have left the group, or may run on another host");
     free_job(&job);
 }
 
@@ -619,10 +687,10 @@ static void without_ctrun_the_unseen_are_said_to_be_unseen(void **state)
     job.own_memory = 1;
     job.world = 4;
     all_wait(&job, 0, 2, 9, 2);
-    SAYS(&job, "stuck",
-         "group world: ranks 0-2 wait in all_reduce #9 (1024 f32, sum) for 2.0 s at train.c:88 "
-         "(step); rank 3 is not to be seen here: it ended, has not come yet, or is on another "
-         "host");
+    SAYS(
+        &job, "stuck",
+        ON_HOSTS("0-2") "no process here shows rank 3, which may have ended, may not have started, "
+                        "or may run on another host");
     free_job(&job);
 }
 
@@ -640,41 +708,82 @@ static void who_moves_is_left_alone(void **state)
     job = job_of(4);
     all_wait(&job, 0, 3, 1842, 30);
     SAYS(&job, "moving",
-         "group world: ranks 0-3 wait in all_reduce #1842 (1024 f32, sum) for 30.0 s at train.c:88 "
-         "(step); nobody is missing");
+         "group world has taken 30.0 s, no rank is missing: ranks 0-3 called " CALLED);
     job.rank[3].group[0].now.begun_ns = NOW - SECOND / 2;
     SAYS(&job, "moving", NULL);
     free_job(&job);
 }
 
-static void a_sentence_that_only_grew_older_is_the_same(void **state)
+static uint64_t key_of(const struct job_snapshot *job, char *text)
+{
+    struct verdict_list list;
+    uint64_t key;
+
+    assert_int_equal(verdict_list_make(&list, job, SECOND), 0);
+    assert_int_equal(list.count, 1);
+    key = verdict_text(&list.verdict[0], job, text, VERDICT_TEXT);
+    verdict_list_free(&list);
+    return key;
+}
+
+static void a_verdict_that_only_grew_older_has_the_same_key(void **state)
 {
     struct job_snapshot job = job_of(4);
-    struct verdict before, after;
+    char before[VERDICT_TEXT], after[VERDICT_TEXT];
+    uint64_t key;
 
     (void)state;
     all_wait(&job, 0, 2, 1842, 2.1);
     in_world(&job, 3, 1842);
-    assert_int_equal(verdict_make(&before, &job, SECOND), 0);
+    key = key_of(&job, before);
     job.now_ns += 60 * SECOND;
     process(&job, 3, 'R', "");
-    assert_int_equal(verdict_make(&after, &job, SECOND), 0);
-    assert_string_not_equal(before.sentence[0].text, after.sentence[0].text);
-    assert_true(before.sentence[0].key == after.sentence[0].key);
-    verdict_free(&after);
+    assert_true(key_of(&job, after) == key);
+    assert_string_not_equal(before, after);
     for (int i = 0; i < 4; i++) /* and the same again at the next step */
         job.rank[i].group[0].begun++;
     for (int i = 0; i < 3; i++)
         job.rank[i].group[0].now.seq++;
-    assert_int_equal(verdict_make(&after, &job, SECOND), 0);
-    assert_non_null(strstr(after.sentence[0].text, "#1843"));
-    assert_true(before.sentence[0].key == after.sentence[0].key);
-    verdict_free(&after);
+    assert_true(key_of(&job, after) == key);
+    assert_non_null(strstr(after, "#1843"));
     process(&job, 3, 'T', "");
-    assert_int_equal(verdict_make(&after, &job, SECOND), 0);
-    assert_false(before.sentence[0].key == after.sentence[0].key);
-    verdict_free(&before);
-    verdict_free(&after);
+    assert_false(key_of(&job, after) == key);
+    free_job(&job);
+}
+
+/* ---- For programs ---------------------------------------------------------------- */
+
+static void json_has_the_data_of_the_text(void **state)
+{
+    struct job_snapshot job = job_of(4);
+    struct verdict_list list;
+    struct text out = { 0 };
+    struct json_text json = { .to = &out, .gap = " " };
+
+    (void)state;
+    all_wait(&job, 0, 2, 1842, 2.0);
+    in_world(&job, 3, 1842);
+    assert_int_equal(verdict_list_make(&list, &job, SECOND), 0);
+    verdict_json(&json, &list.verdict[0], &job, "seconds");
+    text_add(&out, "", 1);
+    assert_string_equal(
+        out.data,
+        "{\"kind\": \"missing\", \"group\": \"world\", \"seconds\": 2.000, \"text\": \"group world "
+        "has waited 2.0 s: ranks 0-2 called " CALLED "; rank 3 made no call after #1841 (pid "
+        "4313, waiting for a thread or a lock)\", \"operation\": \"all_reduce\", \"sequence\": "
+        "1842, \"differ\": null, \"waiting\": [{\"reason\": \"in_call\", \"ranks\": [0, 1, 2], "
+        "\"pids\": [4310, 4311, 4312], \"count\": 3, \"state\": \"waiting for a thread or a "
+        "lock\", "
+        "\"after\": 0, \"in_call\": true, \"host\": null, \"call\": \"all_reduce #1842 (1024 f32, "
+        "sum)\", \"group\": \"world\", \"where\": \"train.c:88 (step)\", \"waits_for\": null, "
+        "\"end\": null, \"wrapper\": null, \"tracer\": null}], \"missing\": [{\"reason\": "
+        "\"idle\", "
+        "\"ranks\": [3], \"pids\": [4313], \"count\": 1, \"state\": \"waiting for a thread or a "
+        "lock\", \"after\": 1841, \"in_call\": false, \"host\": null, \"call\": null, \"group\": "
+        "null, \"where\": null, \"waits_for\": null, \"end\": null, \"wrapper\": null, \"tracer\": "
+        "null}]}");
+    free(out.data);
+    verdict_list_free(&list);
     free_job(&job);
 }
 
@@ -694,6 +803,7 @@ int main(void)
         cmocka_unit_test(who_is_behind_or_failed_is_said_so),
         cmocka_unit_test(the_store_is_a_place_to_wait),
         cmocka_unit_test(who_never_calls_init_is_named),
+        cmocka_unit_test(a_rank_without_the_group_is_named_by_what_it_lacks),
         cmocka_unit_test(programs_without_libct_show_their_processes),
         cmocka_unit_test(different_calls_are_shown_side_by_side),
         cmocka_unit_test(a_rank_that_went_on_after_another_call_is_found_by_its_ring),
@@ -702,9 +812,11 @@ int main(void)
         cmocka_unit_test(a_message_waits_for_its_peer),
         cmocka_unit_test(messages_that_do_not_fit_are_a_mismatch),
         cmocka_unit_test(nobody_guesses_what_other_hosts_do),
+        cmocka_unit_test(members_of_other_hosts_are_counted_but_the_dead_are_named),
         cmocka_unit_test(without_ctrun_the_unseen_are_said_to_be_unseen),
         cmocka_unit_test(who_moves_is_left_alone),
-        cmocka_unit_test(a_sentence_that_only_grew_older_is_the_same),
+        cmocka_unit_test(a_verdict_that_only_grew_older_has_the_same_key),
+        cmocka_unit_test(json_has_the_data_of_the_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

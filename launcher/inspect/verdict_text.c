@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verdict_text.c - a table of formats: how the sentence of a verdict begins, and a clause for each
+ * set of ranks in it.
+ *
+ * A name in {} is a field; what stands in [] is left out when the field in it is empty.  Formats
+ * say what ranks did, or what others do to them, so that they hold for one rank and for several. */
+#include "launcher/inspect/verdict_text.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/reduction/combine.h"
+#include "runtime/types/call_signature.h"
+#include "runtime/util/signal_name.h"
+
+#define MOST_PIDS 4
+
+struct format {
+    const char *name, *text;
+};
+
+static const struct format kinds[VERDICT_KINDS] = {
+    [VERDICT_MISSING] = { "missing", "group {group} has waited {time}: " },
+    [VERDICT_MISMATCH] = { "mismatch", "group {group} has waited {time} as the {differ} differ: " },
+    [VERDICT_DEADLOCK] = { "deadlock", "group {group} has waited {time} in a deadlock: " },
+    [VERDICT_HOSTS] = { "other_hosts", "group {group} has waited {time}: " },
+    [VERDICT_INIT] = { "init", "the default group is not complete after {time}: " },
+    [VERDICT_STORE] = { "store", "no progress for {time}: " },
+    [VERDICT_PROCESS] = { "process", "" },
+    [VERDICT_TOGETHER] = { "together", "group {group} has taken {time}, no rank is missing: " },
+};
+
+static const struct format activities[ACTIVITIES] = {
+    [RANK_IN_CALL] = { "in_call",
+                       "{ranks} called {call}[ at {where}][, which waits for {waits_for}]" },
+    [RANK_RETURNED] = { "returned", "{ranks} called {call} and returned from it" },
+    [RANK_ENDED] = { "ended", "{ranks} {end}[ {since}] ({process})" },
+    [RANK_DIED] = { "died", "{ranks} died silently {since}: its process ({process}) is gone"
+                            "[, but {wrapper}, which ctrun started, lives on]" },
+    [RANK_STOPPED] = { "stopped", "a signal stopped {ranks} {since}: kill -CONT lets the job go on "
+                                  "({process})" },
+    [RANK_TRACED] = { "traced", "a debugger (pid {tracer}) holds {ranks} {since} ({process})" },
+    [RANK_LEFT] = { "left", "{ranks} left the group {since} ({process})" },
+    [RANK_IN_OTHER_CALL] = { "in_other_call", "{ranks} called {call} of group {group}[ at {where}] "
+                                              "and did not return ({process})" },
+    [RANK_AT_STORE] = { "at_store", "{ranks} cannot continue without {waits_for} ({process})" },
+    [RANK_FAILED] = { "failed", "{ranks} made no call after {call} failed ({process})" },
+    [RANK_NOT_STARTED] = { "not_started", "ctrun has not started {ranks} yet" },
+    [RANK_NO_INIT] = { "no_init", "{ranks} did not call ct_init_process_group() ({process})" },
+    [RANK_INIT_FAILED] = { "init_failed", "ct_init_process_group() failed on {ranks} ({process})" },
+    [RANK_IN_INIT] = { "in_init",
+                       "{ranks} called ct_init_process_group()[, which waits for {waits_for}] "
+                       "({process})" },
+    [RANK_NOT_IN_GROUP] = { "not_in_group", "{ranks} did not make this group yet, or destroyed it "
+                                            "({process})" },
+    [RANK_IDLE] = { "idle", "{ranks} made no call {since} ({process})" },
+    [RANK_NO_CALL] = { "no_call", "{ranks} made no call yet ({process})" },
+    [RANK_NOT_HERE] = { "not_here", "no process here shows {ranks}{perhaps}" },
+    [RANK_BLOCKED] = { "blocked", "this also blocks {ranks}" },
+    [ALL_RANKS_STOPPED] = { "all_stopped",
+                            "a signal stopped all ranks here, {ranks}: kill -CONT lets "
+                            "the job go on ({process})" },
+    [CTRUN_STOPPED] = { "ctrun_stopped", "a signal stopped ctrun ({process}): kill -CONT lets it "
+                                         "go on" },
+};
+
+/* ---- Descriptions --------------------------------------------------------------- */
+
+void describe_time(uint64_t ns, char *text, size_t size)
+{
+    const double seconds = (double)ns / 1e9;
+
+    if (seconds < 120)
+        snprintf(text, size, "%.1f s", seconds);
+    else if (seconds < 7200)
+        snprintf(text, size, "%.1f min", seconds / 60);
+    else
+        snprintf(text, size, "%.1f h", seconds / 3600);
+}
+
+void describe_call(const struct call_snapshot *call, int peer, char *text, size_t size)
+{
+    const struct signature signature = { .seq = call->seq,
+                                         .count = call->count,
+                                         .operation = (uint8_t)call->operation,
+                                         .dtype = (uint8_t)call->dtype,
+                                         .op = (int16_t)call->op,
+                                         .root = call->root };
+    char other[32] = "any rank";
+
+    if (call->seq > 0) {
+        signature_describe(&signature, text, size);
+        return;
+    }
+    if (peer >= 0)
+        snprintf(other, sizeof other, "rank %d", peer);
+    snprintf(text, size, "%s of %llu %s %s %s (tag %d)", operation_name(call->operation),
+             (unsigned long long)call->count, dtype_name((ct_dtype)call->dtype),
+             call->operation == OPERATION_SEND ? "to" : "from", other, call->tag);
+}
+
+void describe_death(const struct death_snapshot *death, char *text, size_t size)
+{
+    char name[32];
+
+    if (death->how == CONTROL_HOST_LOST)
+        snprintf(text, size, "was lost with its %s",
+                 death->code == CONTROL_CLOSED ? "ctrun" : "host");
+    else if (death->how == CLD_EXITED)
+        snprintf(text, size, "exited with code %d", death->code);
+    else
+        snprintf(text, size, "died of %s", signal_name(death->code, name, sizeof name));
+}
+
+static const char *describe_state(const struct process_snapshot *process)
+{
+    static const struct format states[] = {
+        { "R", "running" },
+        { "D", "stuck in the kernel" },
+        { "T", "stopped" },
+        { "t", "held by a debugger" },
+        { "Ssleep", "sleeping" },
+        { "Sfutex", "waiting for a thread or a lock" },
+        { "Sread", "waiting to read" },
+        { "Swrite", "waiting to write" },
+        { "Swait", "waiting for a child process" },
+        { "Spoll", "waiting for input" },
+        { "S", "waiting in the kernel" },
+    };
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (*states[i].name == process->state
+            && (!states[i].name[1] || !strcmp(states[i].name + 1, process->waits_in)))
+            return states[i].text;
+    return "";
+}
+
+/* "rank 3", "ranks 0-2,5"; the list ends in dots where it would crowd out other clauses. */
+static void describe_ranks(const struct rank_set *set, char *text, size_t size)
+{
+    const struct set_member *member = set->member;
+    size_t used = (size_t)snprintf(text, size, set->count > 1 ? "ranks " : "rank ");
+
+    if (member->rank < 0)
+        snprintf(text, size, "%d of its ranks", set->count);
+    for (int i = 0, last; i < set->count && member->rank >= 0; i = last + 1) {
+        for (last = i; last + 1 < set->count && member[last + 1].rank == member[last].rank + 1;)
+            last++;
+        if (used + 32 > size) {
+            snprintf(text + used, size - used, ",...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, last > i ? "%s%d-%d" : "%s%d",
+                                 i ? "," : "", member[i].rank, member[last].rank);
+    }
+}
+
+/* What all processes of the set do; NULL: they differ, or are not of this host. */
+static const struct process_snapshot *common_process(const struct rank_set *set,
+                                                     const struct job_snapshot *job)
+{
+    const struct process_snapshot *first = NULL;
+
+    for (int i = 0; i < set->count && set->member[i].at >= 0; i++) {
+        const struct process_snapshot *its = &job->rank[set->member[i].at].process;
+
+        first = first ? first : its;
+        if (its->state != first->state || strcmp(its->waits_in, first->waits_in) != 0)
+            return NULL;
+    }
+    return first;
+}
+
+/* 0: it is not known. */
+static pid_t pid_of(const struct rank_set *set, int member, const struct job_snapshot *job)
+{
+    const int at = set->member[member].at;
+
+    return set->does.death                   ? set->does.death->pid
+           : at >= 0                         ? job->rank[at].process.pid
+           : set->does.kind == CTRUN_STOPPED ? job->launcher
+                                             : 0;
+}
+
+/* "pids 4310, 4311 on node-a, sleeping" */
+static void describe_processes(const struct rank_set *set, const struct job_snapshot *job,
+                               const char *host, char *text, size_t size)
+{
+    const struct process_snapshot *common = set->does.death ? NULL : common_process(set, job);
+    const char *state = common ? describe_state(common) : "";
+    size_t used = (size_t)snprintf(text, size, set->count > 1 ? "pids" : "pid");
+
+    for (int i = 0; i < set->count && i < MOST_PIDS; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%d", i ? ", " : " ",
+                                 (int)pid_of(set, i, job));
+    snprintf(text + used, size - used, "%s%s%s%s%s", set->count > MOST_PIDS ? ", ..." : "",
+             *host ? " on " : "", host, *state ? ", " : "", state);
+}
+
+/* ---- Fields ------------------------------------------------------------------------- */
+
+enum {
+    FLICKERS = 1, /* no part of the key */
+    TEXT_ONLY = 2 /* JSON has the same as numbers */
+};
+
+struct fields {
+    int count;
+    struct field {
+        const char *name;
+        int flags;
+        char text[240];
+    } field[16];
+};
+
+__attribute__((format(printf, 4, 5))) static void set(struct fields *f, const char *name, int flags,
+                                                      const char *format, ...)
+{
+    struct field *field = &f->field[f->count++];
+    va_list args;
+
+    field->name = name;
+    field->flags = flags;
+    va_start(args, format);
+    vsnprintf(field->text, sizeof field->text, format, args);
+    va_end(args);
+}
+
+/* ": run ctctl on the other hosts", of ranks without a line here. */
+static const char *perhaps(const struct rank_set *ranks, const struct job_snapshot *job)
+{
+    return job->own_memory
+               ? ", which may have ended, may not have started, or may run on another host"
+           : ranks->member->rank >= 0 ? ": run ctctl on the other hosts"
+           : job->nodes > 1 ? ", which may have left the group, or may run on another host"
+                            : ", which may have left the group";
+}
+
+static void describe_set(struct fields *f, const struct rank_set *ranks,
+                         const struct job_snapshot *job)
+{
+    const struct activity *does = &ranks->does;
+    const struct rank_snapshot none = { 0 };
+    const struct rank_snapshot *rank =
+        ranks->member->at >= 0 ? &job->rank[ranks->member->at] : &none;
+    const char *host = does->death ? does->death->host : job->nodes > 1 ? job->host : "";
+    char text[240] = "";
+
+    f->count = 0;
+    describe_ranks(ranks, text, sizeof text);
+    set(f, "ranks", TEXT_ONLY, "%s", text);
+    describe_processes(ranks, job, host, text, sizeof text);
+    set(f, "process", TEXT_ONLY | FLICKERS, "%s", text);
+    set(f, "host", 0, "%s", host);
+    if (does->call)
+        describe_call(does->call, does->peer, text, sizeof text);
+    set(f, "call", 0, "%s", does->call ? text : "");
+    set(f, "group", 0, "%s", does->line ? does->line->name : "");
+    set(f, "where", 0, "%s", activity_where(does));
+    set(f, "waits_for", 0, "%s", does->waits_for);
+    snprintf(text, sizeof text, "after #%llu", (unsigned long long)does->after);
+    set(f, "since", TEXT_ONLY, "%s",
+        does->in_call     ? "in that call"
+        : does->after > 0 ? text
+        : rank == &none   ? "" /* its calls are not known */
+                          : "before any call");
+    if (does->death)
+        describe_death(does->death, text, sizeof text);
+    set(f, "end", 0, "%s", does->death ? text : "");
+    snprintf(text, sizeof text, "%s (pid %d)", rank->wrapper.name, (int)rank->wrapper.pid);
+    set(f, "wrapper", 0, "%s",
+        rank->wrapper.state && !strchr("ZXx", rank->wrapper.state) ? text : "");
+    snprintf(text, sizeof text, "%d", (int)rank->process.tracer);
+    set(f, "tracer", 0, "%s", does->kind == RANK_TRACED ? text : "");
+    set(f, "perhaps", TEXT_ONLY, "%s", perhaps(ranks, job));
+}
+
+/* The field whose name begins at `name` and ends with '}'. */
+static const struct field *find_field(const struct fields *f, const char *name)
+{
+    const size_t length = strcspn(name, "}");
+    int i = 0;
+
+    while (i < f->count - 1
+           && (strlen(f->field[i].name) != length || memcmp(f->field[i].name, name, length) != 0))
+        i++;
+    return &f->field[i];
+}
+
+/* ---- A sentence ----------------------------------------------------------------------- */
+
+struct sentence {
+    char *text;
+    size_t size, used;
+    int is_cut;
+    uint64_t key;
+};
+
+static void put(struct sentence *s, const char *text, size_t length, int is_in_key)
+{
+    const size_t room = s->size - 1 - s->used, fits = length < room ? length : room;
+
+    memcpy(s->text + s->used, text, fits);
+    s->used += fits;
+    s->is_cut |= fits < length;
+    for (size_t i = 0; i < length && is_in_key; i++) {
+        s->key = (s->key ^ (unsigned char)text[i]) * 1099511628211u;
+        if (text[i] == '#') /* the same again at the next step */
+            i += strspn(text + i + 1, "0123456789");
+    }
+}
+
+static void expand(struct sentence *s, const char *format, const struct fields *f)
+{
+    while (*format) {
+        const size_t plain = strcspn(format, "{[]");
+
+        put(s, format, plain, 1);
+        format += plain;
+        if (*format == '[' && !*find_field(f, strchr(format, '{') + 1)->text) {
+            format = strchr(format, ']');
+        } else if (*format == '{') {
+            const struct field *field = find_field(f, format + 1);
+
+            put(s, field->text, strlen(field->text), !(field->flags & FLICKERS));
+            format = strchr(format, '}');
+        }
+        format += *format != '\0';
+    }
+}
+
+uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
+                      size_t size)
+{
+    struct sentence s = { .text = text, .size = size, .key = 1469598103934665603u };
+    struct fields fields = { .count = 0 };
+    char time[32];
+
+    describe_time(verdict->waited_ns, time, sizeof time);
+    set(&fields, "time", FLICKERS, "%s", time);
+    set(&fields, "group", 0, "%s", verdict->group);
+    set(&fields, "differ", 0, "%s", verdict->differ ? verdict->differ : "");
+    expand(&s, kinds[verdict->kind].text, &fields);
+    for (int i = 0; i < verdict->sets; i++) {
+        describe_set(&fields, &verdict->set[i], job);
+        put(&s, "; ", i > 0 ? 2 : 0, 1);
+        expand(&s, activities[verdict->set[i].does.kind].text, &fields);
+    }
+    if (s.is_cut) {
+        s.used = size - 4;
+        while ((text[s.used] & 0xc0) == 0x80) /* no half character */
+            s.used--;
+        s.used += (size_t)snprintf(text + s.used, 4, "...");
+    }
+    text[s.used] = '\0';
+    return s.key;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+static void json_set(struct json_text *json, const struct rank_set *set,
+                     const struct job_snapshot *job)
+{
+    const struct process_snapshot *common = common_process(set, job);
+    struct fields fields;
+
+    describe_set(&fields, set, job);
+    json_open(json, NULL, '{');
+    json_string(json, "reason", activities[set->does.kind].name);
+    json_open(json, "ranks", '[');
+    for (int i = 0; i < set->count && set->member[i].rank >= 0; i++)
+        json_number(json, NULL, set->member[i].rank);
+    json_close(json, ']');
+    json_open(json, "pids", '[');
+    for (int i = 0; i < set->count && pid_of(set, i, job) > 0; i++)
+        json_number(json, NULL, pid_of(set, i, job));
+    json_close(json, ']');
+    json_number(json, "count", set->count);
+    json_string(json, "state", common && *describe_state(common) ? describe_state(common) : NULL);
+    json_number(json, "after", (long)set->does.after);
+    json_bool(json, "in_call", set->does.waits || set->does.in_call);
+    for (int i = 0; i < fields.count; i++)
+        if (!(fields.field[i].flags & TEXT_ONLY))
+            json_string(json, fields.field[i].name,
+                        *fields.field[i].text ? fields.field[i].text : NULL);
+    json_close(json, '}');
+}
+
+void verdict_json(struct json_text *json, const struct verdict *verdict,
+                  const struct job_snapshot *job, const char *seconds)
+{
+    const struct call_snapshot *call = verdict->sets > 0 ? verdict->set->does.call : NULL;
+    char text[VERDICT_TEXT];
+
+    verdict_text(verdict, job, text, sizeof text);
+    json_open(json, NULL, '{');
+    json_string(json, "kind", kinds[verdict->kind].name);
+    json_string(json, "group", *verdict->group ? verdict->group : NULL);
+    json_real(json, seconds, (double)verdict->waited_ns / 1e9);
+    json_string(json, "text", text);
+    json_string(json, "operation", call ? operation_name(call->operation) : NULL);
+    json_number(json, "sequence", call ? (long)call->seq : 0);
+    json_string(json, "differ", verdict->differ);
+    for (int waits = 1; waits >= 0; waits--) {
+        json_open(json, waits ? "waiting" : "missing", '[');
+        for (int i = 0; i < verdict->sets; i++)
+            if (verdict->set[i].does.waits == waits)
+                json_set(json, &verdict->set[i], job);
+        json_close(json, ']');
+    }
+    json_close(json, '}');
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verdict_text.h - verdicts, and what they speak of, as text and as JSON. */
+#ifndef LAUNCHER_INSPECT_VERDICT_TEXT_H
+#define LAUNCHER_INSPECT_VERDICT_TEXT_H
+
+#include "launcher/inspect/verdict.h"
+#include "runtime/util/json_writer.h"
+
+#define VERDICT_TEXT 1000 /* ctrun's log takes no longer line */
+
+/* One sentence; what does not fit ends in "...".  Gives a key that is the same as long as the
+ * sentence says the same, apart from times, process states and a call's #number. */
+uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *job, char *text,
+                      size_t size);
+
+/* An object of an array, with that text in it; `seconds` is the name of how long it waited. */
+void verdict_json(struct json_text *json, const struct verdict *verdict,
+                  const struct job_snapshot *job, const char *seconds);
+
+/* "2.1 s", "3.5 min", "2.0 h" */
+void describe_time(uint64_t ns, char *text, size_t size);
+
+/* "all_reduce #12 (4 f32, sum)", "send of 4 f32 to rank 1 (tag 0)"; peer: that rank, -1: any */
+void describe_call(const struct call_snapshot *call, int peer, char *text, size_t size);
+
+/* "exited with code 3", "died of SIGKILL", "was lost with its host" */
+void describe_death(const struct death_snapshot *death, char *text, size_t size);
+
+#endif
