@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# As another project's folder (add_subdirectory, FetchContent) the tree gives libct alone, and sets
+# nothing of that project's.
+. "$(dirname "$0")/lib.sh"
+
+cat >CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(theirs C)
+add_executable(hello main.c)
+set(CT_CUDA off)
+add_subdirectory($CT_SOURCE ctrun)
+target_link_libraries(hello PRIVATE ct::ct)
+END
+echo 'int main(void) { return 0; }' >main.c
+out=$(cmake -S . -B build -G "Unix Makefiles" 2>err)
+code=$? err=$(cat err)
+expect "another project that has our tree as a folder is configured" is "$code" 0
+targets=$(cmake --build build --target help)
+for target in ct hello; do
+    expect "it has $target" has "$targets" "... $target"
+done
+for target in ctrun ctctl launcher demo ct_bench harness test; do
+    expect "and no $target of ours" eval '! grep -qx "... $target" <<<"$targets"'
+done
+expect "its own program of the name hello is where it was" matches "$(cat build/CMakeFiles/hello.dir/link.txt)" "-o hello "
+expect "its build type is its own" has "$(cat build/CMakeCache.txt)" "CMAKE_BUILD_TYPE:STRING=
+"
+finish
