@@ -6,8 +6,10 @@
  * else has its dtype's. */
 #include "cuda/launch_task.h"
 
+#include "runtime/types/dtype.h"
+
 #define NAME_FEW(name, ...) [KERNEL_##name] = #name,
-#define NAME_FOLD(NAME, name, T) [KERNEL_FOLD_##NAME] = "fold_" #name,
+#define NAME_FOLD(NAME, name, ...) [KERNEL_FOLD_##NAME] = "fold_" #name,
 static const char *const names[KERNEL_COUNT] = { FEW_KERNELS(NAME_FEW) DTYPES(NAME_FOLD) };
 
 #define FEW(name, NAME, sources, unrolled) { KERNEL_##name, CT_##NAME, sources, unrolled },
@@ -19,15 +21,11 @@ static const struct few {
 } few_kernels[] = { FEW_KERNELS(FEW) };
 
 /* alignment: of what is one number in memory. */
-#define DTYPE(NAME, name, T) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
+#define DTYPE(NAME, name, FAMILY, T, ...) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
 static const struct {
     enum kernel fold;
     size_t alignment;
 } dtypes[] = { DTYPES(DTYPE) };
-
-#define IS_FLOAT(NAME, ...) [CT_##NAME] = 1,
-static const char is_float[sizeof dtypes / sizeof *dtypes] = { REALS(IS_FLOAT) NARROWS(IS_FLOAT)
-                                                                   COMPLEXES(IS_FLOAT) };
 
 const char *kernel_name(enum kernel kernel)
 {
@@ -72,7 +70,7 @@ int task_has_partials(const struct task *task)
     const struct fold *const fold = task->fold;
     int partial = 0; /* a node of several sources behind another one */
 
-    if (task->sources == 1 || !is_float[task->dtype])
+    if (task->sources == 1 || !dtype_is_inexact(task->dtype))
         return 0;
     for (int node = 1; node < fold->nodes; node++) {
         const int start = fold->node_end[node - 1], end = fold->node_end[node];

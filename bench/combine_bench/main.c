@@ -16,6 +16,7 @@
 
 #include "bench/combine_bench/by_hand.h"
 #include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 
 enum { MOST_ROUNDS = 1000, MOST_BUFFERS = 32, LEAST = 1 << 10 };
 
@@ -141,7 +142,7 @@ static int read_row(const char *text, struct row *row)
         if (ct_dtype_size(row->dtype) == 0)
             return 0;
     for (row->op = 0; strcmp(op_name(row->op), op) != 0; row->op++)
-        if (row->op > CT_BXOR)
+        if (!op_is_builtin(row->op))
             return 0;
     return combine_defined(row->dtype, row->op) && row->sources > 0 && row->destinations > 0
            && row->sources <= MOST_BUFFERS && row->destinations <= MOST_BUFFERS;

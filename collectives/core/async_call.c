@@ -89,8 +89,10 @@ ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
 {
     const size_t arrays = asynchronous ? arrays_bytes(&c->send) + arrays_bytes(&c->recv) : 0;
     const int on_host = !c->place.space;
-    unsigned char scalar[16];
-    const size_t scaled = op < 256 ? 0 : on_host ? blocks_bytes(c, &c->send) : sizeof scalar;
+    unsigned char scalar[PREMUL_SCALAR_BYTES];
+    const size_t scaled = !op_is_premul(op) ? 0
+                          : on_host         ? blocks_bytes(c, &c->send)
+                                            : sizeof scalar;
     ct_status status;
     char *to;
 
@@ -105,7 +107,7 @@ ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
         to = copy_arrays(&c->send, to);
         to = copy_arrays(&c->recv, to);
     }
-    if (op >= 256) {
+    if (op_is_premul(op)) {
         status = premul_find(op, call_dtype(c), scalar);
         if (status != CT_OK)
             return ct_fail_in(status, "%s: ", operation_name(c->signature.operation));

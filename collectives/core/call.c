@@ -18,6 +18,7 @@
 #include "runtime/group/group_status.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/trace/trace.h"
+#include "runtime/types/premul.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
@@ -147,9 +148,9 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group,
                         .signature = { .count = r->count,
                                        .operation = (uint8_t)r->operation,
                                        .dtype = (uint8_t)r->dtype,
-                                       .op = (int16_t)(r->op >= 256    ? CT_SUM
-                                                       : r->op == NONE ? -1
-                                                                       : r->op),
+                                       .op = (int16_t)(op_is_premul(r->op) ? CT_SUM
+                                                       : r->op == NONE     ? -1
+                                                                           : r->op),
                                        .root = r->root == NONE ? -1 : r->root } };
     if (operation_has_counts(r->operation))
         c->signature.history =
@@ -199,7 +200,7 @@ static ct_status prepare(struct call *c, const struct request_of_call *r, int ha
         c->by_streams = 1;
         *in_stream = 0;
     }
-    return has_work || *in_stream || r->op >= 256
+    return has_work || *in_stream || op_is_premul(r->op)
                ? call_copy_inputs(c, r->op, has_work || *in_stream)
                : CT_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/device/memory_kind.h"
+#include "runtime/types/dtype.h"
 #include "runtime/types/premul.h"
 
 static const char *verb(const struct request_of_call *r)
@@ -14,16 +15,16 @@ static const char *verb(const struct request_of_call *r)
 
 static ct_status check_op(const struct request_of_call *r)
 {
-    unsigned char scalar[16];
+    unsigned char scalar[PREMUL_SCALAR_BYTES];
     ct_status status;
 
     if (r->op == NONE)
         return CT_OK;
-    if (r->op >= 256) {
+    if (op_is_premul(r->op)) {
         status = premul_find(r->op, r->dtype, scalar);
         return status == CT_OK ? CT_OK : ct_fail_in(status, "%s: ", verb(r));
     }
-    if (r->op < 0 || r->op > CT_BXOR)
+    if (!op_is_builtin(r->op))
         return ct_fail(CT_ERR_INVALID, "%s: %d is no op", verb(r), r->op);
     if (!combine_defined(r->dtype, r->op))
         return ct_fail(CT_ERR_INVALID, "%s: %s has no meaning for %s", verb(r), op_name(r->op),

@@ -4,6 +4,8 @@
  */
 #include "collectives/core/host_topology.h"
 
+#include "runtime/types/dtype.h"
+
 int host_ranks(const ct_group *g, int host)
 {
     return g->node_end[host] - (host > 0 ? g->node_end[host - 1] : 0);
@@ -47,11 +49,11 @@ int hosts_can_fold(const struct call *c)
     const ct_dtype dtype = call_dtype(c);
     const enum order_rule rule = c->group->order_rule;
 
-    if (dtype <= CT_U64)
+    if (dtype_is_integer(dtype))
         return call_op(c) != CT_AVG;
     if (rule != ORDER_NODES)
         return rule == ORDER_FAST;
-    return dtype != CT_F16 && dtype != CT_BF16 && dtype != CT_F8E4M3 && dtype != CT_F8E5M2;
+    return !dtype_is_narrow(dtype);
 }
 
 void fold_some(const struct call *c, void *dst, const void *const *sources, int count, size_t bytes)

@@ -10,12 +10,14 @@
  * [Thakur, Rabenseifner & Gropp 2005] */
 #include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
+#include "runtime/types/dtype.h"
 
 #define RANKS_FROM 6 /* of fewer, one_shot's single step is less */
 
 static int can(const struct call *c)
 {
-    return (call_dtype(c) <= CT_U64 || c->group->order_rule == ORDER_FAST) && call_op(c) != CT_AVG;
+    return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
+           && call_op(c) != CT_AVG;
 }
 
 static int fits(const struct call *c)

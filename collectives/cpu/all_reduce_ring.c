@@ -9,11 +9,13 @@
  * [Patarasuk & Yuan 2009] */
 #include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
+#include "runtime/types/dtype.h"
 
 static int fits(const struct call *c)
 {
     /* AVG's sum does not wrap, but in a ring it would. */
-    return (call_dtype(c) <= CT_U64 || c->group->order_rule == ORDER_FAST) && call_op(c) != CT_AVG;
+    return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
+           && call_op(c) != CT_AVG;
 }
 
 static ct_status add_round(struct call *c, char *data, size_t count, char *arrived)

@@ -74,10 +74,9 @@ template <class T, size_t WIDTH> struct integer {
 
 /* What an average is folded in.  The host does it in 64 bits; the sum of FOLD_MANY integers of 8
  * or 16 bits is the same in 32. */
-#define DEFINE_INTEGER_FORM(NAME, T, U, SUM)                \
+#define DEFINE_INTEGER(NAME, name, T, ...)                  \
     typedef integer<T, sizeof(T) == 8 ? 8 : 4> NAME##_form; \
     typedef integer<T, sizeof(T) >= 4 ? 8 : 4> NAME##_average;
-INTEGERS(DEFINE_INTEGER_FORM)
 
 /* ---- Everything else -------------------------------------------------------------- */
 
@@ -85,8 +84,8 @@ INTEGERS(DEFINE_INTEGER_FORM)
 #define TRUTH(x) ((x) != 0)
 #define UNDIVIDED(x, n) (x)
 #define QUOTIENT(x, n) ((x) / (folded)(n))
-#define C64_QUOTIENT(x, n) c64_divide(x, (float)(n))
-#define C128_QUOTIENT(x, n) c128_divide(x, (double)(n))
+#define c64_QUOTIENT(x, n) c64_divide(x, (float)(n))
+#define c128_QUOTIENT(x, n) c128_divide(x, (double)(n))
 
 #define DEFINE_FORM(NAME, T, FOLDED, SCALARS, LOAD, STORE, DIVIDE, ...) \
     struct NAME##_form {                                                \
@@ -114,15 +113,17 @@ INTEGERS(DEFINE_INTEGER_FORM)
     };                                                                  \
     typedef NAME##_form NAME##_average;
 
-#define DEFINE_REAL(NAME, T) DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, QUOTIENT, REAL_OPS(STEP, T))
-REALS(DEFINE_REAL)
-#define DEFINE_NARROW(NAME, T, LOAD, STORE) \
-    DEFINE_FORM(NAME, T, float, 1, LOAD, STORE, QUOTIENT, REAL_OPS(STEP, float))
-NARROWS(DEFINE_NARROW)
-#define DEFINE_COMPLEX(NAME, T, C, real) \
-    DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, NAME##_QUOTIENT, COMPLEX_OPS(STEP, C, T))
-COMPLEXES(DEFINE_COMPLEX)
-DEFINE_FORM(BOOL, uint8_t, uint32_t, 0, TRUTH, (uint8_t), UNDIVIDED, BOOL_OPS(STEP, uint32_t))
+#define DEFINE_REAL(NAME, name, T, ...) \
+    DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, QUOTIENT, REAL_OPS(STEP, T))
+#define DEFINE_NARROW(NAME, name, T, ...) \
+    DEFINE_FORM(NAME, T, float, 1, name##_to_f32, f32_to_##name, QUOTIENT, REAL_OPS(STEP, float))
+#define DEFINE_COMPLEX(NAME, name, T, ...) \
+    DEFINE_FORM(NAME, T, T, 1, AS_IS, AS_IS, name##_QUOTIENT, COMPLEX_OPS(STEP, name, T))
+#define DEFINE_BOOL(NAME, name, T, ...) \
+    DEFINE_FORM(NAME, T, uint32_t, 0, TRUTH, (T), UNDIVIDED, BOOL_OPS(STEP, uint32_t))
+
+#define DEFINE_DTYPE(NAME, name, FAMILY, ...) DEFINE_##FAMILY(NAME, name, __VA_ARGS__)
+DTYPES(DEFINE_DTYPE)
 
 /* ---- The forms of the hot kernels ------------------------------------------------- */
 

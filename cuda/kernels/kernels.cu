@@ -22,7 +22,7 @@ static __device__ struct place here(void)
     }
 FEW_KERNELS(FEW_KERNEL)
 
-#define FOLD_KERNEL(NAME, name, T)                        \
+#define FOLD_KERNEL(NAME, name, ...)                      \
     KERNEL(fold_##name, 1)                                \
     {                                                     \
         if (args.divisor > 0)                             \

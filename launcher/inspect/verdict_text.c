@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/signal_name.h"
 

@@ -15,7 +15,7 @@
 
 #include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
-#include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason)

@@ -7,6 +7,7 @@
 
 #include "runtime/p2p/device_staging.h"
 #include "runtime/trace/trace.h"
+#include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 
 ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,

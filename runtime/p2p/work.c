@@ -7,7 +7,7 @@
 
 #include "runtime/group/group_status.h"
 #include "runtime/p2p/device_staging.h"
-#include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 

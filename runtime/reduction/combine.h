@@ -43,7 +43,4 @@ void combine_scale(ct_dtype dtype, void *dst, const void *src, size_t count, con
  * as visible to others as memcpy's. */
 void copy_streaming(void *dst, const void *src, size_t bytes);
 
-const char *dtype_name(ct_dtype dtype); /* "f32"; "?" for a value that is none */
-const char *op_name(ct_op op);          /* "sum" */
-
 #endif

@@ -18,6 +18,7 @@
 #include "runtime/reduction/combine.h"
 #include "runtime/reduction/combine_kernels.h"
 #include "runtime/reduction/copy_nontemporal.h"
+#include "runtime/types/dtype.h"
 
 enum {
     LINE = 64,
@@ -34,17 +35,17 @@ const struct kernels *kernels_at(int level)
     if (level == 2)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
                        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-                   ? &kernels_avx512
+                   ? kernels_avx512
                    : NULL;
     if (level == 1)
 #ifdef __clang__ /* 14 does not know "f16c", so these kernels are compiled without it */
-        return __builtin_cpu_supports("avx2") ? &kernels_avx2 : NULL;
+        return __builtin_cpu_supports("avx2") ? kernels_avx2 : NULL;
 #else
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? &kernels_avx2
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? kernels_avx2
                                                                                 : NULL;
 #endif
 #endif
-    return level == 0 ? &kernels_plain : NULL;
+    return level == 0 ? kernels_plain : NULL;
 }
 
 /* The best for dtype: it has all of its ops, or none. */
@@ -53,24 +54,19 @@ static const struct kernels *kernels_of(ct_dtype dtype)
     for (int level = KERNEL_LEVELS - 1; level > 0; level--) {
         const struct kernels *const kernels = kernels_at(level);
 
-        if (kernels && kernels->fold[dtype][CT_SUM])
-            return kernels;
+        if (kernels && kernels[dtype].fold[CT_SUM])
+            return &kernels[dtype];
     }
-    return kernels_at(0);
+    return &kernels_plain[dtype];
 }
-
-/* What each dtype is accumulated in. */
-#define WIDE(NAME, T, U, SUM) [CT_##NAME] = CT_##SUM,
-#define IN_F32(NAME, ...) [CT_##NAME] = CT_F32,
-#define AS_IT_IS(NAME, ...) [CT_##NAME] = CT_##NAME,
-static const ct_dtype wide_dtypes[DTYPE_COUNT] = { INTEGERS(WIDE) NARROWS(IN_F32) REALS(AS_IT_IS)
-                                                       COMPLEXES(AS_IT_IS)[CT_BOOL] = CT_BOOL };
 
 int combine_defined(ct_dtype dtype, ct_op op)
 {
-    if ((unsigned)dtype >= DTYPE_COUNT || (unsigned)op >= OP_COUNT)
+    if (ct_dtype_size(dtype) == 0 || !op_is_builtin(op))
         return 0;
-    return op == CT_AVG ? dtype != CT_BOOL : !!kernels_plain.fold[dtype][op];
+    if (op == CT_AVG)
+        return !!kernels_plain[dtype_accumulator(dtype)].divide;
+    return !!kernels_plain[dtype].fold[op];
 }
 
 /* ---- One tile in the written order --------------------------------------------------- */
@@ -204,22 +200,22 @@ static int at_once(const struct fold *fold)
 
 static struct way way_of(const struct fold *fold)
 {
-    const ct_dtype dtype = fold->dtype, wide = wide_dtypes[dtype];
+    const ct_dtype dtype = fold->dtype, wide = dtype_accumulator(dtype);
     const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
     const int average = fold->op == CT_AVG, op = average ? CT_SUM : fold->op;
     struct way way = { .fold = fold,
-                       .kernel = own->fold[dtype][op],
+                       .kernel = own->fold[op],
                        .element = ct_dtype_size(dtype),
                        .at_once = at_once(fold) };
 
-    if (wide != dtype && (average || (wide == CT_F32 && !way.at_once))) {
+    if (wide != dtype && (average || (dtype_is_narrow(dtype) && !way.at_once))) {
         way.at_once = 0;
-        way.kernel = sum->fold[wide][op];
-        way.widen = own->widen[dtype];
-        way.narrow = own->narrow[dtype];
+        way.kernel = sum->fold[op];
+        way.widen = own->widen;
+        way.narrow = own->narrow;
     }
     if (average)
-        way.divide = sum->divide[wide];
+        way.divide = sum->divide;
     return way;
 }
 
@@ -267,7 +263,7 @@ static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
                           const void *const *src, size_t count, int streaming)
 {
     const struct way way = way_of(fold);
-    const size_t wide = ct_dtype_size(wide_dtypes[fold->dtype]);
+    const size_t wide = ct_dtype_size(dtype_accumulator(fold->dtype));
     const size_t tile = (streaming ? STREAMED : TILE) / way.element;
     const size_t most = way.widen && WIDE_TILE / wide < tile ? WIDE_TILE / wide : tile;
     const size_t head = elements_to_line(dst[0], way.element, count);
@@ -289,7 +285,7 @@ static void fold_by_tiles(const struct fold *fold, void *const *dst, int dsts,
 
 static void fold_at_once(const struct fold *fold, char *dst, const void *const *src, size_t count)
 {
-    fold_kernel *const kernel = kernels_of(fold->dtype)->fold[fold->dtype][fold->op];
+    fold_kernel *const kernel = kernels_of(fold->dtype)->fold[fold->op];
     const size_t element = ct_dtype_size(fold->dtype);
     const size_t head = elements_to_line(dst, element, count);
     const void *rest[MOST_AT_ONCE];
@@ -323,12 +319,12 @@ void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t c
 {
     const void *const both[] = { dst, src };
 
-    kernels_of(dtype)->fold[dtype][op == CT_AVG ? CT_SUM : op](dst, both, 2, count);
+    kernels_of(dtype)->fold[op == CT_AVG ? CT_SUM : op](dst, both, 2, count);
 }
 
 void combine_divide(ct_dtype dtype, void *dst, size_t count, int n)
 {
-    const ct_dtype wide = wide_dtypes[dtype];
+    const ct_dtype wide = dtype_accumulator(dtype);
     const struct kernels *const own = kernels_of(dtype), *const sum = kernels_of(wide);
     const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
     _Alignas(LINE) char tile[WIDE_TILE];
@@ -337,34 +333,34 @@ void combine_divide(ct_dtype dtype, void *dst, size_t count, int n)
         const size_t some = count - i < most ? count - i : most;
         char *const at = (char *)dst + i * element;
 
-        if (!own->widen[dtype]) {
-            sum->divide[wide](at, some, n);
+        if (!own->widen) {
+            sum->divide(at, some, n);
             continue;
         }
-        own->widen[dtype](tile, at, some);
-        sum->divide[wide](tile, some, n);
-        own->narrow[dtype](at, tile, some);
+        own->widen(tile, at, some);
+        sum->divide(tile, some, n);
+        own->narrow(at, tile, some);
     }
 }
 
 void combine_scale(ct_dtype dtype, void *dst, const void *src, size_t count, const void *scalar)
 {
-    const ct_dtype wide = wide_dtypes[dtype];
+    const ct_dtype wide = dtype_accumulator(dtype);
     const struct kernels *const own = kernels_of(dtype), *const product = kernels_of(wide);
     const size_t element = ct_dtype_size(dtype), most = WIDE_TILE / ct_dtype_size(wide);
     _Alignas(LINE) char tile[WIDE_TILE];
     float factor;
 
     if (wide == dtype) {
-        product->scale[dtype](dst, src, count, scalar);
+        product->scale(dst, src, count, scalar);
         return;
     }
-    own->widen[dtype](&factor, scalar, 1);
+    own->widen(&factor, scalar, 1);
     for (size_t i = 0; i < count; i += most) {
         const size_t some = count - i < most ? count - i : most;
 
-        own->widen[dtype](tile, (const char *)src + i * element, some);
-        product->scale[wide](tile, tile, some, &factor);
-        own->narrow[dtype]((char *)dst + i * element, tile, some);
+        own->widen(tile, (const char *)src + i * element, some);
+        product->scale(tile, tile, some, &factor);
+        own->narrow((char *)dst + i * element, tile, some);
     }
 }

@@ -13,26 +13,23 @@
 #include "include/ct.h"
 #include "runtime/types/dtype_list.h"
 
-#define COUNT_ONE(...) +1
-enum { DTYPE_COUNT = 0 DTYPES(COUNT_ONE), OP_COUNT = 0 OPS(COUNT_ONE) };
-#undef COUNT_ONE
-
 /* dst[i] = src[0][i] op src[1][i] op ..., left to right; dst may be one of src. */
 enum { MOST_AT_ONCE = 8 }; /* sources: 1, 2, 3, 4 or 8 */
 typedef void fold_kernel(void *dst, const void *const *src, int sources, size_t n);
 typedef void convert_kernel(void *dst, const void *src, size_t n);
 
-/* What a dtype is accumulated in when its folds can't stay in registers: F32 of the
- * narrow floats, I64 and U64 of integers that are averaged. */
+/* What the loops do with one dtype.  Its accumulator (dtype.h) holds what is folded when a fold
+ * can't stay in registers: f32 for narrow floats, 64 bits for integers that are averaged. */
 struct kernels {
-    fold_kernel *fold[DTYPE_COUNT][OP_COUNT]; /* AVG has none: a SUM, divided */
-    convert_kernel *widen[DTYPE_COUNT];       /* dtype to what it is accumulated in */
-    convert_kernel *narrow[DTYPE_COUNT];      /* and back, rounded */
-    void (*divide[DTYPE_COUNT])(void *values, size_t n, int by);
-    void (*scale[DTYPE_COUNT])(void *dst, const void *src, size_t n, const void *factor);
+    fold_kernel *fold[OP_COUNT];                    /* AVG has none: a SUM, divided */
+    convert_kernel *widen;                          /* dtype to its accumulator */
+    convert_kernel *narrow;                         /* and back, rounded */
+    void (*divide)(void *values, size_t n, int by); /* values of an accumulator */
+    void (*scale)(void *dst, const void *src, size_t n, const void *factor);
 };
 
-extern const struct kernels kernels_plain, kernels_avx2, kernels_avx512;
+/* By dtype. */
+extern const struct kernels kernels_plain[], kernels_avx2[], kernels_avx512[];
 
 /* 0: for any machine, 1: AVX2, 2: AVX-512; NULL: not on this machine. */
 enum { KERNEL_LEVELS = 3 };

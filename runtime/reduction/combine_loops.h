@@ -121,78 +121,88 @@
 
 #define AS_IS(x) (x)
 
+/* What others are accumulated in. */
 DEFINE_FORM(I64_sum, int64_t, int64_t)
 DEFINE_FORM(U64_sum, uint64_t, uint64_t)
+DEFINE_FORM(F32_sum, float, float)
 DEFINE_DIVIDE(I64_sum, int64_t, a / n)
 DEFINE_DIVIDE(U64_sum, uint64_t, a / n)
 
-#define DEFINE_INTEGER(NAME, T, U, SUM)                                \
+#define DEFINE_INTEGER(NAME, name, T, U, SUM)                          \
     DEFINE_FORM(NAME##_wrapping, U, U)                                 \
     DEFINE_FORM(NAME##_ordering, T, T)                                 \
     WRAPPING_OPS(DEFINE_FOLD, NAME##_wrapping, AS_IS, AS_IS)           \
     ORDERING_OPS(DEFINE_FOLD, NAME##_ordering, AS_IS, AS_IS)           \
     DEFINE_CONVERSION(NAME##_widen, NAME##_ordering, SUM##_sum, AS_IS) \
     DEFINE_CONVERSION(NAME##_narrow, SUM##_sum, NAME##_wrapping, (U))
-INTEGERS(DEFINE_INTEGER)
 
-#define DEFINE_REAL(NAME, T)                         \
+#define DEFINE_REAL(NAME, name, T, ...)              \
     DEFINE_FORM(NAME##_real, T, T)                   \
     REAL_OPS(DEFINE_FOLD, NAME##_real, AS_IS, AS_IS) \
     DEFINE_DIVIDE(NAME##_real, T, a / n)             \
     DEFINE_SCALE(NAME##_real, a *b)
-REALS(DEFINE_REAL)
 
 #if defined(WITHOUT_COMPLEX)
-#undef COMPLEXES
-#define COMPLEXES(X)
+#define DEFINE_COMPLEX(...)
+#else
+#define DEFINE_COMPLEX(NAME, name, T, PART, ...)                 \
+    DEFINE_FORM(NAME##_complex, T, T)                            \
+    COMPLEX_OPS(DEFINE_FOLD, name, NAME##_complex, AS_IS, AS_IS) \
+    DEFINE_DIVIDE(NAME##_complex, PART, name##_divide(a, n))     \
+    DEFINE_SCALE(NAME##_complex, name##_multiply(a, b))
 #endif
-#define DEFINE_COMPLEX(NAME, T, C, real)                      \
-    DEFINE_FORM(NAME##_complex, T, T)                         \
-    COMPLEX_OPS(DEFINE_FOLD, C, NAME##_complex, AS_IS, AS_IS) \
-    DEFINE_DIVIDE(NAME##_complex, real, C##_divide(a, n))     \
-    DEFINE_SCALE(NAME##_complex, C##_multiply(a, b))
-COMPLEXES(DEFINE_COMPLEX)
 
 #define TRUTH(x) ((x) != 0)
-DEFINE_FORM(BOOL_truth, uint8_t, uint8_t)
-BOOL_OPS(DEFINE_FOLD, BOOL_truth, TRUTH, AS_IS)
+#define DEFINE_BOOL(NAME, ...)                  \
+    DEFINE_FORM(NAME##_truth, uint8_t, uint8_t) \
+    BOOL_OPS(DEFINE_FOLD, NAME##_truth, TRUTH, AS_IS)
 
 #if defined(WITHOUT_NARROW)
-#undef NARROWS
-#define NARROWS(X)
+#define DEFINE_NARROW(...)
 #elif defined(__AVX2__) && defined(__F16C__)
 #include "runtime/reduction/combine_narrow_avx2.h"
 #else
-#define DEFINE_NARROW(NAME, T, LOAD, STORE)                       \
-    DEFINE_FORM(NAME##_small, T, float)                           \
-    REAL_OPS(DEFINE_FOLD, NAME##_small, LOAD, STORE)              \
-    DEFINE_CONVERSION(NAME##_widen, NAME##_small, F32_real, LOAD) \
-    DEFINE_CONVERSION(NAME##_narrow, F32_real, NAME##_small, STORE)
-NARROWS(DEFINE_NARROW)
+#define DEFINE_NARROW(NAME, name, T, ...)                                 \
+    DEFINE_FORM(NAME##_small, T, float)                                   \
+    REAL_OPS(DEFINE_FOLD, NAME##_small, name##_to_f32, f32_to_##name)     \
+    DEFINE_CONVERSION(NAME##_widen, NAME##_small, F32_sum, name##_to_f32) \
+    DEFINE_CONVERSION(NAME##_narrow, F32_sum, NAME##_small, f32_to_##name)
 #endif
+
+#define DEFINE_DTYPE(NAME, name, FAMILY, ...) DEFINE_##FAMILY(NAME, name, __VA_ARGS__)
+DTYPES(DEFINE_DTYPE)
 
 /* ---- The table ------------------------------------------------------------------ */
 
 #define FOLD(OP, expr, FORM) [CT_##OP] = FORM##_##OP##_fold,
 
-#define INTEGER_FOLDS(NAME, T, U, SUM) \
-    [CT_##NAME] = { WRAPPING_OPS(FOLD, NAME##_wrapping) ORDERING_OPS(FOLD, NAME##_ordering) },
-#define REAL_FOLDS(NAME, T) [CT_##NAME] = { REAL_OPS(FOLD, NAME##_real) },
-#define NARROW_FOLDS(NAME, ...) [CT_##NAME] = { REAL_OPS(FOLD, NAME##_small) },
-#define COMPLEX_FOLDS(NAME, T, C, real) [CT_##NAME] = { COMPLEX_OPS(FOLD, C, NAME##_complex) },
-#define WIDEN(NAME, ...) [CT_##NAME] = NAME##_widen,
-#define NARROW(NAME, ...) [CT_##NAME] = NAME##_narrow,
-#define REAL_DIVIDE(NAME, ...) [CT_##NAME] = NAME##_real_divide,
-#define COMPLEX_DIVIDE(NAME, ...) [CT_##NAME] = NAME##_complex_divide,
-#define REAL_SCALE(NAME, ...) [CT_##NAME] = NAME##_real_scale,
-#define COMPLEX_SCALE(NAME, ...) [CT_##NAME] = NAME##_complex_scale,
+#define INTEGER_KERNELS(NAME, name, T, U, SUM)                           \
+    [CT_##NAME] = { .fold = { WRAPPING_OPS(FOLD, NAME##_wrapping)        \
+                                  ORDERING_OPS(FOLD, NAME##_ordering) }, \
+                    .widen = NAME##_widen,                               \
+                    .narrow = NAME##_narrow,                             \
+                    .divide = SUM##_sum_divide },
+#define REAL_KERNELS(NAME, ...)                              \
+    [CT_##NAME] = { .fold = { REAL_OPS(FOLD, NAME##_real) }, \
+                    .divide = NAME##_real_divide,            \
+                    .scale = NAME##_real_scale },
+#define BOOL_KERNELS(NAME, ...) [CT_##NAME] = { .fold = { BOOL_OPS(FOLD, NAME##_truth) } },
+#if defined(WITHOUT_COMPLEX)
+#define COMPLEX_KERNELS(...)
+#else
+#define COMPLEX_KERNELS(NAME, name, ...)                                 \
+    [CT_##NAME] = { .fold = { COMPLEX_OPS(FOLD, name, NAME##_complex) }, \
+                    .divide = NAME##_complex_divide,                     \
+                    .scale = NAME##_complex_scale },
+#endif
+#if defined(WITHOUT_NARROW)
+#define NARROW_KERNELS(...)
+#else
+#define NARROW_KERNELS(NAME, ...)                             \
+    [CT_##NAME] = { .fold = { REAL_OPS(FOLD, NAME##_small) }, \
+                    .widen = NAME##_widen,                    \
+                    .narrow = NAME##_narrow },
+#endif
+#define DTYPE_KERNELS(NAME, name, FAMILY, ...) FAMILY##_KERNELS(NAME, name, __VA_ARGS__)
 
-const struct kernels KERNELS = {
-    { INTEGERS(INTEGER_FOLDS) REALS(REAL_FOLDS) NARROWS(NARROW_FOLDS)
-          COMPLEXES(COMPLEX_FOLDS)[CT_BOOL] = { BOOL_OPS(FOLD, BOOL_truth) } },
-    { INTEGERS(WIDEN) NARROWS(WIDEN) },
-    { INTEGERS(NARROW) NARROWS(NARROW) },
-    { REALS(REAL_DIVIDE) COMPLEXES(COMPLEX_DIVIDE)[CT_I64] = I64_sum_divide, [CT_U64] =
-                                                                                 U64_sum_divide },
-    { REALS(REAL_SCALE) COMPLEXES(COMPLEX_SCALE) },
-};
+const struct kernels KERNELS[DTYPE_COUNT] = { DTYPES(DTYPE_KERNELS) };

@@ -188,6 +188,7 @@ static inline __m256 chosen(__m256 condition, __m256 yes, __m256 no)
 {
     return _mm256_blendv_ps(no, yes, condition);
 }
+#pragma push_macro("CHOOSE")
 #undef CHOOSE
 #define CHOOSE(condition, x, y) chosen((__m256)(condition), x, y)
 
@@ -202,6 +203,7 @@ static inline __m256 chosen(__m256 condition, __m256 yes, __m256 no)
         return a;                                                          \
     }
 REAL_OPS(DEFINE_PAIR_OP, vector)
+#pragma pop_macro("CHOOSE")
 
 /* `fold` counts blocks, n elements of `size` bytes. */
 static void fold_blocks(fold_kernel *fold, void *dst, const void *const *src, int sources, size_t n,
@@ -243,7 +245,7 @@ DEFINE_FORM(F32_block, struct pair, struct pair)
         fold_blocks(NAME##_blocks_##OP##_fold, dst, src, sources, n, sizeof(T));                   \
     }
 
-#define DEFINE_NARROW(NAME, T, LOAD, STORE)                                         \
+#define DEFINE_NARROW(NAME, name, T, ...)                                           \
     DEFINE_FORM(NAME##_blocks, NAME##_block, struct pair)                           \
     REAL_OPS(DEFINE_SMALL_FOLD, NAME, T)                                            \
     DEFINE_CONVERSION(NAME##_from_blocks, NAME##_blocks, F32_block, NAME##_widened) \
@@ -256,6 +258,5 @@ DEFINE_FORM(F32_block, struct pair, struct pair)
     {                                                                               \
         convert_blocks(NAME##_to_blocks, dst, sizeof(T), src, sizeof(float), n);    \
     }
-NARROWS(DEFINE_NARROW)
 
 #endif

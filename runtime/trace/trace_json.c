@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 #include "runtime/util/json_writer.h"
 #include "runtime/util/signal_name.h"
 

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
 
 static const char *const names[] = {
 #define OPERATION_NAME(name, text) [OPERATION_##name] = text,

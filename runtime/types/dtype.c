@@ -1,153 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.c - sizes and names of dtypes and ops, and the ops made at run time.
- *
- * ct_op_premul() keeps the scalar in a slot of a small table; the op's value is
- * the slot's number and, above it, how often the slot was used, so that an op
- * used after ct_op_free() is found out instead of meaning another one. */
-#include <pthread.h>
-#include <string.h>
+/* dtype.c - the table of dtypes and that of ops, from the rows of dtype_list.h. */
+#include "runtime/types/dtype.h"
 
-#include "runtime/reduction/combine.h"
 #include "runtime/types/dtype_list.h"
 #include "runtime/types/premul.h"
-#include "runtime/util/error.h"
 
-/* No expression of an enum's type may name a value outside it: callers hand us anything. */
+_Static_assert(DTYPE_COUNT == CT_F8E5M2 + 1, "ct.h's dtypes have a row each");
+_Static_assert(OP_COUNT == CT_BXOR + 1, "ct.h's ops have a row each");
+
+enum family { INTEGER = 1, NARROW, REAL, BOOL, COMPLEX };
+
+#define DTYPE(NAME, name, FAMILY, T, COMPUTED, WIDE) \
+    [CT_##NAME] = { #name, sizeof(T), FAMILY, CT_##WIDE },
+static const struct dtype {
+    const char *name;
+    size_t size;
+    enum family family;
+    ct_dtype accumulator;
+} dtypes[DTYPE_COUNT] = { DTYPES(DTYPE) };
+
+#define OP(NAME, name) [CT_##NAME] = #name,
+static const char *const ops[OP_COUNT] = { OPS(OP) };
+
+/* Callers hand us any number as a dtype. */
+static const struct dtype *dtype_of(ct_dtype dtype)
+{
+    static const struct dtype none = { .name = "?" };
+
+    return (unsigned)dtype < DTYPE_COUNT ? &dtypes[dtype] : &none;
+}
+
 size_t ct_dtype_size(ct_dtype dtype)
 {
-    switch ((int)dtype) {
-#define SIZE(NAME, name, T) \
-    case CT_##NAME:         \
-        return sizeof(T);
-        DTYPES(SIZE)
-#undef SIZE
-    }
-    return 0;
+    return dtype_of(dtype)->size;
 }
 
 const char *dtype_name(ct_dtype dtype)
 {
-    switch ((int)dtype) {
-#define TEXT(NAME, name, T) \
-    case CT_##NAME:         \
-        return #name;
-        DTYPES(TEXT)
-#undef TEXT
-    }
-    return "?";
+    return dtype_of(dtype)->name;
+}
+
+int dtype_is_integer(ct_dtype dtype)
+{
+    return dtype_of(dtype)->family == INTEGER;
+}
+
+int dtype_is_narrow(ct_dtype dtype)
+{
+    return dtype_of(dtype)->family == NARROW;
+}
+
+int dtype_is_inexact(ct_dtype dtype)
+{
+    const enum family family = dtype_of(dtype)->family;
+
+    return family == NARROW || family == REAL || family == COMPLEX;
+}
+
+ct_dtype dtype_accumulator(ct_dtype dtype)
+{
+    return dtype_of(dtype)->accumulator;
+}
+
+int op_is_builtin(ct_op op)
+{
+    return (unsigned)op < OP_COUNT;
 }
 
 const char *op_name(ct_op op)
 {
-    switch (op) {
-#define TEXT(NAME, name) \
-    case CT_##NAME:      \
-        return #name;
-        OPS(TEXT)
-#undef TEXT
-    }
-    return op >= PREMUL_FIRST ? "premul_sum" : "?";
-}
-
-/* ---- premul_sum --------------------------------------------------------- */
-
-enum { SLOTS = 256, USES = 1 << 20 };
-
-static struct slot {
-    int taken;
-    int uses; /* so far, modulo USES */
-    ct_dtype dtype;
-    unsigned char scalar[PREMUL_SCALAR_BYTES];
-} slots[SLOTS];
-static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static ct_op op_of(int slot)
-{
-    return PREMUL_FIRST + slot + SLOTS * slots[slot].uses;
-}
-
-/* With the lock held.  NULL: op is none of ours, or was freed. */
-static struct slot *find(ct_op op)
-{
-    const int slot = op < PREMUL_FIRST ? 0 : (op - PREMUL_FIRST) % SLOTS;
-
-    return slots[slot].taken && op_of(slot) == op ? &slots[slot] : NULL;
-}
-
-static int can_scale(ct_dtype dtype)
-{
-    switch ((int)dtype) {
-#define REAL(NAME, ...) case CT_##NAME:
-        REALS(REAL)
-        NARROWS(REAL)
-        COMPLEXES(REAL)
-#undef REAL
-        return 1;
-    }
-    return 0;
-}
-
-ct_status ct_op_premul(const void *scalar, ct_dtype dtype, ct_op *op)
-{
-    ct_op made = -1;
-
-    if (!scalar || !op)
-        return ct_fail(CT_ERR_INVALID, "ct_op_premul: %s is NULL", scalar ? "op" : "scalar");
-    if (!can_scale(dtype))
-        return ct_fail(CT_ERR_INVALID,
-                       "ct_op_premul: dtype %s; it must be a floating or complex one",
-                       dtype_name(dtype));
-    pthread_mutex_lock(&slots_lock);
-    for (int i = 0; i < SLOTS && made < 0; i++)
-        if (!slots[i].taken) {
-            slots[i].taken = 1;
-            slots[i].uses = (slots[i].uses + 1) % USES;
-            slots[i].dtype = dtype;
-            memcpy(slots[i].scalar, scalar, ct_dtype_size(dtype));
-            made = op_of(i);
-        }
-    pthread_mutex_unlock(&slots_lock);
-    if (made < 0)
-        return ct_fail(CT_ERR_NOMEM,
-                       "ct_op_premul: %d ops are in use; free those no longer needed with "
-                       "ct_op_free()",
-                       SLOTS);
-    *op = made;
-    return CT_OK;
-}
-
-ct_status ct_op_free(ct_op op)
-{
-    struct slot *slot;
-
-    pthread_mutex_lock(&slots_lock);
-    slot = find(op);
-    if (slot)
-        slot->taken = 0;
-    pthread_mutex_unlock(&slots_lock);
-    if (!slot)
-        return ct_fail(CT_ERR_INVALID, "ct_op_free: %d is no op of ct_op_premul(), or was freed",
-                       op);
-    return CT_OK;
-}
-
-ct_status premul_find(ct_op op, ct_dtype dtype, void *scalar)
-{
-    const struct slot *slot;
-    ct_dtype made_for = dtype;
-
-    pthread_mutex_lock(&slots_lock);
-    slot = find(op);
-    if (slot) {
-        made_for = slot->dtype;
-        memcpy(scalar, slot->scalar, PREMUL_SCALAR_BYTES);
-    }
-    pthread_mutex_unlock(&slots_lock);
-    if (!slot)
-        return ct_fail(CT_ERR_INVALID,
-                       "op %d is none; ct_op_premul() did not make it, or it was freed", op);
-    if (made_for != dtype)
-        return ct_fail(CT_ERR_INVALID, "op %d multiplies %s, but the buffer's dtype is %s", op,
-                       dtype_name(made_for), dtype_name(dtype));
-    return CT_OK;
+    return op_is_builtin(op) ? ops[op] : op_is_premul(op) ? "premul_sum" : "?";
 }

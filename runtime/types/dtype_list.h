@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dtype_list.h - every dtype and every op, once.
  *
- * Host C and CUDA C++ expand the same rows.  A dtype is a row of the family it
- * computes like; an op is a row of each family in which it has a meaning, as an
- * expression in a (what was folded so far) and b (the next source), both in the
- * row's accumulator type.  What follows X is handed through to it. */
+ * Host C and CUDA C++ expand the same rows.  A dtype is one row; its family says how it is
+ * computed, and what expands the rows has a macro for each family.  An op is a row of each family
+ * in which it has a meaning, as an expression in a (what was folded so far) and b (the next
+ * source), both in the type that the dtype is computed in.  What follows X is handed through. */
 #ifndef RUNTIME_TYPES_DTYPE_LIST_H
 #define RUNTIME_TYPES_DTYPE_LIST_H
 
@@ -12,44 +12,33 @@
 
 /* clang-format off */
 
-/* NAME (CT_NAME), name, stored as */
+/* NAME (CT_NAME), name, family, stored as, computed in, the dtype that it is accumulated in.
+ * An integer is computed in the unsigned type in which it wraps, a complex number in its parts'
+ * type; a narrow float becomes f32 by <name>_to_f32() and is rounded by f32_to_<name>().  Only the
+ * average of integers needs their accumulator. */
 #define DTYPES(X) \
-    X(I8,     i8,     int8_t)   X(U8,     u8,     uint8_t)  \
-    X(I16,    i16,    int16_t)  X(U16,    u16,    uint16_t) \
-    X(I32,    i32,    int32_t)  X(U32,    u32,    uint32_t) \
-    X(I64,    i64,    int64_t)  X(U64,    u64,    uint64_t) \
-    X(F16,    f16,    uint16_t) X(BF16,   bf16,   uint16_t) \
-    X(F32,    f32,    float)    X(F64,    f64,    double)   \
-    X(BOOL,   bool,   uint8_t)                              \
-    X(C64,    c64,    struct c64) X(C128, c128,   struct c128) \
-    X(F8E4M3, f8e4m3, uint8_t)  X(F8E5M2, f8e5m2, uint8_t)
+    X(I8,     i8,     INTEGER, int8_t,      uint8_t,  I64)  \
+    X(U8,     u8,     INTEGER, uint8_t,     uint8_t,  U64)  \
+    X(I16,    i16,    INTEGER, int16_t,     uint16_t, I64)  \
+    X(U16,    u16,    INTEGER, uint16_t,    uint16_t, U64)  \
+    X(I32,    i32,    INTEGER, int32_t,     uint32_t, I64)  \
+    X(U32,    u32,    INTEGER, uint32_t,    uint32_t, U64)  \
+    X(I64,    i64,    INTEGER, int64_t,     uint64_t, I64)  \
+    X(U64,    u64,    INTEGER, uint64_t,    uint64_t, U64)  \
+    X(F16,    f16,    NARROW,  uint16_t,    float,    F32)  \
+    X(BF16,   bf16,   NARROW,  uint16_t,    float,    F32)  \
+    X(F32,    f32,    REAL,    float,       float,    F32)  \
+    X(F64,    f64,    REAL,    double,      double,   F64)  \
+    X(BOOL,   bool,   BOOL,    uint8_t,     uint8_t,  BOOL) \
+    X(C64,    c64,    COMPLEX, struct c64,  float,    C64)  \
+    X(C128,   c128,   COMPLEX, struct c128, double,   C128) \
+    X(F8E4M3, f8e4m3, NARROW,  uint8_t,     float,    F32)  \
+    X(F8E5M2, f8e5m2, NARROW,  uint8_t,     float,    F32)
 
 /* NAME, name */
 #define OPS(X) \
     X(SUM, sum) X(AVG, avg) X(PRODUCT, product) X(MIN, min) X(MAX, max) \
     X(BAND, band) X(BOR, bor) X(BXOR, bxor)
-
-/* NAME, stored as, the unsigned type it wraps in, what it is summed in for an average */
-#define INTEGERS(X) \
-    X(I8,  int8_t,  uint8_t,  I64) X(U8,  uint8_t,  uint8_t,  U64) \
-    X(I16, int16_t, uint16_t, I64) X(U16, uint16_t, uint16_t, U64) \
-    X(I32, int32_t, uint32_t, I64) X(U32, uint32_t, uint32_t, U64) \
-    X(I64, int64_t, uint64_t, I64) X(U64, uint64_t, uint64_t, U64)
-
-/* NAME, stored as and accumulated in */
-#define REALS(X) \
-    X(F32, float) X(F64, double)
-
-/* Accumulated in float: NAME, stored as, to it, from it */
-#define NARROWS(X) \
-    X(F16,    uint16_t, f16_to_f32,    f32_to_f16)    \
-    X(BF16,   uint16_t, bf16_to_f32,   f32_to_bf16)   \
-    X(F8E4M3, uint8_t,  f8e4m3_to_f32, f32_to_f8e4m3) \
-    X(F8E5M2, uint8_t,  f8e5m2_to_f32, f32_to_f8e5m2)
-
-/* NAME, stored as and accumulated in, prefix of its arithmetic, its parts */
-#define COMPLEXES(X) \
-    X(C64, struct c64, c64, float) X(C128, struct c128, c128, double)
 
 /* OP, expression.  1u: a product of two u16 must not become one of two ints.
  * AVG is a SUM that is divided in the end, and no row: by `sources`, integers in
@@ -71,5 +60,9 @@
     X(SUM, C##_add(a, b), __VA_ARGS__) X(PRODUCT, C##_multiply(a, b), __VA_ARGS__)
 
 /* clang-format on */
+
+#define COUNT_ONE(...) +1
+enum { DTYPE_COUNT = 0 DTYPES(COUNT_ONE), OP_COUNT = 0 OPS(COUNT_ONE) };
+#undef COUNT_ONE
 
 #endif

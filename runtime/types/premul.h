@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* premul.h - ops that scale each rank's input before they sum: those of ct_op_premul(). */
 #ifndef RUNTIME_TYPES_PREMUL_H
 #define RUNTIME_TYPES_PREMUL_H
 
 #include "include/ct.h"
 
 enum { PREMUL_FIRST = 256, PREMUL_SCALAR_BYTES = 16 }; /* the largest element, c128 */
+
+/* One of ct_op_premul()'s, or a number that could be. */
+static inline int op_is_premul(ct_op op)
+{
+    return op >= PREMUL_FIRST;
+}
 
 /* The scalar of an op made by ct_op_premul(), one element of dtype; scalar has
  * room for PREMUL_SCALAR_BYTES.  CT_ERR_INVALID: no such op, or one of another dtype. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/reduction/combine.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/types/dtype.h"
 #include "tests/collectives/reference.h"
 #include "tests/elements.h"
 

@@ -8,6 +8,7 @@
 
 #include "runtime/reduction/combine.h"
 #include "runtime/reduction/combine_kernels.h"
+#include "runtime/types/dtype.h"
 
 /* 0 ... below-1, the same in every run. */
 unsigned any(unsigned below);

@@ -21,7 +21,7 @@ static void all_threads(const void *args, unsigned blocks, unsigned threads)
     }
 FEW_KERNELS(FEW_KERNEL)
 
-#define FOLD_KERNEL(NAME, name, T)                                            \
+#define FOLD_KERNEL(NAME, name, ...)                                          \
     static void fold_##name(const struct fold_args &args, struct place place) \
     {                                                                         \
         if (args.divisor > 0)                                                 \
@@ -32,7 +32,7 @@ FEW_KERNELS(FEW_KERNEL)
 DTYPES(FOLD_KERNEL)
 
 #define FEW_ROW(name, ...) { #name, all_threads<name> },
-#define FOLD_ROW(NAME, name, T) { "fold_" #name, all_threads<fold_##name> },
+#define FOLD_ROW(NAME, name, ...) { "fold_" #name, all_threads<fold_##name> },
 static const struct kernel {
     const char *name;
     host_kernel_fn *run;

@@ -3,12 +3,15 @@
  *
  * The reference computes one element at a time, integers in 64 bits and cut to
  * size, floats in f64 on inputs small enough that every step is exact. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/reduction/combine.h"
+#include "runtime/types/dtype.h"
+#include "runtime/types/dtype_list.h"
 #include "runtime/types/narrow_float.h"
 #include "runtime/types/premul.h"
 #include "tests/harness.h"
@@ -446,6 +449,30 @@ static void sizes_and_names_are_those_of_the_header(void **state)
     EXPECT(!strcmp(op_name(CT_BXOR), "bxor") && !strcmp(op_name(300), "premul_sum"));
 }
 
+static void every_dtype_is_of_one_family_and_what_is_no_dtype_of_none(void **state)
+{
+    static const char integer[DTYPE_COUNT] = {
+        [CT_I8] = 1,  [CT_U8] = 1,  [CT_I16] = 1, [CT_U16] = 1,
+        [CT_I32] = 1, [CT_U32] = 1, [CT_I64] = 1, [CT_U64] = 1
+    };
+    static const char narrow[DTYPE_COUNT] = {
+        [CT_F16] = 1, [CT_BF16] = 1, [CT_F8E4M3] = 1, [CT_F8E5M2] = 1
+    };
+    static const int none[] = { -1, DTYPE_COUNT, INT_MAX };
+
+    (void)state;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        EXPECT(dtype_is_integer((ct_dtype)dtype) == integer[dtype]);
+        EXPECT(dtype_is_narrow((ct_dtype)dtype) == narrow[dtype]);
+        EXPECT(dtype_is_inexact((ct_dtype)dtype) == (!integer[dtype] && dtype != CT_BOOL));
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        EXPECT(!dtype_is_integer((ct_dtype)none[i]) && !dtype_is_narrow((ct_dtype)none[i])
+               && !dtype_is_inexact((ct_dtype)none[i]));
+    EXPECT(op_is_builtin(CT_SUM) && op_is_builtin(CT_BXOR));
+    EXPECT(!op_is_builtin(-1) && !op_is_builtin(OP_COUNT) && !op_is_builtin(PREMUL_FIRST));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +489,7 @@ int main(void)
         cmocka_unit_test(pairs_then_a_division_make_an_average),
         cmocka_unit_test(premul_keeps_its_scalar_until_it_is_freed),
         cmocka_unit_test(sizes_and_names_are_those_of_the_header),
+        cmocka_unit_test(every_dtype_is_of_one_family_and_what_is_no_dtype_of_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "runtime/reduction/combine.h"
 #include "runtime/reduction/combine_kernels.h"
+#include "runtime/types/dtype.h"
 #include "runtime/types/narrow_float.h"
 #include "tests/harness.h"
 
@@ -362,8 +363,8 @@ static void check_kernels(const struct kernels *better, int dtype, int op, int s
         fill((ct_dtype)dtype, area[s] + ((const char *)src[s] - area[s]), count);
     }
     dst[count * size] = 0x55;
-    better->fold[dtype][op](dst, src, sources, count);
-    kernels_plain.fold[dtype][op](plain, src, sources, count);
+    better[dtype].fold[op](dst, src, sources, count);
+    kernels_plain[dtype].fold[op](plain, src, sources, count);
     if (!same((ct_dtype)dtype, dst, plain, count) || dst[count * size] != 0x55)
         expect_fails(__FILE__, __LINE__, "%s of %d x %zu %s", op_name(op), sources, count,
                      dtype_name((ct_dtype)dtype));
@@ -377,7 +378,7 @@ static void all_levels_kernels_give_the_same_bits(void **state)
     for (int level = 1; level < KERNEL_LEVELS; level++)
         for (int dtype = 0; kernels_at(level) && dtype < DTYPE_COUNT; dtype++)
             for (int op = 0; op < OP_COUNT; op++)
-                for (int n = 0; kernels_at(level)->fold[dtype][op] && n < 60; n++)
+                for (int n = 0; kernels_at(level)[dtype].fold[op] && n < 60; n++)
                     check_kernels(kernels_at(level), dtype, op, sources[n % 5]);
 }
 
@@ -392,11 +393,11 @@ static void all_pairs_of_f8_give_the_plain_kernels_bits(void **state)
         left[i] = (uint8_t)(i >> 8), right[i] = (uint8_t)i;
     for (int level = 1; level < KERNEL_LEVELS; level++)
         for (int dtype = CT_F8E4M3; kernels_at(level) && dtype <= CT_F8E5M2; dtype++)
-            for (int op = CT_SUM; op <= CT_MAX && kernels_at(level)->fold[dtype][CT_SUM]; op++) {
+            for (int op = CT_SUM; op <= CT_MAX && kernels_at(level)[dtype].fold[CT_SUM]; op++) {
                 if (op == CT_AVG)
                     continue;
-                kernels_at(level)->fold[dtype][op](got, src, 2, 65536);
-                kernels_plain.fold[dtype][op](plain, src, 2, 65536);
+                kernels_at(level)[dtype].fold[op](got, src, 2, 65536);
+                kernels_plain[dtype].fold[op](plain, src, 2, 65536);
                 EXPECT(same((ct_dtype)dtype, (char *)got, (char *)plain, 65536));
             }
 }
@@ -417,10 +418,10 @@ static void all_levels_convert_alike(void **state)
 
             for (size_t i = 0; i < 65536; i++)
                 patterns[i] = (uint16_t)(f8 ? (2 * i + 1) << 8 | 2 * i : i);
-            if (!kernels || !kernels->widen[dtype])
+            if (!kernels || !kernels[dtype].widen)
                 continue;
-            kernels->widen[dtype](wide, patterns, count);
-            kernels_plain.widen[dtype](other, patterns, count);
+            kernels[dtype].widen(wide, patterns, count);
+            kernels_plain[dtype].widen(other, patterns, count);
             EXPECT(same(CT_F32, (char *)wide, (char *)other, count));
             for (size_t i = 0; i < count; i++) {
                 const float next =
@@ -432,8 +433,8 @@ static void all_levels_convert_alike(void **state)
                 near[4 * i + 2] = nextafterf(middle, -INFINITY);
                 near[4 * i + 3] = wide[i] * 1.0625f;
             }
-            kernels->narrow[dtype](got, near, 4 * count);
-            kernels_plain.narrow[dtype](plain, near, 4 * count);
+            kernels[dtype].narrow(got, near, 4 * count);
+            kernels_plain[dtype].narrow(plain, near, 4 * count);
             EXPECT(same((ct_dtype)dtype, (char *)got, (char *)plain, 4 * count));
         }
 }

@@ -9,6 +9,8 @@
  * on host memory. */
 #include "collectives/device/staged/staged_chunks.h"
 
+#include "runtime/types/dtype.h"
+
 /* Copying a piece should take far longer than to begin and to end it, some 10 us, and filling and
  * draining the three pieces of a call short against the whole: 4 MiB take 80 to 170 us over
  * PCIe 5 and 4.  With many ranks a piece is many copies, at some 2 us each: the second number is
@@ -39,7 +41,8 @@ static size_t received_blocks(const struct call *c)
 
 static int order_is_by_place(const struct call *c)
 {
-    return c->signature.op >= 0 && c->group->order_rule == ORDER_FAST && call_dtype(c) > CT_U64;
+    return c->signature.op >= 0 && c->group->order_rule == ORDER_FAST
+           && !dtype_is_integer(call_dtype(c));
 }
 
 static size_t elements_of_piece(const struct call *c, size_t blocks)
