@@ -102,14 +102,6 @@ ct_status choices_add(struct choices *c, int operation, const char *text, const 
     return status;
 }
 
-static int operation_of(const char *name)
-{
-    for (int i = OPERATION_BROADCAST; i < OPERATION_NEW_GROUP; i++)
-        if (!strcmp(operation_name(i), name))
-            return i;
-    return -1;
-}
-
 static char *trim(char *text)
 {
     size_t n;
@@ -130,7 +122,7 @@ static ct_status add_line(struct choices *c, char *line, const char *source)
         return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is not operation=algorithm", source, line);
     *value++ = 0;
     name = trim(line);
-    operation = operation_of(name);
+    operation = collective_named(name);
     if (operation < 0)
         return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is no operation; all_reduce is one", source,
                        name);

@@ -162,11 +162,9 @@ ct_status call_choose(struct call *c)
 const char *ct_algorithm(const char *operation, int i)
 {
     const struct algorithm *const *rows;
-    int number = OPERATION_BROADCAST;
+    const int number = operation ? collective_named(operation) : -1;
 
-    while (number < OPERATION_NEW_GROUP && operation && strcmp(operation_name(number), operation))
-        number++;
-    if (!operation || number == OPERATION_NEW_GROUP || i < 0)
+    if (number < 0 || i < 0)
         return NULL;
     rows = operation_algorithms(number);
     for (int row = 0; row < i && rows[row]; row++)

@@ -18,6 +18,14 @@ const char *operation_name(int operation)
     return operation >= 0 && operation < OPERATION_COUNT ? names[operation] : "?";
 }
 
+int collective_named(const char *name)
+{
+    for (int i = 0; i < OPERATION_COUNT; i++)
+        if (operation_is_collective(i) && !strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
 static void append(char *text, size_t size, const char *format, ...)
 {
     const size_t used = strlen(text);

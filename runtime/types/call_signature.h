@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  Those from new_group
- * on are what ranks agree by when they make such a call (internal_collectives.h). */
+/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  Messages come first, then
+ * collectives, then from new_group on what ranks agree by when they make such a call
+ * (internal_collectives.h). */
 #define OPERATIONS(X)                         \
     X(SEND, "send")                           \
     X(RECV, "recv")                           \
@@ -92,6 +93,12 @@ static inline int signature_equal(const struct signature *a, const struct signat
 #endif
 }
 
+/* Between two ranks. */
+static inline int operation_is_message(int operation)
+{
+    return operation == OPERATION_SEND || operation == OPERATION_RECV;
+}
+
 /* It has no data: neither count nor dtype. */
 static inline int operation_is_barrier(int operation)
 {
@@ -104,6 +111,12 @@ static inline int operation_is_agreement(int operation)
     return operation >= OPERATION_NEW_GROUP;
 }
 
+/* One of ct.h's, by all ranks of a group. */
+static inline int operation_is_collective(int operation)
+{
+    return !operation_is_message(operation) && !operation_is_agreement(operation);
+}
+
 /* All ranks give the counts of all blocks, which must be the same. */
 static inline int operation_has_counts(int operation)
 {
@@ -111,6 +124,7 @@ static inline int operation_has_counts(int operation)
 }
 
 const char *operation_name(int operation);
+int collective_named(const char *name); /* -1: none is called so */
 
 /* "all_reduce #12 (4 f32, sum)" */
 void signature_describe(const struct signature *signature, char *text, size_t size);
