@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_link.h - a connection from this ctrun to the one that serves a store.
  *
- * Both say what they have to say in messages (runtime/store/store.h).  The link also
- * answers for this host's programs: when one of them comes to the store without a
- * secret, as PyTorch's do, the other ctrun asks whose it is. */
+ * Both say what they have to say in messages (runtime/store/server/launcher_peers.h).  The link
+ * also answers for this host's programs: when one of them comes to the store without a secret, as
+ * PyTorch's do, the other ctrun asks whose it is. */
 #ifndef LAUNCHER_NODES_NODE_LINK_H
 #define LAUNCHER_NODES_NODE_LINK_H
 
 #include <stdint.h>
 
-#include "runtime/store/store.h"
+#include "runtime/store/server/launcher_peers.h"
+#include "runtime/store/server/shared_secret.h"
+#include "runtime/util/error.h"
 
 struct bufferevent;
+struct event_base;
 
 #define LINK_TEXT 1024 /* of one message */
 

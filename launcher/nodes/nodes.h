@@ -11,6 +11,7 @@
 #include "config/options.h"
 #include "launcher/nodes/store_host.h"
 #include "runtime/monitor/control_page.h"
+#include "runtime/store/server/launcher_peers.h"
 
 struct link_to;
 

@@ -4,7 +4,7 @@
 #define LAUNCHER_NODES_STORE_HOST_H
 
 #include "config/rendezvous_options.h"
-#include "runtime/store/store.h"
+#include "runtime/store/server/server.h"
 
 struct rendezvous {
     int is_host;         /* we are node 0, or may become it */

@@ -19,7 +19,7 @@
 #include "runtime/net/fd_passing.h"
 #include "runtime/net/socket.h"
 #include "runtime/shm/host_segment.h"
-#include "runtime/store/store.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

@@ -14,7 +14,7 @@
 
 #include "runtime/net/interface.h"
 #include "runtime/net/socket.h"
-#include "runtime/store/store.h"
+#include "runtime/store/tcp_store.h"
 
 static int to_text(const struct sockaddr *address, char *text, size_t size)
 {

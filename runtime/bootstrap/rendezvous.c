@@ -24,6 +24,8 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/store/file_store.h"
+#include "runtime/store/server/server_thread.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

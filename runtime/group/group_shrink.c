@@ -28,6 +28,7 @@
 #include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/store/store.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
 #define GLANCE_MS 20 /* how often the first that lives looks for deaths that are not told */

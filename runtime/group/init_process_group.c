@@ -11,7 +11,7 @@
 #include "runtime/group/default_group.h"
 #include "runtime/group/group_extension.h"
 #include "runtime/group/group_new.h"
-#include "runtime/store/store.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"

@@ -23,7 +23,7 @@
 
 #include "runtime/group/default_group.h"
 #include "runtime/net/socket.h"
-#include "runtime/store/store.h"
+#include "runtime/store/server/server_thread.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"

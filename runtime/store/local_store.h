@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "runtime/store/engine/hash_map.h"
+#include "runtime/store/store.h"
 
 struct local_store;
 

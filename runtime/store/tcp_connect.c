@@ -8,6 +8,7 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
+#include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_wire.h"
 #include "runtime/util/clock.h"
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/store/key_list.h"
+#include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_wire.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"

@@ -9,6 +9,9 @@
 #define RUNTIME_STORE_TCP_WIRE_H
 
 #include "runtime/store/engine/request_parser.h"
+#include "runtime/store/tcp_store.h"
+
+struct store_host; /* server_thread.h */
 
 struct wire {
     int fd;

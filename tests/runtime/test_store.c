@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/store.h"
+#include "runtime/store/server/server_thread.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
 /* ---- A server, and clients of it ------------------------------------------- */

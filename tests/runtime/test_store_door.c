@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
+#include "runtime/store/server/launcher_peers.h"
 #include "runtime/store/server/peer_uid.h"
+#include "runtime/store/server/server.h"
 #include "runtime/store/server/shared_secret.h"
-#include "runtime/store/store.h"
 #include "runtime/util/clock.h"
 
 enum { PATIENCE_MS = 30000, NOBODY = 65534 };

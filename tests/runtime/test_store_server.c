@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/store.h"
+#include "runtime/store/server/server_thread.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
 enum { PATIENCE_MS = 120000, MIB = 1 << 20 };

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "launcher/nodes/c10d/agent_internal.h"
+#include "runtime/store/tcp_store.h"
 
 /* ---- The thread's side ---------------------------------------------------------------- */
 

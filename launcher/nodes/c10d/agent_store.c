@@ -8,6 +8,7 @@
 #include "launcher/nodes/c10d/agent_internal.h"
 #include "launcher/nodes/node_link.h"
 #include "runtime/net/socket.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

@@ -3,8 +3,9 @@
 #ifndef RUNTIME_STORE_ENGINE_HASH_MAP_H
 #define RUNTIME_STORE_ENGINE_HASH_MAP_H
 
+#include <stdint.h>
+
 #include "runtime/store/engine/value.h"
-#include "runtime/store/store.h"
 
 /* A ring of waiters: whoever is in it can leave it without knowing which it is. */
 struct link {

@@ -3,8 +3,9 @@
 #ifndef RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 #define RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 
+#include <stdint.h>
+
 #include "runtime/store/engine/value.h"
-#include "runtime/store/store.h"
 
 #define STORE_MAGIC 0x3C85F7CEu
 

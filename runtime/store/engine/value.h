@@ -6,6 +6,12 @@
 
 #include <stddef.h>
 
+/* Bytes that another object owns. */
+struct bytes {
+    const void *data;
+    size_t size;
+};
+
 /* All that clients can make the store hold. */
 struct budget {
     size_t used, limit;

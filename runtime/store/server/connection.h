@@ -12,7 +12,8 @@
 
 #include "runtime/store/engine/engine_internal.h"
 #include "runtime/store/engine/send_queue.h"
-#include "runtime/store/store.h"
+#include "runtime/store/server/launcher_peers.h"
+#include "runtime/store/server/server.h"
 
 #define IN_BYTES (256u << 10)
 

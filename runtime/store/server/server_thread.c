@@ -9,7 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/store/store.h"
+#include "runtime/store/server/server.h"
+#include "runtime/store/server/server_thread.h"
 #include "runtime/util/forks.h"
 
 struct store_host {
