@@ -121,8 +121,8 @@ static struct round round_of(struct job *job)
                            .folder = &job->folder,
                            .descriptors = &job->descriptors,
                            .placement = job->placement,
-                           .control = &job->control,
-                           .trace = &job->trace };
+                           .inherited = { job->control.memory, job->control.event,
+                                          job->trace.memory } };
 }
 
 /* By which ctctl knows the job: the workers of a job alone see torchrun's choice, an id that is
@@ -146,19 +146,20 @@ static int is_told_to_stop(const struct job *job)
 /* 0 also when a signal is there before all have started: the event loop takes it. */
 static int start_workers(struct job *job)
 {
-    const struct round round = round_of(job);
     struct worker_env env;
+    struct round round;
     int code = 0;
 
     if (run_folder_next(&job->folder) != 0
         || output_round(&job->output, job->plan.base, job->plan.world, job->size) < 0)
         return 1;
+    control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
+                      job->options->program[0]);
+    round = round_of(job);
     if (worker_env_create(&env, job->options, &round) < 0) {
         log_line(LOG_ERROR, "out of memory");
         return 1;
     }
-    control_host_open(&job->control, &job->plan, job->size, name_for_ctctl(job),
-                      job->options->program[0]);
     job_stop_begin(job);
     wrapper_check(&job->wrapper, job->plan.world);
     if (job->folder.attempt == 0 && job->plan.node == 0)

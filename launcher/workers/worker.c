@@ -73,6 +73,7 @@ static struct spawn_args args_of(const struct worker *worker, const struct round
                                  const sigset_t *ignored, const struct guard *guard)
 {
     const struct placement *placement = round->placement;
+    const struct inherited *inherited = &round->inherited;
     struct spawn_args args = { .in = -1,
                                .out = -1,
                                .err = -1,
@@ -80,14 +81,9 @@ static struct spawn_args args_of(const struct worker *worker, const struct round
                                .ignored = ignored,
                                .foreground = worker->foreground,
                                .descriptors = round->descriptors,
-                               .keep = { -1, -1, -1 } };
+                               .keep = { inherited->control_memory, inherited->control_event,
+                                         inherited->trace_memory } };
 
-    if (round->control) {
-        args.keep[0] = round->control->memory;
-        args.keep[1] = round->control->event;
-    }
-    if (round->trace)
-        args.keep[2] = round->trace->memory;
     if (placement && placement->place[worker->local_rank].bound) {
         args.cpus = &placement->place[worker->local_rank].cpus;
         args.memory = placement->place[worker->local_rank].memory;

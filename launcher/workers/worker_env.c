@@ -71,12 +71,12 @@ static int is_placed(const struct placement *placement, const char *name, size_t
 
 static int has_control(const struct round *round)
 {
-    return round->control && round->control->head;
+    return round->inherited.control_memory > STDERR_FILENO;
 }
 
 static int has_trace(const struct round *round)
 {
-    return round->trace && round->trace->path;
+    return round->inherited.trace_memory > STDERR_FILENO;
 }
 
 static int put(struct worker_env *env, const char *format, ...)
@@ -248,12 +248,13 @@ static int write_own(const struct worker_env *env, int local_rank, int own_gpu, 
                     round->role_base + local_rank, 0, path)
            + 1;
     if (has_control(round))
-        used += snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
-                         round->control->memory, round->control->event, local_rank)
-                + 1;
+        used +=
+            snprintf(text + used, size - (size_t)used, "CT_CONTROL=%d:%d:%d",
+                     round->inherited.control_memory, round->inherited.control_event, local_rank)
+            + 1;
     if (has_trace(round))
         used += snprintf(text + used, size - (size_t)used, "CT_TRACE_RING=%d:%d",
-                         round->trace->memory, local_rank)
+                         round->inherited.trace_memory, local_rank)
                 + 1;
     for (int i = 0; own_gpu && i < placed(round->placement); i++)
         used += snprintf(text + used, size - (size_t)used, "%s=%s", gpu_lists[i],

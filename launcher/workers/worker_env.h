@@ -4,11 +4,17 @@
 #define LAUNCHER_WORKERS_WORKER_ENV_H
 
 #include "config/options.h"
-#include "launcher/health/control_page_host.h"
 #include "launcher/placement/placement.h"
 #include "launcher/stdio/log_dir.h"
-#include "launcher/trace/trace_host.h"
 #include "runtime/store/server/shared_secret.h"
+
+/* What each worker inherits beside its streams, under the same numbers: descriptors of the job's,
+ * which keeps them.  One that is not above STDERR_FILENO (0, -1) does not exist. */
+struct inherited {
+    int control_memory; /* the control page */
+    int control_event;  /* and the eventfd that wakes whoever waits for its news */
+    int trace_memory;   /* the rings of --trace */
+};
 
 /* What is the same for all workers of one round. */
 struct round {
@@ -20,13 +26,12 @@ struct round {
     const char *run_id, *generation;
     const struct secret *secret; /* of the store */
     const struct run_folder *folder;
-    const struct rlimit *descriptors;   /* how many they may have open */
-    int role_base, role_world;          /* as base and world, among those of the same role */
-    int node, nodes;                    /* the rank of this node, and how many there are */
-    int own_store;                      /* nobody serves one at address and port: rank 0 does */
-    const struct placement *placement;  /* NULL: nothing is placed */
-    const struct control_host *control; /* NULL: none is handed down */
-    const struct trace_host *trace;     /* NULL, or it is off: likewise */
+    const struct rlimit *descriptors;  /* how many they may have open */
+    int role_base, role_world;         /* as base and world, among those of the same role */
+    int node, nodes;                   /* the rank of this node, and how many there are */
+    int own_store;                     /* rank 0 serves one at address and port, ctrun does not */
+    const struct placement *placement; /* NULL: nothing is placed */
+    struct inherited inherited;
 };
 
 struct worker_env {

@@ -200,6 +200,39 @@ static void the_environment_is_torchruns(void **state)
     worker_env_destroy(&env);
 }
 
+static void a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits(void **state)
+{
+    struct options options = { .role = "tr" };
+    const struct run_folder folder = { .path = "/t", .workers = 2 };
+    const struct secret secret = { "", 0 };
+    struct round round = { .size = 2,
+                           .world = 2,
+                           .address = "h",
+                           .run_id = "id",
+                           .generation = "beef",
+                           .secret = &secret,
+                           .folder = &folder,
+                           .inherited = { 7, 8, -1 } };
+    struct worker_env env;
+    char **entries;
+
+    (void)state;
+    options.settings[OPTION_SIGNALS_TO_HANDLE].text = "SIGTERM";
+    setenv("CT_TRACE_RING", "5:0", 1); /* of an outer ctrun */
+    assert_int_equal(worker_env_create(&env, &options, &round), 0);
+    entries = worker_env_of(&env, 1);
+    assert_string_equal(value(entries, "CT_CONTROL"), "7:8:1");
+    assert_string_equal(value(entries, "CT_TRACE_RING"), "(unset)");
+    free(entries);
+    round.inherited = (struct inherited){ -1, -1, 9 };
+    entries = worker_env_of(&env, 0);
+    assert_string_equal(value(entries, "CT_CONTROL"), "(unset)");
+    assert_string_equal(value(entries, "CT_TRACE_RING"), "9:0");
+    free(entries);
+    worker_env_destroy(&env);
+    unsetenv("CT_TRACE_RING");
+}
+
 static void a_worker_with_a_gpu_of_its_own_is_local_rank_0(void **state)
 {
     struct jobfile_entry lines[] = { { "env", "HIP_VISIBLE_DEVICES", "8,9", 2 } };
@@ -244,6 +277,7 @@ int main(void)
         cmocka_unit_test(the_old_launcher_tells_the_rank_first),
         cmocka_unit_test(missing_is_127_and_not_executable_126),
         cmocka_unit_test(the_environment_is_torchruns),
+        cmocka_unit_test(a_worker_finds_the_numbers_of_the_descriptors_that_it_inherits),
         cmocka_unit_test(a_worker_with_a_gpu_of_its_own_is_local_rank_0),
     };
 
