@@ -66,10 +66,10 @@ static void happens(const struct faults *faults, const struct fault *fault)
         faults->abort(now.group);
         break;
     case FAULT_DELAY:
-        sleep_us(fault->delay_us);
+        sleep_us(fault->argument);
         break;
     case FAULT_EXIT:
-        _exit(fault->code);
+        _exit((int)fault->argument);
     case FAULT_NOTHING:
         break;
     }

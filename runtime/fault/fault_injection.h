@@ -51,14 +51,14 @@ enum fault_action {
     FAULT_EXIT /* at once, without atexit() */
 };
 
+/* The words with a value have 64 bits each: a row of fault_parse.c's table says where it goes. */
 struct fault {
-    int rank, operation; /* or FAULT_ANY */
-    uint32_t phase;
-    uint64_t seq, call; /* 0: any */
+    int64_t rank, operation; /* or FAULT_ANY */
+    int64_t phase;           /* or FAULT_END */
+    uint64_t seq, call;      /* 0: any */
+    int64_t every;
+    int64_t argument; /* of delay: microseconds; of exit: the code */
     enum fault_action action;
-    int64_t delay_us;
-    int code; /* of exit */
-    int every;
     _Atomic int fired;
 };
 

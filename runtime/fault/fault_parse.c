@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INIT_PHASES = 4 };
-
 static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
 
 const char *fault_operation_name(int operation)
@@ -20,232 +18,175 @@ const char *fault_operation_name(int operation)
 
 /* ---- Values: 0 when the text is one ------------------------------------------ */
 
-static int number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+struct word {
+    const char *name;
+    const char *wants; /* what its value must be; NULL: it has none, and counts as 1 */
+    int (*read)(const struct word *word, const char *text, uint64_t *value);
+    size_t field;         /* of struct fault: where the value goes */
+    uint64_t least, most; /* of a number */
+    const char *other;    /* beside numbers: this, */
+    uint64_t meaning;     /* which means that */
+    enum fault_action action;
+};
+
+/* Behind the number at the start of text; NULL: there is none within these bounds. */
+static const char *number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
 {
     char *end;
 
     if (*text < '0' || *text > '9')
-        return -1;
+        return NULL;
     *value = strtoull(text, &end, 10); /* too large: ULLONG_MAX, which is above most */
-    return *end || *value < least || *value > most ? -1 : 0;
+    return *value < least || *value > most ? NULL : end;
 }
 
-static int take_rank(struct fault *fault, const char *text)
+static int read_number(const struct word *word, const char *text, uint64_t *value)
 {
-    uint64_t value;
+    const char *end;
 
-    if (!strcmp(text, "*"))
+    if (word->other && !strcmp(text, word->other)) {
+        *value = word->meaning;
         return 0;
-    if (number(text, 0, INT32_MAX, &value) < 0)
-        return -1;
-    fault->rank = (int)value;
-    return 0;
+    }
+    end = number(text, word->least, word->most, value);
+    return end && !*end ? 0 : -1;
 }
 
-static int take_op(struct fault *fault, const char *text)
+static int read_operation(const struct word *word, const char *text, uint64_t *value)
 {
-    if (!strcmp(text, "*"))
+    *value = word->meaning;
+    if (!strcmp(text, word->other))
         return 0;
-    for (int i = 0; i < FAULT_OPERATIONS; i++)
-        if (!strcmp(text, fault_operation_name(i))) {
-            fault->operation = i;
+    for (*value = 0; *value < FAULT_OPERATIONS; ++*value)
+        if (!strcmp(text, fault_operation_name((int)*value)))
             return 0;
-        }
     return -1;
 }
 
-static int take_phase(struct fault *fault, const char *text)
-{
-    uint64_t value;
-
-    if (!strcmp(text, "end")) {
-        fault->phase = FAULT_END;
-        return 0;
-    }
-    if (number(text, 0, INT32_MAX, &value) < 0)
-        return -1;
-    fault->phase = (uint32_t)value;
-    return 0;
-}
-
-static int take_seq(struct fault *fault, const char *text)
-{
-    return number(text, 1, UINT64_MAX - 1, &fault->seq);
-}
-
-static int take_call(struct fault *fault, const char *text)
-{
-    return number(text, 1, UINT64_MAX - 1, &fault->call);
-}
-
-static int take_every(struct fault *fault, const char *text)
-{
-    (void)text;
-    fault->every = 1;
-    return 0;
-}
-
-static int take_delay(struct fault *fault, const char *text)
+static int read_time(const struct word *word, const char *text, uint64_t *value)
 {
     static const struct {
         const char *name;
-        int64_t us;
+        uint64_t us;
     } units[] = { { "us", 1 }, { "ms", 1000 }, { "s", 1000000 } };
-    const size_t digits = strspn(text, "0123456789");
-    uint64_t value;
-    char count[16];
+    const char *const unit = number(text, word->least, word->most, value);
 
-    snprintf(count, sizeof count, "%.*s", (int)digits, text);
-    if (digits >= sizeof count || number(count, 0, 1000000000, &value) < 0)
-        return -1;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (!strcmp(text + digits, units[i].name)) {
-            fault->action = FAULT_DELAY;
-            fault->delay_us = (int64_t)value * units[i].us;
+    for (size_t i = 0; unit && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(unit, units[i].name)) {
+            *value *= units[i].us;
             return 0;
         }
     return -1;
-}
-
-static int take_exit(struct fault *fault, const char *text)
-{
-    uint64_t value;
-
-    if (number(text, 0, 255, &value) < 0)
-        return -1;
-    fault->action = FAULT_EXIT;
-    fault->code = (int)value;
-    return 0;
-}
-
-static int take_kill(struct fault *fault, const char *text)
-{
-    (void)text;
-    fault->action = FAULT_KILL;
-    return 0;
-}
-
-static int take_stop(struct fault *fault, const char *text)
-{
-    (void)text;
-    fault->action = FAULT_STOP;
-    return 0;
-}
-
-static int take_abort(struct fault *fault, const char *text)
-{
-    (void)text;
-    fault->action = FAULT_ABORT;
-    return 0;
 }
 
 /* ---- Words ------------------------------------------------------------------- */
 
-static const struct word {
-    const char *name;
-    int (*take)(struct fault *fault, const char *text);
-    const char *value; /* what it must be; NULL: it has none */
-    int action;
-} words[] = {
-    { "rank", take_rank, "a rank from 0 up, or *", 0 },
-    { "op", take_op, "a collective's name (all_reduce ...), send, recv, init, store, or *", 0 },
-    { "phase", take_phase, "a number from 0 up, or end", 0 },
-    { "seq", take_seq, "a number from 1 up", 0 },
-    { "call", take_call, "a number from 1 up", 0 },
-    { "every", take_every, NULL, 0 },
-    { "kill", take_kill, NULL, 1 },
-    { "stop", take_stop, NULL, 1 },
-    { "abort", take_abort, NULL, 1 },
-    { "delay", take_delay, "a time like 50ms, 2s or 300us", 1 },
-    { "exit", take_exit, "a code from 0 to 255", 1 },
+#define FIELD(name) .field = offsetof(struct fault, name)
+#define NUMBER(name, from, to) .read = read_number, FIELD(name), .least = from, .most = to
+static const struct word words[] = {
+    { "rank", "a rank from 0 up, or *", NUMBER(rank, 0, INT32_MAX), .other = "*",
+      .meaning = FAULT_ANY },
+    { "op", "a collective's name (all_reduce ...), send, recv, init, store, or *",
+      .read = read_operation, FIELD(operation), .other = "*", .meaning = FAULT_ANY },
+    { "phase", "a number from 0 up, or end", NUMBER(phase, 0, INT32_MAX), .other = "end",
+      .meaning = FAULT_END },
+    { "seq", "a number from 1 up", NUMBER(seq, 1, UINT64_MAX - 1) },
+    { "call", "a number from 1 up", NUMBER(call, 1, UINT64_MAX - 1) },
+    { "every", FIELD(every) },
+    { "kill", FIELD(argument), .action = FAULT_KILL },
+    { "stop", FIELD(argument), .action = FAULT_STOP },
+    { "abort", FIELD(argument), .action = FAULT_ABORT },
+    { "delay", "a time like 50ms, 2s or 300us", .read = read_time, FIELD(argument),
+      .most = 1000000000, .action = FAULT_DELAY },
+    { "exit", "a code from 0 to 255", NUMBER(argument, 0, 255), .action = FAULT_EXIT },
 };
 enum { WORDS = sizeof words / sizeof *words };
-
-static const struct word *word_of(const char *text, size_t length)
-{
-    for (int i = 0; i < WORDS; i++)
-        if (strlen(words[i].name) == length && !memcmp(words[i].name, text, length))
-            return &words[i];
-    return NULL;
-}
 
 static ct_status take_word(struct fault *fault, const char *text, unsigned *said)
 {
     const size_t length = strcspn(text, ":");
-    const struct word *word = word_of(text, length);
-    const int has_value = text[length] == ':';
-    unsigned bit;
+    const char *const value = text[length] ? text + length + 1 : NULL;
+    const struct word *word = words;
+    uint64_t meant = 1;
 
-    if (!word)
+    while (word < words + WORDS
+           && (strlen(word->name) != length || memcmp(word->name, text, length) != 0))
+        word++;
+    if (word == words + WORDS)
         return ct_fail(CT_ERR_INVALID,
                        "CT_FAULT: \"%s\" is no word of a fault; there are rank:, op:, phase:, "
                        "seq:, call:, every, and kill, stop, abort, delay:, exit:",
                        text);
-    bit = 1u << (word - words);
-    if (*said & bit)
+    if (*said & 1u << (word - words))
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": the fault says %s already", text,
                        word->name);
-    if (word->action && fault->action != FAULT_NOTHING)
+    if (word->action && fault->action)
         return ct_fail(CT_ERR_INVALID,
                        "CT_FAULT: \"%s\": the fault does something already; one fault does one "
                        "thing, more are separated by ';'",
                        text);
-    *said |= bit;
-    if (!word->value && has_value)
+    if (!word->wants && value)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": %s has no value", text, word->name);
-    if (word->value && (!has_value || word->take(fault, text + length + 1) < 0))
+    if (word->wants && (!value || word->read(word, value, &meant) < 0))
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": %s wants %s", text, word->name,
-                       word->value);
-    if (!word->value)
-        word->take(fault, NULL);
+                       word->wants);
+    *said |= 1u << (word - words);
+    memcpy((char *)fault + word->field, &meant, sizeof meant);
+    if (word->action)
+        fault->action = word->action;
     return CT_OK;
 }
 
-static int has_phase(int operation, uint32_t phase)
+/* ---- What can happen ----------------------------------------------------------- */
+
+/* The phases of what is no collective; how many hand-overs those have is their algorithm's. */
+static const struct {
+    int operation;
+    int64_t last;
+    int has_end;
+    const char *text;
+} phases[] = {
+    { FAULT_INIT, 3, 1, "0 to 3 and end" },
+    { FAULT_STORE, 0, 0, "0" },
+    { OPERATION_SEND, 0, 1, "0 and end" },
+    { OPERATION_RECV, 0, 1, "0 and end" },
+};
+
+static ct_status check_phase(const struct fault *fault)
 {
-    switch (operation) {
-    case FAULT_INIT:
-        return phase < INIT_PHASES || phase == FAULT_END;
-    case FAULT_STORE:
-        return phase == 0;
-    case OPERATION_RECV:
-    case OPERATION_SEND:
-        return phase == 0 || phase == FAULT_END;
-    default: /* how many hand-overs a collective has is its algorithm's affair */
-        return 1;
-    }
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+        if (phases[i].operation == fault->operation
+            && !(fault->phase == FAULT_END ? phases[i].has_end : fault->phase <= phases[i].last))
+            return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"phase\": op:%s has only %s",
+                           fault_operation_name(phases[i].operation), phases[i].text);
+    return CT_OK;
 }
 
-/* Whether it can happen at all. */
 static ct_status check(const struct fault *fault)
 {
-    const int op = fault->operation;
-    const char *name = op == FAULT_ANY ? "*" : fault_operation_name(op);
-    const int is_message = op == OPERATION_SEND || op == OPERATION_RECV;
-    const int is_collective = op != FAULT_ANY && !is_message && op < OPERATION_COUNT;
+    const int op = (int)fault->operation, has_group = op < OPERATION_COUNT;
 
-    if (fault->action == FAULT_NOTHING)
+    if (!fault->action)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: a fault without kill, stop, abort, delay: or "
                                        "exit: does nothing");
-    if (fault->seq && !is_collective && op != FAULT_ANY)
-        return ct_fail(
-            CT_ERR_INVALID,
-            "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:", name);
-    if (fault->action == FAULT_ABORT && (op == FAULT_INIT || op == FAULT_STORE))
-        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"abort\": op:%s has no group to abort", name);
-    if (!has_phase(op, fault->phase))
-        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"phase\": op:%s has only %s", name,
-                       op == FAULT_INIT    ? "0 to 3 and end"
-                       : op == FAULT_STORE ? "0"
-                                           : "0 and end");
-    return CT_OK;
+    if (fault->seq && op != FAULT_ANY && (operation_is_message(op) || !has_group))
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:",
+                       fault_operation_name(op));
+    if (fault->action == FAULT_ABORT && !has_group)
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"abort\": op:%s has no group to abort",
+                       fault_operation_name(op));
+    return check_phase(fault);
 }
 
 /* ---- All --------------------------------------------------------------------- */
 
 static ct_status read_first_seq(struct faults *faults, const char *text)
 {
-    if (faults->first_seq || number(text, 1, INT64_MAX, &faults->first_seq) < 0)
+    const int again = faults->first_seq != 0;
+    const char *const end = number(text, 1, INT64_MAX, &faults->first_seq);
+
+    if (again || !end || *end)
         return ct_fail(CT_ERR_INVALID,
                        "CT_FAULT: \"first_seq:%s\": first_seq is said once, and is a number from "
                        "1 to %lld",
@@ -253,26 +194,28 @@ static ct_status read_first_seq(struct faults *faults, const char *text)
     return CT_OK;
 }
 
-/* One number per rank, with points between them; that of rank counts here. */
-static ct_status read_hosts(struct faults *faults, int rank, const char *text)
+/* 1 + the number of that rank's host, of one number per rank with points between them; 0: there
+ * is none, or text is something else. */
+static int host_of(const char *text, int rank)
 {
-    const char *at = text;
+    uint64_t value;
     int host = 0;
 
-    for (int i = 0; at; i++) {
-        const size_t length = strcspn(at, ".");
-        uint64_t value;
-        char one[8];
-
-        snprintf(one, sizeof one, "%.*s", (int)length, at);
-        if (length >= sizeof one || number(one, 0, INT16_MAX, &value) < 0) {
-            host = 0;
-            break;
-        }
+    for (int i = 0;; i++) {
+        text = number(text, 0, INT16_MAX, &value);
+        if (!text || (*text && *text != '.'))
+            return 0;
         if (i == rank)
             host = (int)value + 1;
-        at = at[length] ? at + length + 1 : NULL;
+        if (!*text++)
+            return host;
     }
+}
+
+static ct_status read_hosts(struct faults *faults, int rank, const char *text)
+{
+    const int host = host_of(text, rank);
+
     if (!host || faults->host)
         return ct_fail(CT_ERR_INVALID,
                        "CT_FAULT: \"hosts:%s\": hosts is said once, and is a number for each rank, "
@@ -286,7 +229,6 @@ static ct_status read_fault(struct faults *faults, int rank, char *text)
 {
     struct fault fault = { .rank = FAULT_ANY, .operation = FAULT_ANY };
     struct fault *list;
-    char *rest = NULL;
     unsigned said = 0;
     ct_status status = CT_OK;
 
@@ -294,9 +236,9 @@ static ct_status read_fault(struct faults *faults, int rank, char *text)
         return read_first_seq(faults, text + 10);
     if (!strncmp(text, "hosts:", 6))
         return read_hosts(faults, rank, text + 6);
-    for (char *word = strtok_r(text, ",", &rest); word && status == CT_OK;
-         word = strtok_r(NULL, ",", &rest))
-        status = take_word(&fault, word, &said);
+    for (char *word; status == CT_OK && (word = strsep(&text, ","));)
+        if (*word)
+            status = take_word(&fault, word, &said);
     if (status == CT_OK)
         status = check(&fault);
     if (status != CT_OK || (fault.rank != FAULT_ANY && fault.rank != rank))
@@ -311,12 +253,12 @@ static ct_status read_fault(struct faults *faults, int rank, char *text)
 
 ct_status faults_read(struct faults *faults, int rank, const char *text)
 {
-    char *copy = strdup(text), *rest = NULL;
+    char *const copy = strdup(text), *rest = copy;
     ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for CT_FAULT");
 
-    for (char *part = copy ? strtok_r(copy, ";", &rest) : NULL; part && status == CT_OK;
-         part = strtok_r(NULL, ";", &rest))
-        status = read_fault(faults, rank, part);
+    for (char *part; status == CT_OK && (part = strsep(&rest, ";"));)
+        if (*part)
+            status = read_fault(faults, rank, part);
     free(copy);
     return status;
 }

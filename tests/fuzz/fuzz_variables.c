@@ -77,8 +77,8 @@ static void read_faults(void)
         for (int i = 0; faults && i < faults->count; i++) {
             holds(faults->list[i].operation >= FAULT_ANY
                   && faults->list[i].operation < FAULT_OPERATIONS);
-            holds(faults->list[i].code >= 0 && faults->list[i].code <= 255);
-            holds(faults->list[i].delay_us >= 0);
+            holds(faults->list[i].argument >= 0);
+            holds(faults->list[i].action != FAULT_EXIT || faults->list[i].argument <= 255);
         }
         faults_free(faults);
     }

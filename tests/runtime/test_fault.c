@@ -35,11 +35,11 @@ static void the_words_of_a_fault_become_its_numbers(void **state)
                 && f->seq == 4294967297 && f->action == FAULT_STOP);
     f++;
     assert_true(f->call == 7 && f->phase == FAULT_END && f->operation == OPERATION_RECV && f->every
-                && f->action == FAULT_DELAY && f->delay_us == 50000);
+                && f->action == FAULT_DELAY && f->argument == 50000);
     f++;
-    assert_true(f->delay_us == 300);
+    assert_true(f->argument == 300);
     f++;
-    assert_true(f->operation == FAULT_INIT && f->action == FAULT_EXIT && f->code == 255);
+    assert_true(f->operation == FAULT_INIT && f->action == FAULT_EXIT && f->argument == 255);
     f++;
     assert_true(f->action == FAULT_ABORT);
     free(faults.list);
