@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - the option table, as bash, zsh and tcsh want to hear it.
+/* completion.c - the option table, as bash and zsh read it.
  *
  * Names come from the rows, values from what --help calls them: the small words of
  * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, others not at all.
@@ -185,40 +185,10 @@ static void print_zsh(FILE *out)
           out);
 }
 
-/* ---- tcsh ------------------------------------------------------------------ */
-
-static void tcsh_name(FILE *out, const struct option_row *row, const char *name)
-{
-    (void)row;
-    fprintf(out, " %s", name);
-}
-
-static void tcsh_values(FILE *out, const struct option_row *row, const char *name)
-{
-    if (is_path(row, "FILE") || is_path(row, "DIR"))
-        fprintf(out, " \\\n    'n/--%s/%c/'", name, is_path(row, "DIR") ? 'd' : 'f');
-    else if (!row->bare && choices(NULL, row)) {
-        fprintf(out, " \\\n    'n/--%s/(", name);
-        choices(out, row);
-        fputs(")/'", out);
-    }
-}
-
-static void print_tcsh(FILE *out)
-{
-    fputs("complete ctrun 'c/--/(", out);
-    each_name(out, tcsh_name);
-    fputs(" )/'", out);
-    each_name(out, tcsh_values);
-    fputs(" \\\n    'p/1/c/' 'p/*/f/'\n", out);
-}
-
 void completion_print(FILE *out, const char *shell)
 {
     if (!strcmp(shell, "bash"))
         print_bash(out);
-    else if (!strcmp(shell, "zsh"))
-        print_zsh(out);
     else
-        print_tcsh(out);
+        print_zsh(out);
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* shell: bash, zsh or tcsh. */
+/* shell: bash or zsh. */
 void completion_print(FILE *out, const char *shell);
 
 #endif

@@ -244,7 +244,7 @@ static const struct option_row rows[OPTIONS] = {
         parse_switch, FIELD(explain),
         "print each value and where it came from; run nothing", NULL, 0 },
     [OPTION_PRINT_COMPLETION] = {
-        "print-completion", NULL, 0, "bash|zsh|tcsh", NULL, NULL, { NULL }, 1,
+        "print-completion", NULL, 0, "bash|zsh", NULL, NULL, { NULL }, 1,
         parse_shell, FIELD(print_completion),
         "print what makes the shell complete these options", NULL, 0 },
     [OPTION_VERSION] = {

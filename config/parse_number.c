@@ -153,7 +153,7 @@ int parse_start_method(const char *text, void *field, struct why *why)
 
 int parse_shell(const char *text, void *field, struct why *why)
 {
-    static const char *const words[] = { "bash", "zsh", "tcsh", NULL };
+    static const char *const words[] = { "bash", "zsh", NULL };
 
     return value_choice(text, words, why) < 0 ? -1 : parse_text(text, field, why);
 }
