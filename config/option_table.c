@@ -230,7 +230,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_EVENT_LOG_HANDLER] = {
         "event-log-handler", NULL, 0, "null|console", NULL, "null", { "PET_EVENT_LOG_HANDLER" }, 0,
         parse_event_handler, FIELD(event_log_handler),
-        "console: torchrun's events as JSON on stderr; see --events", NULL, 0 },
+        "no effect: --events=FILE writes what happens", NULL, 0 },
     [OPTION_LOGS_SPECS] = {
         "logs-specs", NULL, 0, "NAME", NULL, "default", { NULL }, 0,
         parse_logs_specs, FIELD(logs_specs),

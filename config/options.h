@@ -57,7 +57,7 @@ struct options {
     struct exec_on exec_on;
     double monitor_interval;
     const char *start_method, *logs_specs, *print_completion;
-    enum event_handler event_log_handler;
+    const char *event_log_handler;
     const char *store_secret_file; /* NULL: none */
     struct networks store_allow;
     size_t store_memory, store_request;

@@ -171,15 +171,13 @@ int parse_event_handler(const char *text, void *field, struct why *why)
 {
     static const char *const words[] = { "null", "console", "dynamic_rendezvous", NULL };
     struct why unused;
-    const int choice = value_choice(text, words, &unused);
 
-    if (choice < 0)
+    if (value_choice(text, words, &unused) < 0)
         return value_wrong(why,
                            "KeyError: '%s': the handlers are null and console; --events=FILE "
                            "writes what happens as JSON lines",
                            text);
-    *(enum event_handler *)field = EVENTS_NULL + choice;
-    return 0;
+    return parse_text(text, field, why);
 }
 
 /* Plugins are Python's. */

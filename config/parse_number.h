@@ -41,7 +41,7 @@ value_parser parse_port; /* int, 0 to 65535; 0 is "any free one" */
 value_parser parse_nproc;
 value_parser parse_interval; /* double > 0 */
 value_parser parse_start_method;
-value_parser parse_event_handler; /* enum event_handler */
+value_parser parse_event_handler; /* const char * */
 value_parser parse_logs_specs;
 value_parser parse_numa_binding; /* enum numa_binding */
 value_parser parse_shell;        /* const char * */
@@ -50,7 +50,6 @@ value_parser parse_bytes;    /* size_t: 4G, 512M, 64k, or a number of bytes */
 value_parser parse_count;    /* int >= 1 */
 value_parser parse_networks; /* struct networks */
 
-enum event_handler { EVENTS_NULL, EVENTS_CONSOLE, EVENTS_DYNAMIC_RENDEZVOUS };
 enum numa_binding { NUMA_NOT, NUMA_NODE, NUMA_SOCKET, NUMA_EXCLUSIVE, NUMA_CORE_COMPLEX };
 
 /* The index of text among words (NULL-ended), as argparse's choices; -1: it is none. */

@@ -13,7 +13,6 @@
 
 #include "launcher/inspect/verdict_text.h"
 #include "launcher/report/error_file.h"
-#include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
@@ -21,12 +20,9 @@
 #define MOST_WORDS 256    /* of argv */
 #define LONGEST_TEXT 8192 /* of one of them, of an error */
 
-int events_open(struct events *events, const struct options *options, const struct meeting *meeting)
+int events_open(struct events *events, const struct options *options)
 {
     *events = (struct events){ .options = options, .fd = -1, .run_id = "" };
-    events->console = options->event_log_handler == EVENTS_CONSOLE;
-    events->dynamic = meeting->kind != MEET_STATIC;
-    events->since_ms = clock_ms();
     events->plan.node = options->node_rank;
     if (!options->events)
         return 0;
@@ -113,7 +109,6 @@ void events_job_started(struct events *events, const char *run_id, int size)
     struct json_text json;
 
     events->run_id = run_id;
-    events->size = size;
     if (events->fd < 0)
         return;
     begin(events, &json, "job_start");
@@ -132,8 +127,6 @@ void events_job_ended(struct events *events, int code, const struct failed_round
 {
     struct json_text json;
 
-    if (events->console)
-        console_ended(events, code, round, fault);
     if (events->fd < 0)
         return;
     begin(events, &json, "job_end");
@@ -158,8 +151,6 @@ void events_round_began(struct events *events, const struct plan *plan)
     struct json_text json;
 
     events->plan = *plan;
-    if (events->console)
-        console_round_began(events);
     if (events->fd < 0)
         return;
     begin(events, &json, "round_begin");
@@ -194,8 +185,6 @@ void events_worker_started(struct events *events, const struct worker *worker)
 {
     struct json_text json;
 
-    if (events->console)
-        console_worker(events, worker, "START", NULL);
     if (events->fd < 0)
         return;
     begin(events, &json, "worker_start");

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.h - what happens, for programs: a JSON object a line (docs/events.md).
  *
- * --events=FILE appends ours to a file, which several nodes may share;
- * --event-log-handler=console writes torchrun's to stderr.  Without either the calls
- * below do nothing. */
+ * --events=FILE appends them to a file, which several nodes may share.  Without it the calls below
+ * do nothing. */
 #ifndef LAUNCHER_EVENTS_EVENTS_H
 #define LAUNCHER_EVENTS_EVENTS_H
 
-#include <stdint.h>
-
-#include "config/rendezvous_options.h"
+#include "config/options.h"
 #include "launcher/nodes/nodes.h"
 #include "launcher/report/report.h"
 
@@ -17,18 +14,13 @@ struct events {
     const struct options *options;
     int fd;           /* -1: no --events */
     int torn, failed; /* the last line is not whole; a failure was said */
-    int console;
-    int dynamic; /* the nodes meet by torchrun's c10d */
     const char *run_id;
-    int64_t since_ms; /* the job's start */
     struct plan plan; /* of the newest round */
-    int size;         /* workers here */
     struct text line;
 };
 
 /* -1: the sentence is said.  events_close() is owed in both cases. */
-int events_open(struct events *events, const struct options *options,
-                const struct meeting *meeting);
+int events_open(struct events *events, const struct options *options);
 void events_close(struct events *events);
 
 void events_job_started(struct events *events, const char *run_id, int size);
@@ -47,13 +39,5 @@ struct verdict_list;
 void events_stalled(struct events *events, const struct verdict_list *list);
 void events_stopping(struct events *events, int signal, const char *why);
 void events_node(struct events *events, int node, int there);
-
-/* ---- For events_torchrun.c ----------------------------------------------------- */
-
-void console_round_began(struct events *events);
-void console_worker(struct events *events, const struct worker *worker, const char *state,
-                    const char *raw_error);
-void console_ended(struct events *events, int code, const struct failed_round *round,
-                   const char *fault);
 
 #endif

@@ -49,7 +49,7 @@ static int watch_workers(struct job *job)
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
     orphans_adopt(&job->orphans);
-    return events_open(&job->events, job->options, job->meeting) < 0;
+    return events_open(&job->events, job->options) < 0;
 }
 
 static int find_program_and_places(struct job *job)

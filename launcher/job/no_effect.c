@@ -4,7 +4,8 @@
  * rendezvous_options.c).  An option whose wish holds anyway (--no-fold into a file) is none of
  * these, nor is one that other nodes of the job obey, nor those that --help calls "no effect".  A
  * variable may be there for other jobs (a Kubernetes pod has PET_NNODES and more), so what it asks
- * for in vain is passed over; a key of --rdzv-conf that is none is said of all. */
+ * for in vain is passed over.  A key of --rdzv-conf that is none is said of all, and so is what
+ * torchrun does and ctrun does not: a program may wait for it. */
 #include "launcher/job/no_effect.h"
 
 #include <stdarg.h>
@@ -94,6 +95,16 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     say_if(alone && o->master_addr, o, OPTION_LOCAL_ADDR, "--master-addr says where the store is");
 }
 
+static void check_events(const struct options *o)
+{
+    char words[600];
+
+    if (strcmp(o->event_log_handler, "console") != 0)
+        return;
+    setting_words(o, OPTION_EVENT_LOG_HANDLER, words, sizeof words);
+    log_line(LOG_WARN, "%s has no effect: --events=FILE writes what happens as JSON lines", words);
+}
+
 static void check_program(const struct options *o)
 {
     const char *slurm = getenv("SLURM_JOB_END_TIME"), *secret = getenv("CT_STORE_SECRET");
@@ -164,6 +175,7 @@ void no_effect_words(const struct options *options, const struct meeting *meetin
     check_meeting(options, meeting);
     check_program(options);
     check_output(options);
+    check_events(options);
     if (meeting->kind == MEET_ALONE || options->nnodes.max == 1)
         check_ranks(options, size);
 }

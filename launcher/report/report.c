@@ -117,11 +117,6 @@ static void add_last_words(struct text *out, struct worker *culprit)
     }
 }
 
-void report_show(const struct text *out)
-{
-    log_text(out->data, out->used);
-}
-
 void report_failure(const struct failed_round *round, const char *what_follows)
 {
     struct text out = { 0 };
@@ -132,7 +127,7 @@ void report_failure(const struct failed_round *round, const char *what_follows)
     else
         report_add_blocks(&out, round);
     add_last_words(&out, round->culprit);
-    report_show(&out);
+    log_text(out.data, out.used); /* one piece: no line of others comes between */
     free(out.data);
 }
 

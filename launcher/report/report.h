@@ -40,9 +40,6 @@ void report_cause(const struct worker *worker, char *text, size_t bytes);
 void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
                    size_t bytes);
 
-/* On stderr in one piece, so that nobody's lines come between ours. */
-void report_show(const struct text *out);
-
 /* Ended by the signal that ctrun sent, or obeyed it with an exit. */
 static inline int was_stopped(const struct worker *worker)
 {
