@@ -217,7 +217,6 @@ int job_listen(struct job *job)
     job_deadline_open(job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);
-    watchdog_watch(&job->watchdog, job->base);
     if (stuck_open(&job->stuck, job->base, job->workers, job->size, found_stuck, job) < 0) {
         log_line(LOG_ERROR, "out of memory for %d workers", job->size);
         return 1;

@@ -14,7 +14,6 @@
 #include "launcher/health/health_endpoint.h"
 #include "launcher/health/init_watch.h"
 #include "launcher/health/stall_detector.h"
-#include "launcher/health/timer_watchdog.h"
 #include "launcher/health/uninterruptible_watch.h"
 #include "launcher/nodes/nodes.h"
 #include "launcher/nodes/store_host.h"
@@ -63,7 +62,6 @@ struct job {
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;
     struct orphans orphans;
-    struct watchdog watchdog;
     struct stuck stuck;
     struct stall stall;
     struct health health;

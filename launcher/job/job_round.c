@@ -75,7 +75,6 @@ static void clear_workers(struct job *job)
     arrivals_stop(&job->arrivals);
     stuck_end(&job->stuck);
     stall_end(&job->stall);
-    watchdog_clear(&job->watchdog);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
     deadline = clock_ms() + 200;

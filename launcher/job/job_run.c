@@ -66,13 +66,12 @@ static int find_program_and_places(struct job *job)
     return 0;
 }
 
-/* Where the workers, the other nodes and their timers reach us. */
+/* Where the workers and the other nodes reach us. */
 static int open_doors(struct job *job)
 {
     int code;
 
     if ((code = store_host_open(&job->meet, job->options, job->meeting)) != 0
-        || (code = watchdog_open(&job->watchdog, job->workers, job->size)) != 0
         || (code = job_listen(job)) != 0
         || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
@@ -83,8 +82,7 @@ static int open_doors(struct job *job)
 /* From here on something lies about; the guard sees to it if we can't. */
 static int open_folder_and_guard(struct job *job)
 {
-    struct guard_last last_words = { &job->folder, job->watchdog.path, trace_host_save,
-                                     &job->trace };
+    struct guard_last last_words = { &job->folder, trace_host_save, &job->trace };
     const int code = run_folder_create(&job->folder, job->options, job->meet.run_id, job->size);
 
     if (code != 0)
@@ -160,7 +158,6 @@ static void tear_down(struct job *job)
     trace_host_close(&job->trace);
     events_close(&job->events);
     run_folder_remove(&job->folder);
-    watchdog_close(&job->watchdog);
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);

@@ -95,14 +95,19 @@ static void check_meeting(const struct options *o, const struct meeting *meeting
     say_if(alone && o->master_addr, o, OPTION_LOCAL_ADDR, "--master-addr says where the store is");
 }
 
-static void check_events(const struct options *o)
+/* What torchrun has. */
+static void check_left_out(const struct options *o)
 {
+    const char *const timers = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
     char words[600];
 
-    if (strcmp(o->event_log_handler, "console") != 0)
-        return;
     setting_words(o, OPTION_EVENT_LOG_HANDLER, words, sizeof words);
-    log_line(LOG_WARN, "%s has no effect: --events=FILE writes what happens as JSON lines", words);
+    if (!strcmp(o->event_log_handler, "console"))
+        log_line(LOG_WARN, "%s has no effect: --events=FILE writes what happens as JSON lines",
+                 words);
+    if (timers && !strcmp(timers, "1"))
+        log_line(LOG_WARN, "TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect: ctrun kills no worker "
+                           "whose timer expired; --stall=TIME says which ranks hang");
 }
 
 static void check_program(const struct options *o)
@@ -175,7 +180,7 @@ void no_effect_words(const struct options *options, const struct meeting *meetin
     check_meeting(options, meeting);
     check_program(options);
     check_output(options);
-    check_events(options);
+    check_left_out(options);
     if (meeting->kind == MEET_ALONE || options->nnodes.max == 1)
         check_ranks(options, size);
 }

@@ -70,9 +70,7 @@ void report_detail(const struct failed_round *round, const struct worker *worker
     char cause[200], core[600] = "";
 
     *text = '\0';
-    if (worker->expired && worker->how != CLD_EXITED && worker->code == worker->expired) {
-        snprintf(text, bytes, "its timer expired (TORCHELASTIC_TIMER_FILE)");
-    } else if (worker->how == CLD_DUMPED) {
+    if (worker->how == CLD_DUMPED) {
         core_file_find(worker, round->program->path, core, sizeof core);
         snprintf(text, bytes, "core dumped: %s", core);
     } else if (worker->how == CLD_KILLED && worker->code == SIGKILL && !was_killed(worker)) {

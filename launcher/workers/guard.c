@@ -52,8 +52,6 @@ static _Noreturn void watch(int pipe, const struct guard *guard, const struct gu
             kill(-group, SIGKILL);
     }
     run_folder_remove(last->folder);
-    if (*last->file)
-        unlink(last->file);
     last->words(last->arg);
     _exit(0);
 }

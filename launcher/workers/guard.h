@@ -18,7 +18,6 @@ struct guard {
  * started, and no descriptors. */
 struct guard_last {
     const struct run_folder *folder; /* is removed */
-    const char *file;                /* too; "": none */
     void (*words)(void *arg);        /* then */
     void *arg;
 };

@@ -24,7 +24,6 @@ struct worker {
     int asked; /* the last signal that ctrun sent it; 0: none */
     int first_failed;              /* the culprit */
     int lost;                      /* it failed, and the others go on */
-    int expired;                   /* the signal of a timer of its own that expired; 0: none did */
     int attempt;                   /* rounds before this one: its error file's */
     time_t ended;                  /* when its end was noticed */
     const struct wrapper *wrapper; /* what it runs under; NULL: nothing */

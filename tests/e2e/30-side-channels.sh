@@ -1,47 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# The watchdog's FIFO, workers that hang in the kernel, the health check.
+# Timers that there are not, workers that hang in the kernel, the health check.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 
-export TORCHELASTIC_ENABLE_FILE_TIMER=1
-run sh -c 'test -p "$TORCHELASTIC_TIMER_FILE" && echo fifo'
-expect "workers find a FIFO" is "$out" fifo
-expect "which goes with ctrun" is "$(ls "$TMPDIR")" ""
-TORCHELASTIC_TIMER_FILE=$work/named run sh -c 'echo $TORCHELASTIC_TIMER_FILE; test -p named && echo fifo'
-expect "where the user says" is "$out" "$work/named"$'\n'fifo
-echo precious >file
-TORCHELASTIC_TIMER_FILE=$work/file run true
-expect "but in no file's place" is "$code $(cat file)" "1 precious"
-
-# timer PID EXPIRES SIGNAL: a line of JSON, as a shell in the worker writes it.
-timer='timer() { echo "{\"version\":1,\"pid\":$1,\"scope_id\":\"step 7\",\"expiration_time\":$2,\"signal\":$3}" >"$TORCHELASTIC_TIMER_FILE"; }'
-run --nproc-per-node=2 sh -c "$timer; [ \$RANK = 1 ] && timer \$\$\$\$ 1 9; exec sleep 50"
-expect "an expired timer is a failure of its worker, not of ctrun" is "$code" 137
-expect "and said" has "$err" "its timer 'step 7' expired: SIGKILL"
-expect "in the report too" has "$err" "cause     : its timer expired"
-run --max-restarts=1 sh -c "$timer; [ \$TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; timer \$\$\$\$ 1 9; exec sleep 50"
-expect "which restarts, as any" is "$code" 0
-run sh -c "$timer; trap 'echo late; exit 0' USR1; timer \$\$\$\$ \$(date +%s).9 10; while :; do sleep 0.05; done"
-expect "a timer expires in its time, with the signal it names" is "$out" late
-run sh -c "$timer; timer \$\$\$\$ \$((\$(date +%s) + 3)) 9; timer \$\$\$\$ -1 0; sleep 4"
-expect "one that was taken back does not" is "$code" 0
-sleep 60 &
-stranger=$!
-run sh -c "$timer; timer $stranger 1 9; timer 1 1 9; echo junk >\$TORCHELASTIC_TIMER_FILE; head -c 9999 /dev/zero | tr '\\0' x >\$TORCHELASTIC_TIMER_FILE; echo >\$TORCHELASTIC_TIMER_FILE; timer \$PPID 1 9; (sleep 60 & timer \$! 1 9; wait \$!); echo child \$?"
-expect "a stranger is never signalled" alive $stranger
-expect "nor ctrun; a child of a worker is" is "$code $out" "0 child 137"
-expect "what is no request is passed over, once said" is "$(grep -c 'passed over' <<<"$err")" 1
-kill $stranger
+TORCHELASTIC_ENABLE_FILE_TIMER=1 run sh -c 'echo "<${TORCHELASTIC_TIMER_FILE-}>"'
+expect "no FIFO for timers" is "$code $out" "0 <>"
+expect "which is said" is "$err" "ctrun: TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect: ctrun kills no worker whose timer expired; --stall=TIME says which ranks hang"
+TORCHELASTIC_ENABLE_FILE_TIMER=0 run true
+expect "but not where it is off" is "$code $err" "0 "
 "$CTRUN" sh -c 'echo >up; exec sleep 100' >/dev/null 2>&1 &
 ctrun=$!
 within 30 test -e up
 kill -KILL $ctrun
 wait $ctrun 2>/dev/null # "Killed", says bash
 empty() { [ -z "$(ls "$TMPDIR")" ]; }
-expect "a ctrun that is killed leaves no FIFO" within 30 empty
-unset TORCHELASTIC_ENABLE_FILE_TIMER
-run sh -c 'echo "<${TORCHELASTIC_TIMER_FILE-}>"'
-expect "without the switch there is none" is "$out" "<>"
+expect "a ctrun that is killed leaves no file" within 30 empty
 
 # A process that waits for its vfork child is in state D.
 cat >hang.py <<'END'
