@@ -12,7 +12,7 @@ static const struct group_extension collectives = {
     .open = choices_open,
     .drop = coalesce_drop,
     .close = staging_drop,
-    .release = crossings_close,
+    .release = device_staging_close,
     .gather = agree_gather,
     .max = agree_max,
 };

@@ -31,7 +31,6 @@
 
 #include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
-#include "runtime/p2p/device_staging.h"
 #include "runtime/util/log.h"
 
 enum { YIELDS = 100, NAP_US = 50 };
@@ -125,7 +124,7 @@ static void send_staged(struct mesh *mesh, struct request *send)
 {
     errand_over(mesh, send);
     list_add(&mesh->messages->active, send);
-    send->data = crossing_host(send->crossing);
+    send->data = send->copy->ops->host(send->copy);
     send->out.frame.kind = FRAME_DATA;
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
@@ -139,11 +138,11 @@ void loan_met(struct mesh *mesh, struct request *receive, const struct unexpecte
 
     if (receive->from_anybody)
         receive->peer = message->from;
-    if (!receive->crossing || receive->loan_ended || !ring_of(mesh, message->from, mesh->rank)) {
+    if (!receive->copy || receive->loan_ended || !ring_of(mesh, message->from, mesh->rank)) {
         accept_offer(mesh, receive, &message->frame, message->from, 0);
         return;
     }
-    crossing_borrows(receive->crossing, loan);
+    receive->copy->ops->borrows(receive->copy, loan);
     errand_begin(mesh, receive, TAKES_LOAN);
 }
 
@@ -168,7 +167,7 @@ static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loa
         log_line(LOG_INFO, "messages of rank %d on a device come through the host: %s",
                  receive->peer, ct_last_error());
     errand_over(mesh, receive);
-    crossing_is_not_taken(receive->crossing);
+    receive->copy->ops->is_not_taken(receive->copy);
     if (receive->loan_ended) {
         receive_again(mesh, receive);
         return;
@@ -221,28 +220,28 @@ static void drop(struct mesh *mesh, struct request *request)
     finish(mesh, request, request->given_up, request->reason);
 }
 
-static void conclude(struct mesh *mesh, struct request *request, enum crossing_step step,
+static void conclude(struct mesh *mesh, struct request *request, enum device_copy_step step,
                      ct_status status)
 {
     const struct wire *wire = &mesh->messages->wires[request->peer];
 
-    if (step == CROSSING_GOES_ON)
+    if (step == DEVICE_COPY_GOES_ON)
         return;
     if (request->given_up != CT_OK)
         drop(mesh, request);
-    else if (step == CROSSING_FAILED)
+    else if (step == DEVICE_COPY_FAILED)
         failed(mesh, request, status);
     else if (request->errand == GOES_TO_HOST)
         send_staged(mesh, request);
     else if (wire->gone)
         finish_without(mesh, request, request->peer);
-    else if (step == CROSSING_DONE)
+    else if (step == DEVICE_COPY_DONE)
         taken(mesh, request);
     else
         ask_for_bytes(mesh, request,
-                      step == CROSSING_NEVER_CAN      ? NO_MORE_LOANS
-                      : step == CROSSING_NEEDS_SAMPLE ? LOANS_WITH_SAMPLE
-                                                      : 0);
+                      step == DEVICE_COPY_NEVER_CAN      ? NO_MORE_LOANS
+                      : step == DEVICE_COPY_NEEDS_SAMPLE ? LOANS_WITH_SAMPLE
+                                                         : 0);
 }
 
 /* ---- Moving them ---------------------------------------------------------------- */
@@ -261,12 +260,12 @@ static void move_all(struct mesh *mesh)
     for (struct request *r = m->errands, *next; r; r = next) {
         const int given_up =
             r->given_up != CT_OK || (r->errand == TAKES_LOAN && m->wires[r->peer].gone);
-        enum crossing_step step;
+        enum device_copy_step step;
         ct_status status;
 
         pthread_mutex_unlock(&m->lock);
-        step = r->errand == TAKES_LOAN ? crossing_take(r->crossing, given_up, &status)
-                                       : crossing_stage(r->crossing, given_up, &status);
+        step = r->errand == TAKES_LOAN ? r->copy->ops->take(r->copy, given_up, &status)
+                                       : r->copy->ops->stage(r->copy, given_up, &status);
         pthread_mutex_lock(&m->lock);
         next = r->next;
         conclude(mesh, r, step, status);

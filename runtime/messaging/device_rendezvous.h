@@ -22,10 +22,38 @@ enum { NO_MORE_LOANS = 1, LOANS_WITH_SAMPLE = 2 };
  * copies through the host that they take cost no more than to ask and to answer. */
 #define LEND_ABOVE EAGER_BYTES
 
+/* Of an errand, which one thread at a time moves a step on and which never waits. */
+enum device_copy_step {
+    DEVICE_COPY_GOES_ON,
+    DEVICE_COPY_DONE,
+    DEVICE_COPY_CANT,         /* nor has begun to */
+    DEVICE_COPY_NEVER_CAN,    /* of that rank's memory, as it is now */
+    DEVICE_COPY_NEEDS_SAMPLE, /* nobody knows whether it can */
+    DEVICE_COPY_FAILED        /* with *status and a sentence; the device is through */
+};
+
+/* What makes the copies of a request whose data is on a device: it begins with this.  The layer
+ * above, which knows devices, brings it along (runtime/p2p/device_staging.c). */
+struct device_copy {
+    const struct device_copy_ops *ops;
+};
+
+struct device_copy_ops {
+    /* What is received is to come from there; or through the host after all. */
+    void (*borrows)(struct device_copy *copy, const struct loan *loan);
+    void (*is_not_taken)(struct device_copy *copy);
+    /* From there into the caller's buffer.  given_up: nothing is begun any more. */
+    enum device_copy_step (*take)(struct device_copy *copy, int given_up, ct_status *status);
+    /* What was lent into host memory, which is host() then. */
+    enum device_copy_step (*stage)(struct device_copy *copy, int given_up, ct_status *status);
+    void *(*host)(struct device_copy *copy);
+    void (*end)(struct device_copy *copy); /* however it went */
+};
+
 /* May it be offered a loan: is there a ring to it, and does it take them, with a sample? */
 enum lending { LENDS_NOTHING, LENDS, LENDS_WITH_SAMPLE };
 enum lending may_lend_to(struct mesh *mesh, int peer);
-/* The send's crossing has a loan: not started yet, it becomes one. */
+/* The send's device copy has a loan: not started yet, it becomes one. */
 void request_lends(struct request *send, const struct loan *loan);
 
 /* What devices do for requests moves, and nothing is waited for; without the messages' lock.  1:

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/messaging/device_rendezvous.h"
 #include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/messaging_internal.h"
-#include "runtime/p2p/device_staging.h"
 
 /* ---- Giving up -------------------------------------------------------------- */
 
@@ -40,8 +40,9 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
         request_give_up(mesh, request, CT_ERR_ABORTED, "its group was destroyed");
         pthread_mutex_unlock(&m->lock);
         errand_end(mesh, request);
-        crossing_end(request->crossing);
-        request->crossing = NULL;
+        if (request->copy)
+            request->copy->ops->end(request->copy);
+        request->copy = NULL;
         pthread_mutex_lock(&m->lock);
     }
     pthread_mutex_unlock(&m->lock);

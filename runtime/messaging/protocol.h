@@ -60,7 +60,7 @@ struct frame {
 };
 
 struct request;
-struct crossing; /* device_staging.h */
+struct device_copy; /* device_rendezvous.h */
 
 /* What a device does for a request meanwhile (device_rendezvous.c): nobody else ends it then. */
 enum errand { NO_ERRAND, TAKES_LOAN, GOES_TO_HOST };
@@ -87,7 +87,7 @@ struct request {
     void *data;
     size_t bytes;
     struct signature signature;
-    struct crossing *crossing; /* its data is on a device; NULL: in host memory */
+    struct device_copy *copy; /* its data is on a device; NULL: in host memory */
     uint8_t is_send;
     uint8_t errand;     /* enum errand */
     uint8_t loan_ended; /* of a receive: what it takes may be something else by now */

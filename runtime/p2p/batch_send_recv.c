@@ -55,7 +55,7 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
 static void forget(struct request *requests, int count)
 {
     for (int i = 0; i < count; i++)
-        crossing_end(requests[i].crossing);
+        device_staging_end(&requests[i]);
 }
 
 /* All of them, before any is started.  Those that are right become requests. */
@@ -66,7 +66,7 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         const ct_p2p *op = &ops[i];
         const int is_send = op->kind == CT_P2P_SEND;
         struct transfer t = { .group = group, .verb = is_send ? "send" : "recv" };
-        struct crossing *crossing = NULL;
+        struct device_staging *staging = NULL;
         void *buf = op->buf;
         ct_status status =
             is_send || op->kind == CT_P2P_RECV
@@ -77,15 +77,14 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         if (status == CT_OK && blocks)
             status = check_own(&t, ops, count, i);
         if (status == CT_OK)
-            status =
-                transfer_cross(&t, &buf, is_send, deadline_after(group->timeout_ms), &crossing);
+            status = transfer_stage(&t, &buf, is_send, deadline_after(group->timeout_ms), &staging);
         if (status != CT_OK) {
             forget(requests, i);
             return ct_fail_in(status, BATCH ", op %d of %d: ", i, count);
         }
         request_prepare(&requests[i], is_send, group_channel(group, 1), t.peer, t.tag, buf, t.bytes,
                         &t.signature);
-        crossing_attach(crossing, &requests[i]);
+        device_staging_attach(staging, &requests[i]);
     }
     return CT_OK;
 }

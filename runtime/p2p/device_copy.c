@@ -6,160 +6,178 @@
 #include "runtime/p2p/device_staging_internal.h"
 #include "runtime/util/error.h"
 
-void crossing_borrows(struct crossing *c, const struct loan *loan)
+static ct_status begin_copy(struct device_staging *s, enum copy_way way, void *to, const void *from)
 {
-    c->loan = *loan;
-}
-
-void crossing_is_not_taken(struct crossing *c)
-{
-    c->is_taken = 0;
-}
-
-void *crossing_host(const struct crossing *c)
-{
-    return c->host;
-}
-
-static ct_status begin_copy(struct crossing *c, enum copy_way way, void *to, const void *from)
-{
-    const struct space *space = c->place.space;
-    ct_status status = space->begin_copy(c->place.device, way, to, from, c->bytes);
+    const struct space *space = s->place.space;
+    ct_status status = space->begin_copy(s->place.device, way, to, from, s->bytes);
 
     if (status == CT_OK)
-        status = space->mark_copies(c->place.device, way, &c->copied);
+        status = space->mark_copies(s->place.device, way, &s->copied);
     if (status != CT_OK)
-        space->end_copies(c->place.device);
+        space->end_copies(s->place.device);
     return status;
 }
 
 /* Looks once whether the mark has come. */
-static enum crossing_step step_to(const struct crossing *c, void *mark, ct_status *status)
+static enum device_copy_step step_to(const struct device_staging *s, void *mark, ct_status *status)
 {
-    *status = c->place.space->wait_for(c->place.device, mark, 0, NULL);
-    return *status == CT_OK            ? CROSSING_DONE
-           : *status == CT_ERR_TIMEOUT ? CROSSING_GOES_ON
-                                       : CROSSING_FAILED;
+    *status = s->place.space->wait_for(s->place.device, mark, 0, NULL);
+    return *status == CT_OK            ? DEVICE_COPY_DONE
+           : *status == CT_ERR_TIMEOUT ? DEVICE_COPY_GOES_ON
+                                       : DEVICE_COPY_FAILED;
 }
 
 /* Where the device can't say whether the copy is done, all copies are waited for. */
-static enum crossing_step step_of_copy(const struct crossing *c, ct_status *status)
+static enum device_copy_step step_of_copy(const struct device_staging *s, ct_status *status)
 {
-    const enum crossing_step step = step_to(c, c->copied, status);
+    const enum device_copy_step step = step_to(s, s->copied, status);
 
-    if (step == CROSSING_FAILED)
-        c->place.space->end_copies(c->place.device);
+    if (step == DEVICE_COPY_FAILED)
+        s->place.space->end_copies(s->place.device);
     return step;
 }
 
-static ct_status map(struct crossing *c, const struct device_handle *handle, void **from)
+static ct_status map(struct device_staging *s, const struct device_handle *handle, void **from)
 {
-    atomic_store(&c->group->borrows_from, c->place.space);
-    return c->place.space->take(c->place.device, handle, &c->group->pinned, from);
+    atomic_store(&s->group->borrows_from, s->place.space);
+    return s->place.space->take(s->place.device, handle, &s->group->pinned, from);
 }
 
-/* CROSSING_DONE: its device reads what lies in the other's memory.  The sample goes into the
+/* DEVICE_COPY_DONE: its device reads what lies in the other's memory.  The sample goes into the
  * buffer, where the message will be. */
-static enum crossing_step try_sample(struct crossing *c, ct_status *status)
+static enum device_copy_step try_sample(struct device_staging *s, ct_status *status)
 {
-    unsigned char own[sizeof c->loan.device];
+    unsigned char own[sizeof s->loan.device];
     void *from;
 
-    c->place.space->id(c->place.device, own);
+    s->place.space->id(s->place.device, own);
     /* What is under way is at the buffer, though it be proved meanwhile. */
-    if (!c->trial && reads_as_proved(c->group, own, c->loan.device))
-        return CROSSING_DONE;
-    if (!c->loan.has_sample)
-        return CROSSING_NEEDS_SAMPLE;
-    if (!c->trial) {
-        *status = map(c, &c->loan.sample, &from);
+    if (!s->trial && reads_as_proved(s->group, own, s->loan.device))
+        return DEVICE_COPY_DONE;
+    if (!s->loan.has_sample)
+        return DEVICE_COPY_NEEDS_SAMPLE;
+    if (!s->trial) {
+        *status = map(s, &s->loan.sample, &from);
         if (*status != CT_OK)
-            return *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN : CROSSING_CANT;
-        c->trial = trial_make(c->place, c->device, from, c->loan.device);
-        if (!c->trial)
-            return CROSSING_CANT;
+            return *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN : DEVICE_COPY_CANT;
+        s->trial = trial_make(s->place, s->device, from, s->loan.device);
+        if (!s->trial)
+            return DEVICE_COPY_CANT;
     }
-    *status = trial_step(c->trial);
+    *status = trial_step(s->trial);
     if (*status == CT_ERR_TIMEOUT)
-        return CROSSING_GOES_ON;
-    trial_free(c->trial);
-    c->trial = NULL;
+        return DEVICE_COPY_GOES_ON;
+    trial_free(s->trial);
+    s->trial = NULL;
     if (*status == CT_OK)
-        reach_proved_to_read(c->group, own, c->loan.device);
-    return *status == CT_OK                ? CROSSING_DONE
-           : *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN
-                                           : CROSSING_CANT;
+        reach_proved_to_read(s->group, own, s->loan.device);
+    return *status == CT_OK                ? DEVICE_COPY_DONE
+           : *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN
+                                           : DEVICE_COPY_CANT;
 }
 
 /* Where anything fails before the copy runs, the bytes can still come through the host. */
-static enum crossing_step begin_to_take(struct crossing *c, ct_status *status)
+static enum device_copy_step begin_to_take(struct device_staging *s, ct_status *status)
 {
-    enum crossing_step step = c->mark ? step_to(c, c->mark, status) : CROSSING_DONE;
+    enum device_copy_step step = s->mark ? step_to(s, s->mark, status) : DEVICE_COPY_DONE;
     void *from;
 
-    if (step != CROSSING_DONE)
+    if (step != DEVICE_COPY_DONE)
         return step;
-    crossing_forget_mark(c);
-    step = try_sample(c, status);
-    if (step != CROSSING_DONE)
+    staging_forget_mark(s);
+    step = try_sample(s, status);
+    if (step != DEVICE_COPY_DONE)
         return step;
-    *status = map(c, &c->loan.handle, &from);
+    *status = map(s, &s->loan.handle, &from);
     if (*status == CT_OK)
-        *status = begin_copy(c, COPY_BETWEEN_DEVICES, c->device, from);
-    return *status == CT_OK                ? CROSSING_GOES_ON
-           : *status == CT_ERR_UNSUPPORTED ? CROSSING_NEVER_CAN
-                                           : CROSSING_CANT;
+        *status = begin_copy(s, COPY_BETWEEN_DEVICES, s->device, from);
+    return *status == CT_OK                ? DEVICE_COPY_GOES_ON
+           : *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN
+                                           : DEVICE_COPY_CANT;
 }
 
-static enum crossing_step begin_to_stage(struct crossing *c, ct_status *status)
+static enum device_copy_step begin_to_stage(struct device_staging *s, ct_status *status)
 {
-    *status = crossing_find_host_memory(c);
+    *status = staging_find_host_memory(s);
     if (*status == CT_OK)
-        *status = begin_copy(c, COPY_TO_HOST, c->host, c->device);
-    return *status == CT_OK ? CROSSING_GOES_ON : CROSSING_FAILED;
+        *status = begin_copy(s, COPY_TO_HOST, s->host, s->device);
+    return *status == CT_OK ? DEVICE_COPY_GOES_ON : DEVICE_COPY_FAILED;
 }
 
-typedef enum crossing_step begin_fn(struct crossing *c, ct_status *status);
+typedef enum device_copy_step begin_fn(struct device_staging *s, ct_status *status);
 
-static enum crossing_step run_errand(struct crossing *c, begin_fn *begin, int given_up,
-                                     ct_status *status)
+static enum device_copy_step run_errand(struct device_staging *s, begin_fn *begin, int given_up,
+                                        ct_status *status)
 {
-    enum crossing_step step = CROSSING_CANT;
+    enum device_copy_step step = DEVICE_COPY_CANT;
     void *before;
 
-    if (given_up && !c->copied && !c->trial)
+    if (given_up && !s->copied && !s->trial)
         return step;
-    *status = c->place.space->enter(&before);
+    *status = s->place.space->enter(&before);
     if (*status != CT_OK)
-        return CROSSING_FAILED;
-    if (c->copied)
-        step = step_of_copy(c, status);
+        return DEVICE_COPY_FAILED;
+    if (s->copied)
+        step = step_of_copy(s, status);
     else if (!given_up)
-        step = begin(c, status);
-    else if (try_sample(c, status) == CROSSING_GOES_ON) /* into its buffer */
-        step = CROSSING_GOES_ON;
-    c->place.space->leave(before);
+        step = begin(s, status);
+    else if (try_sample(s, status) == DEVICE_COPY_GOES_ON) /* into its buffer */
+        step = DEVICE_COPY_GOES_ON;
+    s->place.space->leave(before);
     return step;
 }
 
-enum crossing_step crossing_take(struct crossing *c, int given_up, ct_status *status)
+/* ---- Its ops ----------------------------------------------------------------- */
+
+static void staging_borrows(struct device_copy *copy, const struct loan *loan)
 {
-    enum crossing_step step = CROSSING_DONE;
+    device_staging_of(copy)->loan = *loan;
+}
+
+static void staging_is_not_taken(struct device_copy *copy)
+{
+    device_staging_of(copy)->is_taken = 0;
+}
+
+static enum device_copy_step staging_take(struct device_copy *copy, int given_up, ct_status *status)
+{
+    struct device_staging *const s = device_staging_of(copy);
+    enum device_copy_step step = DEVICE_COPY_DONE;
 
     *status = CT_OK;
-    if (!c->is_taken) /* else the sender is still to say whether it was sound */
-        step = run_errand(c, begin_to_take, given_up, status);
-    c->is_taken = step == CROSSING_DONE;
+    if (!s->is_taken) /* else the sender is still to say whether it was sound */
+        step = run_errand(s, begin_to_take, given_up, status);
+    s->is_taken = step == DEVICE_COPY_DONE;
     return step;
 }
 
-enum crossing_step crossing_stage(struct crossing *c, int given_up, ct_status *status)
+static enum device_copy_step staging_stage(struct device_copy *copy, int given_up,
+                                           ct_status *status)
 {
     *status = CT_OK;
-    return run_errand(c, begin_to_stage, given_up, status);
+    return run_errand(device_staging_of(copy), begin_to_stage, given_up, status);
 }
 
-void crossings_close(ct_group *group)
+static void *staging_host(struct device_copy *copy)
+{
+    return device_staging_of(copy)->host;
+}
+
+static void staging_end(struct device_copy *copy)
+{
+    staging_free(device_staging_of(copy));
+}
+
+const struct device_copy_ops staging_copy_ops = {
+    .borrows = staging_borrows,
+    .is_not_taken = staging_is_not_taken,
+    .take = staging_take,
+    .stage = staging_stage,
+    .host = staging_host,
+    .end = staging_end,
+};
+
+void device_staging_close(ct_group *group)
 {
     const struct space *space = atomic_load(&group->borrows_from);
     void *before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging.c - see device_staging.h; what devices do for a crossing meanwhile: device_copy.c.
+/* device_staging.c - see device_staging.h; what devices do for a message meanwhile: device_copy.c.
  */
 #include <stdlib.h>
 
@@ -8,22 +8,22 @@
 #include "runtime/p2p/device_staging_internal.h"
 #include "runtime/util/error.h"
 
-void crossing_forget_mark(struct crossing *c)
+void staging_forget_mark(struct device_staging *s)
 {
-    if (c->mark)
-        c->place.space->forget(c->place.device, c->mark);
-    c->mark = NULL;
+    if (s->mark)
+        s->place.space->forget(s->place.device, s->mark);
+    s->mark = NULL;
 }
 
-static ct_status wait_for_mark(struct crossing *c, int64_t deadline)
+static ct_status wait_for_mark(struct device_staging *s, int64_t deadline)
 {
     ct_status status;
 
-    if (!c->mark)
+    if (!s->mark)
         return CT_OK;
-    status = device_wait(c->group, c->place, c->mark, deadline, &c->group->halted);
+    status = device_wait(s->group, s->place, s->mark, deadline, &s->group->halted);
     if (status == CT_OK)
-        crossing_forget_mark(c);
+        staging_forget_mark(s);
     return status;
 }
 
@@ -32,127 +32,138 @@ static ct_status no_memory(size_t bytes)
     return ct_fail(CT_ERR_NOMEM, "no host memory for %zu bytes of device memory", bytes);
 }
 
-ct_status crossing_find_host_memory(struct crossing *c)
+ct_status staging_find_host_memory(struct device_staging *s)
 {
-    c->pinned = pinned_take(&c->group->pinned, c->place, c->bytes);
-    c->host = c->pinned ? c->pinned->data : malloc(c->bytes);
-    return c->host ? CT_OK : no_memory(c->bytes);
+    s->pinned = pinned_take(&s->group->pinned, s->place, s->bytes);
+    s->host = s->pinned ? s->pinned->data : malloc(s->bytes);
+    return s->host ? CT_OK : no_memory(s->bytes);
 }
 
-static int add_sample(struct crossing *c)
+static int add_sample(struct device_staging *s)
 {
-    const struct space *space = c->place.space;
+    const struct space *space = s->place.space;
     void *sample;
 
-    c->loan.has_sample =
-        space->sample(c->place.device, &sample) == CT_OK
-        && space->give(c->place.device, sample, SAMPLE_BYTES, &c->loan.sample) == CT_OK;
-    return c->loan.has_sample;
+    s->loan.has_sample =
+        space->sample(s->place.device, &sample) == CT_OK
+        && space->give(s->place.device, sample, SAMPLE_BYTES, &s->loan.sample) == CT_OK;
+    return s->loan.has_sample;
 }
 
 /* Who gives memory that nobody can map copies it himself. */
-static int lend(struct crossing *c, int to)
+static int lend(struct device_staging *s, int to)
 {
-    const struct space *space = c->place.space;
+    const struct space *space = s->place.space;
     enum lending may;
 
-    if (c->bytes <= LEND_ABOVE || c->group->lends_nothing)
+    if (s->bytes <= LEND_ABOVE || s->group->lends_nothing)
         return 0;
-    may = may_lend_to(c->group->mesh, to);
-    if (may == LENDS_NOTHING || (may == LENDS_WITH_SAMPLE && !add_sample(c)))
+    may = may_lend_to(s->group->mesh, to);
+    if (may == LENDS_NOTHING || (may == LENDS_WITH_SAMPLE && !add_sample(s)))
         return 0;
-    space->id(c->place.device, c->loan.device);
-    return space->give(c->place.device, c->device, c->bytes, &c->loan.handle) == CT_OK;
+    space->id(s->place.device, s->loan.device);
+    return space->give(s->place.device, s->device, s->bytes, &s->loan.handle) == CT_OK;
 }
 
 /* What is sent is there, and lies in host memory when this returns, or is lent. */
-static ct_status take_over(struct crossing *c, int to, int64_t deadline)
+static ct_status take_over(struct device_staging *s, int to, int64_t deadline)
 {
-    const struct space *space = c->place.space;
-    ct_status status = space->mark(c->place.device, c->group->stream, &c->mark);
+    const struct space *space = s->place.space;
+    ct_status status = space->mark(s->place.device, s->group->stream, &s->mark);
 
     if (status == CT_OK && to == RECEIVES)
-        return crossing_find_host_memory(c);
+        return staging_find_host_memory(s);
     if (status == CT_OK)
-        status = wait_for_mark(c, deadline);
-    if (status != CT_OK || (c->is_lent = lend(c, to)))
+        status = wait_for_mark(s, deadline);
+    if (status != CT_OK || (s->is_lent = lend(s, to)))
         return status;
-    status = crossing_find_host_memory(c);
+    status = staging_find_host_memory(s);
     if (status == CT_OK)
-        status = space->to_host(c->place.device, c->host, c->device, c->bytes);
+        status = space->to_host(s->place.device, s->host, s->device, s->bytes);
     return status;
 }
 
-ct_status crossing_begin(ct_group *group, struct place place, void **buf, size_t bytes, int to,
-                         int64_t deadline, struct crossing **crossing)
+ct_status device_staging_begin(ct_group *group, struct place place, void **buf, size_t bytes,
+                               int to, int64_t deadline, struct device_staging **staging)
 {
-    struct crossing *c = malloc(sizeof *c);
+    struct device_staging *s = malloc(sizeof *s);
     ct_status status;
     void *before;
 
-    if (!c)
+    if (!s)
         return no_memory(bytes);
-    *c = (struct crossing){ .group = group, .place = place, .device = *buf, .bytes = bytes };
+    *s = (struct device_staging){ .copy = { &staging_copy_ops },
+                                  .group = group,
+                                  .place = place,
+                                  .device = *buf,
+                                  .bytes = bytes };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = take_over(c, to, deadline);
+        status = take_over(s, to, deadline);
         place.space->leave(before);
     }
     if (status != CT_OK) {
-        crossing_end(c);
+        staging_free(s);
         return status;
     }
-    if (!c->is_lent)
-        *buf = c->host;
-    *crossing = c;
+    if (!s->is_lent)
+        *buf = s->host;
+    *staging = s;
     return CT_OK;
 }
 
-void crossing_attach(struct crossing *c, struct request *request)
+void device_staging_attach(struct device_staging *s, struct request *request)
 {
-    request->crossing = c;
-    if (c && c->is_lent)
-        request_lends(request, &c->loan);
+    request->copy = s ? &s->copy : NULL;
+    if (s && s->is_lent)
+        request_lends(request, &s->loan);
 }
 
-int crossing_is_clear(struct crossing *c, int64_t deadline)
+int device_staging_is_clear(struct request *receive, int64_t deadline)
 {
+    struct device_staging *const s = device_staging_of(receive->copy);
     ct_status status;
     void *before;
 
-    if (!c->mark || c->place.space->enter(&before) != CT_OK)
-        return 1; /* who lands says why it can't */
-    status = wait_for_mark(c, deadline);
-    c->place.space->leave(before);
+    if (!s->mark || s->place.space->enter(&before) != CT_OK)
+        return 1; /* device_staging_land() says why it can't */
+    status = wait_for_mark(s, deadline);
+    s->place.space->leave(before);
     return status != CT_ERR_TIMEOUT;
 }
 
-ct_status crossing_land(struct crossing *c, int64_t deadline)
+ct_status device_staging_land(struct request *receive, int64_t deadline)
 {
-    const struct space *space = c->place.space;
+    struct device_staging *const s = device_staging_of(receive->copy);
+    const struct space *space = s->place.space;
     void *before;
-    ct_status status = c->is_taken ? CT_OK : space->enter(&before);
+    ct_status status = s->is_taken ? CT_OK : space->enter(&before);
 
-    if (status != CT_OK || c->is_taken)
+    if (status != CT_OK || s->is_taken)
         return status;
-    status = wait_for_mark(c, deadline);
+    status = wait_for_mark(s, deadline);
     if (status == CT_OK)
-        status = space->from_host(c->place.device, c->device, c->host, c->bytes);
+        status = space->from_host(s->place.device, s->device, s->host, s->bytes);
     space->leave(before);
     return status;
 }
 
-void crossing_end(struct crossing *c)
+void device_staging_end(struct request *request)
 {
-    if (!c)
-        return;
-    crossing_forget_mark(c);
-    if (c->copied)
-        c->place.space->forget(c->place.device, c->copied);
-    trial_free(c->trial);
-    if (c->pinned)
-        pinned_give(&c->group->pinned, c->pinned);
+    if (request->copy)
+        staging_free(device_staging_of(request->copy));
+    request->copy = NULL;
+}
+
+void staging_free(struct device_staging *s)
+{
+    staging_forget_mark(s);
+    if (s->copied)
+        s->place.space->forget(s->place.device, s->copied);
+    trial_free(s->trial);
+    if (s->pinned)
+        pinned_give(&s->group->pinned, s->pinned);
     else
-        free(c->host);
-    free(c);
+        free(s->host);
+    free(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging_internal.h - what a crossing is made of, for device_staging.c and device_copy.c.
- */
+/* device_staging_internal.h - what device staging is made of, for device_staging.c and
+ * device_copy.c. */
 #ifndef RUNTIME_P2P_DEVICE_STAGING_INTERNAL_H
 #define RUNTIME_P2P_DEVICE_STAGING_INTERNAL_H
 
@@ -8,7 +8,8 @@
 
 struct trial;
 
-struct crossing {
+struct device_staging {
+    struct device_copy copy; /* first: what messaging knows of it */
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
@@ -22,7 +23,17 @@ struct crossing {
     struct pinned_block *pinned; /* NULL: it is of malloc() */
 };
 
-void crossing_forget_mark(struct crossing *crossing); /* none is fine */
-ct_status crossing_find_host_memory(struct crossing *crossing);
+static inline struct device_staging *device_staging_of(struct device_copy *copy)
+{
+    return (struct device_staging *)copy;
+}
+
+/* device_staging.c */
+void staging_forget_mark(struct device_staging *staging); /* none is fine */
+ct_status staging_find_host_memory(struct device_staging *staging);
+void staging_free(struct device_staging *staging);
+
+/* device_copy.c */
+extern const struct device_copy_ops staging_copy_ops;
 
 #endif

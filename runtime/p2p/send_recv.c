@@ -57,30 +57,30 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
     return group_begin(t->group, 0);
 }
 
-ct_status transfer_cross(const struct transfer *t, void **buf, int is_send, int64_t deadline,
-                         struct crossing **crossing)
+ct_status transfer_stage(const struct transfer *t, void **buf, int is_send, int64_t deadline,
+                         struct device_staging **staging)
 {
     ct_status status;
 
-    *crossing = NULL;
+    *staging = NULL;
     if (!t->place.space)
         return CT_OK;
-    status = crossing_begin(t->group, t->place, buf, t->bytes, is_send ? t->peer : RECEIVES,
-                            deadline, crossing);
+    status = device_staging_begin(t->group, t->place, buf, t->bytes, is_send ? t->peer : RECEIVES,
+                                  deadline, staging);
     if (status == CT_OK)
         return CT_OK;
     return ct_fail_in(group_cause(t->group, status), "%s: ", t->verb);
 }
 
-/* message_finish_by() ends the crossing. */
-static void start(const struct transfer *t, struct request *request, struct crossing *crossing,
+/* message_finish_by() ends the staging. */
+static void start(const struct transfer *t, struct request *request, struct device_staging *staging,
                   void *buf, int is_send)
 {
     const uint64_t channel = group_channel(t->group, 1);
 
-    if (crossing) {
+    if (staging) {
         request_prepare(request, is_send, channel, t->peer, t->tag, buf, t->bytes, &t->signature);
-        crossing_attach(crossing, request);
+        device_staging_attach(staging, request);
         requests_start(t->group->mesh, request, 1);
     } else if (is_send) {
         request_send(t->group->mesh, request, channel, t->peer, t->tag, buf, t->bytes,
@@ -95,11 +95,11 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
                           const void *caller)
 {
     struct request request;
-    struct crossing *crossing;
+    struct device_staging *staging;
     const struct limit limit = group_limit(t->group);
     const int64_t started = clock_of_start(limit.ms, clock_coarse_ns());
     uint64_t traced;
-    ct_status status = transfer_cross(t, &buf, is_send, started + limit.ms, &crossing);
+    ct_status status = transfer_stage(t, &buf, is_send, started + limit.ms, &staging);
 
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s (limit %d ms, set by %s)", ct_last_error(), limit.ms, limit.by);
@@ -107,7 +107,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
         return status;
     traced = trace_message(t->group->mesh->trace, &t->signature, t->group->traced, t->peer, t->tag,
                            t->bytes, !is_send);
-    start(t, &request, crossing, buf, is_send);
+    start(t, &request, staging, buf, is_send);
     status = message_finish_by(t->group, &request, t->verb, from, caller, &limit, started);
     trace_end(t->group->mesh->trace, traced, status);
     if (status == CT_OK)
@@ -119,10 +119,10 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
 {
     struct request *request = malloc(sizeof *request);
     ct_work *w = malloc(sizeof *w);
-    struct crossing *crossing;
+    struct device_staging *staging;
     const ct_status status =
         request && w
-            ? transfer_cross(t, &buf, is_send, deadline_after(t->group->timeout_ms), &crossing)
+            ? transfer_stage(t, &buf, is_send, deadline_after(t->group->timeout_ms), &staging)
             : ct_fail(CT_ERR_NOMEM, "%s: no memory for the work", t->verb);
 
     if (status != CT_OK) {
@@ -133,7 +133,7 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
     *w = (ct_work){
         .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
     };
-    start(t, request, crossing, buf, is_send);
+    start(t, request, staging, buf, is_send);
     fault_end(t->group->mesh->faults);
     requests_in_background(t->group->mesh, request, 1);
     *work = w;

@@ -6,6 +6,8 @@
 #include "runtime/device/memory_kind.h"
 #include "runtime/p2p/work.h"
 
+struct device_staging;
+
 struct transfer {
     ct_group *group;
     const char *verb;
@@ -19,9 +21,9 @@ struct transfer {
 /* Its arguments, before anything happens; fills all but group and verb, which are there. */
 ct_status transfer_check(struct transfer *t, const void *buf, size_t count, ct_dtype dtype,
                          int peer, int tag, int is_send);
-/* Its buffer is on a device: *buf becomes host memory that travels instead, of *crossing; else that
+/* Its buffer is on a device: *buf becomes host memory that travels instead, of *staging; else that
  * is NULL. */
-ct_status transfer_cross(const struct transfer *t, void **buf, int is_send, int64_t deadline,
-                         struct crossing **crossing);
+ct_status transfer_stage(const struct transfer *t, void **buf, int is_send, int64_t deadline,
+                         struct device_staging **staging);
 
 #endif

@@ -21,9 +21,9 @@ static void work_free(ct_work *work)
 /* A message that was received into device memory must be able to go there, too. */
 static int is_clear(const ct_work *work, int64_t deadline)
 {
-    struct crossing *const crossing = work->request->crossing;
+    struct request *const request = work->request;
 
-    return !crossing || work->request->is_send || crossing_is_clear(crossing, deadline);
+    return !request->copy || request->is_send || device_staging_is_clear(request, deadline);
 }
 
 static int is_done(ct_work *work)
@@ -61,10 +61,9 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
     status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
-    if (status == CT_OK && request->crossing && !request->is_send)
-        status = crossing_land(request->crossing, started + limit->ms);
-    crossing_end(request->crossing);
-    request->crossing = NULL;
+    if (status == CT_OK && request->copy && !request->is_send)
+        status = device_staging_land(request, started + limit->ms);
+    device_staging_end(request);
     record_end(&g->record, 0, status == CT_OK ? CONTROL_IDLE : CONTROL_FAILED);
     if (from && status == CT_OK)
         *from = ct_group_rank(g, request->peer);
