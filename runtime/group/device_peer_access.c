@@ -17,12 +17,12 @@ struct reached {
 
 static void lend_again(ct_group *group)
 {
-    struct messages *m = group->mesh->messages;
+    struct mesh *mesh = group->mesh;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < group->size; i++)
-        m->wires[group->ranks[i]].no_loans = 0;
-    pthread_mutex_unlock(&m->lock);
+        mesh->transport->wires[group->ranks[i]].no_loans = 0;
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 static struct reached *make(int count)

@@ -58,9 +58,9 @@ static void look_for_deaths(ct_group *g)
     struct mesh *mesh = g->mesh;
 
     mesh_look_for_news(mesh);
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     progress(mesh);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* As of the last look. */
@@ -74,11 +74,11 @@ static int is_dead(ct_group *g, int member)
         return 1;
     if (peer == mesh->rank)
         return 0;
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     gone =
-        mesh->messages->wires[peer].gone
+        mesh->transport->wires[peer].gone
         || (mesh->peers[peer].local >= 0 && node_peer_gone(&mesh->node, mesh->peers[peer].local));
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return gone;
 }
 

@@ -114,9 +114,9 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
     atomic_store_explicit(&channel->last_call, call->seq, memory_order_release);
     if (!atomic_load_explicit(&m->questions, memory_order_relaxed))
         return; /* one that comes at this very moment is seen by a look in a wait */
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     questions_look(mesh);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 void ask(struct mesh *mesh, const struct request *request)

@@ -14,27 +14,11 @@
  * beside a job of 256 ranks on two processors it took more than 100 ms. */
 #define WORD_MS 1000
 
-const struct control_death *mesh_death(const struct mesh *mesh, int peer)
-{
-    const uint32_t number = atomic_load(&mesh->peers[peer].death);
-
-    return number ? control_death(&mesh->control, number - 1) : NULL;
-}
-
-void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
-{
-    const struct peer *p = &mesh->peers[peer];
-    char how[96];
-
-    control_death_words(mesh_death(mesh, peer), how, sizeof how);
-    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
-}
-
 /* 1: the peer's connection or process has ended, and ctrun has not told of it yet.  A peer that
  * sent a goodbye ended its part itself, so no word of it is awaited. */
 static int is_missed(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
     const int local = mesh->node.base ? mesh->peers[peer].local : -1;
 
     return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
@@ -46,9 +30,9 @@ int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
 {
     int64_t due = 0;
 
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < size; i++) {
-        struct wire *wire = &mesh->messages->wires[ranks[i]];
+        struct wire *wire = &mesh->transport->wires[ranks[i]];
 
         if (!is_missed(mesh, ranks[i]))
             continue;
@@ -56,15 +40,14 @@ int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
             wire->word_by = deadline_after(WORD_MS);
         due = wire->word_by > due ? wire->word_by : due;
     }
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return due;
 }
 
 /* Under the lock. */
 static void end_messages(struct mesh *mesh, int peer, const struct control_death *death)
 {
-    struct messages *m = mesh->messages;
-    struct wire *wire = &m->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
     char words[160];
 
     control_death_words(death, words, sizeof words);
@@ -76,7 +59,7 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
         peer_gone(mesh, peer, words);
     } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
         wire->ended_ms = clock_ms(); /* if it has no connection that was not taken yet */
-        m->ended++;
+        mesh->transport->ended++;
         progress(mesh);
     } /* else the end of its socket follows its last words */
 }
@@ -85,7 +68,7 @@ void mesh_take_news(struct mesh *mesh)
 {
     uint32_t first, now;
 
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     first = atomic_load(&mesh->deaths);
     now = control_deaths(&mesh->control);
     for (uint32_t i = first; i < now; i++)
@@ -98,7 +81,7 @@ void mesh_take_news(struct mesh *mesh)
     for (int i = 0; now > first && i < LOOKS_FOR_NEWCOMERS; i++)
         progress(mesh); /* what the dead told of its groups comes before what its death means */
     atomic_store(&mesh->deaths, now);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     if (!mesh->on_loss)
         return;
     for (int peer = 0; peer < mesh->size; peer++) /* groups lock: not under the messages' */

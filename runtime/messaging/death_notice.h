@@ -17,15 +17,9 @@ static inline void mesh_look_for_news(struct mesh *mesh)
         mesh_take_news(mesh);
 }
 
-/* How that peer ended, NULL: nothing was told of it. */
-const struct control_death *mesh_death(const struct mesh *mesh, int peer);
-
 /* Until when a failed call waits for ctrun's word of a member whose connection or process has
  * ended: one second from the first time that this is asked.  0: there is no such member, or no
  * ctrun that could tell, or the member sent a goodbye. */
 int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size);
-
-/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
-void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
 
 #endif

@@ -39,17 +39,16 @@ enum { YIELDS = 100, NAP_US = 50 };
 
 enum lending may_lend_to(struct mesh *mesh, int peer)
 {
-    struct messages *m = mesh->messages;
-    const struct wire *wire = &m->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
     enum lending may = LENDS_NOTHING;
 
     if (peer == mesh->rank)
         return may;
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     if (wire->out && wire->out->fd < 0 && !wire->broken && !wire->gone
         && !(wire->no_loans & NO_MORE_LOANS))
         may = wire->no_loans & LOANS_WITH_SAMPLE ? LENDS_WITH_SAMPLE : LENDS;
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return may;
 }
 
@@ -106,15 +105,13 @@ static void finish_without(struct mesh *mesh, struct request *request, int peer)
 {
     char words[240];
 
-    peer_gone_words(mesh, peer, mesh->messages->wires[peer].why, words, sizeof words);
+    peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, words, sizeof words);
     finish(mesh, request, CT_ERR_PEER, words);
 }
 
 void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *accept)
 {
-    struct wire *wire = &mesh->messages->wires[send->peer];
-
-    wire->no_loans |= accept->no_loans;
+    mesh->transport->wires[send->peer].no_loans |= accept->no_loans;
     list_remove(send);
     errand_begin(mesh, send, GOES_TO_HOST);
 }
@@ -150,7 +147,7 @@ void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
 
-    m->wires[from].loans_ended++;
+    mesh->transport->wires[from].loans_ended++;
     for (struct request *r = m->errands; r; r = r->next)
         if (r->errand == TAKES_LOAN && r->peer == from && r->met == frame->id)
             r->loan_ended = 1;
@@ -180,7 +177,7 @@ static void taken(struct mesh *mesh, struct request *receive)
 {
     const struct ring *ring = ring_of(mesh, receive->peer, mesh->rank);
 
-    if (atomic_load(&ring->loans_ended) != mesh->messages->wires[receive->peer].loans_ended)
+    if (atomic_load(&ring->loans_ended) != mesh->transport->wires[receive->peer].loans_ended)
         return; /* of which, it will say */
     if (receive->loan_ended) {
         ask_for_bytes(mesh, receive, 0);
@@ -206,7 +203,7 @@ static void failed(struct mesh *mesh, struct request *request, ct_status status)
 {
     const int peer = request->peer;
 
-    if (mesh_death(mesh, peer) || mesh->messages->wires[peer].gone) {
+    if (mesh_death(mesh, peer) || mesh->transport->wires[peer].gone) {
         finish_without(mesh, request, peer);
         return;
     }
@@ -223,7 +220,7 @@ static void drop(struct mesh *mesh, struct request *request)
 static void conclude(struct mesh *mesh, struct request *request, enum device_copy_step step,
                      ct_status status)
 {
-    const struct wire *wire = &mesh->messages->wires[request->peer];
+    const struct wire *wire = &mesh->transport->wires[request->peer];
 
     if (step == DEVICE_COPY_GOES_ON)
         return;
@@ -256,21 +253,21 @@ static void move_all(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (struct request *r = m->errands, *next; r; r = next) {
-        const int given_up =
-            r->given_up != CT_OK || (r->errand == TAKES_LOAN && m->wires[r->peer].gone);
+        const int given_up = r->given_up != CT_OK
+                             || (r->errand == TAKES_LOAN && mesh->transport->wires[r->peer].gone);
         enum device_copy_step step;
         ct_status status;
 
-        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&mesh->transport->lock);
         step = r->errand == TAKES_LOAN ? r->copy->ops->take(r->copy, given_up, &status)
                                        : r->copy->ops->stage(r->copy, given_up, &status);
-        pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&mesh->transport->lock);
         next = r->next;
         conclude(mesh, r, step, status);
     }
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 int errands_move(struct mesh *mesh)

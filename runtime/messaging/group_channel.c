@@ -30,7 +30,7 @@ struct channel *channel_find(const struct messages *m, uint64_t id)
 
 static void tell(struct mesh *mesh, const struct channel *channel, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
     const size_t length = strlen(channel->breach.words);
     struct outgoing *out;
 
@@ -95,16 +95,15 @@ void channel_spread(struct mesh *mesh, struct channel *channel, const struct bre
 /* Who asked us something over a connection that was not taken yet shall hear it too. */
 void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach)
 {
-    struct messages *m = mesh->messages;
     char sentence[1024];
 
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->broken; i++)
         progress(mesh);
     if (!channel->broken || breach->seq < channel->breach.seq)
         set_broken(mesh, channel, breach);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     ct_fail((ct_status)breach->status, "%s", sentence);
 }
 
@@ -131,7 +130,7 @@ static struct breach read_breach(const struct mesh *mesh, const struct unexpecte
         breach.rank = (int32_t)frame->id;
     if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
         breach.status = -(int32_t)frame->answer;
-    snprintf(breach.words, sizeof breach.words, "%.*s", (int)message->got,
+    snprintf(breach.words, sizeof breach.words, "%.*s", (int)frame->bytes,
              (const char *)message->data);
     return breach;
 }
@@ -182,7 +181,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
 {
     struct messages *m = mesh->messages;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     channel->next = m->channels;
     m->channels = channel;
     channel->next_alike = m->channels_by_id[place_of_id(channel->id)];
@@ -199,14 +198,14 @@ void channel_open(struct mesh *mesh, struct channel *channel)
         if (parent->broken)
             break_if_unmade(mesh, channel, parent);
     leaves_came_early(m, channel);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 void channel_close(struct mesh *mesh, struct channel *channel)
 {
     struct messages *m = mesh->messages;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (struct channel **link = &m->channels; *link; link = &(*link)->next)
         if (*link == channel) {
             *link = channel->next;
@@ -229,5 +228,5 @@ void channel_close(struct mesh *mesh, struct channel *channel)
         if ((u->frame.channel & ~(uint64_t)1) == channel->id && !u->sender)
             unexpected_remove(mesh, u);
     }
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }

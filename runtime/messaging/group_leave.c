@@ -35,24 +35,24 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
     struct messages *m = mesh->messages;
     struct request *request;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     while ((request = request_of(m, channel->id))) {
         request_give_up(mesh, request, CT_ERR_ABORTED, "its group was destroyed");
-        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&mesh->transport->lock);
         errand_end(mesh, request);
         if (request->copy)
             request->copy->ops->end(request->copy);
         request->copy = NULL;
-        pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&mesh->transport->lock);
     }
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* ---- Saying it ------------------------------------------------------------- */
 
 static void say(struct mesh *mesh, uint64_t channel, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
     if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->broken || wire->gone
@@ -67,14 +67,12 @@ static void say(struct mesh *mesh, uint64_t channel, int peer)
  * the others say. */
 void channel_leave(struct mesh *mesh, const struct channel *channel)
 {
-    struct messages *m = mesh->messages;
-
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     take_arrivals(mesh);
     for (int i = 0; i < channel->size; i++)
         say(mesh, channel->id, channel->ranks[i]);
     progress(mesh);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 void note_closing(struct messages *m, uint64_t channel)
@@ -161,7 +159,7 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
     const int member = channel ? index_of(channel, from) : -1;
 
     if (frame->channel == FIRST_CHANNEL)
-        m->wires[from].left = 1;
+        mesh->transport->wires[from].left = 1;
     if (!channel)
         note_early(m, frame->channel, from);
     if (member < 0)

@@ -18,7 +18,7 @@ static int needed(const struct messages *m)
     return m->background > 0 && atomic_load(&m->waiting) == 0;
 }
 
-static void wait_a_millisecond(struct messages *m)
+static void wait_a_millisecond(struct mesh *mesh)
 {
     struct timespec until;
 
@@ -28,7 +28,7 @@ static void wait_a_millisecond(struct messages *m)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_cond_timedwait(&m->needed, &m->lock, &until);
+    pthread_cond_timedwait(&mesh->messages->needed, &mesh->transport->lock, &until);
 }
 
 static void move(struct mesh *mesh)
@@ -41,12 +41,12 @@ static void move(struct mesh *mesh)
     wait_sleeps_at_once(&wait);
     while (!m->stop && needed(m)) {
         progress(mesh);
-        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&mesh->transport->lock);
         if (errands_move(mesh))
             errands_nap(naps++);
         else
             wait_turn(&wait);
-        pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&mesh->transport->lock);
     }
     wait_end(&wait);
 }
@@ -56,14 +56,14 @@ static void *run(void *arg)
     struct mesh *mesh = arg;
     struct messages *m = mesh->messages;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     while (!m->stop) {
         while (!m->stop && !needed(m))
-            pthread_cond_wait(&m->needed, &m->lock);
-        wait_a_millisecond(m);
+            pthread_cond_wait(&m->needed, &mesh->transport->lock);
+        wait_a_millisecond(mesh);
         move(mesh);
     }
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return NULL;
 }
 
@@ -88,10 +88,10 @@ void background_stop(struct mesh *mesh)
 
     if (!m->has_thread)
         return;
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     m->stop = 1;
     pthread_cond_signal(&m->needed);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     bell_ring(mesh->waiter.bell, mesh->waiter.event_fd);
     pthread_join(m->thread, NULL);
     m->has_thread = 0;

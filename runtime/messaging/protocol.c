@@ -14,7 +14,7 @@
  *
  * request.c starts sends and receives, request_wait.c waits for them; tag_match.c says which
  * message meets which receive, completion.c how a request ends.  receive.c reads the bytes and
- * calls message_arrived() and message_landed().  All of it runs under messages->lock. */
+ * calls message_arrived() and message_landed().  All of it runs under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,31 @@ static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
                                  .no_loans = (uint16_t)no_loans,
                                  .id = id,
                                  .signature = *signature };
+    out->is_large = kind == FRAME_ACCEPT; /* it goes where no other large one comes meanwhile */
     send_out(mesh, peer, out);
+}
+
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct messages *m = mesh->messages;
+
+    out->background = 1;
+    m->background++;
+    send_out(mesh, peer, out);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        background_needed(mesh);
+}
+
+void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out) {
+        peer_broken(mesh, peer, "no memory to answer it");
+        return;
+    }
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
+    send_out_alone(mesh, peer, out);
 }
 
 /* Both sides make the same call?  An offer's sender is told if not. */
@@ -169,14 +193,14 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
 }
 
 /* Of a message whose receive was given up. */
-static struct unexpected *put_back_before(const struct messages *m, const struct frame *data,
+static struct unexpected *put_back_before(const struct mesh *mesh, const struct frame *data,
                                           int from)
 {
-    struct unexpected *u = m->unexpected;
+    struct unexpected *u = mesh->messages->unexpected;
 
     while (u && (u->from != from || u->frame.kind != FRAME_DATA || u->frame.id != data->id))
         u = u->next;
-    return u && u->frame.bytes == data->bytes && !stream_into(m, u) ? u : NULL;
+    return u && u->frame.bytes == data->bytes && !stream_into(mesh, u) ? u : NULL;
 }
 
 static void arrived_data(struct mesh *mesh, struct stream *stream)
@@ -189,15 +213,15 @@ static void arrived_data(struct mesh *mesh, struct stream *stream)
         stream->request = request;
         stream->into = request->data;
     } else if (!request) {
-        stream->unexpected = put_back_before(mesh->messages, frame, stream->peer);
+        stream->unexpected = put_back_before(mesh, frame, stream->peer);
         stream->into = stream->unexpected ? stream->unexpected->data : NULL;
     }
 }
 
 /* Is a stream filling it? */
-static int is_coming(const struct messages *m, const struct request *receive)
+static int is_coming(const struct mesh *mesh, const struct request *receive)
 {
-    const struct stream *stream = m->streams;
+    const struct stream *stream = mesh->transport->streams;
 
     while (stream && stream->request != receive)
         stream = stream->next;
@@ -210,13 +234,13 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
     struct messages *m = mesh->messages;
     struct request *receive = receive_by_message(m, id, from);
 
-    if (receive && !is_coming(m, receive)) {
+    if (receive && !is_coming(mesh, receive)) {
         list_remove(receive);
         receive_again(mesh, receive);
     }
     for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
         if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_BREAK
-            && !stream_into(m, u)) {
+            && !stream_into(mesh, u)) {
             unexpected_remove(mesh, u);
             return;
         }
@@ -224,7 +248,7 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
 
 static void arrived_credit(struct mesh *mesh, struct stream *stream)
 {
-    unasked_less(&mesh->messages->wires[stream->peer], stream->head.answer);
+    unasked_less(&mesh->transport->wires[stream->peer], stream->head.answer);
 }
 
 static void arrived_cancel(struct mesh *mesh, struct stream *stream)
@@ -288,15 +312,17 @@ static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
     [FRAME_CREDIT] = arrived_credit,
 };
 
-void message_arrived(struct mesh *mesh, struct stream *stream)
+int message_arrived(struct mesh *mesh, struct stream *stream)
 {
     const size_t kind = stream->head.kind;
 
-    stream->into = NULL;
-    stream->request = NULL;
-    stream->unexpected = NULL;
+    /* As much is kept of an eager message as an eager one can have: with a larger one its receive
+     * would succeed and have nothing. */
+    if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_BREAK))
+        return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
         arrivals[kind](mesh, stream);
+    return 0;
 }
 
 /* ---- Landings ------------------------------------------------------------ */
@@ -330,7 +356,6 @@ void message_landed(struct mesh *mesh, struct stream *stream)
 
     stream->request = NULL;
     stream->unexpected = NULL;
-    stream->into = NULL;
     if (request)
         request_finish(mesh, request, CT_OK, "");
     else if (message && message->frame.kind == FRAME_DATA)

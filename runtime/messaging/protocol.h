@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
-#include "runtime/types/call_signature.h"
 
 /* A message of so many bytes goes unasked though there is no link yet. */
 #define EAGER_BYTES (32u << 10)
@@ -45,35 +45,10 @@ enum frame_kind {
     FRAME_CREDIT     /* "so many bytes that came unasked are received" */
 };
 
-struct frame {
-    uint32_t magic;
-    uint16_t kind;
-    uint16_t no_loans; /* accept: bits of device_rendezvous.h, of what you will lend me */
-    uint64_t channel;  /* one per group and purpose */
-    int32_t tag;
-    uint32_t turn; /* of the frames that go this way, from 0 on: they may come on two connections */
-    uint64_t bytes;  /* of the whole message */
-    uint64_t id;     /* of a message: the sender's request, in all frames about it, and they grow;
-                        break: the rank on which it broke first */
-    uint64_t answer; /* break: minus the status; credit: bytes */
-    struct signature signature;
-};
-
-struct request;
 struct device_copy; /* device_rendezvous.h */
 
 /* What a device does for a request meanwhile (device_rendezvous.c): nobody else ends it then. */
 enum errand { NO_ERRAND, TAKES_LOAN, GOES_TO_HOST };
-
-/* What waits to be written to a peer. */
-struct outgoing {
-    struct outgoing *next;
-    struct frame frame;
-    const void *payload;
-    size_t bytes, written;   /* payload's; of frame and payload together */
-    int background;          /* counted in messages->background */
-    struct request *request; /* NULL: nobody's, freed when written */
-};
 
 /* One send or receive, the caller's memory; in use until done is set. */
 struct request {

@@ -82,7 +82,7 @@ static int is_of_p2p(const struct request *request)
  * much unasked.  The link is known once there is a connection. */
 static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
 {
-    struct wire *wire = &mesh->messages->wires[send->peer];
+    struct wire *wire = &mesh->transport->wires[send->peer];
     const size_t most = !wire->out          ? EAGER_BYTES
                         : wire->out->fd < 0 ? EAGER_IN_MEMORY
                                             : EAGER_OVER_SOCKETS;
@@ -115,18 +115,20 @@ static void start_send(struct mesh *mesh, struct request *request)
 }
 
 /* What was accepted by a receive that was given up comes to this one. */
-static void take_over(struct messages *m, struct request *receive, struct unexpected *message)
+static void take_over(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
-    struct stream *stream = stream_into(m, message);
+    struct stream *stream = stream_into(mesh, message);
+    size_t got;
 
-    list_add(&m->active, receive);
+    list_add(&mesh->messages->active, receive);
     if (!stream)
         return;
-    if (message->got > 0)
-        memcpy(receive->data, message->data, message->got);
+    got = receive->bytes - stream->left;
+    if (got > 0)
+        memcpy(receive->data, message->data, got);
     stream->unexpected = NULL;
     stream->request = receive;
-    stream->into = (unsigned char *)receive->data + message->got;
+    stream->into = (unsigned char *)receive->data + got;
 }
 
 /* 1: it still waits.  Once it is done it is another thread's. */
@@ -151,7 +153,7 @@ static int receive_kept(struct mesh *mesh, struct request *receive, struct unexp
         return 1;
     }
     if (!sender && message->frame.kind == FRAME_DATA) {
-        take_over(mesh->messages, receive, message);
+        take_over(mesh, receive, message);
         return 1;
     }
     if (receive->bytes > 0)
@@ -175,8 +177,8 @@ static void start_recv(struct mesh *mesh, struct request *request)
         return;
     }
     list_add_by_id(&m->posted, request);
-    if (from != CT_ANY_SOURCE && m->wires[from].gone)
-        peer_gone(mesh, from, m->wires[from].why);
+    if (from != CT_ANY_SOURCE && mesh->transport->wires[from].gone)
+        peer_gone(mesh, from, mesh->transport->wires[from].why);
     else
         look_for_leaver(mesh, request);
 }
@@ -201,36 +203,34 @@ void request_send(struct mesh *mesh, struct request *request, uint64_t channel, 
                   const void *data, size_t bytes, const struct signature *signature)
 {
     request_prepare(request, 1, channel, to, tag, (void *)(uintptr_t)data, bytes, signature);
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     start(mesh, request);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
                   void *data, size_t bytes, const struct signature *signature)
 {
     request_prepare(request, 0, channel, from, tag, data, bytes, signature);
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     start(mesh, request);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* Receives first: what this rank sends to itself, or a peer has offered, finds them. */
 void requests_start(struct mesh *mesh, struct request *requests, int count)
 {
-    struct messages *m = mesh->messages;
-
-    pthread_mutex_lock(&m->lock);
-    m->gathering = 1;
+    pthread_mutex_lock(&mesh->transport->lock);
+    mesh->transport->gathering = 1;
     for (int is_send = 0; is_send <= 1; is_send++)
         for (int i = 0; i < count; i++)
             if (requests[i].is_send == is_send)
                 start(mesh, &requests[i]);
-    m->gathering = 0;
+    mesh->transport->gathering = 0;
     for (int i = 0; i < count; i++)
         if (requests[i].peer >= 0)
             flush_gathered(mesh, requests[i].peer);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 void requests_in_background(struct mesh *mesh, struct request *requests, int count)
@@ -238,7 +238,7 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
     struct messages *m = mesh->messages;
     int moving = 0;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < count; i++)
         if (!atomic_load(&requests[i].done)) {
             requests[i].background = 1;
@@ -247,7 +247,7 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
     m->background += moving;
     if (moving > 0)
         background_needed(mesh);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* ---- Giving up ----------------------------------------------------------- */
@@ -274,19 +274,21 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
 }
 
 /* What has come of it, and what still comes, goes to the message. */
-static void keep_what_came(struct messages *m, struct request *receive, struct unexpected *message)
+static void keep_what_came(const struct mesh *mesh, struct request *receive,
+                           struct unexpected *message)
 {
-    struct stream *stream = m->streams;
+    struct stream *stream = mesh->transport->streams;
+    size_t got;
 
     while (stream && stream->request != receive)
         stream = stream->next;
     if (!stream)
         return;
-    message->got = receive->bytes - stream->left;
-    memcpy(message->data, receive->data, message->got);
+    got = receive->bytes - stream->left;
+    memcpy(message->data, receive->data, got);
     stream->request = NULL;
     stream->unexpected = message;
-    stream->into = message->data + message->got;
+    stream->into = message->data + got;
 }
 
 /* Its sender was told that the message is sent, or will be, so that it may not be lost.  The next
@@ -297,7 +299,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
     struct unexpected *message;
     struct request *next;
 
-    if (m->wires[receive->peer].gone)
+    if (mesh->transport->wires[receive->peer].gone)
         return;
     message =
         scratch_take(&mesh->scratch, sizeof *message + (kind == FRAME_DATA ? receive->bytes : 0));
@@ -315,7 +317,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
                                                .id = receive->met,
                                                .signature = receive->signature } };
     keep_in_order(m, message);
-    keep_what_came(m, receive, message);
+    keep_what_came(mesh, receive, message);
     if ((next = take_posted(mesh, &message->frame, receive->peer)))
         receive_again(mesh, next);
 }
@@ -324,7 +326,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 static int leave_queue(struct mesh *mesh, struct request *send)
 {
     struct messages *m = mesh->messages;
-    struct wire *wire = &m->wires[send->peer];
+    struct wire *wire = &mesh->transport->wires[send->peer];
 
     for (struct outgoing **link = &wire->first, *last = NULL; *link;
          last = *link, link = &(*link)->next) {
@@ -353,7 +355,7 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
         return;
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
-        unasked_less(&mesh->messages->wires[to], unasked_cost(send->bytes));
+        unasked_less(&mesh->transport->wires[to], unasked_cost(send->bytes));
     request_finish(mesh, send, status, reason); /* a word that can't be said ends all that waits */
     if (is_known && kind == FRAME_LEND)
         loan_given_up(mesh, to, id);
@@ -393,9 +395,9 @@ void request_cancel(struct mesh *mesh, struct request *request)
 {
     struct messages *m = mesh->messages;
 
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     request_cancel_locked(mesh, request);
     if (m->background > 0 && atomic_load(&m->waiting) == 0)
         background_needed(mesh);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }

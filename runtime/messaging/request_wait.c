@@ -24,17 +24,19 @@
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
 /* 0: another thread has it, and is not waited for. */
-static int take_lock(struct messages *m, int waits)
+static int take_lock(struct mesh *mesh, int waits)
 {
-    return (waits ? pthread_mutex_lock(&m->lock) : pthread_mutex_trylock(&m->lock)) == 0;
+    pthread_mutex_t *const lock = &mesh->transport->lock;
+
+    return (waits ? pthread_mutex_lock(lock) : pthread_mutex_trylock(lock)) == 0;
 }
 
 /* at_all: not only at its peer. */
 static int test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
-    if (!atomic_load(&request->done) && take_lock(mesh->messages, waits)) {
+    if (!atomic_load(&request->done) && take_lock(mesh, waits)) {
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
-        pthread_mutex_unlock(&mesh->messages->lock);
+        pthread_mutex_unlock(&mesh->transport->lock);
     }
     errands_move(mesh);
     return atomic_load(&request->done);
@@ -57,12 +59,12 @@ static int test_in_turn(struct mesh *mesh, struct request *request, const struct
 
 int messages_look(struct mesh *mesh)
 {
-    if (pthread_mutex_trylock(&mesh->messages->lock) != 0)
+    if (pthread_mutex_trylock(&mesh->transport->lock) != 0)
         return 0; /* who holds it looks, mostly */
     progress(mesh);
     if (atomic_load(&mesh->messages->questions))
         questions_look(mesh);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return 1;
 }
 
@@ -95,7 +97,7 @@ static void look_for_end(struct mesh *mesh, int peer)
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
-    const struct wire *wire = &mesh->messages->wires[channel->ranks[member]];
+    const struct wire *wire = &mesh->transport->wires[channel->ranks[member]];
     char name[160];
 
     if (channel->left && channel->left[member]) {
@@ -129,7 +131,7 @@ static void look_at_members(struct mesh *mesh, struct request *request)
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
-           && !mesh->messages->wires[request->peer].out;
+           && !mesh->transport->wires[request->peer].out;
 }
 
 /* A sleep passed without a sign of life from the one we wait for.  1: it was asked. */
@@ -137,7 +139,7 @@ static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
 {
     int peer, asks;
 
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     asks = may_ask && !atomic_load(&request->done) && !waits_for_connection(mesh, request);
     if (asks)
         ask(mesh, request);
@@ -150,7 +152,7 @@ static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
         look_at_members(mesh, request);
     else if (!atomic_load(&request->done) && peer != mesh->rank)
         look_for_end(mesh, peer);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return asks;
 }
 
@@ -160,9 +162,9 @@ int request_peer(struct mesh *mesh, const struct request *request)
 
     if (!request->from_anybody)
         return request->peer;
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     peer = request->peer;
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return peer;
 }
 
@@ -226,7 +228,8 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
 {
     struct messages *m = mesh->messages;
     enum wait_turn turn = WAIT_AGAIN;
-    unsigned ends = 0, moves = atomic_load_explicit(&m->moves, memory_order_relaxed), moved;
+    unsigned ends = 0, moves = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed),
+             moved;
     int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
     const int local = neighbour(mesh, request);
     const struct ring *ring = local >= 0 ? node_ring(&mesh->node, local, mesh->node.rank) : NULL;
@@ -242,7 +245,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(broken && atomic_load(broken))) {
-        moved = atomic_load_explicit(&m->moves, memory_order_relaxed);
+        moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
         if (local >= 0 && moved != moves) {
             wait_anew(&wait);
             spun = 0;
@@ -275,9 +278,9 @@ static void wait_is_over(struct mesh *mesh)
 
     if (atomic_fetch_sub(&m->waiting, 1) != 1 || atomic_load(&m->background) == 0)
         return;
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     background_needed(mesh);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
@@ -290,9 +293,9 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
     if (!atomic_load(&request->done)) {
         turn = wait_until_done(mesh, request, deadline, broken);
         if (!atomic_load(&request->done)) {
-            pthread_mutex_lock(&mesh->messages->lock);
+            pthread_mutex_lock(&mesh->transport->lock);
             request_cancel_locked(mesh, request);
-            pthread_mutex_unlock(&mesh->messages->lock);
+            pthread_mutex_unlock(&mesh->transport->lock);
             errand_end(mesh, request);
         }
         wait_is_over(mesh);

@@ -5,7 +5,7 @@
  * the unexpected; both oldest first, so messages of one sender and tag are received as they were
  * sent.  Who starts a receive looks among the unexpected, what arrives looks among the posted.
  * Sends not yet gone and receives being filled are active: there the peer's answers and bytes find
- * them by id.  All of it runs under messages->lock, which request_is_posted() takes itself. */
+ * them by id.  All of it runs under transport->lock, which request_is_posted() takes itself. */
 #include <stdlib.h>
 
 #include "runtime/messaging/messaging_internal.h"
@@ -103,10 +103,10 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
 {
     int found = 0;
 
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     for (struct request *r = mesh->messages->posted; r && !found; r = r->next)
         found = matches(r, channel, from, tag);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
     return found;
 }
 
@@ -134,9 +134,9 @@ void keep_in_order(struct messages *m, struct unexpected *message)
         m->unexpected_end = &message->next;
 }
 
-struct stream *stream_into(const struct messages *m, const struct unexpected *message)
+struct stream *stream_into(const struct mesh *mesh, const struct unexpected *message)
 {
-    struct stream *stream = m->streams;
+    struct stream *stream = mesh->transport->streams;
 
     while (stream && stream->unexpected != message)
         stream = stream->next;
@@ -161,7 +161,7 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
 /* Without memory for the word it is said with the next one. */
 void say_taken(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
     if (!wire->out || wire->broken || wire->gone || !(out = calloc(1, sizeof *out)))
@@ -174,8 +174,7 @@ void say_taken(struct mesh *mesh, int peer)
 
 void unexpected_free(struct mesh *mesh, struct unexpected *message)
 {
-    struct stream *stream =
-        message->frame.kind == FRAME_DATA ? stream_into(mesh->messages, message) : NULL;
+    struct stream *stream = message->frame.kind == FRAME_DATA ? stream_into(mesh, message) : NULL;
 
     if (stream) {
         stream->unexpected = NULL;

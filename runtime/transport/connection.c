@@ -7,25 +7,22 @@
  * before wireup.c has it.  So a peer is gone when all its connections have ended, none is left to
  * be taken and none is being made: then all it sent was read. */
 #include <linux/sockios.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "runtime/messaging/death_notice.h"
-#include "runtime/messaging/messaging_internal.h"
 #include "runtime/net/socket.h"
+#include "runtime/transport/transport.h"
 #include "runtime/util/clock.h"
 
 #define LOOK_FOR_LOSS_MS 1000
-#define OPENING_MS 1000  /* of a connection to a peer that has ended */
-#define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
+#define OPENING_MS 1000 /* of a connection to a peer that has ended */
 
 void stream_watch(struct mesh *mesh, struct stream *stream, int add)
 {
     const struct link *link = stream->link;
-    const struct wire *wire = &mesh->messages->wires[stream->peer];
+    const struct wire *wire = &mesh->transport->wires[stream->peer];
     struct epoll_event event = { .events = stream->muted ? EPOLLRDHUP : EPOLLIN,
                                  .data.ptr = stream };
 
@@ -42,32 +39,25 @@ struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
         return NULL;
     stream->link = link;
     stream->peer = peer;
-    stream->next = mesh->messages->streams;
-    mesh->messages->streams = stream;
+    stream->next = mesh->transport->streams;
+    mesh->transport->streams = stream;
     if (link->fd >= 0) {
         stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
     }
-    mesh->messages->wires[peer].streams++;
+    mesh->transport->wires[peer].streams++;
     return stream;
 }
 
 void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
 {
-    struct messages *m = mesh->messages;
-    struct wire *wire = &m->wires[stream->peer];
+    struct transport *t = mesh->transport;
+    struct wire *wire = &t->wires[stream->peer];
 
     stream->closed = 1; /* freed by progress(), which may be walking the list */
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
-    if (stream->request) { /* it had come in part */
-        char reason[240];
-
-        peer_gone_words(mesh, stream->peer, why, reason, sizeof reason);
-        request_finish(mesh, stream->request, CT_ERR_PEER, reason);
-    }
-    if (stream->unexpected && stream->unexpected->frame.kind == FRAME_DATA)
-        unexpected_remove(mesh, stream->unexpected);
+    t->handlers.on_closed(mesh, stream, why);
     wire->streams--;
     wire->held -= stream->held;
     stream->held = 0;
@@ -76,9 +66,29 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     if (wire->streams == 0 && wire->ended_ms == 0) {
         wire->ended_ms = clock_ms();
         snprintf(wire->why, sizeof wire->why, "%s", why);
-        m->ended++;
+        t->ended++;
     }
     close_held(mesh, stream->peer, why);
+}
+
+void peer_gone(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->gone && why != wire->why)
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    wire->gone = 1;
+    mesh->transport->handlers.on_peer_gone(mesh, peer);
+}
+
+void peer_broken(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->broken && why != wire->why)
+        snprintf(wire->why, sizeof wire->why, "%s", why);
+    wire->broken = 1;
+    mesh->transport->handlers.on_send_failed(mesh, peer);
 }
 
 static int is_known_dead(struct mesh *mesh, int peer)
@@ -92,7 +102,7 @@ static int is_known_dead(struct mesh *mesh, int peer)
  * another process has the port by now. */
 static int may_still_come(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
 
     return wire->opening
            && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
@@ -102,39 +112,26 @@ void judge_ended(struct mesh *mesh)
 {
     take_arrivals(mesh); /* what a peer said before its end may lie in another connection */
     for (int peer = 0; peer < mesh->size; peer++) {
-        struct wire *wire = &mesh->messages->wires[peer];
+        struct wire *wire = &mesh->transport->wires[peer];
 
         if (wire->ended_ms == 0 || (wire->streams == 0 && may_still_come(mesh, peer)))
             continue;
         wire->ended_ms = 0;
-        mesh->messages->ended--;
+        mesh->transport->ended--;
         if (wire->streams == 0)
             peer_gone(mesh, peer, wire->why);
     }
 }
 
-void no_peer_can_come(struct mesh *mesh, const char *why)
-{
-    const struct messages *m = mesh->messages;
-
-    for (struct request *r = m->posted, *next; r; r = next) {
-        next = r->next;
-        if (r->peer == CT_ANY_SOURCE
-            || (r->peer != mesh->rank && m->wires[r->peer].streams == 0
-                && !m->wires[r->peer].opening))
-            request_finish(mesh, r, CT_ERR_SYSTEM, why);
-    }
-}
-
 void end_lost_connections(struct mesh *mesh)
 {
-    struct messages *m = mesh->messages;
+    struct transport *t = mesh->transport;
     const int64_t now = clock_ms();
 
-    if (now - m->looked_for_loss_ms < LOOK_FOR_LOSS_MS)
+    if (now - t->looked_for_loss_ms < LOOK_FOR_LOSS_MS)
         return;
-    m->looked_for_loss_ms = now;
-    for (struct stream *stream = m->streams; stream; stream = stream->next)
+    t->looked_for_loss_ms = now;
+    for (struct stream *stream = t->streams; stream; stream = stream->next)
         if (stream->link->fd >= 0 && !stream->closed && socket_host_is_lost(stream->link->fd))
             stream_close(mesh, stream, LINK_HOST_IS_LOST);
 }
@@ -152,9 +149,9 @@ static void forget_link(struct wire *wire, const struct link *link)
 /* Nobody holds a closed stream any more: not the walk, not epoll's last answer. */
 void bury_streams(struct mesh *mesh)
 {
-    struct messages *m = mesh->messages;
+    struct transport *t = mesh->transport;
 
-    for (struct stream **link = &m->streams; *link;) {
+    for (struct stream **link = &t->streams; *link;) {
         struct stream *stream = *link;
 
         if (!stream->closed) {
@@ -162,23 +159,21 @@ void bury_streams(struct mesh *mesh)
             continue;
         }
         *link = stream->next;
-        forget_link(&m->wires[stream->peer], stream->link);
+        forget_link(&t->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
-        if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
-            scratch_give(&mesh->scratch, stream->unexpected); /* else it is in the list */
         free(stream);
     }
 }
 
 /* To a peer that is there, and reads: a host that is lost never takes it, nor does a rank that has
  * left or whose process ended. */
-static int is_on_its_way(struct mesh *mesh)
+int is_on_its_way(struct mesh *mesh)
 {
-    const struct messages *m = mesh->messages;
+    const struct transport *t = mesh->transport;
     int unsent;
 
     for (int peer = 0; peer < mesh->size; peer++) {
-        const struct wire *wire = &m->wires[peer];
+        const struct wire *wire = &t->wires[peer];
 
         if (wire->first && !wire->broken && !wire->left) {
             if (!is_known_dead(mesh, peer))
@@ -186,29 +181,9 @@ static int is_on_its_way(struct mesh *mesh)
             peer_broken(mesh, peer, "its process ended");
         }
     }
-    for (const struct stream *s = m->streams; s; s = s->next)
-        if (s->link->fd >= 0 && !s->closed && !m->wires[s->peer].broken
+    for (const struct stream *s = t->streams; s; s = s->next)
+        if (s->link->fd >= 0 && !s->closed && !t->wires[s->peer].broken
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;
-}
-
-/* Who closes a socket in which bytes lie unread, or to which some come later (a question), resets
- * it: then what its kernel has not yet delivered is lost, and the peer misses words that were
- * said.  What has arrived stays readable. */
-void see_off(struct mesh *mesh)
-{
-    const int64_t deadline = deadline_after(SEE_OFF_MS);
-
-    mesh->on_loss = NULL; /* its groups are gone */
-    pthread_mutex_lock(&mesh->messages->lock);
-    progress(mesh);
-    while (is_on_its_way(mesh) && clock_ms() < deadline) {
-        pthread_mutex_unlock(&mesh->messages->lock);
-        poll(NULL, 0, 1);
-        mesh_look_for_news(mesh);
-        pthread_mutex_lock(&mesh->messages->lock);
-        progress(mesh);
-    }
-    pthread_mutex_unlock(&mesh->messages->lock);
 }

@@ -16,16 +16,15 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 
-#include "runtime/messaging/messaging_internal.h"
+#include "runtime/transport/transport.h"
 #include "runtime/util/log.h"
 
 /* What fits one segment with its head; more is acknowledged at once, whatever goes back. */
 #define SMALL_BYTES 1300
 
-/* An acceptance goes where no other large one comes meanwhile. */
 static int is_large(const struct outgoing *out)
 {
-    return out->frame.bytes > SMALL_BYTES || out->frame.kind == FRAME_ACCEPT;
+    return out->frame.bytes > SMALL_BYTES || out->is_large;
 }
 
 struct link *link_for(const struct wire *wire, const struct outgoing *out)
@@ -51,7 +50,7 @@ static void say_none(int peer, const char *why)
 /* No call fails for it, so the caller's sentence stays. */
 void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
     struct link *none;
     char sentence[1024];
 
@@ -77,8 +76,8 @@ static int is_unused(const struct wire *wire, const struct stream *stream)
  * we did, that is lost. */
 static void replace(struct mesh *mesh, int peer, const struct link *link)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
-    struct stream *stream = mesh->messages->streams;
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct stream *stream = mesh->transport->streams;
 
     while (stream && (stream->link != link || stream->closed))
         stream = stream->next;
@@ -95,7 +94,7 @@ static void replace(struct mesh *mesh, int peer, const struct link *link)
 
 void link_made(struct mesh *mesh, int peer, struct link *link)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
 
     if (!link->accepted)
         wire->opening = 0;
@@ -112,15 +111,13 @@ void link_made(struct mesh *mesh, int peer, struct link *link)
                 : mesh->rank < peer ? wire->own
                                     : wire->theirs;
     wire->gone = 0;
-    if (wire->broken && !wire->ended_one && wire->said == 0) {
+    if (wire->broken && !wire->ended_one && wire->said == 0)
         wire->broken = 0; /* our own could not be made, and nothing was lost by that */
-        wire->unasked = 0;
-    }
 }
 
 void link_not_made(struct mesh *mesh, int peer, const char *why)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
 
     wire->opening = 0;
     if (wire->streams > 0) {
@@ -138,15 +135,14 @@ void link_not_made(struct mesh *mesh, int peer, const char *why)
 
 int its_turn(struct mesh *mesh, struct stream *stream)
 {
-    struct wire *wire = &mesh->messages->wires[stream->peer];
+    struct wire *wire = &mesh->transport->wires[stream->peer];
     const int32_t ahead = (int32_t)(stream->head.turn - wire->landed);
 
     if (ahead == 0)
         return 1;
     if (ahead < 0 || wire->ended_one) {
         stream_close(mesh, stream,
-                     ahead < 0 ? "it sent bytes that are no message"
-                               : "what it said on another connection is lost");
+                     ahead < 0 ? NO_FRAME : "what it said on another connection is lost");
         return 0;
     }
     stream->held = 1;
@@ -157,7 +153,7 @@ int its_turn(struct mesh *mesh, struct stream *stream)
 /* One of the peer's, behind `after`; NULL: from the first one on. */
 static struct stream *held_of(const struct mesh *mesh, int peer, const struct stream *after)
 {
-    struct stream *s = after ? after->next : mesh->messages->streams;
+    struct stream *s = after ? after->next : mesh->transport->streams;
 
     while (s && (s->peer != peer || !s->held || s->closed))
         s = s->next;
@@ -166,7 +162,7 @@ static struct stream *held_of(const struct mesh *mesh, int peer, const struct st
 
 struct stream *next_in_turn(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
     struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
 
     while (held && held->head.turn != wire->landed)
@@ -196,7 +192,7 @@ void close_held(struct mesh *mesh, int peer, const char *why)
 /* All that the peer has are held, one of them has ended, and no other one is being made. */
 void close_held_for_ever(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
     const struct stream *held = NULL;
 
     if (wire->held == 0 || wire->held < wire->streams || wire->opening)

@@ -18,9 +18,10 @@
 #include "runtime/util/error.h"
 #include "runtime/util/scratch.h"
 
-struct messages; /* messaging_internal.h */
-struct trace;    /* trace.h */
-struct wireup;   /* wireup.h */
+struct messages;  /* messaging_internal.h */
+struct trace;     /* trace.h */
+struct transport; /* transport.h */
+struct wireup;    /* wireup.h */
 
 struct peer {
     int local;  /* its rank in our node; -1: elsewhere, or no memory is shared */
@@ -44,6 +45,7 @@ struct mesh {
     const char *only_link;    /* CT_LINK; NULL: the best */
     struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
     unsigned char token[16];  /* of this mesh; made by rank 0, known through the store */
+    struct transport *transport;
     struct messages *messages;
     struct scratch scratch; /* of messages that nobody asked for, and of algorithms */
     struct control control;
@@ -59,6 +61,11 @@ struct mesh {
  * names the missing.  The store is not used afterwards. */
 ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh);
 void mesh_destroy(struct mesh *mesh); /* NULL is fine */
+
+/* How that peer ended, NULL: nothing was told of it. */
+const struct control_death *mesh_death(const struct mesh *mesh, int peer);
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
 
 /* "rank 3 (pid 4310 on node-b)" */
 const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t size);

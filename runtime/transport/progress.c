@@ -4,12 +4,12 @@
  * progress() never blocks.  A stream whose link breaks is closed; the last one of a peer closes
  * the peer. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "runtime/messaging/death_notice.h"
-#include "runtime/messaging/messaging_internal.h"
+#include "runtime/transport/transport.h"
 #include "runtime/transport/wireup.h"
 #include "runtime/util/forks.h"
 
@@ -48,21 +48,21 @@ static int look_at_sockets(struct mesh *mesh)
  * costs to ask whether there is something, and then it is read. */
 static void look(struct mesh *mesh, const struct link *one, int all)
 {
-    struct messages *m = mesh->messages;
+    struct transport *t = mesh->transport;
     int closed = 0;
 
-    for (struct stream *stream = m->streams; stream; stream = stream->next)
+    for (struct stream *stream = t->streams; stream; stream = stream->next)
         if (!stream->closed && (stream->link->fd < 0 || (!all && stream->link == one)))
             read_stream(mesh, stream);
     if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
-    if (m->ended > 0)
+    if (t->ended > 0)
         judge_ended(mesh); /* it may find connections */
     for (int peer = 0; peer < mesh->size; peer++)
-        if (m->wires[peer].first)
+        if (t->wires[peer].first)
             flush_to(mesh, peer);
-    for (struct stream *stream = m->streams; stream; stream = stream->next)
+    for (struct stream *stream = t->streams; stream; stream = stream->next)
         closed |= stream->closed;
     if (closed)
         bury_streams(mesh);
@@ -75,14 +75,14 @@ void progress(struct mesh *mesh)
 
 void progress_for(struct mesh *mesh, int peer, size_t bytes)
 {
-    struct messages *m = mesh->messages;
+    struct transport *t = mesh->transport;
     const int all =
-        peer < 0 || !m->wires[peer].out || m->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
+        peer < 0 || !t->wires[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
-    look(mesh, all ? NULL : link_from(&m->wires[peer], bytes), all);
+    look(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
 }
 
-ct_status progress_setup(struct mesh *mesh)
+static ct_status set_up(struct mesh *mesh)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = &mesh->waiter };
     ct_status status = CT_OK;
@@ -111,13 +111,33 @@ ct_status progress_setup(struct mesh *mesh)
     return status;
 }
 
-void progress_done(struct mesh *mesh)
+ct_status transport_open(struct mesh *mesh, const struct transport_handlers *handlers)
 {
-    struct messages *m = mesh->messages;
+    struct transport *t = calloc(1, sizeof *t);
 
-    for (struct stream *stream = m->streams; stream; stream = stream->next)
+    if (!t || !(t->wires = calloc((size_t)mesh->size, sizeof *t->wires))) {
+        free(t);
+        return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
+    }
+    pthread_mutex_init(&t->lock, NULL);
+    t->handlers = *handlers;
+    mesh->transport = t;
+    return set_up(mesh);
+}
+
+void transport_close(struct mesh *mesh)
+{
+    struct transport *t = mesh->transport;
+
+    if (!t)
+        return;
+    for (struct stream *stream = t->streams; stream; stream = stream->next)
         stream->closed = 1;
     bury_streams(mesh);
     if (mesh->waiter.epoll_fd >= 0)
         descriptor_close(mesh->waiter.epoll_fd);
+    pthread_mutex_destroy(&t->lock);
+    free(t->wires);
+    free(t);
+    mesh->transport = NULL;
 }

@@ -2,20 +2,11 @@
 /* receive.c - what comes from the peers: new connections, and frames, which are taken apart. */
 #include <sys/types.h>
 
-#include "runtime/messaging/messaging_internal.h"
+#include "runtime/transport/transport.h"
 #include "runtime/transport/wireup.h"
 #include "runtime/util/forks.h"
 
 #define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
-
-/* A receiver keeps as much of an eager message as an eager one can have: with a larger one its
- * receive would succeed and have nothing. */
-static int is_message(const struct frame *frame)
-{
-    return frame->magic == FRAME_MAGIC
-           && (frame->bytes <= EAGER_OVER_SOCKETS
-               || (frame->kind != FRAME_EAGER && frame->kind != FRAME_BREAK));
-}
 
 static void take_frame(struct mesh *mesh, struct stream *stream);
 
@@ -25,8 +16,8 @@ static void landed(struct mesh *mesh, struct stream *stream)
     const int peer = stream->peer;
     struct stream *next;
 
-    message_landed(mesh, stream);
-    mesh->messages->wires[peer].landed++;
+    mesh->transport->handlers.on_payload(mesh, stream);
+    mesh->transport->wires[peer].landed++;
     if ((next = next_in_turn(mesh, peer))) {
         take_frame(mesh, next);
         read_stream(mesh, next);
@@ -36,8 +27,10 @@ static void landed(struct mesh *mesh, struct stream *stream)
 static void take_frame(struct mesh *mesh, struct stream *stream)
 {
     stream->left = 0;
-    message_arrived(mesh, stream);
-    if (stream->left == 0)
+    stream->into = NULL;
+    if (mesh->transport->handlers.on_header(mesh, stream) < 0)
+        stream_close(mesh, stream, NO_FRAME);
+    else if (stream->left == 0)
         landed(mesh, stream);
 }
 
@@ -56,8 +49,8 @@ static int read_head(struct mesh *mesh, struct stream *stream)
     if (stream->head_got < want)
         return n > 0;
     stream->head_got = 0;
-    if (!is_message(&stream->head)) {
-        stream_close(mesh, stream, "it sent bytes that are no message");
+    if (stream->head.magic != FRAME_MAGIC) {
+        stream_close(mesh, stream, NO_FRAME);
         return 0;
     }
     if (its_turn(mesh, stream))
@@ -81,8 +74,6 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
     stream->left -= (size_t)n;
     if (stream->into)
         stream->into += n;
-    if (stream->unexpected)
-        stream->unexpected->got += (size_t)n;
     if (stream->left == 0)
         landed(mesh, stream);
     return (int)(n > 0 ? n : 0);
@@ -101,7 +92,7 @@ void read_stream(struct mesh *mesh, struct stream *stream)
         moved += (size_t)(n > 0 ? n : 0);
     }
     if (moved > 0)
-        messages_moved(mesh->messages);
+        transport_moved(mesh->transport);
 }
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
@@ -131,5 +122,5 @@ void take_arrivals(struct mesh *mesh)
             link_not_made(mesh, arrival.peer, arrival.why);
     }
     if (wireup_is_full(mesh->wireup, why, sizeof why))
-        no_peer_can_come(mesh, why);
+        mesh->transport->handlers.on_no_connections(mesh, why);
 }

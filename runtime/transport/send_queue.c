@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/messaging/messaging_internal.h"
+#include "runtime/transport/transport.h"
 
-#define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
+#define PARTS_AT_ONCE 64  /* two of each message; it costs stack, and the kernel looks at each */
+#define MUCH (256u << 10) /* of one write */
 
 ct_status peer_connect(struct mesh *mesh, int peer)
 {
@@ -22,8 +23,8 @@ ct_status peer_connect(struct mesh *mesh, int peer)
         status = link_kinds[i]->open(mesh, peer, &link);
         if (status != CT_OK)
             return status;
-        mesh->messages->wires[peer].opening = 1;
-        mesh->messages->wires[peer].own_tried = 1;
+        mesh->transport->wires[peer].opening = 1;
+        mesh->transport->wires[peer].own_tried = 1;
         if (link)
             link_made(mesh, peer, link);
         return CT_OK;
@@ -41,7 +42,7 @@ static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
     if (full == before)
         return;
     wire->full = full;
-    for (struct stream *stream = mesh->messages->streams; stream; stream = stream->next)
+    for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
         if (stream->link == full || stream->link == before)
             stream_watch(mesh, stream, 0);
 }
@@ -68,21 +69,6 @@ static int parts_of(const struct wire *wire, const struct link *link, struct iov
     return count;
 }
 
-void outgoing_free(struct messages *m, struct outgoing *out)
-{
-    m->background -= out->background;
-    free(out);
-}
-
-static void written(struct mesh *mesh, struct outgoing *out)
-{
-    if (!out->request)
-        outgoing_free(mesh->messages, out);
-    else if (out->frame.kind != FRAME_OFFER && out->frame.kind != FRAME_LEND)
-        /* an offered one waits to be accepted */
-        request_finish(mesh, out->request, CT_OK, "");
-}
-
 /* The link took so many bytes of the queue. */
 static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
 {
@@ -98,17 +84,8 @@ static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
         out->written += left;
         wire->first = out->next;
         wire->said++;
-        written(mesh, out);
+        mesh->transport->handlers.on_sent(mesh, out);
     }
-}
-
-/* Has a large one been accepted that is not all here? */
-static int much_comes(const struct messages *m)
-{
-    for (const struct request *r = m->active; r; r = r->next)
-        if (!r->is_send && r->bytes > EAGER_OVER_SOCKETS)
-            return 1;
-    return 0;
 }
 
 /* All that the link takes.  But over a socket, while a large message comes, one large write, and
@@ -117,7 +94,7 @@ static int much_comes(const struct messages *m)
  * then, so whoever sleeps until it has is awake at once. */
 void flush_to(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
@@ -126,10 +103,10 @@ void flush_to(struct mesh *mesh, int peer)
         taken = wire->begun_on->ops->write(wire->begun_on, parts,
                                            parts_of(wire, wire->begun_on, parts));
         if (taken > 0) {
-            messages_moved(mesh->messages);
+            transport_moved(mesh->transport);
             advance(mesh, wire, (size_t)taken);
-            if (taken > EAGER_OVER_SOCKETS && wire->first && wire->begun_on->fd >= 0
-                && much_comes(mesh->messages))
+            if (taken > MUCH && wire->first && wire->begun_on->fd >= 0
+                && mesh->transport->handlers.expects_much(mesh))
                 break;
         }
     }
@@ -141,7 +118,7 @@ void flush_to(struct mesh *mesh, int peer)
 
 void flush_gathered(struct mesh *mesh, int peer)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
 
     if (!wire->gathered)
         return;
@@ -151,7 +128,7 @@ void flush_gathered(struct mesh *mesh, int peer)
 
 void send_out(struct mesh *mesh, int peer, struct outgoing *out)
 {
-    struct wire *wire = &mesh->messages->wires[peer];
+    struct wire *wire = &mesh->transport->wires[peer];
 
     out->next = NULL;
     if (wire->first)
@@ -164,7 +141,7 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         peer_broken(mesh, peer, ct_last_error());
     else if (wire->broken)
         peer_broken(mesh, peer, wire->why);
-    else if (mesh->messages->gathering)
+    else if (mesh->transport->gathering)
         wire->gathered = 1;
     else
         flush_to(mesh, peer);
@@ -172,39 +149,16 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
 
 int reach(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
 
     if (wire->broken || wire->gone)
         return 0;
     return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
 }
 
-void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
-{
-    struct messages *m = mesh->messages;
-
-    out->background = 1;
-    m->background++;
-    send_out(mesh, peer, out);
-    if (m->background > 0 && atomic_load(&m->waiting) == 0)
-        background_needed(mesh);
-}
-
-void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out) {
-        peer_broken(mesh, peer, "no memory to answer it");
-        return;
-    }
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
-    send_out_alone(mesh, peer, out);
-}
-
 void connect_for_liveness(struct mesh *mesh, int peer)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
 
     if (!wire->out && !wire->opening && !wire->broken && !wire->gone
         && peer_connect(mesh, peer) != CT_OK)

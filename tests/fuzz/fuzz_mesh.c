@@ -117,9 +117,9 @@ static void reap(struct scene *s)
 {
     for (int i = 0; i < 3; i++)
         wireup_turn(s->mesh->wireup, 0);
-    pthread_mutex_lock(&s->mesh->messages->lock);
+    pthread_mutex_lock(&s->mesh->transport->lock);
     progress(s->mesh);
-    pthread_mutex_unlock(&s->mesh->messages->lock);
+    pthread_mutex_unlock(&s->mesh->transport->lock);
     for (int i = 0; i < REQUESTS; i++)
         if (s->requests[i] && atomic_load(&s->requests[i]->done))
             forget(s, i);
@@ -220,7 +220,7 @@ static void say_hello(struct scene *s, int i, struct input *in)
 /* Mostly its turn has come: all moves after each step. */
 static uint32_t turn_of(const struct scene *s, int i, unsigned what)
 {
-    return s->mesh->messages->wires[s->from[i]].landed + ((what & 14) == 14);
+    return s->mesh->transport->wires[s->from[i]].landed + ((what & 14) == 14);
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */

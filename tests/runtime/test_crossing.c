@@ -12,24 +12,24 @@ enum { LARGE = 5000 }; /* goes on the sender's own connection */
 /* Its own connection, and the peer's if it waits for that. */
 static void connect_to(struct mesh *mesh, int peer, int both)
 {
-    const struct wire *wire = &mesh->messages->wires[peer];
+    const struct wire *wire = &mesh->transport->wires[peer];
 
-    pthread_mutex_lock(&mesh->messages->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
     while (both && !wire->theirs)
         take_arrivals(mesh);
     EXPECT_OK(peer_connect(mesh, peer));
     while (!wire->own)
         take_arrivals(mesh);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* At the connections that are known: as three of four looks are. */
 static void look_at_peer(struct mesh *mesh, int peer)
 {
-    pthread_mutex_lock(&mesh->messages->lock);
-    mesh->messages->looks = 0;
+    pthread_mutex_lock(&mesh->transport->lock);
+    mesh->transport->looks = 0;
     progress_for(mesh, peer, 0);
-    pthread_mutex_unlock(&mesh->messages->lock);
+    pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 static void speaks_and_goes(ct_group *group, int leaves)
@@ -48,7 +48,7 @@ static void speaks_and_goes(ct_group *group, int leaves)
 static void crosses(ct_group *group, void *arg)
 {
     struct mesh *mesh = group->mesh;
-    const struct wire *wire = &mesh->messages->wires[1];
+    const struct wire *wire = &mesh->transport->wires[1];
     unsigned char values[LARGE] = { 0 };
 
     if (ct_rank(group) == 1)

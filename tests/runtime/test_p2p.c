@@ -329,13 +329,13 @@ static void messages_of_all_sizes_arrive_whole(void **state)
 /* Bytes that came before they were asked for. */
 static size_t bytes_kept(const ct_group *group)
 {
-    struct messages *m = group->mesh->messages;
+    struct mesh *mesh = group->mesh;
     size_t sum = 0;
 
-    pthread_mutex_lock(&m->lock);
-    for (const struct unexpected *message = m->unexpected; message; message = message->next)
-        sum += message->got;
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_lock(&mesh->transport->lock);
+    for (const struct unexpected *u = mesh->messages->unexpected; u; u = u->next)
+        sum += u->frame.kind == FRAME_EAGER ? u->frame.bytes : 0;
+    pthread_mutex_unlock(&mesh->transport->lock);
     return sum;
 }
 
@@ -409,10 +409,10 @@ static void many_run_ahead(ct_group *group, void *arg)
         EXPECT_OK(ct_send(group, &last, 1, CT_U8, 1, 1));
     } else {
         EXPECT_OK(ct_recv(group, &last, 1, CT_U8, 0, 1, NULL));
-        pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&group->mesh->transport->lock);
         for (const struct unexpected *u = m->unexpected; u; u = u->next)
             kept += u->frame.kind == FRAME_EAGER;
-        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&group->mesh->transport->lock);
         EXPECT(kept > MANY / 3 && kept <= UNASKED_MOST / sizeof(struct unexpected));
     }
     for (int i = 0; i < MANY; i++)

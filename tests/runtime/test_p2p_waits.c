@@ -14,7 +14,7 @@
 
 enum { ASLEEP_MS = 30, HELD_MS = 10, ROUNDS = 10 };
 
-static struct messages *receivers; /* rank 0's */
+static struct transport *receivers; /* rank 0's */
 static _Atomic int64_t let_go_us;
 
 static int64_t now_us(void)
@@ -31,7 +31,7 @@ static void held_up(ct_group *group, void *arg)
 
     (void)arg;
     if (ct_rank(group) == 0)
-        receivers = group->mesh->messages;
+        receivers = group->mesh->transport;
     EXPECT_OK(ct_barrier(group, NULL));
     for (int i = 0; i < ROUNDS && ct_rank(group) == 1; i++) {
         nap(ASLEEP_MS);
@@ -80,11 +80,11 @@ static void among_many_groups(ct_group *group, void *arg)
             (struct channel){ .id = (i + 1) * 0x9e3779b97f4a7c15u * 2, .ranks = ranks, .size = 2 };
         channel_open(group->mesh, &channels[i]);
     }
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&group->mesh->transport->lock);
     leave.channel = channels[1].id;
     leave_arrived(group->mesh, &leave, 1);
     EXPECT(m->left_channels == 1);
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&group->mesh->transport->lock);
     start = now_ms();
     for (int i = 0; i < REQUESTS; i++) {
         request_recv(group->mesh, &request, channels[0].id, 0, i, NULL, 0, &signature);

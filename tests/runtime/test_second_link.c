@@ -13,7 +13,7 @@ enum { LARGE = 100000, MESSAGES = 200 };
 
 static struct wire *wire_to(ct_group *group, int peer)
 {
-    return &group->mesh->messages->wires[peer];
+    return &group->mesh->transport->wires[peer];
 }
 
 static void send_bytes(ct_group *group, size_t bytes, int to, unsigned char value)
@@ -154,12 +154,12 @@ static void at_once(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
     const struct wire *wire = wire_to(group, 1 - me);
-    struct messages *m = group->mesh->messages;
+    struct transport *t = group->mesh->transport;
 
     (void)arg;
-    pthread_mutex_lock(&m->lock);
+    pthread_mutex_lock(&t->lock);
     EXPECT_OK(peer_connect(group->mesh, 1 - me));
-    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_unlock(&t->lock);
     mark("opened", me);
     await("opened", 1 - me);
     for (int i = 0; i < 3; i++)
@@ -216,7 +216,7 @@ static void where_no_second_one_can_be_made_what_is_large_shares_the_first(void 
 /* Rank 0 looks where the second message is. */
 static void out_of_turn(ct_group *group, void *arg)
 {
-    struct messages *m = group->mesh->messages;
+    struct transport *t = group->mesh->transport;
     struct wire *wire = wire_to(group, 1);
 
     (void)arg;
@@ -228,17 +228,17 @@ static void out_of_turn(ct_group *group, void *arg)
         send_bytes(group, LARGE, 0, 5);
         mark("said", 1);
     } else {
-        pthread_mutex_lock(&m->lock);
+        pthread_mutex_lock(&t->lock);
         while (!wire->theirs)
             progress(group->mesh);
         mark("accepted", 0);
         await("said", 1);
-        m->looks = 0;
+        t->looks = 0;
         progress_for(group->mesh, 1, LARGE);
         EXPECT(wire->held == 1);
         progress(group->mesh); /* it is held still where all are looked at: both go on */
         EXPECT(wire->held == 0);
-        pthread_mutex_unlock(&m->lock);
+        pthread_mutex_unlock(&t->lock);
         receive_bytes(group, 1, 1, 4);
         receive_bytes(group, LARGE, 1, 5);
     }
@@ -260,14 +260,14 @@ static void lost(ct_group *group, void *arg)
     get_two(group);
     EXPECT_OK(ct_barrier(group, NULL));
     if (ct_rank(group) == 1) {
-        pthread_mutex_lock(&group->mesh->messages->lock);
+        pthread_mutex_lock(&group->mesh->transport->lock);
         wire_to(group, 0)->said++;
-        pthread_mutex_unlock(&group->mesh->messages->lock);
+        pthread_mutex_unlock(&group->mesh->transport->lock);
         send_bytes(group, large ? LARGE : 1, 0, 4);
         rank_leaves();
     }
     EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, 1, 0, NULL), CT_ERR_PEER, "rank 1");
-    EXPECT(group->mesh->messages->ended == 0);
+    EXPECT(group->mesh->transport->ended == 0);
 }
 
 static void what_comes_behind_words_that_are_lost_is_no_message(void **state)
