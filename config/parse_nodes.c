@@ -80,20 +80,20 @@ struct conf_row {
     unsigned read_by; /* the ways to meet */
 };
 
-enum { FIXED = 1, DYNAMIC = 2 };
+enum { NEITHER = 0, FIXED = 1, DYNAMIC = 2 };
 
 #define FIELD(name) offsetof(struct rdzv_conf, name)
 
 static const struct conf_row conf_rows[] = {
     { "join_timeout", "join timeout", FIELD(join_timeout), 1, DYNAMIC },
     { "last_call_timeout", "last call timeout", FIELD(last_call_timeout), 0, DYNAMIC },
-    { "close_timeout", "close timeout", FIELD(close_timeout), 1, DYNAMIC },
-    { "heartbeat_timeout", "heartbeat timeout", FIELD(heartbeat_timeout), 1, DYNAMIC },
+    { "close_timeout", "close timeout", FIELD(unread), 1, NEITHER },
+    { "heartbeat_timeout", "heartbeat timeout", FIELD(unread), 1, NEITHER },
     { "keep_alive_interval", "keep-alive interval", FIELD(keep_alive_interval), 1,
       FIXED | DYNAMIC },
     { "keep_alive_max_attempt", "keep-alive attempts", FIELD(keep_alive_max_attempt), 1,
       FIXED | DYNAMIC },
-    { "read_timeout", "read timeout", FIELD(read_timeout), 1, DYNAMIC },
+    { "read_timeout", "read timeout", FIELD(unread), 1, NEITHER },
     { "timeout", "timeout", FIELD(timeout), 1, FIXED },
 };
 
@@ -203,11 +203,8 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
 {
     struct rdzv_conf conf = { .join_timeout = 600,
                               .last_call_timeout = 30,
-                              .close_timeout = 30,
-                              .heartbeat_timeout = 5,
                               .keep_alive_interval = 5,
                               .keep_alive_max_attempt = 3,
-                              .read_timeout = 60,
                               .timeout = 900,
                               .is_host = -1 };
     const char *at = text + strspn(text, " \t\n");

@@ -11,10 +11,10 @@ struct nodes_range {
 
 /* --rdzv-conf, seconds where nothing else is said; torchrun's names and defaults. */
 struct rdzv_conf {
-    int join_timeout, last_call_timeout, close_timeout;
-    int heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt;
+    int join_timeout, last_call_timeout;
+    int keep_alive_interval, keep_alive_max_attempt;
     int keep_alive_given; /* one of these two was */
-    int read_timeout;     /* of one request to the store */
+    int unread;           /* of torchrun's keys that ctrun has no use for */
     int timeout;          /* until all nodes of a static job are there */
     char no_timeout[128]; /* what is wrong with it: it counts in a static job only; "": nothing */
     int is_host;          /* -1: find out */

@@ -206,9 +206,11 @@ static void forward_and_stop(struct job *job)
     tell_signal(job);
 }
 
-/* The second signal shortens the grace, the third ends it. */
+/* The second signal shortens the grace, the third ends it.  The first one may come while the
+ * workers stop for another round, which must not begin. */
 static void hurry(struct job *job)
 {
+    tell_signal(job);
     if (++job->impatience > 1)
         kill_workers(job);
     else if (job->options->shutdown_timeout > 2)
@@ -226,7 +228,7 @@ static void on_round(void *arg, const struct plan *plan)
 {
     struct job *job = arg;
 
-    job->restarted = plan->restarts > job->plan.restarts;
+    job->restarted = job->plan.generation && plan->restarts > job->plan.restarts;
     job->plan = *plan;
     job_event(job, ROUND);
 }
@@ -269,6 +271,5 @@ const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .stop = on_stop,
                                              .over = on_over,
                                              .died = on_died,
-                                             .close_steps = job_close_steps,
-                                             .stop_at = job_stop_at,
+                                             .stop_asked = job_stop_asked,
                                              .told = on_told };

@@ -136,7 +136,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
         if (number == SIGCHLD)
             reap(job, (pid_t)info.ssi_pid);
         else if (sigismember(&job->options->signals.set, number) == 1) {
-            if (job->state != STOPPING) /* later ones only hurry */
+            if (job->state != STOPPING || !job->signal) /* later ones only hurry */
                 job->signal = number;
             job_event(job, SIGNALLED);
         } else

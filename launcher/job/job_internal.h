@@ -103,8 +103,7 @@ struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 void job_ask_stop(struct job *job, const char *why, int for_good);
 void job_stop_begin(struct job *job); /* of a round, after its control page is there */
 void job_stop_end(struct job *job);   /* before that is gone */
-uint64_t job_close_steps(void *job);
-void job_stop_at(void *job, uint64_t step, int for_good);
+void job_stop_asked(void *job, int for_good);
 /* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
 int job_stops_itself(const struct job *job); /* they ask at each step, and were told at which */

@@ -98,12 +98,8 @@ static int open_folder_and_guard(struct job *job)
 
 static int meet_nodes(struct job *job)
 {
-    if (job->meeting->kind == MEET_DYNAMIC)
-        job->nodes = nodes_c10d(job->base, &job->meet, job->options, job->meeting, job->size,
-                                &job_nodes_hooks, job);
-    else
-        job->nodes = (job->meet.is_host ? nodes_host : nodes_agent)(
-            job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
+    job->nodes = (job->meet.is_host ? nodes_coordinator : nodes_agent)(
+        job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
     return job->nodes && trace_host_meet(&job->trace, job->nodes) == 0 ? 0 : 1;
 }
 
@@ -128,7 +124,7 @@ static void pass_on(struct job *job)
         log_last_error(fault, sizeof fault);
     if (job->code != 0 && job->by_deadline)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
-    else if (job->code != 0 && job->signal)
+    else if (job->code != 0 && job->code == 128 + job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
     if (job->blamed)
         report_upward(&round);
@@ -183,7 +179,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .size = size,
                        .state = MEETING,
                        .signal_fd = -1,
-                       .meet.listener = -1,
+                       .meet = { .listener = -1, .file_lock = -1 },
                        .health.listener = -1,
                        .deaths.epoll = -1,
                        .control = { .memory = -1, .event = -1 },

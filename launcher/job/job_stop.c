@@ -29,6 +29,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
     job->asked_to_stop = for_good + 1;
     atomic_store(&head->stop_asked, 1);
     job->nodes->ops->ask_stop(job->nodes, for_good);
+    job_stop_asked(job, for_good);
 }
 
 /* ---- Workers --------------------------------------------------------------- */
@@ -53,7 +54,7 @@ void job_stop_begin(struct job *job)
     job->asked_to_stop = 0;
     if (!job->control.head)
         return;
-    job->control.head->may_agree = job->plan.may_agree;
+    job->control.head->may_agree = 1;
     atomic_store(&job->control.head->stop_by_ns, job->stop_by * INT64_C(1000000000));
     event_assign(&job->wishes, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
                  look_for_wishes, job);
@@ -66,31 +67,23 @@ void job_stop_end(struct job *job)
         event_del(&job->wishes);
 }
 
-/* ---- The nodes agree ------------------------------------------------------- */
-
-uint64_t job_close_steps(void *arg)
+/* ---- TEMPORARY */
+void job_stop_asked(void *arg, int for_good)
 {
     struct job *job = arg;
+    struct control_head *head = job->control.head;
     uint64_t last = 0;
 
+    job->for_good |= for_good;
+    if (!head || atomic_load(&head->stop_at))
+        return;
     for (int i = 0; job->control.head && i < job->size; i++) {
         const uint64_t steps = stop_close(control_rank_at(job->control.head, i));
 
         last = steps > last ? steps : last;
     }
-    return last;
-}
-
-void job_stop_at(void *arg, uint64_t step, int for_good)
-{
-    struct job *job = arg;
-    struct control_head *head = job->control.head;
-
-    job->for_good |= for_good;
-    if (!head || atomic_load(&head->stop_at))
-        return;
     atomic_store(&head->stop_asked, 1);
-    atomic_store(&head->stop_at, step);
+    atomic_store(&head->stop_at, last + 1);
     control_host_wake(&job->control);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heartbeat.c - a word every interval, and who has been silent for too long. */
+/* heartbeat.c - see heartbeat.h. */
 #include "launcher/nodes/heartbeat.h"
 
 #include <event2/event.h>
@@ -8,42 +8,44 @@
 
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
-    struct pulse *pulse = arg;
+    struct heartbeat *heartbeat = arg;
     const int64_t now = clock_ms();
 
     (void)fd;
     (void)what;
-    if (now - pulse->last > 2 * pulse->interval_ms)
-        pulse->woke = now; /* what the others said meanwhile was not read yet */
-    pulse->last = now;
-    pulse->beat(pulse->arg);
+    if (now - heartbeat->last > 2 * heartbeat->interval_ms)
+        heartbeat->woke = now; /* what the others sent meanwhile was not read yet */
+    heartbeat->last = now;
+    heartbeat->beat(heartbeat->arg);
 }
 
-void pulse_setup(struct pulse *pulse, struct event_base *base, const struct rdzv_conf *conf,
-                 int is_static, void (*beat)(void *arg), void *arg)
+void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
+                     const struct rdzv_conf *conf, int is_fixed, void (*beat)(void *arg), void *arg)
 {
-    const int is_ours = is_static && !conf->keep_alive_given;
+    const int is_ours = is_fixed && !conf->keep_alive_given;
     const int64_t interval = is_ours ? 1 : conf->keep_alive_interval;
 
-    *pulse = (struct pulse){ .interval_ms = 1000 * interval, .beat = beat, .arg = arg };
-    pulse->patience_ms = pulse->interval_ms * (is_ours ? 5 : conf->keep_alive_max_attempt);
-    event_assign(&pulse->tick, base, -1, EV_PERSIST, tick, pulse);
+    *heartbeat = (struct heartbeat){ .interval_ms = 1000 * interval, .beat = beat, .arg = arg };
+    heartbeat->patience_ms = heartbeat->interval_ms * (is_ours ? 5 : conf->keep_alive_max_attempt);
+    event_assign(&heartbeat->tick, base, -1, EV_PERSIST, tick, heartbeat);
 }
 
-void pulse_start(struct pulse *pulse)
+void heartbeat_start(struct heartbeat *heartbeat)
 {
-    const struct timeval interval = { pulse->interval_ms / 1000, pulse->interval_ms % 1000 * 1000 };
+    const struct timeval interval = { heartbeat->interval_ms / 1000,
+                                      heartbeat->interval_ms % 1000 * 1000 };
 
-    pulse->last = pulse->woke = clock_ms();
-    event_add(&pulse->tick, &interval);
+    heartbeat->last = heartbeat->woke = clock_ms();
+    event_add(&heartbeat->tick, &interval);
 }
 
-void pulse_stop(struct pulse *pulse)
+void heartbeat_stop(struct heartbeat *heartbeat)
 {
-    event_del(&pulse->tick);
+    event_del(&heartbeat->tick);
 }
 
-int pulse_is_silent(const struct pulse *pulse, int64_t heard)
+int heartbeat_is_silent(const struct heartbeat *heartbeat, int64_t last_message)
 {
-    return clock_ms() - (heard > pulse->woke ? heard : pulse->woke) > pulse->patience_ms;
+    return clock_ms() - (last_message > heartbeat->woke ? last_message : heartbeat->woke)
+           > heartbeat->patience_ms;
 }

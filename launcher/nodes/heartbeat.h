@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heartbeat.h - is there still somebody at the other end of a link?
+/* heartbeat.h - does the ctrun at the other end of a link still run?
  *
  * TCP notices a cut cable (socket_notice_silence), but the kernel of a host answers for a
- * ctrun that is stopped or swapped out.  So both ends say something every interval, and who
- * was not heard for `patience_ms` is taken for lost.  Whoever judges may have stood still
- * himself: then nobody has been silent for longer than since he woke. */
+ * ctrun that is stopped or swapped out.  So both ends send a message every interval, and an end
+ * that has sent nothing for `patience_ms` counts as lost.  A ctrun that stood still itself counts
+ * the silence of the others from its own waking. */
 #ifndef LAUNCHER_NODES_HEARTBEAT_H
 #define LAUNCHER_NODES_HEARTBEAT_H
 
@@ -13,22 +13,23 @@
 
 #include "config/parse_nodes.h"
 
-struct pulse {
+struct heartbeat {
     struct event tick;
     int64_t interval_ms, patience_ms;
     int64_t last, woke;
-    void (*beat)(void *arg); /* every interval: say something, and look who is silent */
+    void (*beat)(void *arg); /* every interval: sends, and looks which ends are silent */
     void *arg;
 };
 
-/* --rdzv-conf=keep_alive_interval and keep_alive_max_attempt.  A static job that was not given
+/* --rdzv-conf=keep_alive_interval and keep_alive_max_attempt.  A fixed job that was not given
  * them has 1 s, five times. */
-void pulse_setup(struct pulse *pulse, struct event_base *base, const struct rdzv_conf *conf,
-                 int is_static, void (*beat)(void *arg), void *arg);
-void pulse_start(struct pulse *pulse);
-void pulse_stop(struct pulse *pulse);
+void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
+                     const struct rdzv_conf *conf, int is_fixed, void (*beat)(void *arg),
+                     void *arg);
+void heartbeat_start(struct heartbeat *heartbeat);
+void heartbeat_stop(struct heartbeat *heartbeat);
 
-/* heard: clock_ms() of the last word of the other side. */
-int pulse_is_silent(const struct pulse *pulse, int64_t heard);
+/* last_message: clock_ms() of the last message of the other end. */
+int heartbeat_is_silent(const struct heartbeat *heartbeat, int64_t last_message);
 
 #endif

@@ -17,8 +17,8 @@
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
 
-ct_status link_connect(const struct secret *secret, const char *host, int port, int64_t deadline,
-                       int *fd)
+ct_status node_link_connect(const struct secret *secret, const char *host, int port,
+                            int64_t deadline, int *fd)
 {
     char where[300];
     ct_status status = socket_connect_once(host, port, deadline, fd);
@@ -34,7 +34,7 @@ ct_status link_connect(const struct secret *secret, const char *host, int port, 
 
 /* ---- Out -------------------------------------------------------------------- */
 
-void link_send(struct link_to *link, int type, const void *data, size_t bytes)
+void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
@@ -46,7 +46,7 @@ void link_send(struct link_to *link, int type, const void *data, size_t bytes)
     bufferevent_write(link->stream, data, bytes);
 }
 
-void link_tell(struct link_to *link, int type, const char *format, ...)
+void node_link_print(struct node_link *link, int type, const char *format, ...)
 {
     char text[LINK_TEXT];
     va_list args;
@@ -54,16 +54,16 @@ void link_tell(struct link_to *link, int type, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    link_send(link, type, text, strlen(text));
+    node_link_send(link, type, text, strlen(text));
 }
 
-size_t link_unsent(const struct link_to *link)
+size_t node_link_unsent(const struct node_link *link)
 {
     return link->stream ? evbuffer_get_length(bufferevent_get_output(link->stream)) : 0;
 }
 
-/* Whatever goes wrong here, the loop will meet it again. */
-void link_flush(struct link_to *link)
+/* An error is left to the event loop, which gets it again. */
+void node_link_flush(struct node_link *link)
 {
     struct evbuffer *out = link->stream ? bufferevent_get_output(link->stream) : NULL;
 
@@ -86,7 +86,7 @@ static void get_end(const unsigned char in[18], struct sockaddr_storage *out)
     memcpy(out, &v6, sizeof v6);
 }
 
-static void answer_who(struct link_to *link, const unsigned char *data, size_t bytes)
+static void answer_who(struct node_link *link, const unsigned char *data, size_t bytes)
 {
     struct sockaddr_storage program, store;
     unsigned char answer[5];
@@ -98,18 +98,18 @@ static void answer_who(struct link_to *link, const unsigned char *data, size_t b
     get_end(data + 22, &store);
     memcpy(answer, data, 4);
     answer[4] = peer_uid(link->netlink, &program, &store, &uid) == PEER_HERE && uid == geteuid();
-    link_send(link, AGENT_OURS, answer, sizeof answer);
+    node_link_send(link, AGENT_OURS, answer, sizeof answer);
 }
 
-static void broken(struct link_to *link, const char *why)
+static void broken(struct node_link *link, const char *why)
 {
-    link_close(link);
+    node_link_close(link);
     link->hooks->broke(link->arg, why);
 }
 
 static void on_read(struct bufferevent *stream, void *arg)
 {
-    struct link_to *link = arg;
+    struct node_link *link = arg;
     unsigned char message[4 + LINK_TEXT];
     char text[LINK_TEXT];
     uint32_t size;
@@ -131,7 +131,7 @@ static void on_read(struct bufferevent *stream, void *arg)
             continue;
         }
         node_text(text, sizeof text, message + 5, size - 1);
-        link->hooks->said(link->arg, message[4], text);
+        link->hooks->message(link->arg, message[4], text);
     }
 }
 
@@ -141,14 +141,14 @@ static void on_end(struct bufferevent *stream, short what, void *arg)
     broken(arg, what & BEV_EVENT_EOF ? "its ctrun ended" : strerror(errno));
 }
 
-void link_setup(struct link_to *link, const struct link_hooks *hooks, void *arg)
+void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks, void *arg)
 {
-    *link = (struct link_to){ .netlink = -1, .hooks = hooks, .arg = arg };
+    *link = (struct node_link){ .netlink = -1, .hooks = hooks, .arg = arg };
 }
 
-int link_start(struct link_to *link, struct event_base *base, int fd)
+int node_link_start(struct node_link *link, struct event_base *base, int fd)
 {
-    link_close(link);
+    node_link_close(link);
     socket_notice_silence(fd);
     evutil_make_socket_nonblocking(fd);
     link->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -162,7 +162,7 @@ int link_start(struct link_to *link, struct event_base *base, int fd)
     return 0;
 }
 
-void link_close(struct link_to *link)
+void node_link_close(struct node_link *link)
 {
     if (link->stream)
         bufferevent_free(link->stream);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Words ------------------------------------------------------------------ */
 
@@ -70,22 +71,77 @@ static int read_host(const char **at, char host[64])
 
 /* ---- Joining ---------------------------------------------------------------- */
 
+void node_join_name(const struct node_join *join, int is_elastic, char *name, size_t size)
+{
+    if (is_elastic)
+        snprintf(name, size, "node %s (pid %d)", join->host, join->pid);
+    else
+        snprintf(name, size, "node %d", join->node);
+}
+
+void node_host_name(const struct options *options, char *host, size_t size)
+{
+    if (options->local_addr)
+        snprintf(host, size, "%s", options->local_addr);
+    else if (gethostname(host, size - 1) < 0)
+        snprintf(host, size, "localhost");
+    host[size - 1] = 0; /* gethostname() may have cut it */
+}
+
 int node_join_read(const char *text, struct node_join *join)
 {
     const char *at = text;
     int role;
 
-    if (!number(&at, INT32_MIN, INT32_MAX, &join->node)
-        || !number(&at, INT32_MIN, INT32_MAX, &join->nodes)
+    *join = (struct node_join){ .node = 0 };
+    if (!number(&at, -1, INT32_MAX, &join->node) || !number(&at, 1, INT32_MAX, &join->min)
+        || !number(&at, join->min, INT32_MAX, &join->max)
         || !number(&at, 1, NODE_WORKERS_MOST, &join->workers)
         || !word(&at, join->version, sizeof join->version) || !read_host(&at, join->host)
-        || !number(&at, 0, sizeof join->role - 1, &role) || strlen(at) < (size_t)role + 1
-        || at[role] != ' ')
+        || !number(&at, 0, INT32_MAX, &join->pid) || !number(&at, 0, sizeof join->role - 1, &role)
+        || strlen(at) < (size_t)role + 1 || at[role] != ' ')
         return -1;
     memcpy(join->role, at, (size_t)role);
     join->role[role] = 0;
     join->job = at + role + 1;
     return 0;
+}
+
+void node_join_print(const struct node_join *join, char text[NODE_TEXT])
+{
+    char host[64];
+
+    print_host(join->host, host);
+    snprintf(text, NODE_TEXT, "%d %d %d %d %s %s %d %zu %s %.256s", join->node, join->min,
+             join->max, join->workers, join->version, host, join->pid, strlen(join->role),
+             join->role, join->job);
+}
+
+/* ---- Rounds ----------------------------------------------------------------- */
+
+/* It came over a network: no rank of ours lies outside of the world. */
+int node_round_read(const char *text, int size, struct plan *plan, char generation[NODE_GENERATION])
+{
+    const char *at = text;
+
+    return number(&at, 0, WORLD_MOST - size, &plan->base)
+                   && number(&at, plan->base + size, WORLD_MOST, &plan->world)
+                   && number(&at, 0, WORLD_MOST - size, &plan->role_base)
+                   && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
+                   && number(&at, 1, INT32_MAX, &plan->node)
+                   && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
+                   && number(&at, 0, INT32_MAX, &plan->restarts)
+                   && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)
+                   && !*at
+               ? 0
+               : -1;
+}
+
+void node_round_print(const struct plan *plan, char text[NODE_TEXT])
+{
+    snprintf(text, NODE_TEXT, "%d %d %d %d %d %d %d %d %s", plan->base, plan->world,
+             plan->role_base, plan->role_world, plan->node, plan->nodes, plan->restarts, plan->port,
+             plan->generation);
 }
 
 /* ---- Failures --------------------------------------------------------------- */
@@ -188,54 +244,23 @@ void node_death_deliver(const struct nodes *nodes, const struct node_death *dead
         nodes->hooks->died(nodes->job, &death);
 }
 
-int node_workers_read(const char *text, struct node_workers *workers)
-{
-    const char *at = text;
-
-    *workers = (struct node_workers){ .count = 0 };
-    return word(&at, workers->generation, sizeof workers->generation)
-                   && number(&at, 0, NODE_WORKERS_MOST, &workers->base)
-                   && number(&at, 1, NODE_WORKERS_MOST, &workers->count) && !*at
-               ? 0
-               : -1;
-}
-
 /* ---- Stopping --------------------------------------------------------------- */
 
-int node_wish_read(const char *text, struct node_wish *wish)
+int stop_request_read(const char *text, struct stop_request *request)
 {
     const char *at = text;
 
-    *wish = (struct node_wish){ .for_good = 0 };
-    return word(&at, wish->generation, sizeof wish->generation)
-                   && number(&at, 0, 1, &wish->for_good) && !*at
+    *request = (struct stop_request){ .for_good = 0 };
+    return word(&at, request->generation, sizeof request->generation)
+                   && number(&at, 0, 1, &request->for_good) && !*at
                ? 0
                : -1;
 }
 
-struct node_wish node_wish(const char *generation, int for_good)
+struct stop_request stop_request(const char *generation, int for_good)
 {
-    struct node_wish wish = { .for_good = for_good };
+    struct stop_request request = { .for_good = for_good };
 
-    snprintf(wish.generation, sizeof wish.generation, "%s", generation);
-    return wish;
-}
-
-/* A step is less than half of what a word holds: the top bit is not the count's, and the step
- * behind it must be one too. */
-int node_steps_read(const char *text, struct node_steps *steps)
-{
-    const char *at = text;
-
-    *steps = (struct node_steps){ .step = 0 };
-    return word(&at, steps->generation, sizeof steps->generation) && large(&at, &steps->step)
-                   && steps->step < UINT64_MAX / 4 && number(&at, 0, 1, &steps->for_good) && !*at
-               ? 0
-               : -1;
-}
-
-void node_steps_print(const struct node_steps *steps, char text[NODE_TEXT])
-{
-    snprintf(text, NODE_TEXT, "%s %llx %d", steps->generation, (unsigned long long)steps->step,
-             steps->for_good);
+    snprintf(request.generation, sizeof request.generation, "%s", generation);
+    return request;
 }

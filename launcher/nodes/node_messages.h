@@ -12,16 +12,31 @@
 #define NODE_WORKERS_MOST (1 << 20)
 #define NODE_GENERATION 40
 
-/* NODE_JOIN: "node nodes workers version host length-of-role role job" */
+/* NODE_JOIN: "node min max workers version host pid length-of-role role job" */
 struct node_join {
-    int node, nodes, workers;
+    int node;     /* --node-rank; -1: an elastic job gives the nodes their numbers */
+    int min, max; /* --nnodes */
+    int workers;
     char version[32];
-    char host[64];
+    char host[64]; /* by which messages name the node, and the order of an elastic job's nodes */
+    int pid;
     char role[256];
     const char *job; /* in the text */
 };
 
+/* "node 2", or in an elastic job "node hosta (pid 4310)" */
+void node_join_name(const struct node_join *join, int is_elastic, char *name, size_t size);
+/* --local-addr, or the host's name, as one word. */
+void node_host_name(const struct options *options, char *host, size_t size);
+
 int node_join_read(const char *text, struct node_join *join);
+void node_join_print(const struct node_join *join, char text[NODE_TEXT]);
+
+/* NODE_ROUND: "base world role-base role-world node nodes restarts port generation", of which the
+ * reader takes what can be for a node with `size` workers. */
+int node_round_read(const char *text, int size, struct plan *plan,
+                    char generation[NODE_GENERATION]);
+void node_round_print(const struct plan *plan, char text[NODE_TEXT]);
 
 /* NODE_FAILED, NODE_LOST: "rank code flags what"; what points into text. */
 int node_failure(const char *text, struct failure *failure);
@@ -38,35 +53,17 @@ struct node_death {
 int node_death_read(const char *text, struct node_death *dead);
 void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 
-/* NODE_WORKERS: "generation base count" */
-struct node_workers {
-    char generation[NODE_GENERATION];
-    int base, count;
-};
-
-int node_workers_read(const char *text, struct node_workers *workers);
-
-/* NODE_WISH: "generation for-good": the ranks shall stop, and not begin again if it is for good.
- * NODE_CLOSE is one too. */
-struct node_wish {
+/* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again
+ * if it is for good. */
+struct stop_request {
     char generation[NODE_GENERATION];
     int for_good;
 };
 
-int node_wish_read(const char *text, struct node_wish *wish);
-struct node_wish node_wish(const char *generation, int for_good);
+int stop_request_read(const char *text, struct stop_request *request);
+struct stop_request stop_request(const char *generation, int for_good);
 
-/* NODE_CLOSED, NODE_STOP_AT: "generation step for-good" */
-struct node_steps {
-    char generation[NODE_GENERATION];
-    uint64_t step; /* the last one that a rank has passed; the one at which all stop */
-    int for_good;
-};
-
-int node_steps_read(const char *text, struct node_steps *steps);
-void node_steps_print(const struct node_steps *steps, char text[NODE_TEXT]);
-
-/* The workers of a host that does not answer any more.  host: "" if nobody knows. */
+/* The workers of a host that does not answer any more.  host: "" if it is not known. */
 /* code: CONTROL_SILENT, CONTROL_CLOSED */
 struct node_death node_host_lost(const char *generation, int base, int count, const char *host,
                                  int code);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_host.c - where the store is.  One node: ours, on the loopback, at a free
- * port.  Several: node 0's, at --master-addr and --master-port.
+ * port.  Several: node 0's, at --master-addr and --master-port, or at --rdzv-endpoint.
  *
- * The socket is bound before anything else happens and never let go, so nobody
- * can take the port between choosing and using it.  Nothing is looked up unless
+ * The socket is bound before anything else happens and never let go, so no other
+ * process can take the port between choosing and using it.  Nothing is looked up unless
  * the user named a host.  What the store lets in is decided here: with no secret
  * given and one node, ctrun makes one for its own children. */
 #include "launcher/nodes/store_host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -46,13 +48,19 @@ static int shares_no_store(void)
 static void plan(struct rendezvous *meet, const struct options *options,
                  const struct meeting *meeting)
 {
-    *meet = (struct rendezvous){ .listener = -1, .policy = STORE_POLICY_INIT };
-    meet->is_host = meeting->kind != MEET_STATIC || options->node_rank == 0;
+    *meet = (struct rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
+    meet->is_elastic = meeting->kind == MEET_DYNAMIC;
+    meet->is_host =
+        meeting->kind == MEET_ALONE || (meeting->kind == MEET_STATIC && options->node_rank == 0);
     meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
-    snprintf(meet->address, sizeof meet->address, "%s",
-             meeting->kind == MEET_DYNAMIC && options->local_addr ? options->local_addr
-                                                                  : meeting->host);
-    meet->port = meeting->kind == MEET_DYNAMIC ? 0 : meeting->port;
+    snprintf(meet->address, sizeof meet->address, "%s", meeting->host);
+    meet->port = meeting->port;
+    if (meet->is_elastic && *meeting->file) {
+        snprintf(meet->file, sizeof meet->file, "%s", meeting->file);
+        snprintf(meet->address, sizeof meet->address, "%s",
+                 options->local_addr ? options->local_addr : "127.0.0.1");
+        meet->port = 0;
+    }
     if (meeting->kind != MEET_ALONE && *options->rdzv_id)
         snprintf(meet->run_id, sizeof meet->run_id, "%s", options->rdzv_id);
     else
@@ -64,13 +72,10 @@ static int is_this_host_only(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
 }
 
-/* Without a secret several nodes could not know each other's users: then everybody
- * on other hosts is let in, as by torchrun, and that is said. */
 static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;
     const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
-    char port[16] = "";
     /* The command line is stronger than the environment, job.ini is weaker. */
     ct_status status =
         secret_read(&policy->secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
@@ -85,14 +90,18 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     if (status == CT_OK && policy->secret.size == 0 && options->nnodes.max == 1)
         status = secret_make(&policy->secret);
     policy->open = policy->secret.size == 0 && policy->allow.count == 0;
-    if (meet->port)
-        snprintf(port, sizeof port, " port %d", meet->port);
-    if (policy->open && meet->is_host && !is_this_host_only(meet->address))
-        log_line(LOG_WARN,
-                 "no job secret: every host that reaches %s%s may read and write the store; "
-                 "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
-                 meet->port ? meet->address : "this one", port);
     return status;
+}
+
+/* Without a secret several nodes could not know each other's users: then everybody
+ * on other hosts is let in, as by torchrun, and that is said. */
+static void warn_if_open(const struct rendezvous *meet)
+{
+    if (meet->policy.open && meet->is_host && !is_this_host_only(meet->address))
+        log_line(LOG_WARN,
+                 "no job secret: every host that reaches %s port %d may read and write the store; "
+                 "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
+                 meet->address, meet->port);
 }
 
 /* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in
@@ -111,21 +120,86 @@ static ct_status listen_elsewhere(struct rendezvous *meet, const struct options 
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
-/* The interface of --master-addr, not the world.  A host's own name may mean its loopback
+/* The interface of the address, not the world.  A host's own name may mean its loopback
  * (Debian: 127.0.1.1); the others come from outside, so then it is all interfaces. */
-static ct_status listen_for(struct rendezvous *meet, const struct options *options)
+static ct_status listen_at_address(struct rendezvous *meet, const struct options *options)
 {
-    const int others = options->nnodes.max > 1;
     const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
 
-    if (status != CT_OK)
-        return others && errno == EADDRNOTAVAIL ? listen_elsewhere(meet, options) : status;
-    if (!others || !socket_is_loopback(meet->listener) || is_this_host_only(meet->address))
-        return CT_OK;
+    if (status != CT_OK || options->nnodes.max == 1 || !socket_is_loopback(meet->listener)
+        || is_this_host_only(meet->address))
+        return status;
     close(meet->listener);
     log_line(LOG_INFO, "%s is the loopback here; the store listens on all interfaces",
              meet->address);
     return socket_listen(NULL, meet->port, &meet->listener);
+}
+
+static ct_status listen_as_node_0(struct rendezvous *meet, const struct options *options)
+{
+    const ct_status status = listen_at_address(meet, options);
+
+    return status != CT_OK && options->nnodes.max > 1 && errno == EADDRNOTAVAIL
+               ? listen_elsewhere(meet, options)
+               : status;
+}
+
+/* ---- An elastic job: which node is it? -------------------------------------------- */
+
+/* The lock goes with this process, however it ends. */
+static ct_status lock_file(struct rendezvous *meet)
+{
+    const int fd = open(meet->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        meet->file_lock = fd;
+        return CT_OK;
+    }
+    close(fd);
+    return ct_fail(CT_ERR_PEER, "%s is locked by another ctrun", meet->file);
+}
+
+static ct_status write_file(const struct rendezvous *meet)
+{
+    if (!*meet->file
+        || (ftruncate(meet->file_lock, 0) == 0
+            && dprintf(meet->file_lock, "%s %d\n", meet->address, meet->port) > 0))
+        return CT_OK;
+    return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
+}
+
+ct_status rendezvous_look_up(struct rendezvous *meet)
+{
+    FILE *file = *meet->file ? fopen(meet->file, "re") : NULL;
+    int got = 0;
+
+    if (!*meet->file)
+        return CT_OK;
+    if (file) {
+        got = fscanf(file, "%255s %d", meet->address, &meet->port);
+        fclose(file);
+    }
+    return got == 2 ? CT_OK : ct_fail(CT_ERR_PEER, "%s names no node yet", meet->file);
+}
+
+/* No names are compared: the ctrun that can bind the endpoint is node 0, all others connect. */
+static ct_status listen_at_endpoint(struct rendezvous *meet, const struct options *options)
+{
+    const int asked = options->rdzv_conf.is_host;
+    ct_status status = CT_OK;
+
+    if (asked == 0)
+        return CT_OK;
+    if (*meet->file && (status = lock_file(meet)) == CT_ERR_SYSTEM)
+        return status;
+    if (status == CT_OK)
+        status = listen_at_address(meet, options);
+    if (status != CT_OK && meet->file_lock >= 0) /* no other node can be node 0 */
+        return status;
+    meet->is_host = status == CT_OK;
+    return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
 /* bind() and listen() succeed all the same, and the ranks would try to connect for 30 minutes. */
@@ -152,17 +226,19 @@ int store_host_open(struct rendezvous *meet, const struct options *options,
         return 1;
     }
     status = plan_policy(meet, options);
-    if (status == CT_OK && meeting->kind == MEET_DYNAMIC && !is_this_host_only(meet->address))
-        status = socket_listen(NULL, 0, &meet->listener); /* which address is known later */
+    if (status == CT_OK && meet->is_elastic)
+        status = listen_at_endpoint(meet, options);
     else if (status == CT_OK && meet->is_host)
-        status = listen_for(meet, options);
-    if (status != CT_OK) {
-        log_line(LOG_ERROR, "%s", ct_last_error());
-        return 1;
-    }
-    if (meet->is_host)
+        status = listen_as_node_0(meet, options);
+    if (status == CT_OK && meet->is_host) {
         meet->port = socket_port(meet->listener);
-    return 0;
+        warn_if_open(meet);
+        status = write_file(meet);
+    }
+    if (status == CT_OK)
+        return 0;
+    log_line(LOG_ERROR, "%s", ct_last_error());
+    return 1;
 }
 
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
@@ -228,5 +304,10 @@ void store_host_close(struct rendezvous *meet)
     store_server_destroy(meet->server);
     if (meet->listener >= 0)
         close(meet->listener);
-    *meet = (struct rendezvous){ .listener = -1 };
+    if (meet->file_lock >= 0) {
+        if (ftruncate(meet->file_lock, 0) < 0) /* the next job's nodes try an address in vain */
+            log_line(LOG_INFO, "%s: %s", meet->file, strerror(errno));
+        close(meet->file_lock);
+    }
+    *meet = (struct rendezvous){ .listener = -1, .file_lock = -1 };
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_host.h - where the workers of a job meet: the store that node 0's ctrun hosts. */
+/* store_host.h - where the nodes and the workers of a job meet: the store that node 0's ctrun
+ * hosts.
+ *
+ * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
+ * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
+ * the file first. */
 #ifndef LAUNCHER_NODES_STORE_HOST_H
 #define LAUNCHER_NODES_STORE_HOST_H
 
@@ -7,7 +12,10 @@
 #include "runtime/store/server/server.h"
 
 struct rendezvous {
-    int is_host;         /* we are node 0, or may become it */
+    int is_host;         /* this ctrun is node 0 */
+    int is_elastic;      /* nodes come and go */
+    char file[512];      /* where node 0 writes address and port for the others; "": known */
+    int file_lock;       /* its descriptor, held by node 0; -1 */
     int own_store;       /* TORCH_DISABLE_SHARE_RDZV_TCP_STORE: worker 0 hosts it, at a free port */
     char address[256];   /* MASTER_ADDR */
     char elsewhere[256]; /* where we listen instead, since that is no address of this host; "" */
@@ -24,6 +32,9 @@ struct rendezvous {
 int store_host_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting);
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
+
+/* Reads address and port from `file`, if there is one. */
+ct_status rendezvous_look_up(struct rendezvous *meet);
 
 /* An empty table and a new generation: nothing of an older round can be read. */
 void rendezvous_new_round(struct rendezvous *meet);

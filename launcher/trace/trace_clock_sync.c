@@ -20,7 +20,7 @@
 #define QUESTIONS 8
 #define MOST_NODES 100000
 
-struct link_to *trace_link(const struct trace_host *trace)
+struct node_link *trace_link(const struct trace_host *trace)
 {
     return trace->nodes && trace->nodes->ops->keeper ? trace->nodes->ops->keeper(trace->nodes)
                                                      : NULL;
@@ -30,11 +30,11 @@ struct link_to *trace_link(const struct trace_host *trace)
 
 static void ask(struct trace_host *trace)
 {
-    struct link_to *link = trace_link(trace);
+    struct node_link *link = trace_link(trace);
 
     trace->asked_ns = clock_ns(CLOCK_MONOTONIC);
-    link_tell(link, NODE_CLOCK, "%d", trace->questions);
-    link_flush(link);
+    node_link_print(link, NODE_CLOCK, "%d", trace->questions);
+    node_link_flush(link);
 }
 
 void trace_ask_clock(struct trace_host *trace, int which)

@@ -90,7 +90,7 @@ void trace_host_save(void *trace);
 void trace_write_rest(struct trace_host *trace, const char *missing);
 
 /* trace_clock_sync.c */
-struct link_to *trace_link(const struct trace_host *trace); /* NULL: the file is ours */
+struct node_link *trace_link(const struct trace_host *trace); /* NULL: the file is ours */
 void trace_ask_clock(struct trace_host *trace, int which);
 void trace_settle_clock(struct trace_host *trace);
 void trace_expect_nodes(struct trace_host *trace); /* a round begins: who comes? */

@@ -33,7 +33,7 @@ static void say(struct trace_host *trace, int word, const void *data, size_t siz
     }
     message[0] = (unsigned char)word;
     memcpy(message + 1, data, size);
-    link_send(trace_link(trace), NODE_TRACE, message, 1 + size);
+    node_link_send(trace_link(trace), NODE_TRACE, message, 1 + size);
 }
 
 /* What was written stays written, whoever goes on: the file first, then how far it is. */
@@ -171,7 +171,7 @@ static void go_on_sending(struct trace_host *trace)
         log_line(LOG_WARN, "the trace of this node could not be sent within %d s: the rest is lost",
                  SENDING_MS / 1000);
         finish(trace, "the rest could not be sent in time");
-    } else if (link_unsent(trace_link(trace)) > UNSENT_MOST) {
+    } else if (node_link_unsent(trace_link(trace)) > UNSENT_MOST) {
         turn_in(trace, 1);
     } else if (write_some(trace)) {
         turn_in(trace, 0);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Nodes that meet by c10d, on one host: ranks, restarts of all, nodes that come,
-# go, wait and die.
+# Elastic jobs (--rdzv-backend=c10d), on one host: ranks, restarts of all, nodes that come,
+# go, wait, are cut off and die.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 export OMP_NUM_THREADS=1
@@ -30,22 +30,26 @@ new_job
 timeout 120 "$CTRUN" $meet --nnodes=1:4 --local-addr=127.0.0.2 --rdzv-conf=last_call_timeout=9 true 2>patient.err &
 patient=$!
 
-# The order is the addresses', whoever came first.
+# The host is node 0, the others follow in the natural order of their names, whoever came first.
 fresh
-agent B --nnodes=2 --local-addr=127.0.0.3 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
-agent A --nnodes=2 --local-addr=127.0.0.2 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
-ended B
-expect "two nodes: one ends" is "$code" 0
-second=$out
-ended A
-expect "so does the other" is "$code" 0
-expect "the lower address has rank 0" is "$(head -n 1 <<<"$out")" "0/2 0/2 default 0/2 0"
-expect "the higher one rank 1" is "$(head -n 1 <<<"$second")" "1/2 1/2 default 1/2 0"
-expect "both have one master" is "$(tail -n 1 <<<"$out")" "$(tail -n 1 <<<"$second")"
-expect "at rank 0's address" has "$out" "127.0.0.2:"
+host A --nnodes=3 --local-addr=127.0.0.20 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
+agent C --nnodes=3 --local-addr=127.0.0.10 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
+agent B --nnodes=3 --local-addr=127.0.0.9 sh -c "$show; echo \$MASTER_ADDR:\$MASTER_PORT"
+all=
+for n in A B C; do
+    ended $n
+    expect "three nodes: $n ends" is "$code" 0
+    all+="$(head -n 1 <<<"$out") $(tail -n 1 <<<"$out")
+"
+done
+expect "the host has rank 0, 127.0.0.9 goes before 127.0.0.10, and all have one master at the host" is "$all" "\
+0/3 0/3 default 0/3 0 localhost:$port
+1/3 1/3 default 1/3 0 localhost:$port
+2/3 2/3 default 2/3 0 localhost:$port
+"
 
 fresh
-agent A --nnodes=2 --local-addr=127.0.0.2 --nproc-per-node=2 sh -c "$show"
+host A --nnodes=2 --local-addr=127.0.0.2 --nproc-per-node=2 sh -c "$show"
 agent B --nnodes=2 --local-addr=127.0.0.3 --role=zeta sh -c "$show"
 ended A
 all=$out
@@ -55,47 +59,68 @@ $out")" "0/3 0/2 default 0/2 0
 1/3 0/2 default 1/2 0
 2/3 1/2 zeta 0/1 0"
 
-# A failure on one node starts both again; only the one that failed has a restart less.
+# A failure on one node starts both again: a restart of the job.
 fresh
-agent A --nnodes=2 --local-addr=127.0.0.2 --max-restarts=2 sh -c "$show; until [ -e B.once ]; do sleep 0.05; done; test \$TORCHELASTIC_RESTART_COUNT = 1 || exit 5; until [ -e B.again ]; do sleep 0.05; done"
+host A --nnodes=2 --local-addr=127.0.0.2 --max-restarts=2 sh -c "$show; until [ -e B.once ]; do sleep 0.05; done; test \$TORCHELASTIC_RESTART_COUNT = 1 || exit 5; until [ -e B.again ]; do sleep 0.05; done"
 agent B --nnodes=2 --local-addr=127.0.0.3 --max-restarts=2 sh -c "$show; [ -e B.once ] || { touch B.once; sleep 50; }; touch B.again"
-ended A
-expect "a node that failed once succeeds" is "$code" 0
-expect "with its own restart counted" is "$out" "0/2 0/2 default 0/2 0
-0/2 0/2 default 0/2 1"
-ended B
-expect "and the other one too" is "$code" 0
-expect "started again without a failure of its own" is "$out" "1/2 1/2 default 1/2 0
-1/2 1/2 default 1/2 0"
+for n in A B; do
+    rank=$([ $n = A ] && echo 0 || echo 1)
+    ended $n
+    expect "a job that failed once succeeds, $n" is "$code" 0
+    expect "and its workers there know the restart, $n" is "$out" "$rank/2 $rank/2 default $rank/2 0
+$rank/2 $rank/2 default $rank/2 1"
+done
 
-# One fails for good while the other is done.
+# One fails for good: all end with its code.
 fresh
-agent A --nnodes=2 --local-addr=127.0.0.2 sh -c 'until [ -e B.failed ]; do sleep 0.05; done; sleep 0.5'
+host A --nnodes=2 --local-addr=127.0.0.2 sh -c 'until [ -e B.failed ]; do sleep 0.05; done; sleep 0.5'
 agent B --nnodes=2 --local-addr=127.0.0.3 sh -c 'touch B.failed; exit 7'
-ended B
-expect "a node that failed ends" is "$code" 7
-ended A
-expect "one whose workers are done doesn't wait for it" [ "$code" != hangs ]
+for n in A B; do
+    ended $n
+    expect "a node fails for good: $n ends with its code" is "$code" 7
+done
 
-# A job that has ended stays so: its store is another ctrun's here.
-meet=
-agent store sh -c 'echo $MASTER_PORT >port.new && mv port.new port; until [ -e store.over ]; do sleep 0.05; done'
-within 30 test -e port
-meet="--rdzv-backend=c10d --rdzv-endpoint=localhost:$(cat port) --rdzv-id=foreign"
-agent A --nnodes=1 --local-addr=127.0.0.2 sh -c "$show"
+# A node that was told something else about the job is refused; the job waits for the right one.
+fresh
+host A --nnodes=2 --local-addr=127.0.0.2 true
+for other in "--nnodes=3" "--nnodes=1:2" "--nnodes=2 --rdzv-id=another"; do
+    agent B --local-addr=127.0.0.3 $other true
+    ended B
+    expect "a node with $other is refused" is "$code" 1
+    expect "with the difference: $other" matches "$err" "node 0 refused this node: node 127.0.0.3 .* has --(nnodes|rdzv-id)=.*, node 0 has "
+done
+words=$meet
+meet="--master-addr=127.0.0.1 --master-port=$port --rdzv-id=job$jobs"
+agent B --nnodes=2 --node-rank=1 true
+ended B
+expect "and so is a node of a static job" has "$err" "node 1 has --rdzv-backend=static, node 0 has --rdzv-backend=c10d"
+meet=$words
+agent B --nnodes=2 --local-addr=127.0.0.3 true
+for n in A B; do
+    ended $n
+    expect "the right one makes the job, $n" is "$code" 0
+done
+
+# With store_type=file the first one to lock the file is node 0, and writes there where it listens.
+fresh
+meet="--rdzv-backend=c10d --rdzv-endpoint=$work/meeting --rdzv-conf=store_type=file --rdzv-id=filed"
+echo "127.0.0.1 1" >meeting # of a ctrun that was killed
+agent A --nnodes=2 sh -c "$show"
+agent B --nnodes=2 sh -c "$show"
 ended A
-expect "a job at a store that is nobody's of its nodes" is "$code $out" "0 0/1 0/1 default 0/1 0"
-agent A --nnodes=1 --local-addr=127.0.0.2 sh -c "$show"
-ended A
-expect "a second one of that name is refused" is "$code" 1
-expect "with a sentence" has "$err" "is over"
-expect "and starts no worker" is "$out" ""
-touch store.over
+first=$out
+expect "a job that meets in a file ends, A" is "$code" 0
+ended B
+expect "a job that meets in a file ends, B" is "$code" 0
+expect "and is one job" is "$(sorted "$first
+$out")" "0/2 0/2 default 0/2 0
+1/2 1/2 default 1/2 0"
+expect "and the file names no node that is gone" is "$(cat meeting)" ""
 
 # Nodes that come.
 for newcomer in 127.0.0.1 127.0.0.4; do
     fresh
-    agent A --nnodes=1:3 --local-addr=127.0.0.2 $quick --nproc-per-node=2 bash stay A
+    host A --nnodes=1:3 --local-addr=127.0.0.2 $quick --nproc-per-node=2 bash stay A
     within 30 lines_in 2 A.ranks
     expect "one node is a job when the last call is over" in_world A 2
     agent C --nnodes=1:3 --local-addr=$newcomer $quick bash stay C
@@ -140,6 +165,61 @@ ended B
 expect "the store's host is killed: the other ends" is "$code" 1
 expect "and says that the store is gone" matches "$err" "localhost port $port"
 expect "and leaves no worker" dead "$(tail -n 1 B.workers)"
+
+# A node that is cut off comes back: its ctrun stands still for longer than a node may be silent.
+fresh
+brief="--rdzv-conf=last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=2"
+host A --nnodes=1:2 --local-addr=127.0.0.2 $brief bash stay A
+within 30 lines_in 1 A.ranks
+agent B --nnodes=1:2 --local-addr=127.0.0.3 $brief bash stay B
+within 30 in_world "A B" 2
+before=$(tail -n 1 B.workers)
+kill -STOP "${pid[B]}"
+expect "a node stands still: the other goes on alone" within 30 in_world A 1
+kill -CONT "${pid[B]}"
+expect "it goes on: it joins again" within 30 in_world "A B" 2
+expect "and its workers of before are gone" dead "$before"
+touch over
+for n in A B; do
+    ended $n
+    expect "to a good end, $n" is "$code" 0
+done
+expect "which B says" has "$err" "tries to join the job again"
+
+# A node that is told to stop leaves; the others go on.
+fresh
+host A --nnodes=1:2 --local-addr=127.0.0.2 $quick bash stay A
+within 30 lines_in 1 A.ranks
+agent B --nnodes=1:2 --local-addr=127.0.0.3 $quick bash stay B
+within 30 in_world "A B" 2
+kill -TERM "${pid[B]}"
+ended B
+expect "a node is told to stop: it ends so" is "$code" 143
+expect "the other one goes on" within 30 in_world A 1
+touch over
+ended A
+expect "to a good end" is "$code" 0
+expect "and says who left" matches "$err" "node 127.0.0.3 \(pid [0-9]+\) has left the job: its ctrun was told to stop by SIGTERM; the workers here begin again, 1 in all"
+
+# Told to stop while the workers stop for a restart: no restart follows.
+fresh
+cat >stubborn <<'END'
+trap 'touch asked; until [ -e over ]; do sleep 0.05; done; exit 1' TERM
+touch up.$RANK
+[ $RANK = 1 ] && { until [ -e up.0 ]; do sleep 0.05; done; exit 3; }
+until [ -e over ]; do sleep 0.05; done
+END
+rm -f asked
+host A --nnodes=2 --local-addr=127.0.0.2 --max-restarts=5 bash stubborn
+agent B --nnodes=2 --local-addr=127.0.0.3 --max-restarts=5 bash stubborn
+within 30 test -e asked
+kill -TERM "${pid[A]}"
+sleep 0.3
+touch over
+for n in A B; do
+    ended $n
+    expect "the host is told to stop before a restart: $n" is "$code" 143
+done
 
 # Spares: a node more than there may be.
 connections() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -cE "[0-9A-F]+:$(printf %04X "$port") 01 "; }

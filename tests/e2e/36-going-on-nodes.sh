@@ -55,7 +55,7 @@ code=$?
 wait $guest
 code="$code $?" err=$(cat err.host err.guest)
 expect "a host that is told to stop ends the job on all nodes" is "$code" "143 143"
-expect "and they say why" has "$err" "the ctrun that hosts the rendezvous was told to stop by SIGTERM"
+expect "and they say why" matches "$err" "node 127.0.0.2 \(pid [0-9]+\): its ctrun was told to stop by SIGTERM"
 
 rm -f said.*
 new_port
@@ -70,7 +70,7 @@ kill -KILL $host
 wait $guest
 code=$? err=$(cat err.guest)
 expect "a host that dies while a node waits for its workers is a failure" is "$code" 1
-expect "with a sentence" has "$err" "the rendezvous at 127.0.0.1 port $port was lost"
+expect "with a sentence" has "$err" "node 0 at 127.0.0.1 port $port was lost"
 
 rm -f said.*
 new_port
@@ -87,6 +87,6 @@ touch said.end
 wait $host
 code=$? out=$(tr '\n' ' ' <out.host) err=$(cat err.host)
 expect "nodes come and go" is "$code $out" "0 1 2 1 "
-expect "each new beginning is said: who came" has "$err" "a node has come; the workers here begin again, 2 in all"
-expect "and who left" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\) has left the job; the workers here begin again, 1 in all'
+expect "each new beginning is said: who came" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\) has come; the workers here begin again, 2 in all'
+expect "and who left" matches "$err" 'node 127.0.0.3 \(pid [0-9]+\): its ctrun was lost: its connection was closed; the workers here begin again, 1 in all'
 finish

@@ -48,7 +48,7 @@ CT_STORE_SECRET_FILE=$work/secret agent n1 --nnodes=2 --rdzv-conf=join_timeout=5
 for n in n0 n1; do
     ended $n
     expect "c10d: $n does not meet the other in another user's store" is "$code" 1
-    expect "c10d: and $n says what is wrong" has "$err" "the store at 127.0.0.1:$port"
+    expect "c10d: and $n says what is wrong" has "$err" "127.0.0.1 port $port"
 done
 evict
 expect "c10d: and they have written nothing there" is "$keys" 0

@@ -69,7 +69,8 @@ works --local-addr=127.0.0.2
 c10d="--rdzv-backend=c10d --rdzv-endpoint=localhost:0"
 works $c10d --rdzv-conf=last_call_timeout=0
 idle "--rdzv-conf=last_cal_timeout=0: the key 'last_cal_timeout' has no effect; did you mean last_call_timeout?" $c10d --rdzv-conf=last_cal_timeout=0
-idle "--rdzv-conf=nonsense=x,read_timeout=5: the key 'nonsense' has no effect" $c10d --rdzv-conf=nonsense=x,read_timeout=5
+idle "--rdzv-conf=nonsense=x,join_timeout=60: the key 'nonsense' has no effect" $c10d --rdzv-conf=nonsense=x,join_timeout=60
+idle "--rdzv-conf=read_timeout=5: the key 'read_timeout' has no effect with --rdzv-backend=c10d" $c10d --rdzv-conf=read_timeout=5
 
 idle "--rdzv-conf=timeout=5: the key 'timeout' has no effect with --rdzv-backend=c10d" $c10d --rdzv-conf=timeout=5
 works $c10d --rdzv-conf=last_call_timeout=0,join_timeout=60,keep_alive_interval=1,is_host=1,store_type=tcp

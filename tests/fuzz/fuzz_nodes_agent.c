@@ -2,7 +2,8 @@
 /* fuzz_nodes_agent.c - what an agent's ctrun hears over its link to node 0, cut wherever,
  * while its own workers fail, end and are told to stop.
  *
- * The input is a row of steps: a byte that says what happens, then what the step needs.
+ * The input is a byte for the kind of job (bit 0: elastic), then a row of steps: a byte that says
+ * what happens, then what the step needs.
  * The link is one end of a socket pair; what the agent says in answer must be messages.
  * A round is started only if its numbers can be, and ctrun never ends with more than 255. */
 #include <event2/event.h>
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/nodes/fixed/agent.c"
+#include "launcher/nodes/agent.c"
 #include "runtime/store/server/peer_uid.h"
 #include "tests/fuzz/input.h"
 
@@ -23,7 +24,7 @@ struct scene {
     int end; /* ours; -1: closed */
     int runs, is_over;
     int first, world; /* of the last round */
-    unsigned char heard[4096];
+    unsigned char last_message[4096];
     size_t have;
 };
 
@@ -87,16 +88,10 @@ static void died(void *job, const struct control_death *death)
     holds(memchr(death->host, '\0', sizeof death->host) != NULL);
 }
 
-/* How far its own workers came. */
-static uint64_t close_steps(void *job)
-{
-    return ((struct scene *)job)->is_over ? 0 : 5;
-}
-
-static void stop_at(void *job, uint64_t step, int for_good)
+static void stop_asked(void *job, int for_good)
 {
     (void)job;
-    holds(step > 0 && (for_good == 0 || for_good == 1)); /* 0 would be: not yet */
+    holds(for_good == 0 || for_good == 1);
 }
 
 static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
@@ -105,8 +100,8 @@ static void told(void *job, struct store_agent *agent, int type, const void *dat
     holds(!agent && type == NODE_CLOCK && bytes == strlen(data));
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop,        is_over, member,
-                                          died,         close_steps, stop_at, told };
+static const struct nodes_hooks hooks = { round_begins, stop,       is_over, member,
+                                          died,         stop_asked, told };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -159,7 +154,7 @@ static void happen(struct scene *s, unsigned what)
     else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6) {
-        a->heard = a->pulse.woke = a->pulse.woke - (what < 7 ? 0 : 3600 * 1000);
+        a->last_message = a->heartbeat.woke = a->heartbeat.woke - (what < 7 ? 0 : 3600 * 1000);
         on_beat(a);
     } else if (!s->runs)
         return;
@@ -203,21 +198,23 @@ static void step(struct scene *s, unsigned what, struct input *in)
 /* What the agent said: whole messages, and of a kind that an agent sends. */
 static void listen_to_it(struct scene *s)
 {
-    const ssize_t got =
-        s->end < 0 ? 0 : recv(s->end, s->heard + s->have, sizeof s->heard - s->have, MSG_DONTWAIT);
+    const ssize_t got = s->end < 0 ? 0
+                                   : recv(s->end, s->last_message + s->have,
+                                          sizeof s->last_message - s->have, MSG_DONTWAIT);
     uint32_t size;
 
     s->have += got > 0 ? (size_t)got : 0;
     while (s->have >= 4) {
-        memcpy(&size, s->heard, 4);
+        memcpy(&size, s->last_message, 4);
         holds(size >= 1 && size <= LINK_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->heard[4] == AGENT_OURS || (s->heard[4] >= NODE_JOIN && s->heard[4] <= NODE_CLOCK));
-        holds(s->heard[4] != NODE_REFUSED && s->heard[4] != NODE_ROUND && s->heard[4] != NODE_STOP
-              && s->heard[4] != NODE_OVER && s->heard[4] != NODE_STOP_AT);
+        holds(s->last_message[4] == AGENT_OURS
+              || (s->last_message[4] >= NODE_JOIN && s->last_message[4] <= NODE_CLOCK));
+        holds(s->last_message[4] != NODE_REFUSED && s->last_message[4] != NODE_ROUND
+              && s->last_message[4] != NODE_STOP && s->last_message[4] != NODE_OVER);
         s->have -= 4 + size;
-        memmove(s->heard, s->heard + 4 + size, s->have);
+        memmove(s->last_message, s->last_message + 4 + size, s->have);
     }
 }
 
@@ -238,8 +235,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct options options = { .node_rank = 1,
                                      .nnodes = { NODES, NODES },
                                      .role = "default" };
-    struct rendezvous meet = { .address = "10.0.0.1", .port = 29500, .run_id = "none" };
     struct input in = { data, size };
+    struct rendezvous meet = {
+        .address = "127.0.0.1", .port = 1, .run_id = "none", .is_elastic = (int)take(&in) & 1
+    };
     struct scene s = { .end = -1 };
     int ends[2];
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_nodes_host.c - what node 0 hears of the agents of a static job: texts of any kind, from
- * those that joined and those that did not, who come and go, while its own workers
- * fail, end and are told to stop, and time passes.
+/* fuzz_nodes_host.c - what the coordinator gets from agents: texts of any kind, from agents that
+ * joined and agents that did not, which come and go, while its own workers fail, end and are
+ * told to stop, and time passes.
  *
  * The input is a byte for the options, then a row of steps: a byte that says what happens (its
  * low half) and to which agent (its high half), then what the step needs.  The store and
  * its connections are not there: the agents are told apart by their addresses. */
 #include <stdint.h>
 
-#include "launcher/nodes/fixed/coordinator.c"
+#include "launcher/nodes/coordinator.c"
 #include "tests/fuzz/input.h"
 
-enum { AGENTS = 5, WORKERS = 2, NODES = 4, MOST_WORKERS = 1 << 20 };
+enum { AGENTS = 5, WORKERS = 2, NODES = 4, LEAST = 2, MOST_WORKERS = 1 << 20 };
 
 struct scene {
     struct event_base *base;
     struct nodes *nodes;
     int here[AGENTS];
     int world; /* of the last round */
+    int is_elastic;
     int runs, is_over;
 };
 
@@ -46,7 +47,7 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
 
     holds(at >= agents && at < agents + AGENTS);
     holds(type == NODE_REFUSED || type == NODE_ROUND || type == NODE_STOP || type == NODE_OVER
-          || type == NODE_BEAT || type == NODE_DIED || type == NODE_CLOSE || type == NODE_STOP_AT);
+          || type == NODE_BEAT || type == NODE_DIED || type == NODE_ASK_STOP);
     holds(bytes < NODE_TEXT);
     for (size_t i = 0; i < bytes; i++) /* nothing that a terminal obeys is passed on */
         holds((unsigned char)text[i] >= ' ');
@@ -80,7 +81,9 @@ static void round_begins(void *job, const struct plan *plan)
     struct scene *s = job;
 
     holds(!s->is_over && !s->runs);
-    holds(plan->base == 0 && plan->world >= WORKERS + NODES - 1 && plan->nodes == NODES);
+    holds(plan->base == 0 && plan->node == 0 && plan->nodes <= NODES);
+    holds(plan->nodes >= (s->is_elastic ? LEAST : NODES));
+    holds(plan->world >= WORKERS + plan->nodes - 1);
     holds(plan->role_base == 0 && plan->role_world >= WORKERS && plan->role_world <= plan->world);
     s->runs = 1;
     s->world = plan->world;
@@ -116,16 +119,10 @@ static void died(void *job, const struct control_death *death)
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 
-/* How far its own workers came. */
-static uint64_t close_steps(void *job)
-{
-    return ((struct scene *)job)->is_over ? 0 : 5;
-}
-
-static void stop_at(void *job, uint64_t step, int for_good)
+static void stop_asked(void *job, int for_good)
 {
     (void)job;
-    holds(step > 0 && (for_good == 0 || for_good == 1)); /* 0 would be: not yet */
+    holds(for_good == 0 || for_good == 1);
 }
 
 static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
@@ -135,8 +132,8 @@ static void told(void *job, struct store_agent *agent, int type, const void *dat
     holds(data ? bytes > 0 && (type == NODE_CLOCK || type == NODE_TRACE) : bytes == 0);
 }
 
-static const struct nodes_hooks hooks = { round_begins, stop,        is_over, member,
-                                          died,         close_steps, stop_at, told };
+static const struct nodes_hooks hooks = { round_begins, stop,       is_over, member,
+                                          died,         stop_asked, told };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
@@ -155,10 +152,11 @@ static void say(struct scene *s, int i, int type, struct input *in)
 static void say_join(struct scene *s, int i, struct input *in)
 {
     const unsigned what = take(in);
+    const int node = s->is_elastic ? -1 : i;
     char text[128];
-    const int size =
-        snprintf(text, sizeof text, "%d %d %d %s h 1 %c none", what % 8 ? i : (int)(what >> 3) - 4,
-                 NODES, 1 + (int)(what >> 3) % 7, CT_VERSION, "ab"[what >> 7]);
+    const int size = snprintf(text, sizeof text, "%d %d %d %d %s h%d %d 1 %c none",
+                              what % 8 ? node : (int)(what >> 3) - 4, s->is_elastic ? LEAST : NODES,
+                              NODES, 1 + (int)(what >> 3) % 7, CT_VERSION, i, i, "ab"[what >> 7]);
 
     s->here[i] = 1;
     of_agents->said(s->nodes, agent_at(i), NODE_JOIN, text, (size_t)size);
@@ -174,23 +172,12 @@ static void leave(struct scene *s, int i)
 /* Agents that were silent for long are given up. */
 static void fall_silent(struct scene *s)
 {
-    struct host *h = (struct host *)s->nodes;
+    struct coordinator *h = (struct coordinator *)s->nodes;
 
-    h->pulse.woke = 0;
-    for (int i = 1; i < NODES; i++)
-        h->members[i].heard = 0;
+    h->heartbeat.woke = 0;
+    for (int i = 1; i < h->count; i++)
+        h->members[i]->last_message = 0;
     on_beat(h);
-}
-
-/* Nodes that did not say how far they came are left out. */
-static void end_vote(struct scene *s)
-{
-    struct host *h = (struct host *)s->nodes;
-
-    if (!event_pending(&h->vote.patience, EV_TIMEOUT, NULL))
-        return;
-    event_active(&h->vote.patience, EV_TIMEOUT, 0);
-    event_base_loop(s->base, EVLOOP_NONBLOCK);
 }
 
 /* Of node 0's own workers, as a job says it. */
@@ -202,8 +189,6 @@ static void happen(struct scene *s, unsigned what)
 
     if (what == 14)
         s->nodes->ops->ask_stop(s->nodes, 0);
-    else if (what == 28)
-        end_vote(s);
     else if (what % 7 == 0)
         s->nodes->ops->signalled(s->nodes, SIGTERM);
     else if (what % 7 == 6)
@@ -226,7 +211,7 @@ static void happen(struct scene *s, unsigned what)
 
 static void let_time_pass(struct scene *s)
 {
-    struct host *h = (struct host *)s->nodes;
+    struct coordinator *h = (struct coordinator *)s->nodes;
 
     if (!event_pending(&h->tick, EV_TIMEOUT, NULL))
         return;
@@ -269,40 +254,43 @@ static void let_them_leave(struct scene *s)
         }
 }
 
-static void check(const struct host *h)
+static void check(const struct coordinator *h)
 {
     for (int i = 0; i < h->count; i++)
-        holds(h->members[i].lost >= 0 && h->members[i].lost <= h->members[i].workers);
+        holds(h->members[i]->lost >= 0 && h->members[i]->lost <= h->members[i]->workers);
     holds(h->code >= 0 && h->code <= 255);
+    holds(h->ranked_count <= NODES && h->members[0]->number == 0);
 }
 
 /* ---- One input ----------------------------------------------------------------------------------
  */
 
-/* Bit 0: the others go on after a failure; bits 1 and 2: how many restarts. */
+/* Bit 0: the others go on after a failure; bits 1 and 2: how many restarts; bit 3: elastic. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = { data, size };
     const unsigned what = take(&in);
-    const struct options options = { .nnodes = { NODES, NODES },
+    const struct options options = { .nnodes = { LEAST, NODES },
                                      .role = "a",
                                      .on_failure = { (int)what & 1, 2 },
                                      .max_restarts = { (int)what >> 1 & 3, 0 } };
-    struct rendezvous meet = { .address = "10.0.0.1", .port = 29500, .run_id = "none" };
+    struct rendezvous meet = {
+        .address = "10.0.0.1", .port = 29500, .run_id = "none", .is_elastic = (int)what >> 3 & 1
+    };
     struct event_base *base = event_base_new();
-    struct scene s = { .base = base };
+    struct scene s = { .base = base, .is_elastic = meet.is_elastic };
 
     log_setup("fuzz", LOG_NONE);
     memset(is_ended, 0, sizeof is_ended);
     meet.server = (struct store_server *)&agents; /* not NULL */
-    holds(base && (s.nodes = nodes_host(base, &meet, &options, WORKERS, &hooks, &s)));
+    holds(base && (s.nodes = nodes_coordinator(base, &meet, &options, WORKERS, &hooks, &s)));
     s.nodes->ops->start(s.nodes);
     while (in.left > 0 && !s.is_over) {
         step(&s, take(&in), &in);
         let_them_leave(&s);
-        check((struct host *)s.nodes);
+        check((struct coordinator *)s.nodes);
     }
     s.nodes->ops->destroy(s.nodes);
     event_base_free(base);

@@ -98,18 +98,23 @@ static void a_role_may_have_spaces_and_a_job_too(void **state)
     struct node_join join;
 
     (void)state;
-    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 9 the train my job", &join), 0);
+    assert_int_equal(node_join_read("1 2 2 8 0.1.0 h1 77 9 the train my job", &join), 0);
     assert_int_equal(join.workers, 8);
+    assert_int_equal(join.pid, 77);
     assert_string_equal(join.host, "h1");
     assert_string_equal(join.role, "the train");
     assert_string_equal(join.job, "my job");
-    assert_int_equal(node_join_read("1 2 8 0.1.0 - 0  j", &join), 0);
+    assert_int_equal(node_join_read("-1 2 4 8 0.1.0 - 1 0  j", &join), 0);
+    assert_int_equal(join.node, -1);
+    assert_int_equal(join.max, 4);
     assert_string_equal(join.host, "");
     assert_string_equal(join.role, "");
-    assert_int_equal(node_join_read("1 2 0 0.1.0 h1 1 r j", &join), -1);
-    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 9 short", &join), -1);
-    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 256 r j", &join), -1);
-    assert_int_equal(node_join_read("1 2 8 0.1.0 h1 -1 r j", &join), -1);
+    assert_int_equal(node_join_read("-2 2 2 8 0.1.0 h1 1 1 r j", &join), -1); /* no such node */
+    assert_int_equal(node_join_read("1 3 2 8 0.1.0 h1 1 1 r j", &join), -1);  /* 3 to 2 nodes */
+    assert_int_equal(node_join_read("1 2 2 0 0.1.0 h1 1 1 r j", &join), -1);
+    assert_int_equal(node_join_read("1 2 2 8 0.1.0 h1 1 9 short", &join), -1);
+    assert_int_equal(node_join_read("1 2 2 8 0.1.0 h1 1 256 r j", &join), -1);
+    assert_int_equal(node_join_read("1 2 2 8 0.1.0 h1 1 -1 r j", &join), -1);
 }
 
 static void a_failure_keeps_its_words(void **state)
@@ -135,26 +140,77 @@ static void a_failure_keeps_its_words(void **state)
     assert_int_equal(node_failure("3 1 4 neither", &failure), -1);
 }
 
-static void steps_come_through_and_leave_room(void **state)
+static void a_join_comes_through_whole(void **state)
 {
-    struct node_steps steps = { .generation = "g", .step = UINT64_C(1) << 61, .for_good = 1 }, read;
-    struct node_wish wish;
+    struct node_join join = { .node = -1,
+                              .min = 2,
+                              .max = 4,
+                              .workers = 8,
+                              .version = "0.1.0",
+                              .host = "a host",
+                              .pid = 4711,
+                              .role = "the train",
+                              .job = "my job" };
+    struct node_join read;
     char text[NODE_TEXT];
 
     (void)state;
-    node_steps_print(&steps, text);
-    assert_int_equal(node_steps_read(text, &read), 0);
-    assert_int_equal(read.step, steps.step);
-    assert_int_equal(read.for_good, 1);
-    assert_int_equal(node_steps_read("g 4000000000000000 0", &read), -1); /* no room behind it */
-    assert_int_equal(node_steps_read("g ffffffffffffffff 0", &read), -1);
-    assert_int_equal(node_steps_read("g 1", &read), -1);
-    assert_int_equal(node_steps_read("g 1 2", &read), -1);
-    assert_int_equal(node_steps_read("g 1 0 0", &read), -1);
-    assert_int_equal(node_wish_read("g 1", &wish), 0);
-    assert_string_equal(wish.generation, "g");
-    assert_int_equal(node_wish_read("g", &wish), -1);
-    assert_int_equal(node_wish_read("g 3", &wish), -1);
+    node_join_print(&join, text);
+    assert_int_equal(node_join_read(text, &read), 0);
+    assert_string_equal(read.host, "a_host");
+    assert_string_equal(read.job, join.job);
+    read.job = join.job;
+    memcpy(read.host, join.host, sizeof read.host);
+    assert_memory_equal(&read, &join, sizeof read);
+}
+
+static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "2 4 2 4 1 2 0 29500",     /* no generation */
+        "2 4 2 4 1 2 0 29500 g x", /* something behind it */
+        "3 4 2 4 1 2 0 29500 g",   /* rank 4 of 4 */
+        "2 4 3 4 1 2 0 29500 g",   /* of its role */
+        "-1 4 2 4 1 2 0 29500 g",
+        "2 4194305 2 4 1 2 0 1 g", /* more ranks than a job can have */
+        "2 4 2 4 0 2 0 29500 g",   /* node 0 is the coordinator */
+        "2 4 2 4 2 2 0 29500 g",   /* node 2 of 2 */
+        "2 4 2 4 1 2 -1 29500 g",
+        "2 4 2 4 1 2 0 65536 g",
+    };
+    struct plan plan = { .base = 2,
+                         .world = 4,
+                         .role_base = 2,
+                         .role_world = 4,
+                         .node = 1,
+                         .nodes = 2,
+                         .restarts = 3,
+                         .generation = "0123",
+                         .port = 29500 };
+    char text[NODE_TEXT], generation[NODE_GENERATION];
+    struct plan read = { .base = 0 };
+
+    (void)state;
+    node_round_print(&plan, text);
+    assert_int_equal(node_round_read(text, 2, &read, generation), 0);
+    assert_string_equal(generation, "0123");
+    read.generation = plan.generation;
+    assert_memory_equal(&read, &plan, sizeof read);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(node_round_read(wrong[i], 2, &read, generation), -1);
+}
+
+static void a_wish_names_its_round(void **state)
+{
+    struct stop_request request;
+
+    (void)state;
+    assert_int_equal(stop_request_read("g 1", &request), 0);
+    assert_string_equal(request.generation, "g");
+    assert_int_equal(request.for_good, 1);
+    assert_int_equal(stop_request_read("g", &request), -1);
+    assert_int_equal(stop_request_read("g 3", &request), -1);
 }
 
 int main(void)
@@ -166,7 +222,9 @@ int main(void)
         cmocka_unit_test(what_is_not_quite_a_death_is_none),
         cmocka_unit_test(a_role_may_have_spaces_and_a_job_too),
         cmocka_unit_test(a_failure_keeps_its_words),
-        cmocka_unit_test(steps_come_through_and_leave_room),
+        cmocka_unit_test(a_join_comes_through_whole),
+        cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
+        cmocka_unit_test(a_wish_names_its_round),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_pulse.c - how long the other end of a link may be silent. */
+/* test_heartbeat.c - how long the other end of a link may be silent. */
 #include "tests/harness.h"
 
 #include <event2/event.h>
@@ -12,44 +12,45 @@ static void nobody_speaks(void *arg)
     (void)arg;
 }
 
-static struct pulse pulse_of(struct event_base *base, int interval, int attempts)
+static struct heartbeat heartbeat_of(struct event_base *base, int interval, int attempts)
 {
     const struct rdzv_conf conf = { .keep_alive_interval = interval,
                                     .keep_alive_max_attempt = attempts,
                                     .keep_alive_given = 1 };
-    struct pulse pulse;
+    struct heartbeat heartbeat;
 
-    pulse_setup(&pulse, base, &conf, 1, nobody_speaks, NULL);
-    pulse_start(&pulse);
-    pulse_stop(&pulse);
-    return pulse;
+    heartbeat_setup(&heartbeat, base, &conf, 1, nobody_speaks, NULL);
+    heartbeat_start(&heartbeat);
+    heartbeat_stop(&heartbeat);
+    return heartbeat;
 }
 
 static void who_was_heard_within_the_patience_is_there(void **state)
 {
     struct event_base *base = event_base_new();
-    struct pulse pulse = pulse_of(base, 2, 3);
+    struct heartbeat heartbeat = heartbeat_of(base, 2, 3);
     const int64_t now = clock_ms();
 
     (void)state;
-    pulse.woke = 0;
-    assert_false(pulse_is_silent(&pulse, now));
-    assert_true(pulse_is_silent(&pulse, now - 6001));
+    heartbeat.woke = 0;
+    assert_false(heartbeat_is_silent(&heartbeat, now));
+    assert_true(heartbeat_is_silent(&heartbeat, now - 6001));
     event_base_free(base);
 }
 
 static void a_patience_of_years_does_not_turn_into_none(void **state)
 {
     struct event_base *base = event_base_new();
-    const struct pulse month = pulse_of(base, 1, 3000000), years = pulse_of(base, 1000000, 2000);
-    const struct pulse longest = pulse_of(base, INT32_MAX, 1);
+    const struct heartbeat month = heartbeat_of(base, 1, 3000000),
+                           years = heartbeat_of(base, 1000000, 2000);
+    const struct heartbeat longest = heartbeat_of(base, INT32_MAX, 1);
 
     (void)state;
     assert_int_equal(month.patience_ms, INT64_C(3000000000));
     assert_int_equal(years.patience_ms, INT64_C(2000000000000));
     assert_int_equal(longest.interval_ms, INT64_C(2147483647000));
-    assert_false(pulse_is_silent(&month, clock_ms()));
-    assert_false(pulse_is_silent(&longest, clock_ms()));
+    assert_false(heartbeat_is_silent(&month, clock_ms()));
+    assert_false(heartbeat_is_silent(&longest, clock_ms()));
     event_base_free(base);
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - a ctrun that is not node 0: joins the one that is (connect_retry.c), starts
- * and stops as it is told, and tells it how the workers here fare.
+/* agent.c - a ctrun that is not the coordinator: it joins the one that is (connect_retry.c),
+ * starts and stops its workers as it is told, and tells how they fare.
  *
- * Losing node 0 stops the workers: nobody would hear of their failures any more. */
+ * An agent that loses the coordinator stops its workers, since no failure of theirs would be known
+ * any more.  In a fixed job it ends then.  In an elastic one it tries to join again for as long as
+ * a node may be silent: it may have been cut off, or stopped, for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/nodes/fixed/connect_retry.h"
+#include "launcher/nodes/connect_retry.h"
 #include "launcher/nodes/heartbeat.h"
 #include "launcher/nodes/node_link.h"
 #include "launcher/nodes/node_messages.h"
@@ -22,27 +24,29 @@ struct agent {
     struct rendezvous *meet;
     const struct options *options;
     int size;
-    struct link_to host;
-    struct dial dial;
-    struct pulse pulse;
-    int64_t heard;    /* clock_ms() of node 0's last word */
-    int running;      /* a round */
-    int first, world; /* rank of our first worker */
+    struct node_link link;
+    struct connect_retry retry;
+    struct heartbeat heartbeat;
+    int64_t last_message; /* clock_ms() of the coordinator's last message */
+    int running;          /* a round */
+    int signal;           /* that told this ctrun to stop; 0: none */
+    int first, world;     /* rank of our first worker */
     char generation[NODE_GENERATION];
-    char lost[NODE_TEXT]; /* why there is nobody to wait for when the workers are gone */
+    char lost[NODE_TEXT]; /* the coordinator was, and not found again; "": it was not */
 };
 
 /* ---- In --------------------------------------------------------------------- */
 
 static void over(struct agent *a, int code, const char *why)
 {
-    link_close(&a->host);
-    dial_stop(&a->dial);
+    node_link_close(&a->link);
+    connect_retry_stop(&a->retry);
     a->nodes.hooks->over(a->nodes.job, code, why);
 }
 
-/* To whom else nobody tells us how the others fare.  Of two nodes we know the host's name. */
-static void tell_all_others_lost(struct agent *a, int how)
+/* No other ctrun tells these workers how the others fare.  Of two nodes the host's name is known.
+ */
+static void deliver_all_others_lost(struct agent *a, int how)
 {
     const char *host = a->options->nnodes.max == 2 ? a->meet->address : "";
     const int after = a->first + a->size;
@@ -62,65 +66,48 @@ static void take_death(struct agent *a, const struct node_death *dead)
         node_death_deliver(&a->nodes, dead);
 }
 
-static void answer_how_far(struct agent *a, const struct node_wish *wish)
+/* With the workers gone: an elastic job may still be there. */
+static void join_again(struct agent *a)
 {
-    struct node_steps closed = { .for_good = wish->for_good };
-    char text[NODE_TEXT];
-
-    memcpy(closed.generation, wish->generation, sizeof closed.generation);
-    if (!strcmp(wish->generation, a->generation))
-        closed.step = a->nodes.hooks->close_steps(a->nodes.job);
-    node_steps_print(&closed, text);
-    link_tell(&a->host, NODE_CLOSED, "%s", text);
+    log_line(LOG_WARN, "tries to join the job again for %lld s",
+             (long long)a->heartbeat.patience_ms / 1000);
+    connect_retry_start(&a->retry, (int)(a->heartbeat.patience_ms / 1000),
+                        "--rdzv-conf=keep_alive_interval=...,keep_alive_max_attempt=...");
 }
 
-/* Nobody is left to agree with. */
-static void stop_alone(struct agent *a)
+static void leave_without_host(struct agent *a)
 {
-    a->nodes.hooks->stop_at(a->nodes.job, a->nodes.hooks->close_steps(a->nodes.job) + 1, 0);
+    if (a->signal)
+        over(a, 128 + a->signal, a->lost);
+    else if (a->meet->is_elastic)
+        join_again(a);
+    else
+        over(a, 1, a->lost);
 }
 
-/* Node 0 is gone: when the workers are, so are we. */
 static void lose_host(struct agent *a, int how, const char *cause)
 {
-    char why[NODE_TEXT];
-
-    snprintf(why, sizeof why, "node 0 at %s port %d was lost: %s", a->meet->address, a->meet->port,
-             cause);
-    link_close(&a->host);
-    log_line(LOG_ERROR, "%s", why);
-    snprintf(a->lost, sizeof a->lost, "%s", why);
-    a->nodes.hooks->member(a->nodes.job, 0, 0);
+    node_link_close(&a->link);
+    heartbeat_stop(&a->heartbeat);
+    snprintf(a->lost, sizeof a->lost, "node 0 at %s port %d was lost: %s", a->meet->address,
+             a->meet->port, cause);
+    log_line(LOG_ERROR, "%s", a->lost);
+    if (!a->meet->is_elastic)
+        a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running) {
-        tell_all_others_lost(a, how);
-        stop_alone(a);
-        a->nodes.hooks->stop(a->nodes.job, why);
+        deliver_all_others_lost(a, how);
+        a->nodes.hooks->stop_asked(a->nodes.job, 0); /* no node is left to agree with */
+        a->nodes.hooks->stop(a->nodes.job, a->lost);
     } else {
-        over(a, 1, why);
+        leave_without_host(a);
     }
-}
-
-/* It came over a network: no rank of ours lies outside of the world. */
-static int can_be(const struct plan *plan, int size)
-{
-    return plan->world >= size && plan->world <= WORLD_MOST && plan->base >= 0
-           && plan->base <= plan->world - size && plan->role_world >= size && plan->role_base >= 0
-           && plan->role_base <= plan->role_world - size && plan->restarts >= 0;
 }
 
 static void begin_round(struct agent *a, const char *text)
 {
-    struct plan plan = { .node = a->options->node_rank,
-                         .may_agree = 1,
-                         .nodes = a->options->nnodes.max,
-                         .generation = a->generation,
-                         .address = a->meet->address,
-                         .port = a->meet->port };
+    struct plan plan = { .generation = a->generation, .address = a->meet->address };
 
-    if (sscanf(text, "%d %d %d %d %d %39s", &plan.base, &plan.world, &plan.role_base,
-               &plan.role_world, &plan.restarts, a->generation)
-            != 6
-        || !can_be(&plan, a->size)) {
+    if (node_round_read(text, a->size, &plan, a->generation) < 0) {
         log_line(LOG_ERROR,
                  "node 0 begins a round that can't be (\"%.60s\"); is it another version?", text);
         over(a, 1, "node 0 begins a round that can't be");
@@ -132,16 +119,15 @@ static void begin_round(struct agent *a, const char *text)
     a->nodes.hooks->round(a->nodes.job, &plan);
 }
 
-static void on_said(void *arg, int type, const char *text)
+static void on_message(void *arg, int type, const char *text)
 {
     struct agent *a = arg;
     struct node_death dead;
-    struct node_wish wish;
-    struct node_steps steps;
+    struct stop_request request;
     char why[NODE_TEXT];
     int code = 0, at = 0;
 
-    a->heard = clock_ms();
+    a->last_message = clock_ms();
     if (type == NODE_REFUSED) {
         snprintf(why, sizeof why, "node 0 refused this node: %s", text);
         over(a, 1, why);
@@ -149,11 +135,9 @@ static void on_said(void *arg, int type, const char *text)
         begin_round(a, text);
     } else if (type == NODE_DIED && node_death_read(text, &dead) == 0) {
         take_death(a, &dead);
-    } else if (type == NODE_CLOSE && node_wish_read(text, &wish) == 0) {
-        answer_how_far(a, &wish);
-    } else if (type == NODE_STOP_AT && node_steps_read(text, &steps) == 0 && steps.step > 0
-               && !strcmp(steps.generation, a->generation)) {
-        a->nodes.hooks->stop_at(a->nodes.job, steps.step, steps.for_good);
+    } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
+               && !strcmp(request.generation, a->generation)) {
+        a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
     } else if (type == NODE_CLOCK) {
         a->nodes.hooks->told(a->nodes.job, NULL, type, text, strlen(text));
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
@@ -168,18 +152,18 @@ static void on_broke(void *arg, const char *cause)
     lose_host(arg, CONTROL_CLOSED, cause);
 }
 
-static const struct link_hooks link_hooks = { .said = on_said, .broke = on_broke };
+static const struct node_link_hooks link_hooks = { .message = on_message, .broke = on_broke };
 
 static void on_beat(void *arg)
 {
     struct agent *a = arg;
     char cause[64];
 
-    link_tell(&a->host, NODE_BEAT, "%s", "");
-    if (!a->host.stream || !pulse_is_silent(&a->pulse, a->heard))
+    node_link_print(&a->link, NODE_BEAT, "%s", "");
+    if (!a->link.stream || !heartbeat_is_silent(&a->heartbeat, a->last_message))
         return;
     snprintf(cause, sizeof cause, "it has not answered for %lld s",
-             (long long)a->pulse.patience_ms / 1000);
+             (long long)a->heartbeat.patience_ms / 1000);
     lose_host(a, CONTROL_SILENT, cause);
 }
 
@@ -188,34 +172,49 @@ static void on_beat(void *arg)
 static void join(void *arg, int fd)
 {
     struct agent *a = arg;
-    char host[64] = "";
+    struct node_join join = { .node = a->meet->is_elastic ? -1 : a->options->node_rank,
+                              .min = a->meet->is_elastic ? a->options->nnodes.min
+                                                         : a->options->nnodes.max,
+                              .max = a->options->nnodes.max,
+                              .workers = a->size,
+                              .version = CT_VERSION,
+                              .pid = getpid(),
+                              .job = a->meet->run_id };
+    char text[NODE_TEXT];
 
-    if (link_start(&a->host, a->base, fd) < 0) {
+    if (node_link_start(&a->link, a->base, fd) < 0) {
         log_line(LOG_ERROR, "out of memory");
         over(a, 1, "out of memory");
         return;
     }
-    gethostname(host, sizeof host - 1);
-    for (char *c = host; *c; c++)
-        if (*c == ' ')
-            *c = '_';
-    link_tell(&a->host, NODE_JOIN, "%d %d %d %s %s %zu %s %s", a->options->node_rank,
-              a->options->nnodes.max, a->size, CT_VERSION, *host ? host : "-",
-              strlen(a->options->role), a->options->role, a->meet->run_id);
-    a->heard = clock_ms();
-    pulse_start(&a->pulse);
+    node_host_name(a->options, join.host, sizeof join.host);
+    snprintf(join.role, sizeof join.role, "%s", a->options->role);
+    node_join_print(&join, text);
+    node_link_print(&a->link, NODE_JOIN, "%s", text);
+    a->last_message = clock_ms();
+    a->lost[0] = 0;
+    heartbeat_start(&a->heartbeat);
 }
 
+/* It was lost, and did not come back: that is what ends this node. */
 static void on_gave_up(void *arg, const char *why)
 {
-    over(arg, 1, why);
+    struct agent *a = arg;
+
+    over(a, 1, *a->lost ? a->lost : why);
 }
 
-static const struct dial_hooks dial_hooks = { .connected = join, .gave_up = on_gave_up };
+static const struct connect_retry_hooks retry_hooks = { .connected = join, .gave_up = on_gave_up };
 
 static void agent_start(struct nodes *nodes)
 {
-    dial_start(&((struct agent *)nodes)->dial);
+    struct agent *a = (struct agent *)nodes;
+    const struct rdzv_conf *conf = &a->options->rdzv_conf;
+
+    if (a->meet->is_elastic)
+        connect_retry_start(&a->retry, conf->join_timeout, "--rdzv-conf=join_timeout=...");
+    else
+        connect_retry_start(&a->retry, conf->timeout, "--rdzv-conf=timeout=...");
 }
 
 /* ---- What this node tells --------------------------------------------------- */
@@ -228,39 +227,40 @@ static void agent_died(struct nodes *nodes, const struct control_death *death)
 
     snprintf(dead.generation, sizeof dead.generation, "%s", a->generation);
     node_death_print(&dead, text);
-    link_tell(&a->host, NODE_DIED, "%s", text);
-    link_flush(&a->host);
+    node_link_print(&a->link, NODE_DIED, "%s", text);
+    node_link_flush(&a->link);
 }
 
-static void tell_failure(struct nodes *nodes, int type, const struct failure *failure)
+static void send_failure(struct nodes *nodes, int type, const struct failure *failure)
 {
     char text[NODE_TEXT];
 
     node_failure_print(failure, text);
-    link_tell(&((struct agent *)nodes)->host, type, "%s", text);
+    node_link_print(&((struct agent *)nodes)->link, type, "%s", text);
 }
 
 static void agent_failed(struct nodes *nodes, const struct failure *failure)
 {
-    tell_failure(nodes, NODE_FAILED, failure);
+    send_failure(nodes, NODE_FAILED, failure);
 }
 
 static void agent_lost(struct nodes *nodes, const struct failure *failure)
 {
-    tell_failure(nodes, NODE_LOST, failure);
+    send_failure(nodes, NODE_LOST, failure);
 }
 
 static void agent_refused(struct nodes *nodes, int code)
 {
-    link_tell(&((struct agent *)nodes)->host, NODE_CANNOT, "%d", code);
+    node_link_print(&((struct agent *)nodes)->link, NODE_CANNOT, "%d", code);
 }
 
 static void agent_signalled(struct nodes *nodes, int number)
 {
     struct agent *a = (struct agent *)nodes;
 
-    link_tell(&a->host, NODE_SIGNALLED, "%d", number);
-    if (!a->running) /* nobody to wait for */
+    a->signal = a->signal ? a->signal : number;
+    node_link_print(&a->link, NODE_SIGNALLED, "%d", number);
+    if (!a->running) /* no worker has to end first */
         over(a, 128 + number, "");
 }
 
@@ -268,10 +268,7 @@ static void agent_ask_stop(struct nodes *nodes, int for_good)
 {
     struct agent *a = (struct agent *)nodes;
 
-    if (a->host.stream)
-        link_tell(&a->host, NODE_WISH, "%s %d", a->generation, for_good);
-    else if (a->running)
-        stop_alone(a);
+    node_link_print(&a->link, NODE_ASK_STOP, "%s %d", a->generation, for_good);
 }
 
 static void agent_ended(struct nodes *nodes, int gave)
@@ -279,24 +276,24 @@ static void agent_ended(struct nodes *nodes, int gave)
     struct agent *a = (struct agent *)nodes;
 
     a->running = 0;
-    if (a->host.stream)
-        link_tell(&a->host, NODE_ENDED, "%d", gave);
+    if (a->link.stream)
+        node_link_print(&a->link, NODE_ENDED, "%d", gave);
     else
-        over(a, 1, a->lost);
+        leave_without_host(a);
 }
 
-static struct link_to *agent_keeper(struct nodes *nodes)
+static struct node_link *agent_keeper(struct nodes *nodes)
 {
-    return &((struct agent *)nodes)->host;
+    return &((struct agent *)nodes)->link;
 }
 
 static void agent_destroy(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
 
-    link_close(&a->host);
-    pulse_stop(&a->pulse);
-    dial_stop(&a->dial);
+    node_link_close(&a->link);
+    heartbeat_stop(&a->heartbeat);
+    connect_retry_stop(&a->retry);
     free(a);
 }
 
@@ -326,8 +323,8 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
     a->meet = meet;
     a->options = options;
     a->size = size;
-    link_setup(&a->host, &link_hooks, a);
-    dial_setup(&a->dial, base, meet, options->rdzv_conf.timeout, &dial_hooks, a);
-    pulse_setup(&a->pulse, base, &options->rdzv_conf, 1, on_beat, a);
+    node_link_setup(&a->link, &link_hooks, a);
+    connect_retry_setup(&a->retry, base, meet, &retry_hooks, a);
+    heartbeat_setup(&a->heartbeat, base, &options->rdzv_conf, !meet->is_elastic, on_beat, a);
     return &a->nodes;
 }

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coordinator.c - what happens to a job's nodes: what this ctrun's own workers do, what the agents
+ * send, which connection breaks, which agent is silent.  rounds.c decides what follows.
+ *
+ * A member whose connection breaks counts as lost, and its workers as ended: its ctrun takes
+ * them along when it dies, and stops them when it has lost us. */
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/nodes/coordinator.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+/* ---- This node ---------------------------------------------------------------- */
+
+static struct coordinator *of(struct nodes *nodes)
+{
+    return (struct coordinator *)nodes;
+}
+
+static struct member *own(struct nodes *nodes)
+{
+    return of(nodes)->members[0];
+}
+
+static void own_died(struct nodes *nodes, const struct control_death *death)
+{
+    struct node_death dead = { .count = 1, .death = *death };
+
+    snprintf(dead.generation, sizeof dead.generation, "%s", of(nodes)->meet->generation);
+    rounds_died(of(nodes), own(nodes), &dead);
+}
+
+static void own_failed(struct nodes *nodes, const struct failure *failure)
+{
+    rounds_failed(of(nodes), own(nodes), failure);
+}
+
+static void own_lost(struct nodes *nodes, const struct failure *failure)
+{
+    rounds_lost(of(nodes), own(nodes), failure);
+}
+
+static void own_refused(struct nodes *nodes, int code)
+{
+    rounds_refused(of(nodes), own(nodes), code);
+}
+
+static void own_signalled(struct nodes *nodes, int number)
+{
+    rounds_signalled(of(nodes), own(nodes), number);
+}
+
+static void own_ask_stop(struct nodes *nodes, int for_good)
+{
+    const struct stop_request request = stop_request(of(nodes)->meet->generation, for_good);
+
+    rounds_ask_stop(of(nodes), own(nodes), &request);
+}
+
+static void own_ended(struct nodes *nodes, int gave)
+{
+    rounds_ended(of(nodes), own(nodes), gave);
+}
+
+/* ---- The agents --------------------------------------------------------------- */
+
+static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    struct coordinator *c = arg;
+    struct member *from = members_find(c, agent);
+    struct failure failure;
+    struct node_death dead;
+    struct stop_request request;
+    char text[NODE_TEXT];
+    int number = 0;
+
+    node_text(text, sizeof text, data, bytes);
+    if (type == NODE_JOIN && !from)
+        join_agent(c, agent, text);
+    if (!from)
+        return;
+    from->last_message = clock_ms();
+    if (type == NODE_FAILED && node_failure(text, &failure) == 0)
+        rounds_failed(c, from, &failure);
+    else if (type == NODE_LOST && node_failure(text, &failure) == 0)
+        rounds_lost(c, from, &failure);
+    else if (type == NODE_DIED && node_death_read(text, &dead) == 0)
+        rounds_died(c, from, &dead);
+    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
+        rounds_refused(c, from, number);
+    else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
+             && number <= SIGRTMAX)
+        rounds_signalled(c, from, number);
+    else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0)
+        rounds_ask_stop(c, from, &request);
+    else if (type == NODE_ENDED)
+        rounds_ended(c, from,
+                     sscanf(text, "%d", &number) == 1 && number >= 0 && number < 256 ? number : -1);
+}
+
+static void on_left(void *arg, struct store_agent *agent)
+{
+    struct coordinator *c = arg;
+    struct member *from = members_find(c, agent);
+
+    if (!from)
+        return;
+    from->agent = NULL;
+    if (!c->is_elastic && c->phase != FINISHED)
+        c->nodes.hooks->member(c->nodes.job, from->number, 0);
+    if (c->phase == FINISHED) {
+        rounds_leave(c);
+    } else if (c->phase == WAITING || !from->in_round) { /* it may come again */
+        members_remove(c, from);
+        if (c->phase == WAITING)
+            join_left(c);
+    } else {
+        rounds_lose_node(c, from);
+        rounds_ended(c, from, -1);
+    }
+}
+
+static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = on_left };
+
+/* ---- Time passes -------------------------------------------------------------- */
+
+/* Nodes whose ctrun does not answer, though the connection stands: it is stopped, or swapped
+ * out.  The round ends without them, with the last one's end: the next round may begin then. */
+static void give_up_the_silent(struct coordinator *c)
+{
+    struct member *last = NULL;
+
+    for (int i = 1; i < c->ranked_count; i++) {
+        struct member *member = c->ranked[i];
+
+        if (member->ended)
+            continue;
+        log_line(LOG_ERROR, "%s does not say that its workers have stopped: given up",
+                 member->name);
+        if (member->agent)
+            store_agent_end(member->agent);
+        member->agent = NULL;
+        if (last) {
+            last->ended = 1;
+            last->gave = -1;
+        }
+        last = member;
+    }
+    if (last && !c->is_elastic)
+        c->phase = STOPPING;
+    if (last)
+        rounds_ended(c, last, -1);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct coordinator *c = arg;
+
+    (void)fd;
+    (void)what;
+    if (c->phase == WAITING) {
+        join_tick(c);
+    } else if (c->phase == FINISHED) { /* the others do not leave */
+        for (int i = 1; i < c->count; i++)
+            c->members[i]->agent = NULL;
+        rounds_leave(c);
+    } else {
+        give_up_the_silent(c);
+    }
+}
+
+static void on_beat(void *arg)
+{
+    struct coordinator *c = arg;
+
+    for (int i = 1; i < c->count; i++) {
+        struct member *member = c->members[i];
+
+        if (!member->agent)
+            continue;
+        store_agent_send(member->agent, NODE_BEAT, "", 0);
+        if (!member->silent && heartbeat_is_silent(&c->heartbeat, member->last_message)) {
+            member->silent = 1;
+            store_agent_end(member->agent);
+        }
+    }
+}
+
+/* ---- From begin to end -------------------------------------------------------- */
+
+static void coordinator_start(struct nodes *nodes)
+{
+    struct coordinator *c = of(nodes);
+
+    if (c->max > 1)
+        heartbeat_start(&c->heartbeat);
+    join_wait(c);
+}
+
+static void coordinator_destroy(struct nodes *nodes)
+{
+    struct coordinator *c = of(nodes);
+
+    if (c->meet->server)
+        store_server_on_agents(c->meet->server, NULL, NULL);
+    event_del(&c->tick);
+    heartbeat_stop(&c->heartbeat);
+    restarts_free(&c->budget);
+    members_free(c);
+    free(c);
+}
+
+static const struct nodes_ops coordinator_ops = { .start = coordinator_start,
+                                                  .died = own_died,
+                                                  .failed = own_failed,
+                                                  .lost = own_lost,
+                                                  .refused = own_refused,
+                                                  .signalled = own_signalled,
+                                                  .ask_stop = own_ask_stop,
+                                                  .ended = own_ended,
+                                                  .destroy = coordinator_destroy };
+
+static struct member *add_own(struct coordinator *c, int size)
+{
+    struct node_join join = { .node = 0, .pid = getpid(), .workers = size };
+
+    snprintf(join.role, sizeof join.role, "%s", c->options->role);
+    node_host_name(c->options, join.host, sizeof join.host);
+    return members_add(c, &join, NULL);
+}
+
+struct nodes *nodes_coordinator(struct event_base *base, struct rendezvous *meet,
+                                const struct options *options, int size,
+                                const struct nodes_hooks *hooks, void *job)
+{
+    struct coordinator *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        log_line(LOG_ERROR, "out of memory");
+        return NULL;
+    }
+    c->nodes = (struct nodes){ .ops = &coordinator_ops, .hooks = hooks, .job = job };
+    c->meet = meet;
+    c->options = options;
+    c->is_elastic = meet->is_elastic;
+    c->budget.limit = options->max_restarts;
+    c->max = options->nnodes.max;
+    c->min = c->is_elastic ? options->nnodes.min : c->max;
+    evtimer_assign(&c->tick, base, on_tick, c);
+    heartbeat_setup(&c->heartbeat, base, &options->rdzv_conf, !c->is_elastic, on_beat, c);
+    store_server_on_agents(meet->server, &agent_hooks, c);
+    if (add_own(c, size))
+        return &c->nodes;
+    log_line(LOG_ERROR, "out of memory");
+    coordinator_destroy(&c->nodes);
+    return NULL;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coordinator.h - the ctrun that decides for all nodes of a job, as its four files see it:
+ * coordinator.c takes in what happens, members.c holds the nodes, join.c waits for them,
+ * rounds.c decides what follows.
+ *
+ * The first member is this ctrun itself, told by a call; the others are agents, told by a
+ * message.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
+ *
+ *   WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped
+ *              RUNNING -> RESTARTING -> RUNNING           a worker failed; it costs a restart
+ *              RUNNING -> REGROUPING -> WAITING, RUNNING  a node came or left; elastic jobs only
+ *              RUNNING -> STOPPING -> FINISHED            no restart is left, or allowed
+ */
+#ifndef LAUNCHER_NODES_COORDINATOR_H
+#define LAUNCHER_NODES_COORDINATOR_H
+
+#include <event2/event_struct.h>
+
+#include "launcher/nodes/heartbeat.h"
+#include "launcher/nodes/node_messages.h"
+#include "launcher/nodes/nodes.h"
+#include "launcher/nodes/restart_budget.h"
+
+#define GOODBYE_SECONDS 5
+
+struct member {
+    struct store_agent *agent; /* NULL: this ctrun, or a node whose connection is gone */
+    char name[96];             /* as messages call it: "node 2", "node hosta (pid 4310)" */
+    char host[64];
+    char role[256];
+    int number; /* --node-rank, or in an elastic job its number in its last round; -1: none yet */
+    int pid, workers;
+    int64_t last_message; /* clock_ms() of its last message */
+    int silent;           /* for so long that it is given up */
+    /* Of the round: */
+    int in_round; /* 0: it waits for the next one */
+    int base;     /* rank of its first worker */
+    int ended;    /* its workers have */
+    int gave;     /* the exit code that they chose when they stopped at a common step; -1 */
+    int lost;     /* of its workers, with --on-failure=continue */
+    int leaves;   /* signal that told its ctrun to stop, of an elastic job: the others go on */
+};
+
+struct coordinator {
+    struct nodes nodes;
+    struct rendezvous *meet;
+    const struct options *options;
+    int is_elastic, min, max; /* nodes */
+    struct member **members;  /* as they came; the first is this ctrun */
+    int count, room;
+    struct member **ranked; /* of the round, by node number */
+    int ranked_count, world;
+    enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
+    struct restarts budget;
+    int rounds, restarts;
+    int code;                     /* of the first failure */
+    const struct member *culprit; /* the node it was on; NULL: none */
+    int is_cause, changed; /* it is no exit; it took the place of one, which is what was told */
+    char why[NODE_TEXT];
+    struct event tick;
+    struct heartbeat heartbeat;
+    int stop_asked;                  /* of all members, in this round: 1, 2 for good */
+    int signalled;                   /* a ctrun was told to stop */
+    int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes are there */
+};
+
+/* ---- members.c ---------------------------------------------------------------- */
+
+/* NULL: out of memory. */
+struct member *members_add(struct coordinator *c, const struct node_join *join,
+                           struct store_agent *agent);
+void members_remove(struct coordinator *c, struct member *member);
+struct member *members_find(const struct coordinator *c, const struct store_agent *agent);
+int members_workers(const struct coordinator *c);
+/* Those of the next round: of more than MAX those that came first.  -1: out of memory. */
+int members_rank(struct coordinator *c);
+void members_free(struct coordinator *c);
+
+/* ---- join.c ------------------------------------------------------------------- */
+
+/* The next round begins when enough nodes are there: within the call if they are. */
+void join_wait(struct coordinator *c);
+void join_tick(struct coordinator *c);
+void join_left(struct coordinator *c); /* a node did, while others are awaited */
+/* NODE_JOIN of an agent that is no member. */
+void join_agent(struct coordinator *c, struct store_agent *agent, const char *text);
+
+/* ---- rounds.c ----------------------------------------------------------------- */
+
+void rounds_begin(struct coordinator *c);
+
+/* What a member tells.  The first failure stops all, and all begin again or the job ends. */
+void rounds_failed(struct coordinator *c, struct member *from, const struct failure *failure);
+void rounds_lost(struct coordinator *c, struct member *from, const struct failure *failure);
+void rounds_refused(struct coordinator *c, struct member *from, int code);
+void rounds_signalled(struct coordinator *c, struct member *from, int number);
+void rounds_ended(struct coordinator *c, struct member *from, int gave);
+void rounds_ask_stop(struct coordinator *c, const struct member *from,
+                     const struct stop_request *request);
+/* Workers of a member ended: all other nodes are told; in the sockets when this returns. */
+void rounds_died(struct coordinator *c, const struct member *from, const struct node_death *dead);
+
+void rounds_lose_node(struct coordinator *c, struct member *from); /* with all that ran there */
+/* Elastic: the workers stop and begin again with the nodes that are there by then. */
+void rounds_regroup(struct coordinator *c, const struct member *from, const char *why);
+
+void rounds_end_job(struct coordinator *c); /* over when all agents have left */
+void rounds_leave(struct coordinator *c);   /* if they have */
+
+#endif

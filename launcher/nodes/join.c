@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join.c - the coordinator waits for the nodes of the next round.
+ *
+ * Each node joins with what it was told about the job.  One that was told something else does not
+ * belong to it: it is refused, with the difference, and the wait goes on.  A fixed job begins when
+ * all nodes are there.  An elastic one begins with MAX nodes, or with MIN and more when the last
+ * call is over (--rdzv-conf=last_call_timeout); after its first round the nodes that are there go
+ * on at once, and a node that comes later costs them one more round.  What is missing is said
+ * meanwhile; after --rdzv-conf=timeout (elastic: join_timeout) the job is over. */
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/nodes/coordinator.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+#define FIRST_WORD_MS 5000
+#define NEXT_WORD_MS 30000
+
+/* ---- Enough nodes? ------------------------------------------------------------ */
+
+/* A tick each second, and one at the end of the last call. */
+static void wait_on(struct coordinator *c)
+{
+    const int64_t left = c->last_call ? c->last_call - clock_ms() : 1000;
+    const int64_t ms = left < 0 ? 0 : left < 1000 ? left : 1000;
+    const struct timeval wait = { ms / 1000, ms % 1000 * 1000 };
+
+    event_add(&c->tick, &wait);
+}
+
+static void begin_if_enough(struct coordinator *c)
+{
+    if (c->count >= c->min && !c->last_call)
+        c->last_call = clock_ms() + c->options->rdzv_conf.last_call_timeout * INT64_C(1000);
+    if (c->count >= c->max || (c->count >= c->min && c->rounds > 0))
+        rounds_begin(c);
+    else
+        wait_on(c);
+}
+
+void join_left(struct coordinator *c)
+{
+    if (c->count < c->min)
+        c->last_call = 0;
+}
+
+void join_wait(struct coordinator *c)
+{
+    c->phase = WAITING;
+    c->since = clock_ms();
+    c->speak = FIRST_WORD_MS;
+    c->last_call = 0;
+    begin_if_enough(c);
+}
+
+/* ---- A node comes ------------------------------------------------------------- */
+
+static void refuse(struct store_agent *agent, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void refuse(struct store_agent *agent, const char *format, ...)
+{
+    char text[NODE_TEXT];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line(LOG_WARN, "a node was refused: %s", text);
+    store_agent_send(agent, NODE_REFUSED, text, strlen(text));
+}
+
+/* "4", or "2:4" */
+static void print_range(int min, int max, char text[32])
+{
+    if (min == max)
+        snprintf(text, 32, "%d", max);
+    else
+        snprintf(text, 32, "%d:%d", min, max);
+}
+
+static int number_is_taken(const struct coordinator *c, int number)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->members[i]->number == number)
+            return 1;
+    return 0;
+}
+
+/* Told other things about the job than this ctrun?  0: the node is refused. */
+static int belongs(const struct coordinator *c, struct store_agent *agent,
+                   const struct node_join *join, const char *name)
+{
+    char theirs[32], ours[32];
+
+    print_range(join->min, join->max, theirs);
+    print_range(c->min, c->max, ours);
+    if (strcmp(join->version, CT_VERSION) != 0)
+        refuse(agent, "%s has ctrun %s, node 0 has %s", name, join->version, CT_VERSION);
+    else if (strcmp(join->job, c->meet->run_id) != 0)
+        refuse(agent, "%s has --rdzv-id=%.200s, node 0 has --rdzv-id=%.200s", name, join->job,
+               c->meet->run_id);
+    else if ((join->node < 0) != c->is_elastic)
+        refuse(agent, "%s has --rdzv-backend=%s, node 0 has --rdzv-backend=%s", name,
+               join->node < 0 ? "c10d" : "static", c->is_elastic ? "c10d" : "static");
+    else if (join->min != c->min || join->max != c->max)
+        refuse(agent, "%s has --nnodes=%s, node 0 has --nnodes=%s", name, theirs, ours);
+    else
+        return 1;
+    return 0;
+}
+
+/* Is there a place for it, now?  0: the node is refused. */
+static int has_place(const struct coordinator *c, struct store_agent *agent,
+                     const struct node_join *join, const char *name)
+{
+    if (!c->is_elastic && (join->node < 1 || join->node >= c->max))
+        refuse(agent, "--node-rank=%d: with --nnodes=%d the others are nodes 1 to %d", join->node,
+               c->max, c->max - 1);
+    else if (!c->is_elastic && number_is_taken(c, join->node))
+        refuse(agent, "there is a node with --node-rank=%d already", join->node);
+    else if (members_workers(c) > WORLD_MOST - join->workers)
+        refuse(agent, "with its %d workers the job would have more than %d", join->workers,
+               WORLD_MOST);
+    else if (!c->is_elastic && c->phase != WAITING)
+        refuse(agent, "the job runs without %s", name);
+    else if (c->phase == FINISHED)
+        refuse(agent, "the job is over");
+    else
+        return 1;
+    return 0;
+}
+
+/* An elastic job makes room for a node that comes, unless part of its work is done already: then
+ * the node waits, as one does that is more than MAX. */
+static int makes_room(const struct coordinator *c)
+{
+    if (c->phase != RUNNING || c->ranked_count == c->max)
+        return 0;
+    for (int i = 0; i < c->ranked_count; i++)
+        if (c->ranked[i]->ended)
+            return 0;
+    return 1;
+}
+
+void join_agent(struct coordinator *c, struct store_agent *agent, const char *text)
+{
+    struct member *member;
+    struct node_join join;
+    char name[96], why[160];
+
+    if (node_join_read(text, &join) < 0) {
+        refuse(agent, "its words are not understood (\"%.60s\"); is it another version?", text);
+        return;
+    }
+    node_join_name(&join, join.node < 0, name, sizeof name);
+    if (!belongs(c, agent, &join, name) || !has_place(c, agent, &join, name))
+        return;
+    if (!(member = members_add(c, &join, agent))) {
+        refuse(agent, "node 0 is out of memory");
+        return;
+    }
+    if (!c->is_elastic)
+        c->nodes.hooks->member(c->nodes.job, member->number, 1);
+    if (c->phase == WAITING)
+        begin_if_enough(c);
+    else if (makes_room(c)) {
+        snprintf(why, sizeof why, "%s has come", name);
+        rounds_regroup(c, NULL, why);
+    }
+}
+
+/* ---- What is missing? --------------------------------------------------------- */
+
+/* "1, 3" */
+static void list_missing(const struct coordinator *c, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = 0;
+    for (int i = 0; i < c->max; i++)
+        if (!number_is_taken(c, i) && used < size - 16)
+            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
+}
+
+static void say_missing(const struct coordinator *c, int seconds)
+{
+    char missing[256];
+
+    list_missing(c, missing, sizeof missing);
+    if (*c->meet->elsewhere)
+        log_line(LOG_WARN,
+                 "waiting %d s: %d/%d nodes are here, at %s port %d; missing --node-rank %s; %s is "
+                 "no address of this host: is --node-rank=0 right?",
+                 seconds, c->count, c->max, c->meet->elsewhere, c->meet->port, missing,
+                 c->meet->address);
+    else
+        log_line(LOG_WARN, "waiting %d s: %d/%d nodes are at %s port %d; missing --node-rank %s",
+                 seconds, c->count, c->max, c->meet->address, c->meet->port, missing);
+}
+
+/* "waiting 5 s: 1 nodes are at hosta port 29400 (hosta), 2 to 4 make the job" */
+static void say_present(const struct coordinator *c, int seconds)
+{
+    char hosts[256] = "", follows[128] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < c->count && used < sizeof hosts - 66; i++)
+        used += (size_t)snprintf(hosts + used, sizeof hosts - used, "%s%s", i ? ", " : "",
+                                 c->members[i]->host);
+    if (c->last_call)
+        snprintf(follows, sizeof follows,
+                 "; it begins in %lld s unless more come (--rdzv-conf=last_call_timeout)",
+                 (long long)(c->last_call - clock_ms() + 999) / 1000);
+    log_line(LOG_WARN, "waiting %d s: %d nodes are at %s port %d (%s), %d to %d make the job%s",
+             seconds, c->count, c->meet->address, c->meet->port, hosts, c->min, c->max, follows);
+}
+
+/* PyTorch's names of these errors are in the sentences: its users search for them. */
+static void give_up(struct coordinator *c)
+{
+    const struct rdzv_conf *conf = &c->options->rdzv_conf;
+
+    c->code = 1;
+    if (c->is_elastic)
+        snprintf(c->why, sizeof c->why,
+                 "RendezvousTimeoutError: %d of at least %d nodes came to %s port %d within %d s "
+                 "(--rdzv-conf=join_timeout=...)",
+                 c->count, c->min, c->meet->address, c->meet->port, conf->join_timeout);
+    else
+        snprintf(c->why, sizeof c->why,
+                 "Timed out after %d seconds waiting for clients. %d/%d clients joined: node 0 "
+                 "waited at %s port %d (--rdzv-conf=timeout=...)",
+                 conf->timeout, c->count, c->max, c->meet->address, c->meet->port);
+    log_line(LOG_ERROR, "%s", c->why);
+    rounds_end_job(c);
+}
+
+void join_tick(struct coordinator *c)
+{
+    const struct rdzv_conf *conf = &c->options->rdzv_conf;
+    const int64_t now = clock_ms(), waited = now - c->since;
+    const int limit = c->is_elastic ? conf->join_timeout : conf->timeout;
+
+    if (c->last_call && now >= c->last_call) {
+        rounds_begin(c);
+        return;
+    }
+    if (waited >= c->speak) {
+        (c->is_elastic ? say_present : say_missing)(c, (int)(waited / 1000));
+        c->speak += NEXT_WORD_MS;
+    }
+    if (!c->last_call && waited >= limit * INT64_C(1000))
+        give_up(c);
+    else
+        wait_on(c);
+}

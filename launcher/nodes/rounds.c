@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rounds.c - rounds begin and end on all nodes together. */
+#include <event2/event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/nodes/coordinator.h"
+#include "launcher/report/report.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/util/signal_name.h"
+
+static void send_text(const struct member *member, int type, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void send_text(const struct member *member, int type, const char *format, ...)
+{
+    char text[NODE_TEXT];
+    va_list args;
+
+    if (!member->agent)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store_agent_send(member->agent, type, text, strlen(text));
+}
+
+/* ---- Deaths ------------------------------------------------------------------- */
+
+void rounds_died(struct coordinator *c, const struct member *from, const struct node_death *dead)
+{
+    const int first = dead->death.rank - from->base;
+    char text[NODE_TEXT];
+
+    if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
+        || strcmp(dead->generation, c->meet->generation) != 0 || first < 0
+        || dead->count > from->workers - first)
+        return; /* a member speaks of its own workers, and of this round */
+    node_death_print(dead, text);
+    for (int i = 1; i < c->ranked_count; i++)
+        if (c->ranked[i] != from && c->ranked[i]->agent) {
+            send_text(c->ranked[i], NODE_DIED, "%s", text);
+            store_agent_flush(c->ranked[i]->agent);
+        }
+    if (from != c->members[0])
+        node_death_deliver(&c->nodes, dead);
+}
+
+/* ---- Stopping at the same step ------------------------------------------------ */
+
+/* Once to each: a scheduler that stops a thousand ctruns makes each of them send the request. */
+void rounds_ask_stop(struct coordinator *c, const struct member *from,
+                     const struct stop_request *request)
+{
+    if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
+        || c->stop_asked > request->for_good
+        || strcmp(request->generation, c->meet->generation) != 0)
+        return;
+    c->stop_asked = request->for_good + 1;
+    for (int i = 1; i < c->ranked_count; i++)
+        if (c->ranked[i] != from)
+            send_text(c->ranked[i], NODE_ASK_STOP, "%s %d", request->generation, request->for_good);
+    if (from != c->members[0])
+        c->nodes.hooks->stop_asked(c->nodes.job, request->for_good);
+}
+
+/* ---- A round begins ----------------------------------------------------------- */
+
+/* Ranks among the workers of the same role, as torchrun counts them. */
+static void count_role(const struct coordinator *c, int node, struct plan *plan)
+{
+    for (int i = 0; i < c->ranked_count; i++)
+        if (!strcmp(c->ranked[i]->role, c->ranked[node]->role)) {
+            plan->role_base += i < node ? c->ranked[i]->workers : 0;
+            plan->role_world += c->ranked[i]->workers;
+        }
+}
+
+static struct plan plan_of(const struct coordinator *c, int node)
+{
+    struct plan plan = { .base = c->ranked[node]->base,
+                         .world = c->world,
+                         .node = node,
+                         .nodes = c->ranked_count,
+                         .restarts = c->restarts,
+                         .generation = c->meet->generation,
+                         .address = c->meet->address,
+                         .port = c->meet->port };
+
+    count_role(c, node, &plan);
+    return plan;
+}
+
+void rounds_begin(struct coordinator *c)
+{
+    struct plan plan;
+
+    event_del(&c->tick);
+    if (members_rank(c) < 0) {
+        c->code = 1;
+        snprintf(c->why, sizeof c->why, "node 0 is out of memory for %d nodes", c->count);
+        log_line(LOG_ERROR, "%s", c->why);
+        rounds_end_job(c);
+        return;
+    }
+    rendezvous_new_round(c->meet);
+    c->phase = RUNNING;
+    c->rounds++;
+    c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;
+    c->culprit = NULL;
+    c->why[0] = 0;
+    for (int i = 1; i < c->ranked_count; i++) {
+        char text[NODE_TEXT];
+
+        plan = plan_of(c, i);
+        node_round_print(&plan, text);
+        send_text(c->ranked[i], NODE_ROUND, "%s", text);
+    }
+    plan = plan_of(c, 0);
+    c->nodes.hooks->round(c->nodes.job, &plan); /* last: it may fail at once */
+}
+
+/* Nodes that are gone, or leave, are no members of the next one. */
+static void next_round(struct coordinator *c)
+{
+    for (int i = c->count - 1; i > 0; i--) {
+        struct member *member = c->members[i];
+
+        if (member->leaves)
+            send_text(member, NODE_OVER, "%d ", 128 + member->leaves);
+        if (member->leaves || !member->agent)
+            members_remove(c, member);
+    }
+    c->culprit = NULL;
+    if (c->count < c->min)
+        log_line(LOG_WARN, "%s; %d of at least %d nodes are left: the job waits for another one",
+                 c->why, c->count, c->min);
+    join_wait(c);
+}
+
+/* ---- The job ends ------------------------------------------------------------- */
+
+void rounds_leave(struct coordinator *c)
+{
+    for (int i = 1; i < c->count; i++)
+        if (c->members[i]->agent)
+            return;
+    event_del(&c->tick);
+    c->nodes.hooks->over(c->nodes.job, c->code, c->culprit == c->members[0] ? "" : c->why);
+}
+
+/* The others have to be told: they close their connections then, or are given up. */
+void rounds_end_job(struct coordinator *c)
+{
+    const struct timeval patience = { GOODBYE_SECONDS, 0 };
+
+    c->phase = FINISHED;
+    event_add(&c->tick, &patience);
+    for (int i = 1; i < c->count; i++)
+        send_text(c->members[i], NODE_OVER, "%d %s", c->code,
+                  c->culprit == c->members[i] ? "" : c->why);
+    rounds_leave(c);
+}
+
+/* ---- A round stops ------------------------------------------------------------ */
+
+/* The member that it came from has begun to stop already.  A node that has not stopped when even
+ * SIGKILL must have worked is given up. */
+static void stop_all(struct coordinator *c, const struct member *from)
+{
+    const struct timeval patience = { c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
+
+    event_add(&c->tick, &patience);
+    for (int i = 1; i < c->ranked_count; i++)
+        if (c->ranked[i] != from)
+            send_text(c->ranked[i], NODE_STOP, "%s", c->why);
+    if (from != c->members[0])
+        c->nodes.hooks->stop(c->nodes.job, c->why);
+}
+
+/* The first one says how the job ends, if it does not begin again. */
+static void note_failure(struct coordinator *c, const struct member *from,
+                         const struct failure *failure)
+{
+    if (c->code != 0)
+        return;
+    c->code = failure->code;
+    c->culprit = from;
+    c->is_cause = failure->is_cause;
+    if (c->ranked_count > 1)
+        snprintf(c->why, sizeof c->why, "%s: %.900s", from->name, failure->what);
+}
+
+static int all_are_connected(const struct coordinator *c)
+{
+    for (int i = 1; i < c->ranked_count; i++)
+        if (!c->ranked[i]->agent)
+            return 0;
+    return 1;
+}
+
+/* Again, or never.  A fixed job does not begin again without a node that was lost. */
+static void decide_what_follows(struct coordinator *c, const struct failure *failure)
+{
+    const int again = failure->may_restart && (c->is_elastic || all_are_connected(c))
+                      && (c->phase == RESTARTING || restarts_take(&c->budget, clock_ms()));
+
+    c->phase = again ? RESTARTING : STOPPING;
+}
+
+static void stop_the_round(struct coordinator *c, const struct member *from,
+                           const struct failure *failure)
+{
+    decide_what_follows(c, failure);
+    stop_all(c, from);
+}
+
+/* An exit may be another node's answer to a death that is told only now, or to a node that turns
+ * out to be lost: that one goes before it.  All of it is known when the last node has ended. */
+static void change_failure(struct coordinator *c, const struct member *from,
+                           const struct failure *failure)
+{
+    if (c->signalled || c->is_cause || !failure->is_cause)
+        return;
+    c->code = 0;
+    note_failure(c, from, failure);
+    c->changed = 1;
+    decide_what_follows(c, failure);
+}
+
+void rounds_failed(struct coordinator *c, struct member *from, const struct failure *failure)
+{
+    if (!from->in_round)
+        return;
+    if (c->phase == RESTARTING || c->phase == STOPPING)
+        change_failure(c, from, failure);
+    if (c->phase != RUNNING)
+        return;
+    c->code = 0; /* what was lost until now is forgiven */
+    note_failure(c, from, failure);
+    stop_the_round(c, from, failure);
+}
+
+/* `count` workers of one member.  No worker is signalled as long as enough are left. */
+static void lose_workers(struct coordinator *c, struct member *from, int count,
+                         const struct failure *failure)
+{
+    int left = c->world;
+
+    note_failure(c, from, failure);
+    rendezvous_post_death(c->meet, failure->rank, failure->what);
+    from->lost += count;
+    for (int i = 0; i < c->ranked_count; i++)
+        left -= c->ranked[i]->lost;
+    if (left < c->options->on_failure.least)
+        stop_the_round(c, NULL, failure);
+}
+
+void rounds_lost(struct coordinator *c, struct member *from, const struct failure *failure)
+{
+    if (c->phase == RUNNING && from->in_round && failure->rank >= from->base
+        && failure->rank < from->base + from->workers && from->lost < from->workers)
+        lose_workers(c, from, 1, failure);
+}
+
+/* Another try would end the same way. */
+void rounds_refused(struct coordinator *c, struct member *from, int code)
+{
+    if (c->phase == RUNNING)
+        rounds_failed(c, from,
+                      &(struct failure){ -1, code, 0, "it could not start its workers", 1 });
+}
+
+/* ---- Nodes come and go -------------------------------------------------------- */
+
+void rounds_regroup(struct coordinator *c, const struct member *from, const char *why)
+{
+    if (c->phase != RUNNING)
+        return;
+    c->phase = REGROUPING;
+    c->code = 0;
+    c->culprit = NULL;
+    snprintf(c->why, sizeof c->why, "%s", why);
+    stop_all(c, from);
+}
+
+/* An elastic job's: it goes on with the nodes that are left, or with another one.  That is no
+ * failure of the job, and goes before an exit, which may be the answer to it. */
+static void regroup_without(struct coordinator *c, const struct member *from, const char *what)
+{
+    char why[NODE_TEXT];
+
+    snprintf(why, sizeof why, "%s: %s", from->name, what);
+    rounds_regroup(c, from, why);
+    if (c->phase == REGROUPING || c->signalled || c->is_cause) {
+        if (strcmp(c->why, why) != 0)
+            log_line(LOG_WARN, "%s", why);
+        return;
+    }
+    if (c->phase == RESTARTING)
+        restarts_give_back(&c->budget);
+    c->phase = REGROUPING;
+    c->code = 0;
+    c->culprit = NULL;
+    c->is_cause = c->changed = 1;
+    snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+/* Its workers are gone too: their ctrun stops them when it has lost us. */
+void rounds_lose_node(struct coordinator *c, struct member *from)
+{
+    const struct node_death dead =
+        node_host_lost(c->meet->generation, from->base, from->workers, from->host,
+                       from->silent ? CONTROL_SILENT : CONTROL_CLOSED);
+    struct failure failure = { -1, 1, c->is_elastic,
+                               "its ctrun was lost: its connection was closed", !from->ended };
+    char silence[96];
+
+    if (from->silent) {
+        snprintf(silence, sizeof silence, "its ctrun was lost: it has not answered for %lld s",
+                 (long long)c->heartbeat.patience_ms / 1000);
+        failure.what = silence;
+    }
+    if (!from->ended)
+        rounds_died(c, from, &dead);
+    if (c->options->on_failure.go_on && !from->ended && c->phase == RUNNING) {
+        log_line(LOG_WARN, "%s: %s", from->name, failure.what);
+        lose_workers(c, from, from->workers - from->lost, &failure);
+        return;
+    }
+    if (c->is_elastic) {
+        if (!from->ended)
+            regroup_without(c, from, failure.what);
+        return;
+    }
+    rounds_failed(c, from, &failure);
+    if (c->phase == RESTARTING)
+        c->phase = STOPPING;
+    if (c->culprit != from) /* something else is the job's failure */
+        log_line(LOG_WARN, "%s: %s", from->name, failure.what);
+}
+
+/* ---- A round ends ------------------------------------------------------------- */
+
+/* Told to stop, all workers did at a common step: their exit code counts.  0: they did not. */
+static int take_code_of_workers(struct coordinator *c)
+{
+    int code = 0;
+
+    for (int i = 0; i < c->ranked_count; i++) {
+        const struct member *member = c->ranked[i];
+
+        if (member->lost == member->workers) /* the others went on without them */
+            continue;
+        if (member->gave < 0)
+            return 0;
+        if (code == 0)
+            code = member->gave;
+    }
+    c->code = code;
+    c->why[0] = 0;
+    return 1;
+}
+
+/* What the round failed of, to those that were told another failure. */
+static void announce_changed_failure(struct coordinator *c)
+{
+    if (!c->changed)
+        return;
+    for (int i = 1; i < c->ranked_count; i++)
+        send_text(c->ranked[i], NODE_STOP, "%s", c->culprit == c->ranked[i] ? "" : c->why);
+    c->nodes.hooks->stop(c->nodes.job, c->culprit == c->members[0] ? "" : c->why);
+}
+
+void rounds_ended(struct coordinator *c, struct member *from, int gave)
+{
+    if (!from->in_round || from->ended || c->phase == WAITING || c->phase == FINISHED)
+        return;
+    from->ended = 1;
+    from->gave = gave;
+    for (int i = 0; i < c->ranked_count; i++)
+        if (!c->ranked[i]->ended)
+            return;
+    if (c->signalled && take_code_of_workers(c))
+        c->phase = STOPPING;
+    if (c->phase == RESTARTING || c->phase == REGROUPING) {
+        announce_changed_failure(c);
+        c->restarts += c->phase == RESTARTING;
+        next_round(c);
+        return;
+    }
+    if (c->phase == RUNNING) /* what was lost is forgiven: the rest has succeeded */
+        c->code = 0;
+    rounds_end_job(c);
+}
+
+/* ---- A ctrun is told to stop -------------------------------------------------- */
+
+/* The other nodes of an elastic job go on.  If its workers are gone it has left by itself. */
+static void leave_job(struct coordinator *c, struct member *from, const char *signal_words,
+                      int number)
+{
+    char why[NODE_TEXT];
+
+    from->leaves = number;
+    if (c->phase != RUNNING || !from->in_round || from->ended)
+        return;
+    snprintf(why, sizeof why, "%s has left the job: its ctrun was told to stop by %s", from->name,
+             signal_words);
+    rounds_regroup(c, from, why);
+    c->signalled = 1;
+}
+
+/* Told again when our own workers are gone, we do not wait for the others any longer. */
+void rounds_signalled(struct coordinator *c, struct member *from, int number)
+{
+    const int was = c->phase, is_own = from == c->members[0];
+    char name[32];
+
+    signal_name(number, name, sizeof name);
+    if (was == STOPPING && is_own && from->ended)
+        rounds_end_job(c);
+    if (was == STOPPING || was == FINISHED)
+        return;
+    if (c->is_elastic && !is_own) {
+        leave_job(c, from, name, number);
+        return;
+    }
+    c->phase = STOPPING;
+    c->signalled = 1;
+    c->code = 128 + number;
+    c->culprit = from;
+    if (c->count > 1)
+        snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
+    if (was == WAITING)
+        rounds_end_job(c);
+    else if (was == RUNNING)
+        stop_all(c, from);
+}
