@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addr2line.c - addresses as lines of source code.
+/* addr2line.c - turns addresses into lines of source code.
  *
- * Ranks run the same program and stand in few places: each place is asked for once, all those of
- * a file by one run of the tool. */
+ * Ranks run the same program and are in few places of it: each place is looked up once, and all
+ * places in a file by one run of the tool. */
 #include "launcher/ctctl/addr2line.h"
 
 #include <stdio.h>
@@ -13,17 +13,17 @@
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/page_reader.h"
 
-#define AT_ONCE 64 /* places */
-#define PATIENCE_S 10
+#define MOST_PLACES 64
+#define TIMEOUT_S 10
 
-struct place {
+struct source_place {
     struct module module;
-    int asked;
-    char words[160]; /* "": nothing is known */
+    int looked_up;
+    char words[160]; /* "": the line is not known */
 };
 
-struct places {
-    struct place place[AT_ONCE];
+struct source_places {
+    struct source_place place[MOST_PLACES];
     int count;
 };
 
@@ -47,13 +47,13 @@ int source_words(const char *function, const char *place, char *text, size_t siz
     return 1;
 }
 
-/* Two lines for each that was asked for. */
-static void take_answer(struct places *places, const int *which, int asked, char *answer)
+/* The output has two lines for each address. */
+static void parse_output(struct source_places *places, const int *which, int count, char *output)
 {
-    char *rest = NULL, *function = strtok_r(answer, "\n", &rest);
+    char *rest = NULL, *function = strtok_r(output, "\n", &rest);
 
-    for (int i = 0; i < asked && function; i++) {
-        struct place *place = &places->place[which[i]];
+    for (int i = 0; i < count && function; i++) {
+        struct source_place *place = &places->place[which[i]];
         const char *line = strtok_r(NULL, "\n", &rest);
 
         if (!line)
@@ -63,12 +63,12 @@ static void take_answer(struct places *places, const int *which, int asked, char
     }
 }
 
-/* All places in the file of the first one. */
-static void ask(struct places *places, int first)
+/* Looks up all places in the file of the first one. */
+static void look_up(struct source_places *places, int first)
 {
     const char *name = places->place[first].module.name;
-    char *argv[AT_ONCE + 5], digits[AT_ONCE][24];
-    int which[AT_ONCE], asked = 0, words = 0;
+    char *argv[MOST_PLACES + 5], digits[MOST_PLACES][24];
+    int which[MOST_PLACES], count = 0, words = 0;
     struct text out = { 0 };
 
     argv[words++] = tool_is_there("eu-addr2line") ? "eu-addr2line" : "addr2line";
@@ -78,42 +78,42 @@ static void ask(struct places *places, int first)
     for (int i = first; i < places->count; i++) {
         if (strcmp(places->place[i].module.name, name) != 0)
             continue;
-        snprintf(digits[asked], sizeof digits[asked], "0x%llx",
+        snprintf(digits[count], sizeof digits[count], "0x%llx",
                  (unsigned long long)places->place[i].module.at);
-        places->place[i].asked = 1;
-        which[asked] = i;
-        argv[words++] = digits[asked++];
+        places->place[i].looked_up = 1;
+        which[count] = i;
+        argv[words++] = digits[count++];
     }
     argv[words] = NULL;
-    if (tool_run(argv, PATIENCE_S, &out) == 0) {
+    if (tool_run(argv, TIMEOUT_S, &out) == 0) {
         text_add(&out, "", 1);
         if (out.data)
-            take_answer(places, which, asked, out.data);
+            parse_output(places, which, count, out.data);
     }
     free(out.data);
 }
 
-/* NULL: no room for another one. */
-static struct place *find_place(struct places *places, const struct module *module)
+/* NULL: there is no room for another one. */
+static struct source_place *find_place(struct source_places *places, const struct module *module)
 {
     for (int i = 0; i < places->count; i++)
         if (places->place[i].module.at == module->at
             && !strcmp(places->place[i].module.name, module->name))
             return &places->place[i];
-    if (places->count == AT_ONCE)
+    if (places->count == MOST_PLACES)
         return NULL;
-    places->place[places->count] = (struct place){ .module = *module };
+    places->place[places->count] = (struct source_place){ .module = *module };
     return &places->place[places->count++];
 }
 
-/* Each call that a rank is in and whose place is known. */
-static void each_call(struct job_snapshot *job, struct places *places,
-                      void (*act)(struct group_snapshot *group, const struct place *place))
+/* Calls act for each call that a rank is in and whose place is known. */
+static void each_call(struct job_snapshot *job, struct source_places *places,
+                      void (*act)(struct group_snapshot *group, const struct source_place *place))
 {
     for (int i = 0; i < job->ranks; i++)
         for (int j = 0; j < CONTROL_GROUPS; j++) {
             struct group_snapshot *group = &job->rank[i].group[j];
-            struct place *place;
+            struct source_place *place;
             struct module module;
 
             if (!group->id || group->now.phase != CONTROL_IN || !job->rank[i].process.state
@@ -125,7 +125,7 @@ static void each_call(struct job_snapshot *job, struct places *places,
         }
 }
 
-static void write_where(struct group_snapshot *group, const struct place *place)
+static void write_where(struct group_snapshot *group, const struct source_place *place)
 {
     if (*place->words)
         snprintf(group->where, sizeof group->where, "%s", place->words);
@@ -133,15 +133,15 @@ static void write_where(struct group_snapshot *group, const struct place *place)
 
 void source_lines(struct job_snapshot *job)
 {
-    struct places *places = calloc(1, sizeof *places);
+    struct source_places *places = calloc(1, sizeof *places);
 
-    module_places(job); /* stays where there is no room, or no tool */
+    module_places(job); /* remains where there is no room, or no tool */
     if (!places)
         return;
     each_call(job, places, NULL);
     for (int i = 0; i < places->count; i++)
-        if (!places->place[i].asked)
-            ask(places, i);
+        if (!places->place[i].looked_up)
+            look_up(places, i);
     each_call(job, places, write_where);
     free(places);
 }

@@ -4,13 +4,14 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* ->where of each call that a living rank is in: "train.c:88 (step)", as far as eu-addr2line or
- * addr2line is there and the program has debug information; else "train+0x1189". */
+/* Sets ->where of each call that a living rank is in: "train.c:88 (step)" if eu-addr2line or
+ * addr2line is installed and the program has debug information, else "train+0x1189". */
 void source_lines(struct job_snapshot *job);
 
 /* Below: for tests. */
 
-/* What addr2line -f says of an address, a function and a place, in a few words; 0: nothing. */
+/* The two lines that addr2line -f prints for an address -> "train.c:88 (step)"; 0: they name no
+ * line. */
 int source_words(const char *function, const char *place, char *text, size_t size);
 
 #endif

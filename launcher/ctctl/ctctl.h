@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ctctl.h - the commands.  Each gets what it asked for and returns the exit code. */
+/* ctctl.h - the commands of ctctl.  Each returns the exit code. */
 #ifndef LAUNCHER_CTCTL_CTCTL_H
 #define LAUNCHER_CTCTL_CTCTL_H
 
 #include "launcher/inspect/find_jobs.h"
 
-enum { ALL_MOVE = 0, SOMETHING_STANDS = 1, WRONG_USAGE = 2 };
+enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, WRONG_USAGE = 2 };
 
-struct wanted {
+/* What the command line selects. */
+struct ctctl_options {
     const char *job; /* run id, or pid of ctrun; NULL: all */
     int rank;        /* of stack */
     int json, verbose;
     double after_s;
 };
 
-int command_ps(const struct job_list *jobs, const struct wanted *wanted);
-int command_status(struct job_list *jobs, const struct wanted *wanted);
-int command_stack(const struct job_list *jobs, const struct wanted *wanted);
+int command_ps(const struct job_list *jobs, const struct ctctl_options *options);
+int command_status(struct job_list *jobs, const struct ctctl_options *options);
+int command_stack(const struct job_list *jobs, const struct ctctl_options *options);
 
-/* Is it the one that was asked for? */
-int job_is_wanted(const struct job_snapshot *job, const struct wanted *wanted);
+/* The command line selects the job. */
+int job_is_selected(const struct job_snapshot *job, const struct ctctl_options *options);
 
 /* "4 ranks", "4 of 8 ranks" */
 void job_ranks(const struct job_snapshot *job, char *text, size_t size);

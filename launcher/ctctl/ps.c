@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps.c - a line for each job. */
+/* ps.c - prints a line for each job. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,12 +38,12 @@ void job_user(const struct job_snapshot *job, char *text, size_t size)
         snprintf(text, size, "%u", (unsigned)job->uid);
 }
 
-static const char *state_of(const struct job_snapshot *job, const struct wanted *wanted)
+static const char *state_of(const struct job_snapshot *job, const struct ctctl_options *options)
 {
     struct verdict_list list;
     const char *state;
 
-    verdict_list_make(&list, job, (uint64_t)(wanted->after_s * 1e9));
+    verdict_list_make(&list, job, (uint64_t)(options->after_s * 1e9));
     state = list.state;
     verdict_list_free(&list);
     return state;
@@ -85,7 +85,7 @@ static void as_line(const struct job_snapshot *job, const char *state, int width
            ranks, job->restarts, since, job->program);
 }
 
-int command_ps(const struct job_list *jobs, const struct wanted *wanted)
+int command_ps(const struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
@@ -93,7 +93,7 @@ int command_ps(const struct job_list *jobs, const struct wanted *wanted)
 
     for (int i = 0; i < jobs->count; i++)
         width = (int)strlen(jobs->job[i].run_id) > width ? (int)strlen(jobs->job[i].run_id) : width;
-    if (wanted->json)
+    if (options->json)
         json_open(&json, NULL, '[');
     else if (jobs->count == 0)
         printf("no job runs here\n");
@@ -101,18 +101,18 @@ int command_ps(const struct job_list *jobs, const struct wanted *wanted)
         printf("%-*s %8s %-8s %-8s %-16s %8s %-9s %s\n", width, "JOB", "CTRUN", "USER", "STATE",
                "RANKS", "RESTARTS", "SINCE", "PROGRAM");
     for (int i = 0; i < jobs->count; i++) {
-        const char *state = state_of(&jobs->job[i], wanted);
+        const char *state = state_of(&jobs->job[i], options);
 
-        if (wanted->json)
+        if (options->json)
             as_json(&json, &jobs->job[i], state);
         else
             as_line(&jobs->job[i], state, width);
     }
-    if (wanted->json) {
+    if (options->json) {
         json_close(&json, ']');
         text_add(&out, "\n", 1);
         fwrite(out.data, 1, out.used, stdout);
     }
     free(out.data);
-    return ALL_MOVE;
+    return NO_RANK_WAITS;
 }

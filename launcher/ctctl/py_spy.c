@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* py_spy.c - Python programs, by py-spy: it reads their memory and needs nothing of theirs. */
+/* py_spy.c - where Python programs are, by py-spy, which reads their memory from outside. */
 #include "launcher/ctctl/py_spy.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "launcher/ctctl/run_tool.h"
 #include "launcher/inspect/page_reader.h"
 
-#define PATIENCE_S 10
+#define TIMEOUT_S 10
 
 int python_is_it(const struct process_snapshot *process)
 {
@@ -56,7 +56,7 @@ int python_line(const struct rank_snapshot *rank, char *text, size_t size)
     if (!rank->process.state || !tool_is_there("py-spy") || !python_is_it(&rank->process))
         return 0;
     snprintf(pid, sizeof pid, "%d", (int)rank->process.pid);
-    if (tool_run(argv, PATIENCE_S, &out) == 0) {
+    if (tool_run(argv, TIMEOUT_S, &out) == 0) {
         text_add(&out, "", 1);
         found = out.data && python_frame(out.data, text, size);
     }

@@ -4,15 +4,16 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* Is it a Python interpreter? */
+/* The process is a Python interpreter. */
 int python_is_it(const struct process_snapshot *process);
 
-/* Where its main thread is, "train.py:12 (step)", if py-spy is installed and can see it: 1. */
+/* 1: text is where its main thread is, "train.py:12 (step)"; 0: py-spy is not installed, or failed.
+ */
 int python_line(const struct rank_snapshot *rank, char *text, size_t size);
 
 /* Below: for tests. */
 
-/* The innermost frame of the main thread in what `py-spy dump` wrote: 1. */
+/* 1: text is the innermost frame of the main thread in the output of `py-spy dump`. */
 int python_frame(const char *dump, char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_tool.h - somebody else's program, asked for an answer. */
+/* run_tool.h - runs an external tool and collects its output. */
 #ifndef LAUNCHER_CTCTL_RUN_TOOL_H
 #define LAUNCHER_CTCTL_RUN_TOOL_H
 
@@ -7,11 +7,11 @@
 
 #include "runtime/util/text.h"
 
-/* Is there a program of that name in PATH? */
+/* PATH has a program of that name. */
 int tool_is_there(const char *name);
 
-/* Runs it without input; what it writes to both outputs is added to `out`, at most 8 MiB.  After
- * `seconds` it is killed.  Its exit code; -1: it could not be run, or died, or was killed. */
+/* Runs it without input and adds its stdout and stderr to `out`, at most 8 MiB.  Kills it after
+ * `seconds`.  Its exit code; -1: it could not be run, died of a signal, or was killed. */
 int tool_run(char *const *argv, int seconds, struct text *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - the stacks of a rank, by whatever tool is there; what /proc knows if there is none. */
+/* stack.c - prints the stacks of a rank by the tools that are installed; without any, what /proc
+ * shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +11,19 @@
 #include "launcher/ctctl/run_tool.h"
 #include "launcher/inspect/proc_info.h"
 
-#define PATIENCE_S 60 /* a debugger reads the symbols of every library */
+#define TIMEOUT_S 60 /* a debugger reads the symbols of every library */
 
 static int show(char **argv)
 {
     struct text out = { 0 };
-    const int code = tool_run(argv, PATIENCE_S, &out);
+    const int code = tool_run(argv, TIMEOUT_S, &out);
 
     fwrite(out.data, 1, out.used, stdout);
     free(out.data);
     if (code != 0)
         fprintf(stderr, "ctctl: %s %s\n", argv[0],
-                code < 0 ? "did not answer" : "failed; its words are above");
+                code < 0 ? "could not be run, or did not end in time"
+                         : "failed; its output is above");
     return code == 0;
 }
 
@@ -47,7 +49,7 @@ static int by_c_tool(char *pid)
     return tool_is_there("gdb") && show(gdb);
 }
 
-/* What needs no tool. */
+/* Without any tool. */
 static void by_proc(const struct process_snapshot *process)
 {
     static const char *const files[] = { "wchan", "syscall", "stack" };
@@ -69,8 +71,7 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
     int shown = 0;
 
     if (process->pid == 0) {
-        fprintf(stderr, "ctctl: rank %d of job %s has not been started yet\n", rank->rank,
-                job->run_id);
+        fprintf(stderr, "ctctl: rank %d of job %s is not started yet\n", rank->rank, job->run_id);
         return WRONG_USAGE;
     }
     if (!process->state) {
@@ -90,10 +91,10 @@ static int show_rank(const struct job_snapshot *job, const struct rank_snapshot 
         printf("Python's own stack needs py-spy: pip install py-spy\n");
     if (!tool_is_there("eu-stack") && !tool_is_there("gdb"))
         printf("the stack needs eu-stack or gdb: apt-get install elfutils\n");
-    return ALL_MOVE;
+    return NO_RANK_WAITS;
 }
 
-int command_stack(const struct job_list *jobs, const struct wanted *wanted)
+int command_stack(const struct job_list *jobs, const struct ctctl_options *options)
 {
     const struct job_snapshot *found = NULL;
     const struct rank_snapshot *rank = NULL;
@@ -102,13 +103,13 @@ int command_stack(const struct job_list *jobs, const struct wanted *wanted)
         for (int j = 0; j < jobs->job[i].ranks; j++) {
             const struct job_snapshot *job = &jobs->job[i];
 
-            if (!job_is_wanted(job, wanted) || job->rank[j].rank != wanted->rank)
+            if (!job_is_selected(job, options) || job->rank[j].rank != options->rank)
                 continue;
             if (found && found != job) {
                 fprintf(stderr,
-                        "ctctl: several jobs have a rank %d here: say which (ctctl ps), as "
+                        "ctctl: several jobs have a rank %d here: name one (ctctl ps), as in "
                         "ctctl stack %d %d\n",
-                        wanted->rank, (int)job->launcher, wanted->rank);
+                        options->rank, (int)job->launcher, options->rank);
                 return WRONG_USAGE;
             }
             found = job;
@@ -117,6 +118,6 @@ int command_stack(const struct job_list *jobs, const struct wanted *wanted)
     if (rank)
         return show_rank(found, rank);
     fprintf(stderr, "ctctl: there is no rank %d here; ctctl status -v lists those that are\n",
-            wanted->rank);
+            options->rank);
     return WRONG_USAGE;
 }

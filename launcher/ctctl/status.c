@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.c - the verdict of each job, and on demand where each rank is. */
+/* status.c - the verdicts on each job, and with -v where each rank is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +46,11 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
         return;
     }
     if (process->pid == 0) {
-        printf("has not been started yet\n");
+        printf("not started yet\n");
         return;
     }
     if (!process->state) {
-        printf("pid %d is gone, and with it where in the program it was\n", (int)process->pid);
+        printf("pid %d is gone, and its place in the program is not known\n", (int)process->pid);
         return;
     }
     printf("pid %d, %c", (int)process->pid, process->state);
@@ -73,7 +73,8 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
     printf("; %s\n", rank->command);
 }
 
-static int speaks(const struct job_snapshot *job)
+/* A rank has used libct. */
+static int uses_libct(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->own_memory || job->rank[i].state != CONTROL_STARTED)
@@ -82,7 +83,7 @@ static int speaks(const struct job_snapshot *job)
 }
 
 static void print_job(const struct job_snapshot *job, const struct verdict_list *list,
-                      const struct wanted *wanted)
+                      const struct ctctl_options *options)
 {
     char ranks[48], since[32], user[64], text[VERDICT_TEXT];
 
@@ -97,11 +98,11 @@ static void print_job(const struct job_snapshot *job, const struct verdict_list 
         verdict_text(&list->verdict[i], job, text, sizeof text);
         printf("  %s\n", text);
     }
-    if (!speaks(job))
-        printf("  it does not use libct, or has not begun to: this is what its processes show\n");
+    if (!uses_libct(job))
+        printf("  it does not use libct, or not yet; its processes:\n");
     else if (list->count == 0)
-        printf("  nobody waits for longer than %g s\n", wanted->after_s);
-    if (wanted->verbose || !speaks(job))
+        printf("  no rank has waited for %g s\n", options->after_s);
+    if (options->verbose || !uses_libct(job))
         for (int i = 0; i < job->ranks; i++)
             print_rank(job, &job->rank[i]);
 }
@@ -180,13 +181,13 @@ static void json_job(struct json_text *json, const struct job_snapshot *job,
 
 /* ------------------------------------------------------------------------------- */
 
-int command_status(struct job_list *jobs, const struct wanted *wanted)
+int command_status(struct job_list *jobs, const struct ctctl_options *options)
 {
     struct text out = { 0 };
     struct json_text json = { .to = &out, .gap = " " };
     int stuck = 0;
 
-    if (wanted->json)
+    if (options->json)
         json_open(&json, NULL, '[');
     else if (jobs->count == 0)
         printf("no job runs here\n");
@@ -194,23 +195,23 @@ int command_status(struct job_list *jobs, const struct wanted *wanted)
         struct job_snapshot *job = &jobs->job[i];
         struct verdict_list list;
 
-        if (!job_is_wanted(job, wanted))
+        if (!job_is_selected(job, options))
             continue;
         source_lines(job);
-        if (verdict_list_make(&list, job, (uint64_t)(wanted->after_s * 1e9)) < 0)
+        if (verdict_list_make(&list, job, (uint64_t)(options->after_s * 1e9)) < 0)
             fprintf(stderr, "ctctl: job %s: out of memory\n", job->run_id);
         stuck += list.stuck;
-        if (wanted->json)
+        if (options->json)
             json_job(&json, job, &list);
         else
-            print_job(job, &list, wanted);
+            print_job(job, &list, options);
         verdict_list_free(&list);
     }
-    if (wanted->json) {
+    if (options->json) {
         json_close(&json, ']');
         text_add(&out, "\n", 1);
         fwrite(out.data, 1, out.used, stdout);
     }
     free(out.data);
-    return stuck > 0 ? SOMETHING_STANDS : ALL_MOVE;
+    return stuck > 0 ? RANKS_WAIT : NO_RANK_WAITS;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_detector.c - a look at the control page, twice within the time.
+/* stall_detector.c - checks the control page twice within the time.
  *
- * Most looks end with the page: nobody waits for that long.  Only else /proc is read and a
- * verdict made.  Of a program without libct the page knows nothing, but a process that was
- * stopped at each look for that long is told; whether one that sleeps or computes stands, nobody
- * can see from outside.  No other program is asked, since what hangs the workers may hang it too.
- * The same verdict is said again when it has lasted ten times as long: a server that waits for
- * requests has said so after a few lines. */
+ * Most checks end with the page: no rank has waited for that long.  Only otherwise it reads /proc
+ * and makes verdicts.  The page has nothing of a program without libct; such a process is reported
+ * if it was stopped at each check for that long.  Whether one that sleeps or computes is stuck
+ * cannot be seen from outside.  No external tool runs here, since what hangs the workers may hang
+ * the tool, too.  The same verdicts are reported again after ten times the wait, so a server that
+ * waits for requests causes only a few lines. */
 #include "launcher/health/stall_detector.h"
 
 #include <event2/event.h>
@@ -26,7 +26,7 @@ static void set_timer(struct stall *stall)
     event_add(&stall->timer, &half);
 }
 
-static int somebody_waits(const struct job_snapshot *job, uint64_t limit_ns)
+static int a_rank_waits(const struct job_snapshot *job, uint64_t limit_ns)
 {
     for (int i = 0; i < job->ranks; i++) {
         const struct rank_snapshot *rank = &job->rank[i];
@@ -45,8 +45,8 @@ static int somebody_waits(const struct job_snapshot *job, uint64_t limit_ns)
     return 0;
 }
 
-/* Of those who do not speak by the page. */
-static int somebody_is_stopped(const struct job_snapshot *job)
+/* Among the processes that do not use the page. */
+static int a_process_is_stopped(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->rank[i].state == CONTROL_STARTED && job->rank[i].worker > 0
@@ -55,17 +55,17 @@ static int somebody_is_stopped(const struct job_snapshot *job)
     return 0;
 }
 
-/* For how long somebody has been, as far as we have seen. */
+/* For how long a process has been stopped, as far as checks have seen. */
 static uint64_t stopped_for(struct stall *stall, const struct job_snapshot *job)
 {
-    if (!somebody_is_stopped(job))
+    if (!a_process_is_stopped(job))
         stall->stopped_ns = 0;
     else if (stall->stopped_ns == 0)
         stall->stopped_ns = job->now_ns;
     return stall->stopped_ns ? snapshot_age(job, stall->stopped_ns) : 0;
 }
 
-/* One that looks at a stack and goes (ctctl stack) is no news. */
+/* A debugger that reads a stack and detaches (ctctl stack) is not reported. */
 static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job)
 {
     int held = 0;
@@ -79,7 +79,7 @@ static int held_for_a_moment(struct stall *stall, const struct job_snapshot *job
     return held && snapshot_age(job, stall->traced_ns) < MOMENT_NS;
 }
 
-/* Is it worth saying?  Then it is noted as said. */
+/* The verdicts are to be reported; then they are noted as reported. */
 static int is_news(struct stall *stall, const struct verdict_list *list)
 {
     uint64_t key = 0, waited_ns = 0;
@@ -91,9 +91,9 @@ static int is_news(struct stall *stall, const struct verdict_list *list)
         key = key * 31 + verdict_text(verdict, list->job, text, sizeof text);
         waited_ns = verdict->waited_ns > waited_ns ? verdict->waited_ns : waited_ns;
     }
-    if (list->count == 0 || (key == stall->said && waited_ns < stall->again_ns))
+    if (list->count == 0 || (key == stall->reported && waited_ns < stall->again_ns))
         return 0;
-    stall->said = key;
+    stall->reported = key;
     stall->again_ns = 10 * waited_ns;
     return 1;
 }
@@ -112,10 +112,10 @@ static void check(evutil_socket_t fd, short what, void *arg)
     if (!stall->control->head || page_read(stall->control->memory, &job) < 0)
         return;
     stopped_ns = stopped_for(stall, &job);
-    if (somebody_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
+    if (a_rank_waits(&job, limit_ns) || stopped_ns >= limit_ns) {
         process_read_all(&job);
         module_places(&job);
-        verdict_list_make(&list, &job, limit_ns); /* without memory it may have fewer */
+        verdict_list_make(&list, &job, limit_ns); /* out of memory: fewer verdicts */
         for (int i = 0; i < list.count; i++)
             if (list.verdict[i].kind == VERDICT_PROCESS)
                 list.verdict[i].waited_ns = stopped_ns;
@@ -138,7 +138,7 @@ void stall_setup(struct stall *stall, struct event_base *base, int seconds,
 
 void stall_begin(struct stall *stall)
 {
-    stall->said = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
+    stall->reported = stall->again_ns = stall->stopped_ns = stall->traced_ns = 0;
     if (stall->seconds > 0)
         set_timer(stall);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stall_detector.h - --stall: says who waits for whom when no call of a waiting rank has moved for
- * that long, and which process was stopped all the time.  A job that does not hang costs two looks
- * in that time, at memory that is ours and at the state of processes that do not use libct. */
+/* stall_detector.h - --stall: reports which ranks wait, and for which, once a rank has waited for
+ * that long, and which process was stopped all the time.  For a job that moves this costs two
+ * checks in that time: of ctrun's own control page, and of the state of processes that do not use
+ * libct. */
 #ifndef LAUNCHER_HEALTH_STALL_DETECTOR_H
 #define LAUNCHER_HEALTH_STALL_DETECTOR_H
 
@@ -15,10 +16,10 @@ struct verdict_list;
 struct stall {
     struct event timer;
     const struct control_host *control;
-    int seconds;         /* 0: nobody looks */
-    uint64_t said;       /* the keys of what was said last; 0: nothing in this round */
-    uint64_t again_ns;   /* that it must have waited to be said once more */
-    uint64_t stopped_ns; /* since when a process is stopped that says nothing; 0: none is */
+    int seconds;         /* 0: it is off */
+    uint64_t reported;   /* the key of the last report; 0: none in this round */
+    uint64_t again_ns;   /* wait after which the same is reported again */
+    uint64_t stopped_ns; /* since when a process without libct is stopped; 0: none is */
     uint64_t traced_ns;  /* since when a debugger holds one; likewise */
     void (*found)(void *arg, const struct verdict_list *list);
     void *arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* blocker.c - why a rank keeps others waiting.
  *
- * What is certain comes first: it ended; it is stopped; it is in another call.  Only then what its
- * state says, which it writes itself. */
+ * Facts that ctrun and the kernel know come first: the rank ended, its process is stopped.  Then
+ * comes what the rank wrote to the control page: the call that it is in, its state. */
 #include "launcher/inspect/blocker.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ int all_stopped(const struct job_snapshot *job)
     return stopped > 1;
 }
 
-/* The call that the rank is in, but for number seq of `line`; the oldest, since younger ones may
- * run beside it. */
+/* The oldest call that the rank is in, other than number seq of `line`.  Younger calls may be
+ * asynchronous ones beside it. */
 static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
                                                const struct group_snapshot *line, uint64_t seq)
 {
@@ -45,7 +45,7 @@ static const struct group_snapshot *other_call(const struct rank_snapshot *rank,
     return found;
 }
 
-/* Of one that runs, and is in no call. */
+/* Of a rank that runs and is in no call. */
 static enum activity_kind state_of(const struct job_snapshot *job, const struct rank_snapshot *rank,
                                    const struct group_snapshot *line, int left)
 {
@@ -77,7 +77,7 @@ struct activity activity_of(const struct job_snapshot *job, int at,
         does.kind = RANK_ENDED;
     else if (rank->process.pid == 0)
         does.kind = RANK_NOT_STARTED;
-    else if (is_gone(&rank->process)) /* one without groups had nothing to say goodbye to */
+    else if (is_gone(&rank->process)) /* without a group: an ordinary end */
         does.kind = rank->state == CONTROL_LEFT || left || (!line && rank->state != CONTROL_INIT)
                         ? RANK_LEFT
                         : RANK_DIED;

@@ -6,25 +6,25 @@
 #include "launcher/inspect/snapshot.h"
 
 enum activity_kind {
-    RANK_IN_CALL,       /* it waits in the call itself: no blocker */
-    RANK_RETURNED,      /* it made another call under this number, and returned from it */
-    RANK_ENDED,         /* ctrun reaped it, or lost its host */
-    RANK_DIED,          /* the process is gone; what ctrun started lives, or there is no ctrun */
-    RANK_STOPPED,       /* by a signal */
-    RANK_TRACED,        /* by a debugger */
-    RANK_LEFT,          /* it left the group */
+    RANK_IN_CALL,  /* it waits in the call itself, so it blocks no rank */
+    RANK_RETURNED, /* it made another call under this number, and returned from it */
+    RANK_ENDED,    /* ctrun reaped it, or lost its host */
+    RANK_DIED,     /* its process is gone; the one that ctrun started lives, or there is no ctrun */
+    RANK_STOPPED,  /* by a signal */
+    RANK_TRACED,   /* by a debugger */
+    RANK_LEFT,     /* it left the group */
     RANK_IN_OTHER_CALL, /* of this group or of another one */
-    RANK_AT_STORE,      /* or whatever it noted by control_waiting() */
+    RANK_AT_STORE,      /* or in another wait that it noted by control_waiting() */
     RANK_FAILED,        /* its last call in the group failed */
-    RANK_NOT_STARTED,   /* ctrun starts one rank after the other */
+    RANK_NOT_STARTED,   /* ctrun starts ranks one by one */
     RANK_NO_INIT,       /* it has not called ct_init_process_group() */
-    RANK_INIT_FAILED,   /* and the program goes on */
-    RANK_IN_INIT,
-    RANK_NOT_IN_GROUP, /* it has other groups, but not this one */
-    RANK_IDLE,         /* it is in no call */
-    RANK_NO_CALL,      /* nor has it made one */
-    RANK_NOT_HERE,     /* no line of this host is that rank's */
-    RANK_BLOCKED,      /* it waits for one that waits */
+    RANK_INIT_FAILED,   /* ct_init_process_group() failed, and the program goes on */
+    RANK_IN_INIT,       /* it is in ct_init_process_group() */
+    RANK_NOT_IN_GROUP,  /* it has other groups, but not this one */
+    RANK_IDLE,          /* it is in no call */
+    RANK_NO_CALL,       /* nor has it made any */
+    RANK_NOT_HERE,      /* no process of this host has an entry for it */
+    RANK_BLOCKED,       /* it waits for a rank that waits in the same verdict */
     ALL_RANKS_STOPPED,
     CTRUN_STOPPED,
     ACTIVITIES
@@ -34,31 +34,31 @@ struct activity {
     enum activity_kind kind;
     uint64_t after; /* its last call in the group; 0: none */
     int in_call;    /* it is in the call, and can't go on */
-    int waits;      /* in what the verdict is about, and so long: */
+    int waits;      /* in the call of the verdict, for waited_ns */
     uint64_t waited_ns;
     const struct group_snapshot *line;  /* of ->call */
     const struct call_snapshot *call;   /* that it is in, or that failed; NULL: none */
     int peer;                           /* the call's root, or peer of a message; -1: any */
-    char waits_for[96];                 /* words; "": it noted nothing */
+    char waits_for[96];                 /* "key x of the store", "rank 3"; "": not known */
     const struct death_snapshot *death; /* RANK_ENDED */
 };
 
-/* All living ranks are stopped: then that explains nothing. */
+/* All living ranks are stopped.  Then no rank waits because another one is stopped. */
 int all_stopped(const struct job_snapshot *job);
 
-/* A rank that can't go on by itself. */
+/* The rank can't go on by itself. */
 static inline int activity_is_held(const struct activity *does)
 {
     return does->kind == RANK_STOPPED || does->kind == RANK_TRACED || does->kind == RANK_DIED
            || does->kind == RANK_ENDED;
 }
 
-/* What rank job->rank[at] does while others wait for it in call number seq of a group (0: in a
- * message).  line: its own in the group, NULL: it has none. */
+/* What job->rank[at] does while others wait for it in call number seq of a group (0: in a
+ * message).  line: its own entry for the group, NULL: it has none. */
 struct activity activity_of(const struct job_snapshot *job, int at,
                             const struct group_snapshot *line, int left, uint64_t seq);
 
-/* What it noted by control_waiting(), and waits for. */
+/* A wait that the rank noted by control_waiting(). */
 struct activity activity_noted(enum activity_kind kind, const struct rank_snapshot *rank,
                                uint64_t waited_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_module.c - /proc/<pid>/maps says which file and offset, the file's program headers what
- * address that is for its debug information. */
+/* elf_module.c - /proc/<pid>/maps has the file and offset of an address; the file's program headers
+ * turn the offset into the address that its debug information uses. */
 #include "launcher/inspect/elf_module.h"
 
 #include <elf.h>
@@ -12,10 +12,10 @@
 
 #include "launcher/inspect/page_reader.h"
 
-#define HEADERS 64 /* of a program */
+#define HEADERS 64 /* program headers that are read */
 
-/* The offset in the file -> the address in its tables; the offset itself if that is no ELF file
- * of this machine's kind. */
+/* The offset in the file -> the address in its tables; the offset itself if it is no 64-bit ELF
+ * file. */
 static uint64_t own_address(const char *path, uint64_t offset)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -40,7 +40,8 @@ static uint64_t own_address(const char *path, uint64_t offset)
     return found;
 }
 
-/* By the root of the process: it may see other files under that name than we do. */
+/* Opens the file below the root of the process: in a container the same path may be another file
+ * here. */
 static void name_module(pid_t pid, char *path, struct module *module)
 {
     const char *slash = strrchr(path, '/');

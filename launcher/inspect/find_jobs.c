@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_jobs.c - a control page is a memfd; who made it still holds it, and /proc shows that.
+/* find_jobs.c - finds control pages: each is a memfd that its maker holds open, as /proc/<pid>/fd
+ * shows.
  *
- * A page names its maker, so the copies of the descriptor that workers and their children have
- * are passed over.  ctrun's page is a job.  A rank that was started by somebody else has a page of
- * its own; one that ctrun started and that has closed its descriptors too, which its
- * CT_GENERATION shows: what it tells is told as its rank's.  Of the others those with the same
- * launcher, by the variables that launchers set for their programs, else by the parent, are a job
- * together. */
+ * A page has its maker's pid, so copies of the descriptor in workers and their children are
+ * skipped.  A page of ctrun is a job.  A rank that another launcher started makes a page of its
+ * own.  So does a rank of ctrun that closed the inherited descriptors: its CT_GENERATION says of
+ * which job it is, and its page stands for its part of ctrun's.  The other ranks are one job when
+ * they have the same launcher, by the variables that launchers set, else by the parent process. */
 #include "launcher/inspect/find_jobs.h"
 
 #include <dirent.h>
@@ -22,18 +22,18 @@
 #include "launcher/inspect/proc_info.h"
 
 #define MEMFD "/memfd:" CONTROL_NAME
-#define PAGES_OF_ONE 64 /* of one process: ranks may be its threads */
+#define PAGES_OF_ONE 64 /* pages of one process: its threads may be ranks */
 
 struct search {
     struct job_list *jobs;
     int room, failed;
-    ino_t seen[PAGES_OF_ONE]; /* of the process that is looked at */
+    ino_t seen[PAGES_OF_ONE]; /* pages of the process that is searched */
     int pages;
 };
 
 /* ---- The key of a rank without ctrun ---------------------------------------- */
 
-/* What follows NAME= among variables that end in '\0'; NULL: it is not there, or empty. */
+/* The value of NAME in an environment block; NULL: it is not set, or empty. */
 static const char *variable(const char *environment, size_t size, const char *name)
 {
     const size_t length = strlen(name);
@@ -46,15 +46,15 @@ static const char *variable(const char *environment, size_t size, const char *na
 
 void job_key(const char *environment, size_t size, pid_t parent, char *key, size_t room)
 {
-    const char *meets = variable(environment, size, "MASTER_PORT");
+    const char *port = variable(environment, size, "MASTER_PORT");
     const char *host = variable(environment, size, "MASTER_ADDR");
     const char *space = variable(environment, size, "PMIX_NAMESPACE");
     const char *job = variable(environment, size, "SLURM_JOB_ID");
     const char *step = variable(environment, size, "SLURM_STEP_ID");
     char words[300];
 
-    if (meets)
-        snprintf(words, sizeof words, "%s:%s", host ? host : "", meets);
+    if (port)
+        snprintf(words, sizeof words, "%s:%s", host ? host : "", port);
     else if (space)
         snprintf(words, sizeof words, "%s", space);
     else if (job)
@@ -109,7 +109,7 @@ static int is_new(struct search *search, ino_t inode)
     return 1;
 }
 
-/* The path is opened and looked at again: the descriptor may mean another file by now. */
+/* Opens and checks the file again: the descriptor may be of another file by now. */
 static int take_page(struct search *search, pid_t pid, uid_t uid, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -175,7 +175,7 @@ static int by_rank(const void *a, const void *b)
                               : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* The largest group that is no part of another. */
+/* The size of the largest group. */
 static int world_of(const struct job_snapshot *job)
 {
     int world = 1;
@@ -187,7 +187,7 @@ static int world_of(const struct job_snapshot *job)
     return world;
 }
 
-/* Adds the ranks of `more` to job; -1: no memory, both stay as they were. */
+/* Moves the ranks of `more` to job; -1: out of memory, both stay as they were. */
 static int add_ranks(struct job_snapshot *job, struct job_snapshot *more)
 {
     const size_t count = (size_t)(job->ranks + more->ranks);
@@ -208,7 +208,7 @@ static int add_ranks(struct job_snapshot *job, struct job_snapshot *more)
     return 0;
 }
 
-static struct rank_snapshot *silent_rank(struct job_snapshot *job, int rank)
+static struct rank_snapshot *rank_without_pid(struct job_snapshot *job, int rank)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->rank[i].rank == rank && job->rank[i].state == CONTROL_STARTED)
@@ -216,8 +216,8 @@ static struct rank_snapshot *silent_rank(struct job_snapshot *job, int rank)
     return NULL;
 }
 
-/* 1: ctrun's job has it now. */
-static int give_to_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
+/* 1: the page `own` is now part of its ctrun's job. */
+static int join_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
 {
     for (int i = 0; i < jobs->count && *own->generation && own->ranks == 1; i++) {
         struct job_snapshot *job = &jobs->job[i];
@@ -225,13 +225,13 @@ static int give_to_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
         pid_t worker;
 
         if (job->own_memory || job->uid != own->uid || strcmp(job->generation, own->generation) != 0
-            || !(rank = silent_rank(job, own->rank[0].rank)))
+            || !(rank = rank_without_pid(job, own->rank[0].rank)))
             continue;
         worker = rank->worker;
         *rank = own->rank[0];
         rank->worker = worker;
         rank->local_rank = rank->rank - job->base;
-        if (rank->state == CONTROL_STARTED) /* such a page is made on the way to a group */
+        if (rank->state == CONTROL_STARTED) /* it makes the page with its first group */
             rank->state = CONTROL_READY;
         if (own->now_ns > job->now_ns)
             job->now_ns = own->now_ns;
@@ -241,7 +241,7 @@ static int give_to_ctruns_job(struct job_list *jobs, struct job_snapshot *own)
     return 0;
 }
 
-static void take_out(struct job_list *jobs, int at)
+static void remove_job(struct job_list *jobs, int at)
 {
     memmove(&jobs->job[at], &jobs->job[at + 1], (size_t)(jobs->count - at - 1) * sizeof *jobs->job);
     jobs->count--;
@@ -250,8 +250,8 @@ static void take_out(struct job_list *jobs, int at)
 void job_list_merge(struct job_list *jobs)
 {
     for (int i = jobs->count - 1; i >= 0; i--)
-        if (jobs->job[i].own_memory && give_to_ctruns_job(jobs, &jobs->job[i]))
-            take_out(jobs, i);
+        if (jobs->job[i].own_memory && join_ctruns_job(jobs, &jobs->job[i]))
+            remove_job(jobs, i);
     for (int i = 0; i < jobs->count; i++) {
         struct job_snapshot *job = &jobs->job[i];
 
@@ -262,7 +262,7 @@ void job_list_merge(struct job_list *jobs)
 
             if (other->own_memory && other->uid == job->uid && !strcmp(other->key, job->key)
                 && add_ranks(job, other) == 0)
-                take_out(jobs, j);
+                remove_job(jobs, j);
         }
         qsort(job->rank, (size_t)job->ranks, sizeof *job->rank, by_rank);
         job->local = job->ranks;

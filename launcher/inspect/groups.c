@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.c - lines of several ranks that speak of the same group.
+/* groups.c - finds the entries of several ranks that are of the same group.
  *
- * Ids are the same on all members, and no other group's.  A rank that has left a group still has
- * its line, marked with what its id was, until another group takes its place.
+ * All members of a group have the same id, and no other group has it.  A rank that left a group
+ * keeps its entry, with the old id in ->was, until another group uses it.
  *
  * A collective needs all members that have not begun it.  A message needs its peer; a receive
  * from any rank needs no rank in particular.  Waits that lead to a circle are a deadlock: no rank
@@ -31,8 +31,8 @@ static struct group_view *find_view(const struct groups *groups, const struct gr
     return NULL;
 }
 
-/* The line of rank job->rank[at] in the group; NULL: it has none. */
-static const struct member *member_of(const struct group_view *view, int at)
+/* The member that is job->rank[at]; NULL: it has no entry. */
+static const struct group_member *member_of(const struct group_view *view, int at)
 {
     int low = 0, high = view->in;
 
@@ -52,7 +52,8 @@ static const struct member *member_of(const struct group_view *view, int at)
     return NULL;
 }
 
-/* Members behind groups->members[used]; those that left come after those that are in it. */
+/* Writes the members to groups->members[used] and on: first those in the group, then those that
+ * left.  Gives their number. */
 static int gather(struct groups *groups, struct group_view *view, int used)
 {
     const struct job_snapshot *job = groups->job;
@@ -65,7 +66,7 @@ static int gather(struct groups *groups, struct group_view *view, int used)
 
                 if (left ? was_of(view, line) && !member_of(view, i) : is_of(view, line))
                     view->member[view->count++] =
-                        (struct member){ .view = view, .at = i, .line = line, .left = left };
+                        (struct group_member){ .view = view, .at = i, .line = line, .left = left };
                 view->in = left ? view->in : view->count;
             }
     return view->count;
@@ -77,7 +78,7 @@ static void describe(const struct groups *groups, struct group_view *view)
 
     view->is_world = view->size == job->world;
     for (int i = 0; i < view->count; i++) {
-        const struct member *member = &view->member[i];
+        const struct group_member *member = &view->member[i];
 
         if (member->line->rank != job->rank[member->at].rank)
             view->is_world = 0;
@@ -86,7 +87,7 @@ static void describe(const struct groups *groups, struct group_view *view)
     }
 }
 
-const struct member *member_numbered(const struct group_view *view, int rank)
+const struct group_member *member_numbered(const struct group_view *view, int rank)
 {
     const int guess = view->count > 0 ? rank - view->member[0].line->rank : -1;
 
@@ -98,16 +99,16 @@ const struct member *member_numbered(const struct group_view *view, int rank)
     return NULL;
 }
 
-static const struct member *peer_of(const struct member *member)
+static const struct group_member *peer_of(const struct group_member *member)
 {
     const struct call_snapshot *call = &member->line->now;
 
     return call->seq == 0 && call->root >= 0 ? member_numbered(member->view, call->root) : NULL;
 }
 
-const struct call_snapshot *member_other_end(const struct member *member)
+const struct call_snapshot *member_other_end(const struct group_member *member)
 {
-    const struct member *peer = peer_of(member);
+    const struct group_member *peer = peer_of(member);
     const struct call_snapshot *its = peer ? &peer->line->now : NULL;
 
     return its && !peer->left && its->phase == CONTROL_IN && its->seq == 0
@@ -118,10 +119,10 @@ const struct call_snapshot *member_other_end(const struct member *member)
                : NULL;
 }
 
-int member_needs(const struct member *member, int at)
+int member_needs(const struct group_member *member, int at)
 {
     const struct call_snapshot *call = &member->line->now;
-    const struct member *other = call->seq ? member_of(member->view, at) : peer_of(member);
+    const struct group_member *other = call->seq ? member_of(member->view, at) : peer_of(member);
 
     if (call->seq == 0)
         return other && other->at == at && !member_other_end(member);
@@ -131,7 +132,7 @@ int member_needs(const struct member *member, int at)
 static void find_waits(struct groups *groups, uint64_t least_ns)
 {
     for (int i = 0; i < groups->members_used; i++) {
-        struct member *member = &groups->members[i];
+        struct group_member *member = &groups->members[i];
         const struct group_snapshot *line = member->line;
 
         member->waits = !member->left && line->now.phase == CONTROL_IN && !line->moving
@@ -144,12 +145,12 @@ static void find_waits(struct groups *groups, uint64_t least_ns)
  * never freed is in a deadlock.  Each ->needed only moves on: no more than members_used times. */
 static void find_deadlocks(struct groups *groups)
 {
-    const struct member *end = groups->members + groups->members_used;
+    const struct group_member *end = groups->members + groups->members_used;
 
     for (int more = 1; more;) {
         more = 0;
-        for (struct member *own = groups->members; own < end; own++) {
-            const struct member *other = own->needed;
+        for (struct group_member *own = groups->members; own < end; own++) {
+            const struct group_member *other = own->needed;
 
             if (!other)
                 continue;
@@ -198,7 +199,7 @@ void groups_close(struct groups *groups)
     *groups = (struct groups){ .count = 0 };
 }
 
-int member_name(const struct groups *groups, const struct member *member)
+int member_name(const struct groups *groups, const struct group_member *member)
 {
     return member->view->by_group_rank ? member->line->rank : groups->job->rank[member->at].rank;
 }
@@ -206,13 +207,13 @@ int member_name(const struct groups *groups, const struct member *member)
 int groups_name(const struct groups *groups, const struct group_snapshot *line, int rank)
 {
     const struct group_view *view = find_view(groups, line);
-    const struct member *member = view ? member_numbered(view, rank) : NULL;
+    const struct group_member *member = view ? member_numbered(view, rank) : NULL;
 
     return member ? member_name(groups, member) : rank;
 }
 
-const struct call_snapshot *member_call(const struct groups *groups, const struct member *member,
-                                        uint64_t seq)
+const struct call_snapshot *member_call(const struct groups *groups,
+                                        const struct group_member *member, uint64_t seq)
 {
     const struct rank_snapshot *rank = &groups->job->rank[member->at];
 

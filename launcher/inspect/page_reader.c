@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_reader.c - copies a control page while others write to it.
+/* page_reader.c - copies a control page while ranks write to it.
  *
- * It is read by pread(), never mapped: who makes the file shorter under us gets a short copy
- * and no SIGBUS.
+ * pread() reads the page, it is never mapped: if a process truncates the file meanwhile, we get a
+ * short copy and no SIGBUS.
  *
- * A line is taken when its version was even and the same before and after.  One that changes
- * each time belongs to a rank that is moving.  One whose writer was stopped in the middle stays
- * odd for ever: the ring has that call, whole, since it is written first. */
+ * The copy of an entry is good when its version was even, and the same before and after.  An
+ * entry that changes during each copy belongs to a rank that makes calls.  If its writer was
+ * stopped in the middle, the version stays odd; then the ring has that call whole, since ranks
+ * write the ring first. */
 #include "launcher/inspect/page_reader.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-#define MOST_COPIES 20 /* of one line */
+#define MOST_COPIES 20 /* tries to copy one entry */
 
 static int read_at(int fd, size_t at, void *to, size_t size)
 {
@@ -31,7 +32,7 @@ static int read_at(int fd, size_t at, void *to, size_t size)
 
 /* ---- Text ------------------------------------------------------------------ */
 
-/* The length of the character at data, 0 if a terminal shall not see it. */
+/* The length of the UTF-8 character at data; 0: it is not valid, or a control character. */
 static size_t character(const unsigned char *data, size_t left)
 {
     const size_t size = *data < 0x80 ? 1 : *data < 0xc2 ? 0 : *data < 0xe0 ? 2 : 3;
@@ -39,11 +40,11 @@ static size_t character(const unsigned char *data, size_t left)
     if (size == 1)
         return *data >= ' ' && *data != 0x7f;
     if (size == 0 || size > left || *data >= 0xf0)
-        return 0; /* what a name needs has three bytes at most */
+        return 0; /* names need no characters of four bytes */
     for (size_t i = 1; i < size; i++)
         if ((data[i] & 0xc0) != 0x80)
             return 0;
-    if (*data == 0xc2 && data[1] < 0xa0) /* C1: controls of eight bits */
+    if (*data == 0xc2 && data[1] < 0xa0) /* C1 control characters */
         return 0;
     return (*data == 0xe0 && data[1] < 0xa0) || (*data == 0xed && data[1] > 0x9f) ? 0 : size;
 }
@@ -70,7 +71,7 @@ void page_text(char *text, size_t size, const char *bytes, size_t most)
 
 /* ---- The head -------------------------------------------------------------- */
 
-static int head_is_sound(const struct control_head *head, size_t bytes)
+static int head_is_valid(const struct control_head *head, size_t bytes)
 {
     return head->magic == CONTROL_MAGIC && head->version == CONTROL_VERSION && head->local >= 0
            && head->local <= SNAPSHOT_LOCAL && head->world >= 0 && head->world <= SNAPSHOT_RANKS
@@ -99,7 +100,7 @@ static void take_head(struct job_snapshot *job, const struct control_head *head)
 
 /* ---- A rank ---------------------------------------------------------------- */
 
-static int call_is_sound(const struct control_call *call)
+static int call_is_valid(const struct control_call *call)
 {
     return call->operation < OPERATION_COUNT && call->phase <= CONTROL_FAILED
            && call->group <= CONTROL_GROUPS;
@@ -118,7 +119,8 @@ static struct call_snapshot take_call(const struct control_call *call)
                                    .group = call->group };
 }
 
-/* The newest calls first; what is no call ends the list, for its writer can't be believed. */
+/* The newest calls first.  The list ends at a call that is not valid: older ones are no more
+ * reliable. */
 static void take_ring(struct rank_snapshot *rank, const struct control_rank *page)
 {
     const uint64_t calls = atomic_load(&page->calls);
@@ -128,15 +130,15 @@ static void take_ring(struct rank_snapshot *rank, const struct control_rank *pag
     for (uint64_t back = 1; back <= kept; back++) {
         const struct control_call call = control_call_at(page, calls - back);
 
-        if (!call_is_sound(&call))
+        if (!call_is_valid(&call))
             return;
         rank->ring[rank->ring_used++] = take_call(&call);
     }
 }
 
-/* Copies the line when nobody writes to it: 1.  0: it moved each time; -1: it can't be read, or
- * was left half written. */
-static int copy_line(int fd, size_t at, struct control_group *line)
+/* 1: copied between two writes; 0: it changed during each copy; -1: it can't be read, or its writer
+ * stopped in the middle. */
+static int copy_entry(int fd, size_t at, struct control_group *line)
 {
     const size_t version = at + offsetof(struct control_group, version);
     uint32_t before = 0, after = 0, first = 0;
@@ -154,8 +156,9 @@ static int copy_line(int fd, size_t at, struct control_group *line)
     return first == after ? -1 : 0;
 }
 
-/* Of a line that was left half written the ring has the call, but it was copied before.  -1: it
- * lies still; 0: its writer goes on after all. */
+/* The writer of this entry stopped in the middle.  The ring has the call, but we copied the ring
+ * before: copies it again.  -1: the entry has not changed since; 0: its writer goes on after all.
+ */
 static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot *rank)
 {
     const size_t version = line + offsetof(struct control_group, version);
@@ -169,15 +172,15 @@ static int take_ring_again(int fd, size_t at, size_t line, struct rank_snapshot 
     return before == after && before % 2 ? -1 : 0;
 }
 
-static void take_line(struct rank_snapshot *rank, int index, const struct control_group *line,
-                      int sound)
+static void take_entry(struct rank_snapshot *rank, int index, const struct control_group *line,
+                       int valid)
 {
     struct group_snapshot *group = &rank->group[index];
     const uint64_t id = atomic_load(&line->id);
 
     *group = (struct group_snapshot){ .id = 0 };
     if (id == UINT64_MAX || line->rank < 0 || line->size < 1 || line->rank >= line->size
-        || line->size > SNAPSHOT_RANKS || !call_is_sound(&line->now))
+        || line->size > SNAPSHOT_RANKS || !call_is_valid(&line->now))
         return;
     group->id = id;
     group->was = id ? 0 : atomic_load(&line->was);
@@ -188,9 +191,9 @@ static void take_line(struct rank_snapshot *rank, int index, const struct contro
     group->done = atomic_load(&line->done);
     group->now = take_call(&line->now);
     group->now.group = index;
-    group->moving = sound == 0;
+    group->moving = valid == 0;
     group->caller = line->caller;
-    for (int i = 0; sound < 0 && i < rank->ring_used; i++)
+    for (int i = 0; valid < 0 && i < rank->ring_used; i++)
         if (rank->ring[i].group == index) {
             group->now = rank->ring[i];
             group->caller = 0;
@@ -198,7 +201,7 @@ static void take_line(struct rank_snapshot *rank, int index, const struct contro
         }
     group->now.tag = line->tag;
     if (group->now.phase == CONTROL_IN && group->now.seq > group->begun)
-        group->begun = group->now.seq; /* which is written a moment later */
+        group->begun = group->now.seq; /* the rank writes ->begun a moment after ->now */
 }
 
 static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
@@ -218,7 +221,7 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
             || read_at(fd, version, &after, sizeof after) < 0)
             return;
     if (before != after || before % 2)
-        return; /* half of some words would name something else */
+        return; /* half of a text would name something else */
     page_text(rank->waiting_for, sizeof rank->waiting_for, words, sizeof words);
     rank->waiting_since_ns = since;
 }
@@ -248,13 +251,13 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
     for (int i = 0; i < CONTROL_GROUPS; i++) {
         const size_t where =
             at + offsetof(struct control_rank, groups) + (size_t)i * sizeof page.groups[i];
-        int sound = 1;
+        int valid = 1;
 
         if (atomic_load(&page.groups[i].id))
-            sound = copy_line(fd, where, &page.groups[i]);
-        if (sound < 0)
-            sound = take_ring_again(fd, at, where, rank);
-        take_line(rank, i, &page.groups[i], sound);
+            valid = copy_entry(fd, where, &page.groups[i]);
+        if (valid < 0)
+            valid = take_ring_again(fd, at, where, rank);
+        take_entry(rank, i, &page.groups[i], valid);
     }
     return 0;
 }
@@ -263,8 +266,8 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
 
 static int take_deaths(int fd, struct job_snapshot *job, const struct control_head *head)
 {
-    const uint32_t told = job->own_memory ? 0 : atomic_load(&head->deaths);
-    const int count = told < (uint32_t)job->world ? (int)told : job->world;
+    const uint32_t deaths = job->own_memory ? 0 : atomic_load(&head->deaths);
+    const int count = deaths < (uint32_t)job->world ? (int)deaths : job->world;
 
     if (count > 0 && !(job->death = calloc((size_t)count, sizeof *job->death)))
         return -1;
@@ -299,7 +302,7 @@ int page_read(int fd, struct job_snapshot *job)
     *job = (struct job_snapshot){ .rank = NULL };
     if (fstat(fd, &info) < 0 || read_at(fd, 0, &head, sizeof head) < 0)
         return -1;
-    if (!S_ISREG(info.st_mode) || !head_is_sound(&head, (size_t)info.st_size)) {
+    if (!S_ISREG(info.st_mode) || !head_is_valid(&head, (size_t)info.st_size)) {
         errno = EBADMSG;
         return -1;
     }

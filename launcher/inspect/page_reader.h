@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_reader.h - one control page, copied and made plain. */
+/* page_reader.h - copies one control page into a snapshot. */
 #ifndef LAUNCHER_INSPECT_PAGE_READER_H
 #define LAUNCHER_INSPECT_PAGE_READER_H
 
@@ -7,11 +7,12 @@
 
 #include "launcher/inspect/snapshot.h"
 
-/* fd is the memory.  0; -1: it is no control page that could be read, errno says more, and
- * nothing is owed. */
+/* fd is the page's memory.  0; -1 and errno: it is no valid control page, or could not be read;
+ * then there is nothing to free. */
 int page_read(int fd, struct job_snapshot *job);
 
-/* Bytes of anybody's as text: ends, is UTF-8, and holds nothing that a terminal would obey. */
+/* Bytes from an untrusted source as text: it ends within size, is UTF-8, and holds no control
+ * characters. */
 void page_text(char *text, size_t size, const char *bytes, size_t most);
 
 #endif

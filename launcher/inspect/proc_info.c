@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proc_info.c - reads /proc, which answers for stopped processes too and never waits for them. */
+/* proc_info.c - reads /proc, which works for stopped processes, too, and never waits for them. */
 #include "launcher/inspect/proc_info.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ size_t process_file(pid_t pid, const char *name, char *text, size_t size)
     return used;
 }
 
-/* What a main thread most often sleeps in, by the number of its system call. */
+/* The system calls in which a main thread most often sleeps. */
 static const char *call_name(long number)
 {
     switch (number) {
@@ -66,7 +66,7 @@ static const char *call_name(long number)
     return NULL;
 }
 
-/* Once it was stopped and continued, the kernel has forgotten which call with a time it was. */
+/* After SIGSTOP and SIGCONT /proc shows restart_syscall for a system call with a timeout. */
 static const char *restarted_name(pid_t pid)
 {
     char text[64];
@@ -75,7 +75,7 @@ static const char *restarted_name(pid_t pid)
     return strstr(text, "futex") ? "futex" : strstr(text, "poll") ? "poll" : "sleep";
 }
 
-static void where_it_sleeps(struct process_snapshot *process)
+static void set_waits_in(struct process_snapshot *process)
 {
     char text[256], *end;
     const char *name = NULL;
@@ -113,7 +113,7 @@ struct process_snapshot process_read(pid_t pid)
     int parent = 0, session = 0;
 
     if (pid <= 0 || process_file(pid, "stat", stat, sizeof stat) == 0 || !(name = strchr(stat, '('))
-        || !(behind = strrchr(stat, ')')) || behind < name) /* the name may hold anything */
+        || !(behind = strrchr(stat, ')')) || behind < name) /* the name may hold any bytes */
         return process;
     if (sscanf(behind + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &process.state,
                &parent, &session, &user, &kernel)
@@ -123,7 +123,7 @@ struct process_snapshot process_read(pid_t pid)
     process.parent = parent;
     process.session = session;
     process.cpu_s = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
-    where_it_sleeps(&process);
+    set_waits_in(&process);
     if (process.state == 't')
         process.tracer = tracer_of(pid);
     return process;
@@ -147,8 +147,9 @@ int process_each(int (*visit)(void *arg, pid_t pid, uid_t uid), void *arg)
     return answer;
 }
 
-/* ---- Who speaks ------------------------------------------------------------ */
+/* ---- The process of a rank -------------------------------------------------- */
 
+/* A search for the process that calls itself `named` in a pid namespace below the worker. */
 struct nested {
     pid_t worker, named, found;
 };
@@ -163,8 +164,8 @@ static int is_below(pid_t pid, pid_t worker)
     return 0;
 }
 
-/* "NSpid: 4310 7": a process whose own name for itself is another one than ours. */
-static int has_that_name(void *arg, pid_t pid, uid_t uid)
+/* "NSpid: 4310 7": the process has pid 4310 here, and 7 in its own pid namespace. */
+static int has_that_pid(void *arg, pid_t pid, uid_t uid)
 {
     struct nested *nested = arg;
     char text[4096];
@@ -185,9 +186,10 @@ static int has_that_name(void *arg, pid_t pid, uid_t uid)
     return 1;
 }
 
-/* A process below the worker, as we name it; 0: there is none any more.  A pid may have been
- * given to somebody else meanwhile, or be a name within a container that the worker made. */
-static pid_t speaker_of(const struct rank_snapshot *rank)
+/* The pid, as seen here, of the process that wrote rank->pid; 0: it is gone.  Only a process below
+ * the worker counts: the kernel may have given the pid to another process meanwhile, or rank->pid
+ * may be of a pid namespace that the worker made. */
+static pid_t writer_of(const struct rank_snapshot *rank)
 {
     struct nested nested = { rank->worker, rank->pid, 0 };
     const struct process_snapshot process = process_read(rank->pid);
@@ -196,7 +198,7 @@ static pid_t speaker_of(const struct rank_snapshot *rank)
         return process.state ? rank->pid : 0;
     if (process.state && (process.session == rank->worker || is_below(rank->pid, rank->worker)))
         return rank->pid;
-    process_each(has_that_name, &nested);
+    process_each(has_that_pid, &nested);
     return nested.found;
 }
 
@@ -216,14 +218,14 @@ void process_read_all(struct job_snapshot *job)
     job->launcher_state = process_read(job->launcher).state;
     for (int i = 0; i < job->ranks; i++) {
         struct rank_snapshot *rank = &job->rank[i];
-        const pid_t speaker = rank->pid > 0 ? speaker_of(rank) : 0;
+        const pid_t writer = rank->pid > 0 ? writer_of(rank) : 0;
 
         if (rank->worker != rank->pid)
             rank->wrapper = process_read(rank->worker);
         if (rank->pid == 0)
             rank->process = rank->wrapper;
-        else if (speaker)
-            rank->process = process_read(speaker);
+        else if (writer)
+            rank->process = process_read(writer);
         else
             rank->process = (struct process_snapshot){ .pid = rank->pid };
         if (rank->process.state)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.h - a job as it stood at one moment: what its control page
- * (runtime/monitor/control_page.h) and /proc say, as plain numbers in their bounds and text that a
- * terminal can be shown.
+/* snapshot.h - a job at one moment: what its control page (runtime/monitor/control_page.h) and
+ * /proc show, as numbers within their bounds and text that is safe to print on a terminal.
  *
- *     find_jobs.c     which jobs are there: descriptors of control pages in /proc
- *     page_reader.c     a page, copied; whatever is in it, what comes out has this shape
- *     proc_info.c  what the kernel says of the processes
- *     verdict.c  who waits for whom, in sentences: looks at nothing but this
+ *     find_jobs.c     finds the jobs of this host by the control pages that processes hold open
+ *     page_reader.c   copies a page; the copy has this shape, whatever bytes the page holds
+ *     proc_info.c     adds the state of each process
+ *     elf_module.c    adds the file and offset of each call's return address
+ *     groups.c        puts the groups together from the entries of their ranks
+ *     blocker.c       what a rank does that keeps others waiting
+ *     verdict.c       which ranks wait, and for which; reads nothing but the snapshot
+ *     verdict_text.c  a verdict as a sentence and as JSON
  *
- * Ranks and ctrun may be stopped or dead meanwhile; nobody is asked anything. */
+ * None of this needs an answer of a rank or of ctrun: they may be stopped or dead meanwhile. */
 #ifndef LAUNCHER_INSPECT_SNAPSHOT_H
 #define LAUNCHER_INSPECT_SNAPSHOT_H
 
@@ -17,7 +20,8 @@
 
 #include "runtime/monitor/control_page.h"
 
-#define SNAPSHOT_RANKS 65536 /* of a job, and of a group: more is no page of ours */
+/* A page with more ranks is not valid. */
+#define SNAPSHOT_RANKS 65536 /* of a job, and of a group */
 #define SNAPSHOT_LOCAL 4096  /* of a host */
 
 struct call_snapshot {
@@ -28,17 +32,17 @@ struct call_snapshot {
     int group; /* index in group[] */
 };
 
-/* A group of a rank. */
+/* A group of a rank: the rank's entry for it on the page. */
 struct group_snapshot {
-    uint64_t id;  /* 0: it has left this group, and nothing has taken its place yet */
-    uint64_t was; /* then: the id of that group; 0: there was none */
+    uint64_t id;  /* 0: the rank left this group, and no other group uses the entry yet */
+    uint64_t was; /* then: the id of the group that it left; 0: there was none */
     char name[28];
     int rank, size;
     uint64_t begun, done;
     struct call_snapshot now;
-    int moving;      /* its line changed whenever we looked */
-    uint64_t caller; /* an address in the program */
-    char where[160]; /* the same as "train.c:88 (step)"; "": not looked up */
+    int moving;      /* the entry changed during each copy: the rank makes calls */
+    uint64_t caller; /* return address of the call, in the program */
+    char where[160]; /* the same as "train.c:88 (step)" or "train+0x1189"; "": not known */
 };
 
 struct process_snapshot {
@@ -46,7 +50,7 @@ struct process_snapshot {
     char state; /* as ps shows it; 0: there is no such process */
     pid_t parent, session, tracer;
     char name[16];
-    char waits_in[32]; /* the kernel's word for where it sleeps; "": not known, or it runs */
+    char waits_in[32]; /* "futex", "read" ..., or the kernel's wchan; "": not known, or it runs */
     double cpu_s;
 };
 
@@ -59,17 +63,17 @@ struct death_snapshot {
 
 struct rank_snapshot {
     int rank, local_rank;
-    pid_t worker, pid; /* that ctrun started; that speaks here (0: nobody has) */
+    pid_t worker, pid; /* that ctrun started; that writes this part of the page (0: none yet) */
     enum control_state state;
     uint64_t since_ns;
     char waiting_for[96];
     uint64_t waiting_since_ns;
     struct group_snapshot group[CONTROL_GROUPS];
-    struct call_snapshot ring[CONTROL_CALLS]; /* the newest first */
+    struct call_snapshot ring[CONTROL_CALLS]; /* the last calls, the newest first */
     int ring_used;
-    /* of /proc: */
+    /* From /proc: */
     struct process_snapshot process; /* of pid, else of worker */
-    struct process_snapshot wrapper; /* of worker, where that is another one */
+    struct process_snapshot wrapper; /* of worker, where pid is another process */
     char command[160];
 };
 
@@ -77,20 +81,20 @@ struct job_snapshot {
     char run_id[128], generation[64], host[64], program[256];
     int node, nodes, base, local, world;
     pid_t launcher;
-    char launcher_state; /* of /proc, as of a rank's process */
+    char launcher_state; /* from /proc, like that of a rank's process */
     int restarts;
-    int own_memory;     /* no ctrun: ranks are those that were found, world what they say */
+    int own_memory; /* no ctrun: the ranks are those found here, the world is the largest group */
     int64_t started_ns; /* CLOCK_REALTIME */
     uid_t uid;
     int ranks;
-    struct rank_snapshot *rank; /* [ranks]; freed by snapshot_free() */
+    struct rank_snapshot *rank; /* [ranks]; snapshot_free() frees it */
     int deaths;
     struct death_snapshot *death; /* [deaths]; likewise */
-    char key[160];                /* own_memory: the same for ranks of one job */
-    uint64_t now_ns;              /* when it was looked at, CLOCK_MONOTONIC_COARSE */
+    char key[160];                /* own_memory: the same for all ranks of one job */
+    uint64_t now_ns;              /* when the page was copied, CLOCK_MONOTONIC_COARSE */
 };
 
-/* How long ago that was; 0: it is still to come. */
+/* How long ago then_ns was; 0: it is in the future. */
 static inline uint64_t snapshot_age(const struct job_snapshot *job, uint64_t then_ns)
 {
     return job->now_ns > then_ns ? job->now_ns - then_ns : 0;
@@ -98,7 +102,7 @@ static inline uint64_t snapshot_age(const struct job_snapshot *job, uint64_t the
 
 void snapshot_free(struct job_snapshot *job);
 
-/* Of a rank of the job, here or elsewhere; NULL: nobody told of its end. */
+/* The death of a rank of the job, on this host or another; NULL: ctrun knows of none. */
 const struct death_snapshot *snapshot_death_of(const struct job_snapshot *job, int rank);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - which verdicts a job gets.  Reads nothing but the snapshot.
  *
- * Each group in which members wait has one: about its newest collective call, and the messages
- * that members are in.  Then comes what has no group: ranks that wait in ct_init_process_group()
- * or for the store, and processes that are stopped or gone though no rank waits for them yet,
- * which is also all that can be said of programs without libct. */
+ * Each group in which members wait has one: about its newest collective call and the messages that
+ * members are in.  Then come verdicts without a group: on ranks that wait in
+ * ct_init_process_group(), on ranks that wait for the store, and on processes that are stopped or
+ * gone though no rank waits for them yet.  The last is all there is for programs without libct. */
 #include "launcher/inspect/verdict.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct work {
     const struct job_snapshot *job;
     struct groups groups;
     uint64_t least_ns;
-    char *mentioned; /* [ranks]: a verdict says what keeps it from going on */
+    char *mentioned; /* [ranks]: a verdict says what keeps the rank from going on */
     int failed;      /* out of memory */
 };
 
@@ -41,7 +41,8 @@ static void drop_last(struct verdict_list *list)
     free(v->set);
 }
 
-/* The ends of a message, which has no number, differ in operation and root. */
+/* What of two calls differs; NULL: nothing.  The two ends of a message (seq 0) always differ in
+ * operation and root. */
 static const char *difference(const struct call_snapshot *a, const struct call_snapshot *b)
 {
     return a->seq && a->operation != b->operation ? "operations"
@@ -53,7 +54,7 @@ static const char *difference(const struct call_snapshot *a, const struct call_s
                                                   : NULL;
 }
 
-/* One clause says it of both.  A process that is named by its pid has a clause of its own. */
+/* One clause of the sentence holds for both.  Where it names the process, each rank has its own. */
 static int is_same(const struct activity *a, const struct activity *b)
 {
     if (a->kind != b->kind || a->kind == RANK_ENDED || a->kind == RANK_DIED
@@ -66,7 +67,7 @@ static int is_same(const struct activity *a, const struct activity *b)
                && !difference(a->call, b->call) && !strcmp(activity_where(a), activity_where(b)));
 }
 
-/* NULL: out of memory. */
+/* The set of ranks that do this, a new one if there is none; NULL: out of memory. */
 static struct rank_set *find_set(struct verdict *v, const struct activity *does)
 {
     struct rank_set *more;
@@ -86,7 +87,7 @@ static void add(struct work *w, struct verdict *v, int rank, int at, struct acti
     struct rank_set *set = find_set(v, &does);
     struct set_member *more = set ? set->member : NULL;
 
-    if (set && (set->count & (set->count - 1)) == 0) /* full: it has room for a power of two */
+    if (set && (set->count & (set->count - 1)) == 0) /* the room is a power of two, and full */
         more = realloc(more, (set->count ? 2 * (size_t)set->count : 1) * sizeof *more);
     if (!more) {
         v->sets -= set && set->count == 0;
@@ -96,7 +97,7 @@ static void add(struct work *w, struct verdict *v, int rank, int at, struct acti
     set->member = more;
     more[set->count++] = (struct set_member){ rank, at };
     if (strcmp(set->does.waits_for, does.waits_for) != 0)
-        *set->does.waits_for = '\0'; /* each has come so far */
+        *set->does.waits_for = '\0'; /* they wait for different things */
     if (does.waits && does.waited_ns > v->waited_ns)
         v->waited_ns = does.waited_ns;
     if (at >= 0 && !does.waits)
@@ -109,13 +110,14 @@ static void add(struct work *w, struct verdict *v, int rank, int at, struct acti
 struct standing {
     const struct group_view *view;
     const struct call_snapshot *call; /* the newest collective call; NULL: only messages */
-    int one_could;                    /* one that waits could go on by itself: it is not held */
+    int one_could;                    /* a member that waits is not held: activity_is_held() */
 };
 
+/* A member waits for rank `number` of the group. */
 static int is_needed(const struct standing *g, int number)
 {
     for (int i = 0; i < g->view->in && !g->call; i++) {
-        const struct member *member = &g->view->member[i];
+        const struct group_member *member = &g->view->member[i];
         const int peer = member->line->now.root;
 
         if (member->waits && (peer < 0 ? member->line->rank != number : peer == number))
@@ -124,8 +126,8 @@ static int is_needed(const struct standing *g, int number)
     return g->call != NULL;
 }
 
-/* Its peer waits in another message of the group, which is in the verdict. */
-static int is_behind(const struct member *member)
+/* The member's peer waits in another message of the group, which has the reason. */
+static int is_behind(const struct group_member *member)
 {
     for (int i = 0; i < member->view->in && member_in_message(member); i++)
         if (member_in_message(&member->view->member[i])
@@ -134,7 +136,7 @@ static int is_behind(const struct member *member)
     return 0;
 }
 
-static struct activity waits_there(const struct work *w, const struct member *member,
+static struct activity waits_there(const struct work *w, const struct group_member *member,
                                    const struct call_snapshot *call)
 {
     struct activity does = { .kind = RANK_IN_CALL,
@@ -154,18 +156,19 @@ static struct activity waits_there(const struct work *w, const struct member *me
     return does;
 }
 
-/* The member's own part in what this is about: a message, else the newest call. */
+/* The member's own call of those that the verdict is about: its message, else the newest
+ * collective; NULL: it made none, or that is not known. */
 static const struct call_snapshot *part_of(const struct work *w, const struct standing *g,
-                                           const struct member *member)
+                                           const struct group_member *member)
 {
     if (member_in_message(member))
         return &member->line->now;
     return g->call ? member_call(&w->groups, member, g->call->seq) : NULL;
 }
 
-/* It waits, RANK_RETURNED, or what it does instead. */
+/* RANK_IN_CALL or RANK_BLOCKED, RANK_RETURNED, or what the member does instead of the call. */
 static struct activity does_there(const struct work *w, const struct standing *g,
-                                  const struct member *member)
+                                  const struct group_member *member)
 {
     const uint64_t seq = g->call && !member_in_message(member) ? g->call->seq : 0;
     const struct call_snapshot *part = part_of(w, g, member);
@@ -181,12 +184,13 @@ static struct activity does_there(const struct work *w, const struct standing *g
     return does;
 }
 
+/* What of the members' calls differs; NULL: nothing. */
 static const char *differs(const struct work *w, const struct standing *g)
 {
     const char *differ = NULL;
 
     for (int i = 0; i < g->view->in && !differ; i++) {
-        const struct member *member = &g->view->member[i];
+        const struct group_member *member = &g->view->member[i];
         const struct call_snapshot *part = part_of(w, g, member);
         const struct call_snapshot *other =
             member_in_message(member) ? member_other_end(member) : g->call;
@@ -196,8 +200,9 @@ static const char *differs(const struct work *w, const struct standing *g)
     return differ;
 }
 
-/* First the members that wait, or made another call; then what those do that are needed.  1: one
- * that waits came just now. */
+/* Adds the members that wait or made another call, then those that they wait for.  Where all that
+ * wait are held, they are added as waiting, since they still wait for the others.  1: a member has
+ * waited for less than least_ns. */
 static int add_members(struct work *w, struct verdict *v, struct standing *g)
 {
     int some = 0, young = 0;
@@ -208,7 +213,7 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
     g->one_could = some;
     for (int blockers = 0; blockers <= !v->differ; blockers++)
         for (int i = 0; i < g->view->count; i++) {
-            const struct member *member = &g->view->member[i];
+            const struct group_member *member = &g->view->member[i];
             struct activity does = does_there(w, g, member);
             const int blocks = !does.waits && does.kind != RANK_RETURNED;
 
@@ -224,7 +229,8 @@ static int add_members(struct work *w, struct verdict *v, struct standing *g)
     return young;
 }
 
-/* Of another host.  0: it was not in the group, as far as ctrun knows. */
+/* Adds a dead rank of another host, unless it had returned from the call.  0: it was not in the
+ * group, as far as ctrun knows. */
 static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
                     const struct death_snapshot *death)
 {
@@ -242,7 +248,8 @@ static int add_dead(struct work *w, struct verdict *v, const struct standing *g,
     return known;
 }
 
-/* Only of the world it is known which rank of the job a member without a line is. */
+/* Adds the ranks that are waited for and have no entry here.  Of the world it is known which ranks
+ * of the job they are; of other groups only how many. */
 static void add_without_line(struct work *w, struct verdict *v, const struct standing *g)
 {
     const struct job_snapshot *job = w->job;
@@ -279,7 +286,7 @@ static void judge_group(struct work *w, const struct group_view *view)
     struct verdict *v;
 
     for (int i = 0; i < view->in; i++) {
-        const struct member *member = &view->member[i];
+        const struct group_member *member = &view->member[i];
 
         waits |= member->waits;
         deadlock |= member->needed != NULL;
@@ -309,7 +316,7 @@ static void judge_group(struct work *w, const struct group_view *view)
 
 /* ---- Without a group --------------------------------------------------------------- */
 
-/* Of a rank in ct_init_process_group(), or one that keeps others there waiting.  1: it is one. */
+/* 1: the rank waits in ct_init_process_group(), or keeps others waiting there. */
 static int does_in_init(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -324,6 +331,7 @@ static int does_in_init(const struct work *w, int i, struct activity *does)
     return does->waits && does->waited_ns >= w->least_ns;
 }
 
+/* 1: the rank waits for what it noted by control_waiting(). */
 static int does_at_store(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -333,7 +341,7 @@ static int does_at_store(const struct work *w, int i, struct activity *does)
            && does->waited_ns >= w->least_ns;
 }
 
-/* Of a process that no other verdict explains. */
+/* 1: the process is stopped or gone, and no other verdict says so. */
 static int does_as_process(const struct work *w, int i, struct activity *does)
 {
     const struct rank_snapshot *rank = &w->job->rank[i];
@@ -350,7 +358,7 @@ static int does_as_process(const struct work *w, int i, struct activity *does)
                    || (does->kind == RANK_DIED && rank->wrapper.state)));
 }
 
-/* First the ranks that wait, then those that they wait for; of processes there are only these.
+/* Adds the ranks that wait, then those that they wait for; VERDICT_PROCESS has none that wait.
  * NULL: there is no such rank. */
 static struct verdict *judge_ranks(struct work *w, enum verdict_kind kind,
                                    int (*does_it)(const struct work *w, int i,

@@ -15,7 +15,7 @@ enum verdict_kind {
     VERDICT_INIT,     /* ranks wait in ct_init_process_group() */
     VERDICT_STORE,    /* ranks wait for what they noted by control_waiting() */
     VERDICT_PROCESS,  /* ranks are stopped, or gone, and no rank waits for them yet */
-    VERDICT_TOGETHER, /* all are in the call: it takes long, nothing is stuck */
+    VERDICT_TOGETHER, /* all ranks are in the call: it takes long, but nothing is stuck */
     VERDICT_KINDS
 };
 
@@ -46,8 +46,8 @@ struct verdict_list {
     const char *state; /* of the job: "stuck", "starting", "moving" ... */
 };
 
-/* Of what has not moved for least_ns.  0; -1: out of memory, and some may be missing.  The caller
- * owes verdict_list_free() in both cases, and keeps the job until then. */
+/* Waits of less than least_ns are left out.  0; -1: out of memory, and verdicts may be missing. The
+ * caller owes verdict_list_free() in both cases, and keeps the job until then. */
 int verdict_list_make(struct verdict_list *list, const struct job_snapshot *job, uint64_t least_ns);
 void verdict_list_free(struct verdict_list *list);
 

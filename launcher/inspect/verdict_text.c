@@ -7,7 +7,6 @@
 #include "launcher/inspect/verdict_text.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -215,20 +214,16 @@ struct fields {
     } field[16];
 };
 
-__attribute__((format(printf, 4, 5))) static void set(struct fields *f, const char *name, int flags,
-                                                      const char *format, ...)
+static void set_field(struct fields *f, const char *name, int flags, const char *text)
 {
     struct field *field = &f->field[f->count++];
-    va_list args;
 
     field->name = name;
     field->flags = flags;
-    va_start(args, format);
-    vsnprintf(field->text, sizeof field->text, format, args);
-    va_end(args);
+    snprintf(field->text, sizeof field->text, "%s", text);
 }
 
-/* ": run ctctl on the other hosts", of ranks without a line here. */
+/* What may be the reason that no process here has an entry for the ranks. */
 static const char *perhaps(const struct rank_set *ranks, const struct job_snapshot *job)
 {
     return job->own_memory
@@ -242,7 +237,7 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
                          const struct job_snapshot *job)
 {
     const struct activity *does = &ranks->does;
-    const struct rank_snapshot none = { 0 };
+    static const struct rank_snapshot none; /* of another host */
     const struct rank_snapshot *rank =
         ranks->member->at >= 0 ? &job->rank[ranks->member->at] : &none;
     const char *host = does->death ? does->death->host : job->nodes > 1 ? job->host : "";
@@ -250,34 +245,34 @@ static void describe_set(struct fields *f, const struct rank_set *ranks,
 
     f->count = 0;
     describe_ranks(ranks, text, sizeof text);
-    set(f, "ranks", TEXT_ONLY, "%s", text);
+    set_field(f, "ranks", TEXT_ONLY, text);
     describe_processes(ranks, job, host, text, sizeof text);
-    set(f, "process", TEXT_ONLY | FLICKERS, "%s", text);
-    set(f, "host", 0, "%s", host);
+    set_field(f, "process", TEXT_ONLY | FLICKERS, text);
+    set_field(f, "host", 0, host);
     if (does->call)
         describe_call(does->call, does->peer, text, sizeof text);
-    set(f, "call", 0, "%s", does->call ? text : "");
-    set(f, "group", 0, "%s", does->line ? does->line->name : "");
-    set(f, "where", 0, "%s", activity_where(does));
-    set(f, "waits_for", 0, "%s", does->waits_for);
+    set_field(f, "call", 0, does->call ? text : "");
+    set_field(f, "group", 0, does->line ? does->line->name : "");
+    set_field(f, "where", 0, activity_where(does));
+    set_field(f, "waits_for", 0, does->waits_for);
     snprintf(text, sizeof text, "after #%llu", (unsigned long long)does->after);
-    set(f, "since", TEXT_ONLY, "%s",
-        does->in_call     ? "in that call"
-        : does->after > 0 ? text
-        : rank == &none   ? "" /* its calls are not known */
-                          : "before any call");
+    set_field(f, "since", TEXT_ONLY,
+              does->in_call     ? "in that call"
+              : does->after > 0 ? text
+              : rank == &none   ? "" /* its calls are not known */
+                                : "before any call");
     if (does->death)
         describe_death(does->death, text, sizeof text);
-    set(f, "end", 0, "%s", does->death ? text : "");
+    set_field(f, "end", 0, does->death ? text : "");
     snprintf(text, sizeof text, "%s (pid %d)", rank->wrapper.name, (int)rank->wrapper.pid);
-    set(f, "wrapper", 0, "%s",
-        rank->wrapper.state && !strchr("ZXx", rank->wrapper.state) ? text : "");
+    set_field(f, "wrapper", 0,
+              rank->wrapper.state && !strchr("ZXx", rank->wrapper.state) ? text : "");
     snprintf(text, sizeof text, "%d", (int)rank->process.tracer);
-    set(f, "tracer", 0, "%s", does->kind == RANK_TRACED ? text : "");
-    set(f, "perhaps", TEXT_ONLY, "%s", perhaps(ranks, job));
+    set_field(f, "tracer", 0, does->kind == RANK_TRACED ? text : "");
+    set_field(f, "perhaps", TEXT_ONLY, perhaps(ranks, job));
 }
 
-/* The field whose name begins at `name` and ends with '}'. */
+/* The field whose name begins at `name` and ends with '}'.  Formats name no others. */
 static const struct field *find_field(const struct fields *f, const char *name)
 {
     const size_t length = strcspn(name, "}");
@@ -339,9 +334,9 @@ uint64_t verdict_text(const struct verdict *verdict, const struct job_snapshot *
     char time[32];
 
     describe_time(verdict->waited_ns, time, sizeof time);
-    set(&fields, "time", FLICKERS, "%s", time);
-    set(&fields, "group", 0, "%s", verdict->group);
-    set(&fields, "differ", 0, "%s", verdict->differ ? verdict->differ : "");
+    set_field(&fields, "time", FLICKERS, time);
+    set_field(&fields, "group", 0, verdict->group);
+    set_field(&fields, "differ", 0, verdict->differ ? verdict->differ : "");
     expand(&s, kinds[verdict->kind].text, &fields);
     for (int i = 0; i < verdict->sets; i++) {
         describe_set(&fields, &verdict->set[i], job);

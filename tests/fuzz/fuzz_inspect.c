@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_inspect.c - a control page over which anybody scribbled, as ctctl and --stall read it, and
- * the sentences that are made of it.
+/* fuzz_inspect.c - a control page that another process has overwritten, as ctctl and --stall read
+ * it, and the verdicts that are made from it.
  *
  * The page is that of three ranks in one group of four, one of which ended; all are in its
  * seventh call.  The first byte cuts it, the second says what the processes do; then come
@@ -104,7 +104,7 @@ static void change(struct control_head *head, struct input *in)
 
 /* ---- What must hold ---------------------------------------------------------------- */
 
-/* Nothing that a terminal would obey. */
+/* It ends, and has no control characters. */
 static void is_text(const char *text, size_t size)
 {
     const size_t length = strnlen(text, size);

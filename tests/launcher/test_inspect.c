@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_inspect.c - reading control pages: whole ones, half written ones, and ones that somebody
- * scribbled over; and what the tools of others say. */
+/* test_inspect.c - reading control pages: whole ones, half written ones, and ones of random bytes;
+ * processes, places in programs, and --stall. */
 #include "tests/harness.h"
 
 #include <event2/event.h>
@@ -105,7 +105,7 @@ static void what_ranks_record_is_read(void **state)
     free_page(&page);
 }
 
-static void a_line_that_was_left_tells_of_which_group_it_was(void **state)
+static void an_entry_that_was_left_keeps_the_id_of_its_group(void **state)
 {
     struct page page = make_page(1, 1);
     struct record record = recorded(&page, 0);
@@ -126,7 +126,7 @@ static void a_line_that_was_left_tells_of_which_group_it_was(void **state)
 }
 
 /* Its writer was stopped between two stores: the ring has that call. */
-static void a_line_that_is_half_written_is_taken_from_the_ring(void **state)
+static void an_entry_that_is_half_written_is_taken_from_the_ring(void **state)
 {
     struct page page = make_page(1, 1);
     struct record record = recorded(&page, 0);
@@ -146,7 +146,7 @@ static void a_line_that_is_half_written_is_taken_from_the_ring(void **state)
 }
 
 /* A writer that never rests: no copy is a mixture of two calls. */
-static void a_line_is_never_a_mixture_of_two_calls(void **state)
+static void an_entry_is_never_a_mixture_of_two_calls(void **state)
 {
     struct page page = make_page(1, 1);
     struct record record = recorded(&page, 0);
@@ -164,7 +164,7 @@ static void a_line_is_never_a_mixture_of_two_calls(void **state)
                          clock_coarse_ns());
         }
     }
-    /* Who looks may be through before the writer has begun. */
+    /* The reader may be through before the writer has begun. */
     for (int i = 0; i < 2000 || (whole == 0 && clock_ms() < deadline); i++) {
         struct job_snapshot job;
         const struct group_snapshot *line;
@@ -183,7 +183,7 @@ static void a_line_is_never_a_mixture_of_two_calls(void **state)
     free_page(&page);
 }
 
-static void names_hold_nothing_that_a_terminal_obeys(void **state)
+static void text_of_a_page_has_no_control_characters(void **state)
 {
     char text[16];
 
@@ -201,7 +201,7 @@ static void names_hold_nothing_that_a_terminal_obeys(void **state)
     assert_string_equal(text, "no en");
 }
 
-/* ---- Nobody is believed --------------------------------------------------------- */
+/* ---- Pages that are not valid --------------------------------------------------------- */
 
 static void what_is_no_page_is_refused(void **state)
 {
@@ -227,8 +227,8 @@ static void what_is_no_page_is_refused(void **state)
     free_page(&page);
 }
 
-/* Whatever bytes there are: it ends, stays in its bounds, and says something printable. */
-static void a_page_that_was_scribbled_over_deceives_nobody_into_nonsense(void **state)
+/* Whatever the bytes are: reading ends and stays within its bounds. */
+static void a_page_of_random_bytes_gives_verdicts_that_can_be_printed(void **state)
 {
     struct page page = make_page(4, 4);
     unsigned seed = 1;
@@ -354,7 +354,7 @@ static void an_address_is_found_in_its_file(void **state)
     assert_int_equal(module_find(0, 0x10, &module), -1);
 }
 
-static void tools_answers_become_words(void **state)
+static void the_output_of_tools_becomes_places(void **state)
 {
     char text[160];
 
@@ -390,7 +390,7 @@ static void check_now(struct event_base *base, struct stall *stall)
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-static void a_stall_is_said_when_it_is_new_and_after_ten_times_as_long(void **state)
+static void a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long(void **state)
 {
     struct event_base *base = event_base_new();
     struct page page = make_page(2, 2);
@@ -437,19 +437,19 @@ static void a_stall_is_said_when_it_is_new_and_after_ten_times_as_long(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stall_is_said_when_it_is_new_and_after_ten_times_as_long),
+        cmocka_unit_test(a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long),
         cmocka_unit_test(what_ranks_record_is_read),
-        cmocka_unit_test(a_line_that_was_left_tells_of_which_group_it_was),
-        cmocka_unit_test(a_line_that_is_half_written_is_taken_from_the_ring),
-        cmocka_unit_test(a_line_is_never_a_mixture_of_two_calls),
-        cmocka_unit_test(names_hold_nothing_that_a_terminal_obeys),
+        cmocka_unit_test(an_entry_that_was_left_keeps_the_id_of_its_group),
+        cmocka_unit_test(an_entry_that_is_half_written_is_taken_from_the_ring),
+        cmocka_unit_test(an_entry_is_never_a_mixture_of_two_calls),
+        cmocka_unit_test(text_of_a_page_has_no_control_characters),
         cmocka_unit_test(what_is_no_page_is_refused),
-        cmocka_unit_test(a_page_that_was_scribbled_over_deceives_nobody_into_nonsense),
+        cmocka_unit_test(a_page_of_random_bytes_gives_verdicts_that_can_be_printed),
         cmocka_unit_test(ranks_of_one_launcher_have_one_key),
         cmocka_unit_test(pages_with_one_key_become_a_job),
         cmocka_unit_test(a_process_shows_what_it_does),
         cmocka_unit_test(an_address_is_found_in_its_file),
-        cmocka_unit_test(tools_answers_become_words),
+        cmocka_unit_test(the_output_of_tools_becomes_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

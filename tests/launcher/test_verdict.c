@@ -175,7 +175,7 @@ static void a_rank_that_runs_or_sleeps_is_named(void **state)
     free_job(&job);
 }
 
-static void several_that_do_the_same_share_the_words(void **state)
+static void ranks_that_do_the_same_share_a_clause(void **state)
 {
     struct job_snapshot job = job_of(8);
 
@@ -192,7 +192,7 @@ static void several_that_do_the_same_share_the_words(void **state)
     free_job(&job);
 }
 
-static void a_stopped_rank_is_to_blame_wherever_it_stands(void **state)
+static void a_stopped_rank_is_named_inside_and_outside_of_the_call(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -236,7 +236,7 @@ static void when_all_are_stopped_that_explains_nothing(void **state)
     free_job(&job);
 }
 
-static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **state)
+static void ranks_that_are_stopped_in_the_call_still_wait_for_the_others(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -251,7 +251,7 @@ static void those_that_are_stopped_in_the_call_still_wait_for_who_is_not(void **
     free_job(&job);
 }
 
-/* Names of 1000 ranks would fill the screen: what is cut off is seen to be. */
+/* A sentence about hundreds of ranks would fill the screen. */
 static void a_long_sentence_ends_in_dots(void **state)
 {
     struct job_snapshot job = job_of(200);
@@ -270,7 +270,7 @@ static void a_long_sentence_ends_in_dots(void **state)
     free_job(&job);
 }
 
-static void the_dead_are_told_by_ctrun(void **state)
+static void a_dead_rank_is_named_with_how_it_ended(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -310,7 +310,7 @@ static void leave(struct group_snapshot *line)
 }
 
 /* Groups of one split have one name, and may have one size. */
-static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
+static void a_rank_that_left_another_group_of_the_same_name_is_not_named(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -334,7 +334,7 @@ static void who_left_another_group_of_the_same_name_is_not_blamed(void **state)
     free_job(&job);
 }
 
-static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
+static void a_rank_that_left_the_group_is_known_by_its_old_entry(void **state)
 {
     struct job_snapshot job = job_of(4);
     struct group_snapshot *line;
@@ -350,7 +350,7 @@ static void who_has_left_the_group_is_known_by_what_its_line_says(void **state)
     free_job(&job);
 }
 
-static void who_is_behind_or_failed_is_said_so(void **state)
+static void a_rank_in_an_older_call_or_after_a_failed_one_is_named_so(void **state)
 {
     struct job_snapshot job = job_of(4);
     struct group_snapshot *line;
@@ -399,7 +399,7 @@ static void the_store_is_a_place_to_wait(void **state)
     "the default group is not complete after 5.0 s: ranks 0-2 called ct_init_process_group(), " \
     "which waits for the others (pids 4310, 4311, 4312, waiting for a thread or a lock); "
 
-static void who_never_calls_init_is_named(void **state)
+static void a_rank_that_never_calls_init_is_named(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -626,7 +626,7 @@ static void messages_that_do_not_fit_are_a_mismatch(void **state)
     "group world has waited 2.0 s: ranks " ranks " called all_reduce #9 (1024 f32, sum) at " \
     "train.c:88 (step); "
 
-static void nobody_guesses_what_other_hosts_do(void **state)
+static void ranks_of_other_hosts_are_named_without_a_guess(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -679,7 +679,7 @@ static void members_of_other_hosts_are_counted_but_the_dead_are_named(void **sta
     free_job(&job);
 }
 
-static void without_ctrun_the_unseen_are_said_to_be_unseen(void **state)
+static void without_ctrun_ranks_that_are_not_here_are_named(void **state)
 {
     struct job_snapshot job = job_of(3);
 
@@ -696,7 +696,7 @@ static void without_ctrun_the_unseen_are_said_to_be_unseen(void **state)
 
 /* ---- Nothing is wrong ----------------------------------------------------------- */
 
-static void who_moves_is_left_alone(void **state)
+static void ranks_that_move_have_no_verdict(void **state)
 {
     struct job_snapshot job = job_of(4);
 
@@ -791,18 +791,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_runs_or_sleeps_is_named),
-        cmocka_unit_test(several_that_do_the_same_share_the_words),
-        cmocka_unit_test(a_stopped_rank_is_to_blame_wherever_it_stands),
+        cmocka_unit_test(ranks_that_do_the_same_share_a_clause),
+        cmocka_unit_test(a_stopped_rank_is_named_inside_and_outside_of_the_call),
         cmocka_unit_test(when_all_are_stopped_that_explains_nothing),
-        cmocka_unit_test(those_that_are_stopped_in_the_call_still_wait_for_who_is_not),
+        cmocka_unit_test(ranks_that_are_stopped_in_the_call_still_wait_for_the_others),
         cmocka_unit_test(a_long_sentence_ends_in_dots),
-        cmocka_unit_test(the_dead_are_told_by_ctrun),
+        cmocka_unit_test(a_dead_rank_is_named_with_how_it_ended),
         cmocka_unit_test(a_process_may_be_gone_while_its_wrapper_lives),
-        cmocka_unit_test(who_left_another_group_of_the_same_name_is_not_blamed),
-        cmocka_unit_test(who_has_left_the_group_is_known_by_what_its_line_says),
-        cmocka_unit_test(who_is_behind_or_failed_is_said_so),
+        cmocka_unit_test(a_rank_that_left_another_group_of_the_same_name_is_not_named),
+        cmocka_unit_test(a_rank_that_left_the_group_is_known_by_its_old_entry),
+        cmocka_unit_test(a_rank_in_an_older_call_or_after_a_failed_one_is_named_so),
         cmocka_unit_test(the_store_is_a_place_to_wait),
-        cmocka_unit_test(who_never_calls_init_is_named),
+        cmocka_unit_test(a_rank_that_never_calls_init_is_named),
         cmocka_unit_test(a_rank_without_the_group_is_named_by_what_it_lacks),
         cmocka_unit_test(programs_without_libct_show_their_processes),
         cmocka_unit_test(different_calls_are_shown_side_by_side),
@@ -811,10 +811,10 @@ int main(void)
         cmocka_unit_test(messages_in_a_circle_are_a_deadlock),
         cmocka_unit_test(a_message_waits_for_its_peer),
         cmocka_unit_test(messages_that_do_not_fit_are_a_mismatch),
-        cmocka_unit_test(nobody_guesses_what_other_hosts_do),
+        cmocka_unit_test(ranks_of_other_hosts_are_named_without_a_guess),
         cmocka_unit_test(members_of_other_hosts_are_counted_but_the_dead_are_named),
-        cmocka_unit_test(without_ctrun_the_unseen_are_said_to_be_unseen),
-        cmocka_unit_test(who_moves_is_left_alone),
+        cmocka_unit_test(without_ctrun_ranks_that_are_not_here_are_named),
+        cmocka_unit_test(ranks_that_move_have_no_verdict),
         cmocka_unit_test(a_verdict_that_only_grew_older_has_the_same_key),
         cmocka_unit_test(json_has_the_data_of_the_text),
     };
