@@ -4,8 +4,8 @@
  *     ctrun --nproc-per-node=4 --max-restarts=3 --restart=on-exit:75 ./stop model.txt
  *
  * All ranks fit one line to the points that each of them has.  When the job shall stop (kill -TERM
- * of ctrun or of one rank, --deadline=30s, the end of a Slurm job) they hear of it at the same
- * step: rank 0 saves, and all exit with 75, "begin me again". */
+ * of ctrun or of one rank, --deadline=30s, the end of a Slurm job) ct_should_stop() says so to all
+ * of them at the same step: rank 0 saves, and all exit with 75, "begin me again". */
 #include <ct.h>
 #include <stdio.h>
 #include <stdlib.h>

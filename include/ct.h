@@ -43,8 +43,8 @@
  *  - Under ctrun survivors go on only with --on-failure=continue; else ctrun ends them.
  *  - A broken CT_WORLD stays broken after ct_shrink_group(): ct_rank() and ct_size() say the old
  *    numbers, calls fail, ct_new_group() too (ct_new_group_with() needs options.parent, the
- *    survivors' group), and ct_should_stop() is to be asked on the survivors' group (on CT_WORLD
- *    it gives 0).  It is still owed its ct_destroy_process_group().
+ *    survivors' group), and ct_should_stop() as well: from then on call it on the survivors'
+ *    group.  It is still owed its ct_destroy_process_group().
  *  - Started again by ctrun --max-restarts, a program finds in TORCHELASTIC_RESTART_COUNT how often
  *    (0: the first start).  It goes on from its checkpoint: rank 0 reads the step and broadcasts
  *    it. */
@@ -272,17 +272,27 @@ CT_API ct_status ct_abort(ct_group *group);
 CT_API ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors);
 
 /* Once per step of a program that can stop early: 1 on all ranks at the same step
- * when somebody wants the job to stop, 0 until then, 1 from then on.  All ranks
- * call it equally often; a negative ct_status says what went wrong.
+ * when the job shall stop, 0 until then, 1 from then on; a negative ct_status says
+ * what went wrong.
  *
- * Wanted by SIGTERM to ctrun or to any rank, by ctrun --deadline, by what Slurm
- * says of the job's end.  On the default group under ctrun it costs some 0.1
- * microseconds and no message.  On other groups, and without ctrun, it is a
- * collective of 4 bytes; there $CT_DEADLINE (seconds since the epoch), or
- * $SLURM_JOB_END_TIME less 60 s, is the deadline.
+ * It shall stop after SIGTERM to ctrun or to any rank, at ctrun --deadline, before
+ * Slurm ends the job.  Without ctrun the deadline is $CT_DEADLINE (seconds since
+ * the epoch), or $SLURM_JOB_END_TIME less 60 s.
+ *
+ * A collective of the group as any other: all ranks call it, equally often.  A
+ * member that died makes it CT_ERR_PEER; then call it on the survivors' group.
+ *
+ * The first call and then every k-th make an all-reduce of 4 bytes; the calls
+ * between return at once.  The ranks choose k anew each time, so that the
+ * all-reduces take less than 1 % of the program's time.  k is 1 where a step is 200
+ * times as long as an all-reduce.  It is at most 100 (steps shorter than two
+ * all-reduces pay more than 1 %), at most twice the k before, and never so large
+ * that k steps like the last ones take more than a second.  A program whose steps
+ * suddenly become longer stops up to 100 of them later.
  *
  * The first call replaces the default action of SIGTERM by a handler that only
- * notes it.  A handler of the program's own stays, and ctrun's word counts alone. */
+ * notes it.  A handler of the program's own stays: then SIGTERM to ctrun and its
+ * deadline stop the job, SIGTERM to one rank does not. */
 CT_API int ct_should_stop(ct_group *group);
 
 /* ---- Collectives ------------------------------------------------------- */

@@ -120,12 +120,10 @@ void control_host_describe(const struct control_host *control, const struct work
     }
 }
 
-void control_host_wake(struct control_host *control)
+static void wake_workers(struct control_host *control)
 {
     const uint64_t one = 1;
 
-    if (!control->head)
-        return;
     atomic_fetch_add(&control->head->news, 1);
     syscall(SYS_futex, &control->head->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     if (write(control->event, &one, sizeof one) < 0 && errno != EAGAIN)
@@ -148,5 +146,5 @@ void control_host_died(struct control_host *control, const struct control_death 
     control->deaths[count] = *death;
     control->told = count + 1;
     atomic_store_explicit(&head->deaths, count + 1, memory_order_release);
-    control_host_wake(control);
+    wake_workers(control);
 }

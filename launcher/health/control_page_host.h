@@ -32,6 +32,5 @@ void control_host_describe(const struct control_host *control, const struct work
                            struct control_death *death);
 /* Tells all workers here, whatever they wait in. */
 void control_host_died(struct control_host *control, const struct control_death *death);
-void control_host_wake(struct control_host *control); /* after news in the head */
 
 #endif

@@ -98,6 +98,8 @@ static void take_deaths(struct job *job, int count)
     struct deaths *deaths = &job->deaths;
 
     job->takes_deaths = 1;
+    if (count > 0)
+        job_look_for_signalled(job); /* they may have stopped because of it */
     if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
         count = deaths_put_culprit_first(deaths, count, &job->folder);
     for (int i = 0; i < count; i++)

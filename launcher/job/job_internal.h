@@ -43,7 +43,7 @@ struct job {
     const struct options *options;
     const struct meeting *meeting;
     struct event_base *base;
-    struct event signals, grace, deadline, wishes;
+    struct event signals, grace, deadline, signalled;
     int signal_fd;
     sigset_t ignored;          /* dispositions that workers must not inherit */
     struct rlimit descriptors; /* that we were started with */
@@ -101,12 +101,14 @@ struct failed_round job_failed_round(struct job *job, struct worker *culprit);
 
 /* job_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);
-void job_stop_begin(struct job *job); /* of a round, after its control page is there */
-void job_stop_end(struct job *job);   /* before that is gone */
-void job_stop_asked(void *job, int for_good);
+void job_stop_begin(struct job *job);         /* of a round, after its control page is there */
+void job_stop_end(struct job *job);           /* before that is gone */
+void job_stop_asked(void *job, int for_good); /* by another node */
+void job_look_for_signalled(struct job *job); /* a worker that got SIGTERM alone has all stop */
 /* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
-int job_stops_itself(const struct job *job); /* they ask at each step, and were told at which */
+/* The program calls ct_should_stop() and was asked to stop, so that it ends without a signal. */
+int job_stops_itself(const struct job *job);
 /* The exit code of workers of which all did; -1: not so. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_stop.c - the workers are asked to stop, all at the same step (runtime/monitor/stop_step.h).
+/* job_stop.c - the workers are asked to stop, all at the same step.
  *
- * Asked by a signal to ctrun, before that is forwarded; by a worker that got one alone, which
- * notes it in its page and writes the eventfd; by --deadline, or Slurm's end of the job.  How the
- * nodes agree is nodes.h's; here the words of the ranks are closed, and the step is told. */
+ * The causes: a signal to ctrun, before ctrun forwards it; SIGTERM to one worker, which notes it in
+ * its page and writes the eventfd; another node; --deadline, or Slurm's end of the job.  ctrun only
+ * sets a flag in the control page.  At their next vote the ranks see it and stop together
+ * (runtime/group/should_stop.c).  Each then notes in its page that it was told to stop, by which
+ * ctrun tells its exit from a failure. */
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,33 +16,40 @@
 
 #include "config/parse_deadline.h"
 #include "launcher/job/job_internal.h"
-#include "runtime/monitor/stop_step.h"
 #include "runtime/util/log.h"
+
+/* 1: it was not known before. */
+static int note_request(struct job *job, int for_good)
+{
+    job->for_good |= for_good;
+    if (!job->control.head || job->asked_to_stop > for_good)
+        return 0;
+    job->asked_to_stop = for_good + 1;
+    atomic_store(&job->control.head->stop_asked, 1);
+    return 1;
+}
 
 void job_ask_stop(struct job *job, const char *why, int for_good)
 {
-    struct control_head *head = job->control.head;
+    const int first = !job->asked_to_stop;
 
-    job->for_good |= for_good;
-    if (!head || job->asked_to_stop > for_good)
+    if (!note_request(job, for_good))
         return;
-    if (!job->asked_to_stop && *why && job->state != STOPPING) /* by a SIGTERM of ours */
+    if (first && *why && job->state != STOPPING) /* else it was ctrun's own SIGTERM */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
-    job->asked_to_stop = for_good + 1;
-    atomic_store(&head->stop_asked, 1);
     job->nodes->ops->ask_stop(job->nodes, for_good);
-    job_stop_asked(job, for_good);
+}
+
+void job_stop_asked(void *arg, int for_good)
+{
+    note_request(arg, for_good);
 }
 
 /* ---- Workers --------------------------------------------------------------- */
 
-static void look_for_wishes(evutil_socket_t fd, short what, void *arg)
+void job_look_for_signalled(struct job *job)
 {
-    struct job *job = arg;
-
-    (void)fd;
-    (void)what;
-    for (int i = 0; i < job->size && !job->asked_to_stop; i++)
+    for (int i = 0; job->control.head && i < job->size && !job->asked_to_stop; i++)
         if (atomic_load(&control_rank_at(job->control.head, i)->stop_wanted)) {
             char why[64];
 
@@ -49,62 +58,51 @@ static void look_for_wishes(evutil_socket_t fd, short what, void *arg)
         }
 }
 
+static void on_worker_signalled(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    job_look_for_signalled(arg);
+}
+
 void job_stop_begin(struct job *job)
 {
     job->asked_to_stop = 0;
     if (!job->control.head)
         return;
-    job->control.head->may_agree = 1;
-    atomic_store(&job->control.head->stop_by_ns, job->stop_by * INT64_C(1000000000));
-    event_assign(&job->wishes, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
-                 look_for_wishes, job);
-    event_add(&job->wishes, NULL);
+    event_assign(&job->signalled, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
+                 on_worker_signalled, job);
+    event_add(&job->signalled, NULL);
 }
 
 void job_stop_end(struct job *job)
 {
-    if (job->control.head && event_initialized(&job->wishes))
-        event_del(&job->wishes);
+    if (job->control.head && event_initialized(&job->signalled))
+        event_del(&job->signalled);
 }
 
-/* ---- TEMPORARY */
-void job_stop_asked(void *arg, int for_good)
-{
-    struct job *job = arg;
-    struct control_head *head = job->control.head;
-    uint64_t last = 0;
-
-    job->for_good |= for_good;
-    if (!head || atomic_load(&head->stop_at))
-        return;
-    for (int i = 0; job->control.head && i < job->size; i++) {
-        const uint64_t steps = stop_close(control_rank_at(job->control.head, i));
-
-        last = steps > last ? steps : last;
-    }
-    atomic_store(&head->stop_asked, 1);
-    atomic_store(&head->stop_at, last + 1);
-    control_host_wake(&job->control);
-}
-
+/* Ranks of another node may have ended before the last vote returned here: then the pages say only
+ * that the program calls ct_should_stop(), and it is about to return 1. */
 int job_stops_itself(const struct job *job)
 {
     struct control_head *head = job->control.head;
 
-    for (int i = 0; head && atomic_load(&head->stop_at) > 0 && i < job->size; i++)
-        if (stop_steps(control_rank_at(head, i)) > 0)
+    for (int i = 0; head && i < job->size; i++) {
+        const struct control_rank *page = control_rank_at(head, i);
+
+        if (atomic_load(&page->stopped_at)
+            || (job->asked_to_stop && atomic_load(&page->stop_checked)))
             return 1;
+    }
     return 0;
 }
 
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker)
 {
     struct control_head *head = job->control.head;
-    const uint64_t stop_at = head ? atomic_load(&head->stop_at) : 0;
 
-    return stop_at && !worker->running && worker->how == CLD_EXITED
-                   && stop_steps(control_rank_at(head, worker->local_rank)) >= stop_at
-               ? stop_at
+    return head && !worker->running && worker->how == CLD_EXITED
+               ? atomic_load(&control_rank_at(head, worker->local_rank)->stopped_at)
                : 0;
 }
 

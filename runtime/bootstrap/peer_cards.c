@@ -15,11 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/monitor/stop_step.h"
 #include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
-#define CARD_VERSION 8
+#define CARD_VERSION 9
 
 /* ---- One's own card -------------------------------------------------------- */
 
@@ -64,8 +63,6 @@ ct_status card_fill(struct card *card, const struct mesh *mesh, const struct nod
     card->pid_space = name_space("pid");
     card->pid = getpid();
     card->worker = mesh->control.worker;
-    card->may_agree = mesh->control.head->may_agree;
-    card->steps = stop_steps(mesh->control.own);
     memcpy(card->generation, mesh->control.head->generation, sizeof card->generation);
     snprintf(card->link, sizeof card->link, "%s", mesh->only_link ? mesh->only_link : "");
     if (getenv("CT_ORDER"))
@@ -143,19 +140,6 @@ static void place_peers(struct mesh *mesh, const struct card *cards)
     mesh->node.rank = mesh->peers[mesh->rank].local;
 }
 
-/* The same answer on all ranks: it decides how they stop. */
-static int is_whole_job(const struct mesh *mesh, const struct card *cards)
-{
-    for (int i = 0; i < mesh->size; i++) {
-        if (mesh->peers[i].worker < 0 || !cards[i].may_agree)
-            return 0;
-        for (int before = 0; before < i; before++)
-            if (mesh->peers[before].worker == mesh->peers[i].worker)
-                return 0;
-    }
-    return mesh->size == mesh->control.world;
-}
-
 static int *no_descriptors(int count)
 {
     int *fds = malloc((size_t)count * sizeof *fds);
@@ -201,8 +185,5 @@ ct_status cards_read(struct mesh *mesh, const struct card *cards)
     memcpy(mesh->token, cards[0].token, sizeof mesh->token);
     trace_token(mesh->trace, mesh->token);
     place_peers(mesh, cards);
-    mesh->whole_job = is_whole_job(mesh, cards);
-    for (int i = 0; mesh->whole_job && i < mesh->size; i++)
-        stop_catch_up(mesh->control.own, cards[i].steps);
     return fill_node(mesh, cards);
 }

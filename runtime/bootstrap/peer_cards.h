@@ -12,9 +12,7 @@ struct card {
     char host[64];    /* for messages */
     uint64_t pid_space;
     int32_t pid;
-    int32_t worker; /* of ctrun's job; -1: there is no ctrun */
-    int32_t may_agree;
-    uint64_t steps;      /* of ct_should_stop() so far */
+    int32_t worker;      /* of ctrun's job; -1: there is no ctrun */
     char generation[64]; /* of that job */
     char link[12];       /* CT_LINK */
     char order[12];      /* CT_ORDER */

@@ -11,6 +11,7 @@
 
 #include "runtime/device/pinned_pool.h"
 #include "runtime/group/shm_group.h"
+#include "runtime/group/stop_schedule.h"
 #include "runtime/messaging/group_channel.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/reduction/combine.h"
@@ -62,6 +63,7 @@ struct ct_group {
     _Atomic int next_timeout_ms; /* of the next call alone; 0: timeout_ms */
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
+    struct stop_schedule stop;   /* of ct_should_stop() */
     struct flat *flat;           /* NULL: not all on this host, or no memory shared */
     /* The same for those of its ranks that have this rank's GPU, where they work together
      * (collectives/device/nccl/hier.c); NULL: they don't.  Set once, by a call. */

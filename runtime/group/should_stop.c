@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* should_stop.c - ct_should_stop(): all ranks say yes at the same step.
+/* should_stop.c - ct_should_stop(): all ranks say yes at the same call.
  *
- * Of the workers of one ctrun job, on the default group, ctrun decides (stop_step.h).  For all
- * other groups, and without ctrun, each rank brings its own wish (a signal, a deadline, what
- * ctrun asked) and the largest of them is everybody's: there it is a collective. */
-#include "runtime/monitor/stop_step.h"
+ * A rank wants to stop when it got SIGTERM, when ctrun asks for it in the control page, or without
+ * ctrun at a deadline.  Some calls vote (stop_schedule.h says which): an all-reduce of one number
+ * finds out whether any rank wants to stop, and if not, which call votes next. */
+#include "runtime/group/stop_schedule.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,12 +13,9 @@
 #include <unistd.h>
 
 #include "config/parse_deadline.h"
-#include "runtime/group/default_group.h"
 #include "runtime/group/group.h"
 #include "runtime/group/group_extension.h"
 #include "runtime/util/clock.h"
-
-#define LONGEST_SLEEP_MS 100
 
 /* ---- The signal ------------------------------------------------------------ */
 
@@ -28,8 +25,8 @@ static struct {
     _Atomic int came;
 } sigterm;
 
-/* A child that was forked has the handler, and nobody who asks what came: it dies as it would
- * have without it. */
+/* A forked child inherits the handler and never looks at what it noted: it dies as it would have
+ * without it. */
 static void note_signal(int number)
 {
     const struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -44,7 +41,7 @@ static void note_signal(int number)
     errno = cause;
 }
 
-/* A handler of the program's own stays: then only ctrun's word counts. */
+/* A handler of the program's own stays: then a SIGTERM to this rank alone stops nothing. */
 static void listen_for_signal(void)
 {
     const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
@@ -57,106 +54,93 @@ static void listen_for_signal(void)
         sigaction(SIGTERM, &note, NULL);
 }
 
-/* ---- By ctrun's word ------------------------------------------------------- */
+/* ---- Does this rank want to stop? ------------------------------------------ */
 
-/* A signal that reached this worker alone. */
-static void tell_launcher(const struct control *control)
+/* Before the vote, so that ctrun knows of it before a rank ends because of it: it names the rank,
+ * and has the other ranks of the job stop, too, if they are in other groups. */
+static void report_signal(const struct control *control)
 {
     const uint64_t one = 1;
 
-    if (!atomic_load(&sigterm.came) || atomic_exchange(&control->own->stop_wanted, 1))
+    if (atomic_load(&control->head->stop_asked) || atomic_exchange(&control->own->stop_wanted, 1))
         return;
     if (control->event_fd >= 0 && write(control->event_fd, &one, sizeof one) < 0)
-        atomic_store(&control->own->stop_wanted, 0); /* the next step tries again */
+        atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
-/* Our word is closed: ctrun is about to tell. */
-static ct_status wait_for_decision(ct_group *g, uint64_t *stop_at)
-{
-    struct control *control = &g->mesh->control;
-    const int64_t deadline = deadline_after(g->timeout_ms);
-
-    control_waiting(control, "the step at which all ranks stop");
-    for (;;) {
-        const uint32_t heard = atomic_load(&control->head->news);
-
-        *stop_at = atomic_load(&control->head->stop_at);
-        if (*stop_at || clock_ms() >= deadline)
-            break;
-        control_sleep(control, heard, time_left_ms(deadline, LONGEST_SLEEP_MS));
-    }
-    control_waiting(control, "%s", "");
-    return *stop_at ? CT_OK
-                    : ct_fail(CT_ERR_TIMEOUT,
-                              "ctrun did not say within %d ms at which step all ranks stop",
-                              g->timeout_ms);
-}
-
-static int by_launcher(ct_group *g)
-{
-    const struct control *control = &g->mesh->control;
-    const uint64_t step = stop_steps(control->own) + 1;
-    uint64_t stop_at = atomic_load_explicit(&control->head->stop_at, memory_order_acquire);
-
-    tell_launcher(control);
-    if (!stop_at && stop_pass(control->own, step))
-        return 0;
-    if (!stop_at) {
-        const ct_status status = wait_for_decision(g, &stop_at);
-
-        if (status != CT_OK)
-            return status;
-    }
-    atomic_store(&control->own->steps, step | STOP_CLOSED); /* for those who look */
-    return step >= stop_at;
-}
-
-/* ---- By all members -------------------------------------------------------- */
-
-/* *at: seconds since the epoch; 0: there is none. */
+/* *at: seconds since the epoch; 0: there is none.  Under ctrun its own timer counts, and what it
+ * then writes in the control page. */
 static ct_status own_deadline(const struct control *control, int64_t *at)
 {
     const char *text = getenv("CT_DEADLINE"), *slurm = getenv("SLURM_JOB_END_TIME");
 
     *at = 0;
-    if (control->worker >= 0) /* ctrun has read these, and its own option */
-        *at = atomic_load(&control->head->stop_by_ns) / 1000000000;
-    else if (text && *text && deadline_of_epoch(text, at) < 0)
+    if (control->worker >= 0)
+        return CT_OK;
+    if (text && *text && deadline_of_epoch(text, at) < 0)
         return ct_fail(CT_ERR_INVALID, "CT_DEADLINE=%.60s: it must be seconds since the epoch",
                        text);
-    else if (!*at && slurm && deadline_of_epoch(slurm, at) == 0)
+    if (!*at && slurm && deadline_of_epoch(slurm, at) == 0)
         *at -= DEADLINE_MARGIN;
     return CT_OK;
 }
 
-static int by_members(ct_group *g, const void *caller)
+static int wants_to_stop(const struct control *control, int64_t deadline)
+{
+    const int came = atomic_load(&sigterm.came);
+
+    if (came)
+        report_signal(control);
+    return came || atomic_load(&control->head->stop_asked)
+           || (deadline > 0 && time(NULL) >= deadline);
+}
+
+/* ---- The vote -------------------------------------------------------------- */
+
+/* A rank that wants to stop brings STOP, the others their interval with a minus: the largest of all
+ * is STOP if there is one, else the smallest interval. */
+enum { STOP = 1 };
+
+static ct_status vote(ct_group *g, const void *caller)
 {
     const struct control *control = &g->mesh->control;
-    int32_t wish, all = 0;
+    struct stop_schedule *schedule = &g->stop;
+    const int interval = stop_schedule_begin(schedule, clock_ns(CLOCK_MONOTONIC));
+    int32_t mine, largest = 0;
     int64_t deadline;
     ct_status status = own_deadline(control, &deadline);
     const int bad = status != CT_OK; /* the others wait for this rank all the same */
 
-    wish = !bad
-           && (atomic_load(&sigterm.came) || atomic_load(&control->head->stop_asked)
-               || (deadline > 0 && time(NULL) >= deadline));
-    status = g->extension->max(g, OPERATION_SHOULD_STOP, wish, &all, caller);
-    if (status == CT_OK && bad)
-        status = own_deadline(control, &deadline); /* says again what is wrong with it */
-    return status == CT_OK ? all != 0 : (int)status;
+    listen_for_signal();
+    atomic_store(&control->own->stop_checked, 1);
+    mine = wants_to_stop(control, deadline) ? STOP : -interval;
+    status = g->extension->max(g, OPERATION_SHOULD_STOP, mine, &largest, caller);
+    if (status != CT_OK)
+        return status;
+    stop_schedule_end(schedule, clock_ns(CLOCK_MONOTONIC), largest == STOP ? 1 : -largest);
+    if (largest == STOP) {
+        schedule->stopped = 1;
+        atomic_store(&control->own->stopped_at, schedule->calls);
+    }
+    return bad ? own_deadline(control, &deadline) : CT_OK; /* says again what is wrong with it */
+}
+
+/* The last vote has answered for this call, too.  Where calls fail (in a broken group, between
+ * ct_coalesce_begin() and its end) it is the vote that fails. */
+static int is_answered(ct_group *g)
+{
+    return !g->coalesced && atomic_load_explicit(&g->broken, memory_order_relaxed) == CT_OK
+           && stop_schedule_skip(&g->stop);
 }
 
 int ct_should_stop(ct_group *group)
 {
     ct_group *g;
-    const ct_status status = group_resolve_member(group, &g);
-    int answer;
+    ct_status status = group_resolve_member(group, &g);
 
-    if (status != CT_OK)
-        return ct_fail_in(status, "ct_should_stop: ");
-    listen_for_signal();
-    answer = g == default_group() && g->mesh->whole_job
-                 ? by_launcher(g)
-                 : by_members(g, __builtin_return_address(0));
-    return answer < 0 ? ct_fail_in((ct_status)answer, "ct_should_stop: ") : answer;
+    if (status == CT_OK && (g->stop.stopped || is_answered(g)))
+        return g->stop.stopped;
+    if (status == CT_OK)
+        status = vote(g, __builtin_return_address(0));
+    return status == CT_OK ? g->stop.stopped : (int)ct_fail_in(status, "ct_should_stop: ");
 }

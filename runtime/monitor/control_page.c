@@ -50,6 +50,8 @@ static void forget_last_program(struct control_rank *own)
         atomic_store(&own->groups[i].was, 0);
     }
     atomic_store(&own->state, CONTROL_STARTED);
+    atomic_store(&own->stop_checked, 0);
+    atomic_store(&own->stopped_at, 0);
     own->waiting_for[0] = '\0';
     atomic_store(&own->waiting_version, 0); /* odd if it ended while it wrote */
 }

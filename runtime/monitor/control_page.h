@@ -26,7 +26,7 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 1
+#define CONTROL_VERSION 2
 #define CONTROL_NAME "ct-control" /* of the memfd: how ctctl finds it in /proc/<pid>/fd */
 #define CONTROL_GROUPS 24         /* of a worker, at a time; what is beyond is not recorded */
 #define CONTROL_CALLS 128         /* a power of two: the last calls of a worker */
@@ -42,7 +42,6 @@ struct control_head {
     int32_t launcher;   /* pid of ctrun; without one, the rank's own */
     int32_t restarts;   /* so far */
     int32_t own_memory; /* no ctrun made this: a rank's own */
-    int32_t may_agree;  /* the ctruns of all nodes can agree on a step to stop at */
     int64_t started_ns; /* the round, CLOCK_REALTIME */
     char generation[64];
     char run_id[128];
@@ -52,9 +51,8 @@ struct control_head {
      */
     _Alignas(CACHE_PAIR) _Atomic uint32_t news;
     _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
-    _Atomic uint32_t stop_asked; /* ctrun wants the ranks to stop: see stop_step.h */
-    _Atomic uint64_t stop_at;    /* the step at which ct_should_stop() says yes; 0: none yet */
-    _Atomic int64_t stop_by_ns;  /* when it will want that, CLOCK_REALTIME; 0: unknown */
+    _Atomic uint32_t stop_asked; /* ctrun asks the ranks to stop: the next vote of
+                                  * ct_should_stop() decides it */
 };
 
 /* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or
@@ -135,9 +133,10 @@ struct control_rank {
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
-    /* Of ct_should_stop(), and one bit of ctrun's: see stop_step.h. */
-    _Alignas(CACHE_PAIR) _Atomic uint64_t steps;
-    _Atomic uint32_t stop_wanted; /* a signal reached this worker alone */
+    /* Of ct_should_stop(). */
+    _Atomic uint32_t stop_checked; /* the program calls it, so it can stop without a signal */
+    _Atomic uint32_t stop_wanted;  /* the worker got SIGTERM */
+    _Atomic uint64_t stopped_at;   /* the call, counted in its group, that said 1; 0: none has */
     struct control_group groups[CONTROL_GROUPS];
     /* control_call_at().  In words: a thread that was put aside for CONTROL_CALLS calls of others
      * writes beside the one whose turn it is. */

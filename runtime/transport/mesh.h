@@ -49,7 +49,6 @@ struct mesh {
     struct messages *messages;
     struct scratch scratch; /* of messages that nobody asked for, and of algorithms */
     struct control control;
-    int whole_job;           /* its ranks are the workers of one job, whose ctruns may_agree */
     _Atomic uint32_t deaths; /* of the control page, taken up; death_notice.h */
     /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
     void (*on_loss)(void *arg, int peer);

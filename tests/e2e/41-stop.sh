@@ -88,6 +88,12 @@ out=$(stopped)
 expect "on another group its members agree" one_step 4
 expect "with the code" is "$code" 75
 
+fresh
+run --nproc-per-node=4 "$stops" halves 75 alone
+out=$(stopped)
+expect "SIGTERM to a rank alone reaches the groups that it is not in" is "$(ls stopped.* | wc -l)" 4
+expect "with the code" is "$code" 75
+
 # A rank that was lost before that, and could be, has no say.
 fresh
 "$CTRUN" --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses >out 2>err </dev/null &

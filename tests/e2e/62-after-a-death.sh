@@ -2,7 +2,7 @@
 # What ct.h says of a world that lost a rank, and of the group of the survivors.
 . "$CT_SOURCE/tests/e2e/lib.sh"
 
-said="world: stop 0, new group refused, sum refused; left: new group made, stop 0, sum made"
+said="world: stop refused, new group refused, sum refused; left: new group made, stop 0, sum made"
 for link in shm tcp; do
     CT_LINK=$link run --nproc-per-node=3 --on-failure=continue "$CT_BUILD/tests/e2e_after"
     expect "the world stays broken and the new group works ($link)" is "$code $(sorted "$out" | tr '\n' ';')" \

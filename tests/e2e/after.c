@@ -24,10 +24,11 @@ int main(void)
     options.parent = left;
     of_parent = ct_new_group_with(ranks, 2, &options, &pair);
     printf(
-        "%d of %d is %d of %d; world: stop %d, new group %s, sum %s; left: new group %s, stop %d, "
+        "%d of %d is %d of %d; world: stop %s, new group %s, sum %s; left: new group %s, stop %d, "
         "sum %s\n",
         ct_rank(CT_WORLD), ct_size(CT_WORLD), ct_rank(left), ct_size(left),
-        ct_should_stop(CT_WORLD), of_world == CT_OK ? "made" : "refused",
+        ct_should_stop(CT_WORLD) >= 0 ? "answered" : "refused",
+        of_world == CT_OK ? "made" : "refused",
         ct_all_reduce(CT_WORLD, &sum, &sum, 1, CT_I32, CT_SUM, NULL) == CT_OK ? "made" : "refused",
         of_parent == CT_OK ? "made" : "refused", ct_should_stop(left),
         ct_all_reduce(left, &sum, &sum, 1, CT_I32, CT_SUM, NULL) == CT_OK ? "made" : "refused");

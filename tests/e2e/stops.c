@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stops.c - steps of random length until the job shall stop.
- *   stops world|group CODE [WORD]
- * asks on the world, or on a group of the same ranks; writes "STEP ANSWER" to stopped.RANK and
- * ends with CODE.  WORD: "alone": rank 1 sends itself SIGTERM at step 20; "own": SIGTERM has a
- * handler of the program's own; "slow": so too, and rank 0 has much to save, after rank 1 was
- * told to stop; the signals that came meanwhile are the ANSWER; "never": does not stop when it is
- * asked to; "bad": rank 1 has a bad CT_DEADLINE in step 5, and goes on; "again": makes the world
- * twice, and of the first one each rank made another number of steps; "once": what the second start
- * does not do; "loses": rank 1 is killed in step 20, and with one more word
- * rank 2 sends itself SIGTERM in step 40. */
+ *   stops world|group|halves CODE [WORD]
+ * asks on the world, on a group of the same ranks, or on that half of the ranks which it is in;
+ * writes "STEP ANSWER" to stopped.RANK and ends with CODE.  WORD: "alone": rank 1 sends itself
+ * SIGTERM at step 20; "own": SIGTERM has a handler of the program's own; "slow": so too, and rank 0
+ * has much to save, after rank 1 was told to stop; the signals that came meanwhile are the ANSWER;
+ * "never": does not stop when it is asked to; "bad": rank 1 has a bad CT_DEADLINE in its first
+ * step, and goes on; "again": makes the world twice, with some steps in the first one; "once": what
+ * the second start does not do; "loses": rank 1 is killed in step 20, the others go on with a group
+ * of their own, and with one more word rank 2 sends itself SIGTERM in step 40. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,13 +44,46 @@ static void note(const char *name, long step, int answer)
     }
 }
 
+static ct_status ask_on(const char *which, ct_group **group)
+{
+    const int size = ct_size(CT_WORLD), half = size / 2;
+    ct_status status = CT_OK;
+    ct_group *other;
+    int ranks[64];
+
+    for (int i = 0; i < size && i < 64; i++)
+        ranks[i] = i;
+    if (!strcmp(which, "group"))
+        return ct_new_group(ranks, size, group);
+    if (!strcmp(which, "halves") && ct_rank(CT_WORLD) < half) {
+        status = ct_new_group(ranks, half, group);
+        ct_new_group(ranks + half, size - half, &other);
+    } else if (!strcmp(which, "halves")) {
+        ct_new_group(ranks, half, &other);
+        status = ct_new_group(ranks + half, size - half, group);
+    }
+    return status;
+}
+
+/* With those who are left, behind the furthest step that any of them made. */
+static ct_status go_on(ct_group **group, long *step)
+{
+    int64_t here = *step, furthest = 0;
+    ct_status status = ct_shrink_group(*group, 20000, group);
+
+    if (status == CT_OK)
+        status = ct_all_reduce(*group, &here, &furthest, 1, CT_I64, CT_MAX, NULL);
+    *step = (long)furthest;
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 3 ? argv[3] : "";
     const char *rank = getenv("RANK"), *restarts = getenv("TORCHELASTIC_RESTART_COUNT");
     unsigned int seed = (unsigned int)getpid();
     ct_group *group = CT_WORLD;
-    int answer = 0, ranks[64];
+    int answer = 0;
     long step;
 
     if (!strcmp(word, "own") || (!strcmp(word, "slow") && rank && !strcmp(rank, "0")))
@@ -58,7 +91,7 @@ int main(int argc, char **argv)
     if (argc < 3 || ct_init_process_group(NULL) != CT_OK)
         return fail("init");
     if (!strcmp(word, "again")) {
-        for (int i = 0; i < 3 - ct_rank(CT_WORLD); i++)
+        for (int i = 0; i < 3; i++)
             ct_should_stop(CT_WORLD);
         ct_destroy_process_group(CT_WORLD);
         if (ct_init_process_group(NULL) != CT_OK)
@@ -66,9 +99,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(word, "once") && restarts && atoi(restarts) > 0)
         return 0;
-    for (int i = 0; i < ct_size(CT_WORLD) && i < 64; i++)
-        ranks[i] = i;
-    if (!strcmp(argv[1], "group") && ct_new_group(ranks, ct_size(CT_WORLD), &group) != CT_OK)
+    if (ask_on(argv[1], &group) != CT_OK)
         return fail("new_group");
     for (step = 1; answer == 0 && step < 1000000; step++) {
         usleep((unsigned int)rand_r(&seed) % 2000);
@@ -79,7 +110,7 @@ int main(int argc, char **argv)
             raise(SIGKILL);
         if (step == 40 && !strcmp(word, "loses") && argc > 4 && ct_rank(CT_WORLD) == 2)
             raise(SIGTERM);
-        if (step == 5 && !strcmp(word, "bad") && ct_rank(CT_WORLD) == 1) {
+        if (step == 1 && !strcmp(word, "bad") && ct_rank(CT_WORLD) == 1) {
             setenv("CT_DEADLINE", "soon", 1);
             if (ct_should_stop(group) >= 0)
                 return fail("a bad deadline");
@@ -87,6 +118,8 @@ int main(int argc, char **argv)
             continue;
         }
         answer = ct_should_stop(group);
+        if (answer == CT_ERR_PEER && !strcmp(word, "loses"))
+            answer = go_on(&group, &step);
         if (step == 10)
             note("began", step, answer);
         while (answer != 0 && !strcmp(word, "never"))
