@@ -122,7 +122,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_TRACE] = {
         "trace", NULL, 0, "FILE", NULL, NULL, { "CT_TRACE" }, 0,
         parse_file_name, FIELD(trace),
-        "write a timeline of all ranks, calls, waits and messages; ui.perfetto.dev opens it", NULL, 0 },
+        "write a timeline of all ranks for ui.perfetto.dev; of several nodes: ctctl trace merge", NULL, 0 },
     [OPTION_TRACE_SIZE] = {
         "trace-size", NULL, 0, "SIZE", NULL, "64M", { "CT_TRACE_SIZE" }, 0,
         parse_bytes, FIELD(trace_size),

@@ -5,7 +5,7 @@
 
 #include "launcher/inspect/find_jobs.h"
 
-enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, WRONG_USAGE = 2 };
+enum { NO_RANK_WAITS = 0, RANKS_WAIT = 1, CANNOT_MERGE = 1, WRONG_USAGE = 2 };
 
 /* What the command line selects. */
 struct ctctl_options {
@@ -13,11 +13,13 @@ struct ctctl_options {
     int rank;        /* of stack */
     int json, verbose;
     double after_s;
+    const char *output; /* of trace merge; NULL: standard output */
 };
 
 int command_ps(const struct job_list *jobs, const struct ctctl_options *options);
 int command_status(struct job_list *jobs, const struct ctctl_options *options);
 int command_stack(const struct job_list *jobs, const struct ctctl_options *options);
+int command_trace_merge(char *const *files, int count, const char *output);
 
 /* The command line selects the job. */
 int job_is_selected(const struct job_snapshot *job, const struct ctctl_options *options);

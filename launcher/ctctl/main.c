@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - ctctl: shows the jobs of this host.
+/* main.c - ctctl: shows the jobs of this host, and merges the traces that jobs left.
  *
  * It is a program of its own: ctrun would take a command's name for the user's program.  It reads
  * the control pages and /proc and needs no answer, so it works while ranks and ctrun hang, are
@@ -19,6 +19,7 @@ static const char help[] =
     "usage: ctctl ps     [--json]\n"
     "       ctctl status [--json] [-v] [--after=SECONDS] [JOB]\n"
     "       ctctl stack  [JOB] RANK\n"
+    "       ctctl trace merge [-o OUT] FILE...\n"
     "\n"
     "Shows the jobs that run on this host: yours, or all users' jobs for root.  It needs no\n"
     "answer from ranks or ctrun, so it works while they hang or are stopped.\n"
@@ -27,6 +28,9 @@ static const char help[] =
     "  status   each group in which ranks wait: in which call, at which source line, for how\n"
     "           long, and what the ranks do that they wait for\n"
     "  stack    the stack of a rank: by eu-stack or gdb, by py-spy for Python\n"
+    "  trace merge\n"
+    "           one trace of those that the nodes of a job wrote (ctrun --trace=run.json:\n"
+    "           run.node*.json), on the clock of the first: for ui.perfetto.dev\n"
     "\n"
     "JOB is a run id (--rdzv-id) or the pid of a ctrun; without it, status takes all jobs and\n"
     "stack the only one.  RANK is a rank of the job.\n"
@@ -34,6 +38,7 @@ static const char help[] =
     "  --json             print JSON for programs (docs/events.md)\n"
     "  -v, --verbose      status: also print where each rank is\n"
     "  --after=SECONDS    status: leave out waits that are shorter (1)\n"
+    "  -o, --output=OUT   trace merge: the file to write, instead of standard output\n"
     "  -h, --help         print this\n"
     "  --version          print the version\n"
     "\n"
@@ -41,8 +46,9 @@ static const char help[] =
     "the Python line if py-spy is installed.  Ranks that another launcher started are found if\n"
     "they use libct.  For ranks of other hosts run ctctl there.\n"
     "\n"
-    "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped, 2 for wrong usage\n"
-    "or if there is no such job or rank.\n";
+    "Exit code of status: 0 if no rank waits, 1 if a rank waits or is stopped; of trace merge: 1\n"
+    "if a file can't be read or written, or is no trace; 2 for wrong usage or if there is no such\n"
+    "job or rank.\n";
 
 static int wrong(const char *what, const char *which)
 {
@@ -53,8 +59,10 @@ static int wrong(const char *what, const char *which)
 /* An unknown command or option. */
 static int unknown(const char *what, const char *typed)
 {
-    static const char *const words[] = { "ps",        "status",  "stack",  "--json",
-                                         "--verbose", "--after", "--help", "--version" };
+    static const char *const words[] = {
+        "ps",        "status",  "stack",    "trace",  "--json",
+        "--verbose", "--after", "--output", "--help", "--version"
+    };
     struct suggestion best = { NULL, 0 };
     char name[64];
 
@@ -81,15 +89,19 @@ int job_is_selected(const struct job_snapshot *job, const struct ctctl_options *
 static int read_options(struct ctctl_options *options, int argc, char **argv)
 {
     static const struct option known[] = {
-        { "json", no_argument, NULL, 'j' },        { "verbose", no_argument, NULL, 'v' },
-        { "after", required_argument, NULL, 'a' }, { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'V' },     { NULL, 0, NULL, 0 },
+        { "json", no_argument, NULL, 'j' },
+        { "verbose", no_argument, NULL, 'v' },
+        { "after", required_argument, NULL, 'a' },
+        { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'V' },
+        { "output", required_argument, NULL, 'o' },
+        { NULL, 0, NULL, 0 },
     };
     char *end;
     int letter;
 
     opterr = 0;
-    while ((letter = getopt_long(argc, argv, "vh", known, NULL)) != -1)
+    while ((letter = getopt_long(argc, argv, "vho:", known, NULL)) != -1)
         switch (letter) {
         case 'j':
             options->json = 1;
@@ -102,6 +114,9 @@ static int read_options(struct ctctl_options *options, int argc, char **argv)
             if (end == optarg || *end || !(options->after_s >= 0) || options->after_s > 1e9)
                 return wrong("--after: it must be a number of seconds, not ", optarg);
             break;
+        case 'o':
+            options->output = optarg;
+            break;
         case 'h':
             fputs(help, stdout);
             exit(standard_output_close("ctctl", 0));
@@ -112,6 +127,15 @@ static int read_options(struct ctctl_options *options, int argc, char **argv)
             return unknown("unknown option: ", argv[optind - 1]);
         }
     return 0;
+}
+
+static int trace(char **words, int count, const struct ctctl_options *options)
+{
+    if (count < 1 || strcmp(words[0], "merge") != 0)
+        return wrong("trace: name what to do: ctctl trace merge FILE...", "");
+    if (count < 2)
+        return wrong("trace merge: name the files: ctctl trace merge FILE...", "");
+    return command_trace_merge(words + 1, count - 1, options->output);
 }
 
 static int run(const char *command, struct job_list *jobs, const struct ctctl_options *options)
@@ -143,8 +167,12 @@ int main(int argc, char **argv)
         return code;
     arguments = argc - optind - 1;
     if (arguments < 0)
-        return wrong("name a command: ps, status or stack", "");
+        return wrong("name a command: ps, status, stack or trace merge", "");
     command = argv[optind];
+    if (!strcmp(command, "trace"))
+        return standard_output_close("ctctl", trace(argv + optind + 1, arguments, &options));
+    if (options.output)
+        return wrong("--output is for trace merge", "");
     if (strcmp(command, "ps") != 0 && strcmp(command, "status") != 0
         && strcmp(command, "stack") != 0)
         return unknown("unknown command: ", command);

@@ -261,15 +261,9 @@ static void on_member(void *arg, int node, int there)
     events_node(&((struct job *)arg)->events, node, there);
 }
 
-static void on_told(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
-{
-    trace_host_told(&((struct job *)arg)->trace, agent, type, data, bytes);
-}
-
 const struct nodes_hooks job_nodes_hooks = { .round = on_round,
                                              .member = on_member,
                                              .stop = on_stop,
                                              .over = on_over,
                                              .died = on_died,
-                                             .stop_asked = job_stop_asked,
-                                             .told = on_told };
+                                             .stop_asked = job_stop_asked };

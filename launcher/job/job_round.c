@@ -194,9 +194,8 @@ void job_start_round(struct job *job)
         say_what_changed(job);
     }
     events_round_began(&job->events, &job->plan);
-    trace_host_round(&job->trace, &job->plan);
     job->running = job->lost = 0;
-    code = start_workers(job);
+    code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
     if (code == 0) {
         if (job->running == job->size)
             arrivals_start(&job->arrivals);

@@ -113,6 +113,7 @@ static void begin_round(struct agent *a, const char *text)
         over(a, 1, "node 0 begins a round that can't be");
         return;
     }
+    plan.round = plan.restarts;
     a->running = 1;
     a->first = plan.base;
     a->world = plan.world;
@@ -138,8 +139,6 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0
                && !strcmp(request.generation, a->generation)) {
         a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
-    } else if (type == NODE_CLOCK) {
-        a->nodes.hooks->told(a->nodes.job, NULL, type, text, strlen(text));
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
@@ -282,11 +281,6 @@ static void agent_ended(struct nodes *nodes, int gave)
         leave_without_host(a);
 }
 
-static struct node_link *agent_keeper(struct nodes *nodes)
-{
-    return &((struct agent *)nodes)->link;
-}
-
 static void agent_destroy(struct nodes *nodes)
 {
     struct agent *a = (struct agent *)nodes;
@@ -305,7 +299,6 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .signalled = agent_signalled,
                                             .ask_stop = agent_ask_stop,
                                             .ended = agent_ended,
-                                            .keeper = agent_keeper,
                                             .destroy = agent_destroy };
 
 struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,

@@ -34,7 +34,7 @@ ct_status node_link_connect(const struct secret *secret, const char *host, int p
 
 /* ---- Out -------------------------------------------------------------------- */
 
-void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
+static void node_link_send(struct node_link *link, int type, const void *data, size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
@@ -55,11 +55,6 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     node_link_send(link, type, text, strlen(text));
-}
-
-size_t node_link_unsent(const struct node_link *link)
-{
-    return link->stream ? evbuffer_get_length(bufferevent_get_output(link->stream)) : 0;
 }
 
 /* An error is left to the event loop, which gets it again. */

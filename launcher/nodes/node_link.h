@@ -39,8 +39,6 @@ void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks
 int node_link_start(struct node_link *link, struct event_base *base, int fd);
 void node_link_print(struct node_link *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void node_link_send(struct node_link *link, int type, const void *data, size_t bytes);
-size_t node_link_unsent(const struct node_link *link); /* bytes that wait for the socket */
 /* Writes now what the socket takes: the event loop may be about to stand still. */
 void node_link_flush(struct node_link *link);
 void node_link_close(struct node_link *link); /* closed already is fine */

@@ -130,6 +130,7 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
                    && number(&at, plan->role_base + size, WORLD_MOST, &plan->role_world)
                    && number(&at, 1, INT32_MAX, &plan->node)
                    && number(&at, plan->node + 1, INT32_MAX, &plan->nodes)
+                   && number(&at, 0, INT32_MAX, &plan->round)
                    && number(&at, 0, INT32_MAX, &plan->restarts)
                    && number(&at, 1, 65535, &plan->port) && word(&at, generation, NODE_GENERATION)
                    && !*at
@@ -139,9 +140,9 @@ int node_round_read(const char *text, int size, struct plan *plan, char generati
 
 void node_round_print(const struct plan *plan, char text[NODE_TEXT])
 {
-    snprintf(text, NODE_TEXT, "%d %d %d %d %d %d %d %d %s", plan->base, plan->world,
-             plan->role_base, plan->role_world, plan->node, plan->nodes, plan->restarts, plan->port,
-             plan->generation);
+    snprintf(text, NODE_TEXT, "%d %d %d %d %d %d %d %d %d %s", plan->base, plan->world,
+             plan->role_base, plan->role_world, plan->node, plan->nodes, plan->round,
+             plan->restarts, plan->port, plan->generation);
 }
 
 /* ---- Failures --------------------------------------------------------------- */

@@ -32,8 +32,8 @@ void node_host_name(const struct options *options, char *host, size_t size);
 int node_join_read(const char *text, struct node_join *join);
 void node_join_print(const struct node_join *join, char text[NODE_TEXT]);
 
-/* NODE_ROUND: "base world role-base role-world node nodes restarts port generation", of which the
- * reader takes what can be for a node with `size` workers. */
+/* NODE_ROUND: "base world role-base role-world node nodes round restarts port generation", of which
+ * the reader takes what can be for a node with `size` workers. */
 int node_round_read(const char *text, int size, struct plan *plan,
                     char generation[NODE_GENERATION]);
 void node_round_print(const struct plan *plan, char text[NODE_TEXT]);

@@ -14,14 +14,13 @@
 #include "runtime/monitor/control_page.h"
 #include "runtime/store/server/launcher_peers.h"
 
-struct node_link;
-
 /* One round, as this node has to start it. */
 struct plan {
     int base, world;           /* the rank of its first worker, and how many there are in all */
     int role_base, role_world; /* the same, counting those of this node's role */
     int node, nodes;           /* the rank of this node, and how many there are */
     int restarts;              /* so far */
+    int round;                 /* its number in the job, the same on all nodes; the first is 0 */
     const char *generation;
     const char *address; /* where the workers meet */
     int port;
@@ -37,8 +36,6 @@ struct nodes_hooks {
     void (*died)(void *job, const struct control_death *death);
     /* Another node wants all ranks to stop at the same step; for_good: and not to begin again. */
     void (*stop_asked)(void *job, int for_good);
-    /* Something for the job's files, or their times: see trace_host_told(). */
-    void (*told)(void *job, struct store_agent *agent, int type, const void *data, size_t bytes);
 };
 
 /* Each kind of node starts with this. */
@@ -73,8 +70,6 @@ struct nodes_ops {
     /* No worker of the round is left.  gave: the exit code that they chose when they had stopped
      * at a common step; -1: they had not. */
     void (*ended)(struct nodes *nodes, int gave);
-    /* The link to the ctrun that has the job's files, connected or not; NULL: this one has. */
-    struct node_link *(*keeper)(struct nodes *nodes);
     void (*destroy)(struct nodes *nodes);
 };
 
@@ -101,9 +96,7 @@ enum {
     NODE_OVER,               /* coordinator: "code why" */
     NODE_BEAT,               /* both ways: "" */
     NODE_DIED,               /* both ways: workers of other nodes that ended; node_messages.h */
-    NODE_ASK_STOP, /* both ways: the ranks shall stop at the same step; struct stop_request */
-    NODE_TRACE,    /* to who has the file: a word of trace_messages.h, not text */
-    NODE_CLOCK     /* to it: "question"; from it: "question nanoseconds" */
+    NODE_ASK_STOP /* both ways: the ranks shall stop at the same step; struct stop_request */
 };
 
 #define WORLD_MOST \

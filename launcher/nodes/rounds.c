@@ -84,6 +84,7 @@ static struct plan plan_of(const struct coordinator *c, int node)
                          .world = c->world,
                          .node = node,
                          .nodes = c->ranked_count,
+                         .round = c->rounds - 1,
                          .restarts = c->restarts,
                          .generation = c->meet->generation,
                          .address = c->meet->address,

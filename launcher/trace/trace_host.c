@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_host.c - the rings, and what ctrun itself has to tell. */
+/* trace_host.c - the rings, what ctrun itself adds to them, and their way to the file. */
 #include "launcher/trace/trace_host.h"
 
 #include <errno.h>
@@ -12,6 +12,9 @@
 #include "launcher/workers/worker.h"
 #include "runtime/util/inherited_memory.h"
 #include "runtime/util/log.h"
+
+#define CHUNK 512       /* events at each turn of the event loop, which has more to do */
+#define HALF_WRITTEN 16 /* events that a killed rank may leave so: not worth a warning */
 
 /* ---- Life ------------------------------------------------------------------ */
 
@@ -46,7 +49,9 @@ static void fill(struct trace_host *trace)
 
 int trace_host_open(struct trace_host *trace, const struct options *options, int size)
 {
-    *trace = (struct trace_host){ .memory = -1, .file.fd = -1, .path = options->trace };
+    *trace = (struct trace_host){
+        .memory = -1, .file.fd = -1, .path = options->trace, .nodes_most = options->nnodes.max
+    };
     if (!trace->path)
         return 0;
     trace->rings = size + 1;
@@ -60,45 +65,34 @@ int trace_host_open(struct trace_host *trace, const struct options *options, int
     return -1;
 }
 
-int trace_host_meet(struct trace_host *trace, struct nodes *nodes)
+/* ---- A round --------------------------------------------------------------- */
+
+/* "run.json" is "run.node1.json" where there may be several nodes; of a node that joined later
+ * "run.node1.round2.json", since a node before it may have had its number. */
+static int open_file(struct trace_host *trace, const struct plan *plan)
 {
-    trace->nodes = nodes;
-    if (!trace->path || trace_link(trace))
+    struct trace_shared *shared = trace->shared;
+    char part[64] = "";
+    int used = 0;
+
+    if (trace->nodes_most > 1)
+        used = snprintf(part, sizeof part, "node%d", plan->node);
+    if (used > 0 && plan->round > 0)
+        snprintf(part + used, sizeof part - (size_t)used, ".round%d", plan->round);
+    if (trace_file_name(shared->path, sizeof shared->path, trace->path, part) < 0)
+        log_line(LOG_ERROR, "--trace: a path of %zu characters is too long", strlen(trace->path));
+    else if (trace_file_open(&trace->file, shared->path, &shared->body) == CT_OK)
         return 0;
-    if (trace_file_open(&trace->file, trace->path, &trace->shared->body) == CT_OK) {
-        atomic_store(&trace->shared->has_file, 1);
-        return 0;
-    }
-    log_line(LOG_ERROR, "--%s", ct_last_error()); /* "trace run.json: ..." */
+    else
+        log_line(LOG_ERROR, "--%s", ct_last_error()); /* "trace run.json: ..." */
+    shared->path[0] = 0;
     return -1;
 }
 
-void trace_host_close(struct trace_host *trace)
-{
-    if (trace->state != TRACE_IDLE)
-        event_del(&trace->turn);
-    if (trace->shared && atomic_load(&trace->shared->has_round))
-        trace_write_rest(trace, "");
-    trace_say_who_is_missing(trace);
-    trace_forget_guests(trace);
-    trace_file_close(&trace->file);
-    if (trace->base)
-        munmap(trace->base, trace->bytes);
-    if (trace->shared)
-        munmap(trace->shared, sizeof *trace->shared);
-    if (trace->memory >= 0)
-        close(trace->memory);
-    *trace = (struct trace_host){ .memory = -1, .file.fd = -1 };
-}
-
-/* ---- A round --------------------------------------------------------------- */
-
 static void describe(struct trace_about *about, const struct plan *plan)
 {
-    const int round = about->host[0] ? about->round + 1 : 0;
-
     *about = (struct trace_about){
-        .node = plan->node, .nodes = plan->nodes, .round = round, .restarts = plan->restarts
+        .node = plan->node, .nodes = plan->nodes, .round = plan->round, .restarts = plan->restarts
     };
     gethostname(about->host, sizeof about->host - 1);
     snprintf(about->generation, sizeof about->generation, "%s", plan->generation);
@@ -115,17 +109,18 @@ static void empty(struct trace_host *trace)
     fill(trace);
 }
 
-void trace_host_round(struct trace_host *trace, const struct plan *plan)
+int trace_host_round(struct trace_host *trace, const struct plan *plan)
 {
     struct trace_shared *shared = trace->shared;
 
     if (!trace->path)
-        return;
-    trace_say_who_is_missing(trace);
+        return 0;
+    if (*shared->path)
+        empty(trace);
+    else if (open_file(trace, plan) < 0)
+        return -1;
     describe(&shared->about, plan);
     shared->first = plan->base;
-    if (shared->about.round > 0)
-        empty(trace);
     for (int i = 0; i < trace->rings - 1; i++)
         trace_ring_at(trace->base, i, trace->events)->rank = plan->base + i;
     atomic_store(&shared->ring, -1);
@@ -133,9 +128,7 @@ void trace_host_round(struct trace_host *trace, const struct plan *plan)
     trace->round = trace_begin_now(
         &trace->own,
         &(struct trace_what){ .kind = TRACE_ROUND, .peer = -1, .group = TRACE_GROUPS });
-    trace_expect_nodes(trace);
-    if (trace_link(trace))
-        trace_ask_clock(trace, 0);
+    return 0;
 }
 
 void trace_host_died(struct trace_host *trace, const struct worker *worker)
@@ -160,4 +153,157 @@ void trace_host_stopping(struct trace_host *trace, int signal)
                                                            .peer = -1,
                                                            .tag = signal,
                                                            .group = TRACE_GROUPS });
+}
+
+/* ---- Writing a round -------------------------------------------------------- */
+
+/* What was written stays written, whoever goes on: the file first, then how far it is. */
+static void settle(struct trace_host *trace)
+{
+    struct trace_shared *shared = trace->shared;
+
+    if (trace_file_settle(&trace->file) != CT_OK)
+        log_line(LOG_WARN, "%s; the rest of the trace is lost, the job goes on", ct_last_error());
+    atomic_store(&shared->at, trace->walk.at);
+    atomic_store(&shared->ring, trace->walk.ring ? trace->walk.index : -1);
+}
+
+static int is_own(const struct trace_walk *walk)
+{
+    return walk->index == walk->rings - 1;
+}
+
+static void warn_of_loss(const struct trace_host *trace)
+{
+    const struct trace_walk *walk = &trace->walk;
+    char writer[32] = "ctrun";
+
+    if (!is_own(walk))
+        snprintf(writer, sizeof writer, "rank %d", trace->shared->first + walk->index);
+    log_line(LOG_WARN,
+             "the trace lacks %llu events of %s, the oldest: its ring holds %llu; a larger "
+             "--trace-size holds more",
+             (unsigned long long)walk->lost, writer, (unsigned long long)trace->events);
+}
+
+static void next_ring(struct trace_host *trace)
+{
+    struct trace_walk *walk = &trace->walk;
+
+    if (walk->ring && walk->lost > HALF_WRITTEN)
+        warn_of_loss(trace);
+    if (walk->ring)
+        trace_part_lost(&trace->part, walk->lost);
+    if (trace_walk_ring(walk))
+        trace_part_ring(&trace->part, walk->ring, is_own(walk));
+    else
+        walk->ring = NULL;
+}
+
+/* A piece; 0: there is no more. */
+static int write_some(struct trace_host *trace)
+{
+    struct trace_event events[CHUNK];
+    const size_t count = trace->walk.ring ? trace_walk_events(&trace->walk, events, CHUNK) : 0;
+
+    for (size_t i = 0; i < count; i++)
+        trace_part_event(&trace->part, &events[i]);
+    if (count == 0)
+        next_ring(trace);
+    settle(trace);
+    return trace->walk.ring != NULL;
+}
+
+static void begin(struct trace_host *trace)
+{
+    trace->is_writing = 1;
+    trace_part_begin(&trace->part, &trace->file, &trace->shared->about);
+    trace_walk_begin(&trace->walk, trace->base, trace->rings, trace->events);
+}
+
+static void end(struct trace_host *trace, const char *missing)
+{
+    trace_part_end(&trace->part, missing);
+    settle(trace);
+    atomic_store(&trace->shared->has_round, 0);
+    trace->is_writing = 0;
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    const struct timeval now = { 0, 0 };
+    struct trace_host *trace = arg;
+
+    (void)fd;
+    (void)what;
+    if (write_some(trace)) {
+        event_add(&trace->turn, &now);
+        return;
+    }
+    end(trace, "");
+    trace->done(trace->arg);
+}
+
+void trace_host_ended(struct trace_host *trace, struct event_base *base, void (*done)(void *arg),
+                      void *arg)
+{
+    if (!trace->path || !atomic_load(&trace->shared->has_round)) {
+        done(arg);
+        return;
+    }
+    trace_end(&trace->own, trace->round, CT_OK);
+    trace->done = done;
+    trace->arg = arg;
+    evtimer_assign(&trace->turn, base, on_turn, trace);
+    begin(trace);
+    event_active(&trace->turn, EV_TIMEOUT, 0);
+}
+
+static void write_rest(struct trace_host *trace, const char *missing)
+{
+    if (!trace->is_writing)
+        begin(trace);
+    while (write_some(trace))
+        continue;
+    end(trace, missing);
+}
+
+/* Goes on where ctrun stood: its part may be half written. */
+void trace_host_save(void *arg)
+{
+    struct trace_host *trace = arg;
+    struct trace_shared *shared = trace->shared;
+    const int ring = shared ? atomic_load(&shared->ring) : -1;
+    const uint64_t at = shared ? atomic_load(&shared->at) : 0;
+
+    if (!shared || !atomic_load(&shared->has_round)
+        || trace_file_resume(&trace->file, shared->path, &shared->body) != CT_OK)
+        return;
+    begin(trace);
+    while (trace->walk.index < ring && trace_walk_ring(&trace->walk))
+        continue;
+    if (trace->walk.ring && ring >= 0) {
+        trace_part_ring(&trace->part, trace->walk.ring, is_own(&trace->walk));
+        trace->walk.at = at;
+    }
+    write_rest(trace, "ctrun was killed");
+    trace_file_close(&trace->file);
+}
+
+/* ---- End -------------------------------------------------------------------- */
+
+void trace_host_close(struct trace_host *trace)
+{
+    if (trace->is_writing)
+        event_del(&trace->turn);
+    if (trace->shared && atomic_load(&trace->shared->has_round))
+        write_rest(trace, "");
+    trace_file_close(&trace->file);
+    if (trace->base)
+        munmap(trace->base, trace->bytes);
+    if (trace->shared)
+        munmap(trace->shared, sizeof *trace->shared);
+    if (trace->memory >= 0)
+        close(trace->memory);
+    *trace = (struct trace_host){ .memory = -1, .file.fd = -1 };
 }

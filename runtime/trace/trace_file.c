@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,7 +15,19 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/file_limit.h"
 
-static const char head[] = "{\"traceEvents\":[", tail[] = "\n],\"displayTimeUnit\":\"ns\"}\n";
+static const char head[] = TRACE_FILE_HEAD, tail[] = "\n" TRACE_FILE_TAIL;
+
+int trace_file_name(char *path, size_t room, const char *name, const char *part)
+{
+    const char *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
+    int length;
+
+    if (!dot || dot == name || (slash && dot <= slash + 1))
+        dot = name + strlen(name);
+    length =
+        snprintf(path, room, "%.*s%s%s%s", (int)(dot - name), name, *part ? "." : "", part, dot);
+    return length < (int)room ? length : -1;
+}
 
 #define LOOK_MS 10
 #define PATIENCE_MS 1000 /* a job that was killed is written by its guard */

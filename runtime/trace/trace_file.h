@@ -8,10 +8,14 @@
 #define RUNTIME_TRACE_TRACE_FILE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/util/error.h"
 #include "runtime/util/text.h"
+
+#define TRACE_FILE_HEAD "{\"traceEvents\":["
+#define TRACE_FILE_TAIL "],\"displayTimeUnit\":\"ns\"}\n"
 
 struct trace_file {
     int fd; /* -1: closed, or a disk that is full */
@@ -19,6 +23,10 @@ struct trace_file {
     _Atomic int64_t own_body, *body; /* where the next event goes; another process may look at it */
     struct text pending;
 };
+
+/* The name of one of several files: "run.json" and "node1" make "run.node1.json"; part "" is the
+ * file itself.  Its length; -1: there is no room for it. */
+int trace_file_name(char *path, size_t room, const char *name, const char *part);
 
 /* A new file, which nobody else may write to meanwhile.  body: where to keep how far it is; NULL:
  * here. */

@@ -17,45 +17,17 @@
 #include <unistd.h>
 
 #include "runtime/types/dtype.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/json_writer.h"
 #include "runtime/util/signal_name.h"
 
 #define LAUNCHERS_TRACK 1
 
-/* ---- Clock ----------------------------------------------------------------- */
-
-/* Another node measured it: no difference may overflow. */
-static int64_t minus(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a - (uint64_t)b);
-}
-
-/* What lies far outside of both looks is no time of this round. */
-uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns)
-{
-    const int64_t span = minus(clock->at_ns[1], clock->at_ns[0]);
-    const int64_t drift = minus(clock->offset_ns[1], clock->offset_ns[0]);
-    double along = span > 0 ? (double)minus((int64_t)ns, clock->at_ns[0]) / (double)span : 0;
-    double more;
-
-    along = along < -1 ? -1 : along > 2 ? 2 : along;
-    more = along * (double)drift;
-    return ns + (uint64_t)clock->offset_ns[0]
-           + (uint64_t)(more > -9e18 && more < 9e18 ? (int64_t)more : 0);
-}
-
-int64_t trace_clock_error(const struct trace_clock *clock)
-{
-    if (clock->error_ns[0] < 0 || clock->error_ns[1] < 0)
-        return -1;
-    return clock->error_ns[0] > clock->error_ns[1] ? clock->error_ns[0] : clock->error_ns[1];
-}
-
 /* ---- A line ---------------------------------------------------------------- */
 
 static long process_of(const struct trace_part *part)
 {
-    return 1L + part->about.node + 100000L * part->about.round;
+    return 1 + part->about.node + TRACE_PROCESSES_OF_ROUND * part->about.round;
 }
 
 static long track_of_rank(int rank)
@@ -83,7 +55,7 @@ static struct json_text begin_line(const struct trace_part *part, const char *ph
 
 static void microseconds(struct json_text *json, const char *name, uint64_t ns)
 {
-    json_real(json, name, (double)ns / 1000);
+    json_thousandths(json, name, (int64_t)ns);
 }
 
 static void metadata(const struct trace_part *part, const char *what, const char *key,
@@ -111,7 +83,10 @@ void trace_part_begin(struct trace_part *part, struct trace_file *file,
         snprintf(again, sizeof again, ", restart %d", about->restarts);
     else if (about->round > 0)
         snprintf(again, sizeof again, ", round %d", about->round);
-    snprintf(name, sizeof name, "node %d: %s%s", about->node, part->about.host, again);
+    if (about->nodes > 0)
+        snprintf(name, sizeof name, "node %d: %s%s", about->node, part->about.host, again);
+    else
+        snprintf(name, sizeof name, "%s", part->about.host);
     metadata(part, "process_name", "name", name, 0);
 }
 
@@ -243,14 +218,12 @@ static void add_arrow(const struct trace_part *part, const struct trace_event *e
 static void add_slice(struct trace_part *part, const struct trace_event *event)
 {
     const uint64_t ended = atomic_load(&event->ended_ns);
-    const uint64_t from = trace_clock_apply(&part->about.clock, event->begun_ns);
-    uint64_t to = trace_clock_apply(&part->about.clock, ended);
+    const uint64_t from = event->begun_ns, to = ended > from ? ended : from + 1;
     const long track = track_of(part, event->thread);
     char name[64];
     const char *kind = name_of(event, atomic_load(&event->peer), name, sizeof name);
     struct json_text json = begin_line(part, ended ? "X" : "B", name, track);
 
-    to = to > from ? to : from + 1;
     json_string(&json, "cat", kind);
     microseconds(&json, "ts", from);
     if (ended)
@@ -283,13 +256,14 @@ static void add_instant(struct trace_part *part, const struct trace_event *event
                    event->kind == TRACE_DIED ? track_of_rank(rank) : track_of(part, event->thread));
     json_string(&json, "cat", "ctrun");
     json_string(&json, "s", "p");
-    microseconds(&json, "ts", trace_clock_apply(&part->about.clock, event->begun_ns));
+    microseconds(&json, "ts", event->begun_ns);
     json_close(&json, '}');
 }
 
 void trace_part_event(struct trace_part *part, const struct trace_event *event)
 {
-    if (event->kind == 0 || event->kind >= TRACE_KINDS
+    if (event->kind == 0 || event->kind >= TRACE_KINDS || event->begun_ns >= TRACE_MOST_NS
+        || atomic_load(&event->ended_ns) >= TRACE_MOST_NS
         || (event->kind >= TRACE_ROUND && !part->is_launcher)) {
         part->lost++;
         return;
@@ -306,24 +280,28 @@ void trace_part_lost(struct trace_part *part, uint64_t events)
     part->lost += events;
 }
 
+/* What both clocks show at one moment: the wall clock links nodes that exchange no messages. */
+static void add_clocks(struct json_text *json)
+{
+    const int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME);
+    const int64_t after = clock_ns(CLOCK_MONOTONIC);
+
+    json_number(json, "clock_monotonic_ns", before + (after - before) / 2);
+    json_number(json, "clock_realtime_ns", wall);
+}
+
 /* For people as a label of the process, for programs as an event of our own. */
 void trace_part_end(struct trace_part *part, const char *missing)
 {
-    const int64_t error = trace_clock_error(&part->about.clock);
     char label[320] = "";
     struct json_text json;
-    int used = 0;
 
-    if (error != 0)
-        used = error < 0 ? snprintf(label, sizeof label, "clock not aligned")
-                         : snprintf(label, sizeof label, "clock +-%.1f us", (double)error / 1000);
     if (part->lost > 0)
-        used += snprintf(label + used, sizeof label - (size_t)used, "%s%llu events lost",
-                         used ? ", " : "", (unsigned long long)part->lost);
-    if (*missing)
-        used +=
-            snprintf(label + used, sizeof label - (size_t)used, "%s%s", used ? ", " : "", missing);
-    if (used > 0)
+        snprintf(label, sizeof label, "%llu events lost%s%s", (unsigned long long)part->lost,
+                 *missing ? ", " : "", missing);
+    else
+        snprintf(label, sizeof label, "%s", missing);
+    if (*label)
         metadata(part, "process_labels", "labels", label, 0);
     json = begin_line(part, "M", "ctrun_part", 0);
     json_open(&json, "args", '{');
@@ -334,11 +312,7 @@ void trace_part_end(struct trace_part *part, const char *missing)
     json_number(&json, "restarts", part->about.restarts);
     json_number(&json, "events", (long)part->events);
     json_number(&json, "events_lost", (long)part->lost);
-    json_number(&json, "clock_offset_ns", (long)part->about.clock.offset_ns[1]);
-    if (error < 0)
-        json_null(&json, "clock_error_ns");
-    else
-        json_number(&json, "clock_error_ns", (long)error);
+    add_clocks(&json);
     json_string(&json, "missing", *missing ? missing : NULL);
     json_close(&json, '}');
     json_close(&json, '}');

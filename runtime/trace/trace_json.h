@@ -2,35 +2,30 @@
 /* trace_json.h - events of a ring, made into lines of a trace's file.
  *
  * A part is what one node did in one round: a process of the timeline, in which each thread of
- * a rank is a track.  Its events may come from memory here (trace_walk) or from another
- * node; they were written by programs that may have died over it, so nothing in them is believed:
- * what is no event is left out and counted. */
+ * a rank is a track.  Its events (trace_walk) were written by programs that may have died over it,
+ * so nothing in them is believed: what is no event is left out and counted.
+ *
+ * All times are the node's CLOCK_MONOTONIC.  `ctctl trace merge` (launcher/trace/trace_merge.h)
+ * reads the files of several nodes and puts them on one clock. */
 #ifndef RUNTIME_TRACE_TRACE_JSON_H
 #define RUNTIME_TRACE_TRACE_JSON_H
 
 #include "runtime/trace/trace.h"
 #include "runtime/trace/trace_file.h"
 
-/* What to add to a node's CLOCK_MONOTONIC for that of the file: measured twice, at the
- * beginning and at the end, since clocks drift; in between it lies on the line. */
-struct trace_clock {
-    int64_t at_ns[2], offset_ns[2];
-    int64_t error_ns[2]; /* each may be wrong by that; -1: was not measured */
-};
-
-uint64_t trace_clock_apply(const struct trace_clock *clock, uint64_t ns);
-int64_t trace_clock_error(const struct trace_clock *clock); /* -1: nobody knows */
-
 /* What all events of a part have in common. */
 struct trace_about {
-    int32_t node, nodes;
-    int32_t round; /* of this file: its process is of its own */
+    int32_t node, nodes; /* without ctrun: the rank, 0 */
+    int32_t round;       /* of the job: its process is of its own */
     int32_t restarts;
     char host[64];
     char generation[32];
-    struct trace_clock clock;
 };
 
+#define TRACE_MOST_NS 1000000000000000000 /* 31 years: a time beyond is none of a clock */
+#define TRACE_PROCESSES_OF_ROUND                                                 \
+    100000L              /* numbers of a node's process: 1 + node + this a round \
+                          */
 #define TRACE_THREADS 64 /* of a rank: those that are named */
 
 struct trace_part {
@@ -48,7 +43,7 @@ void trace_part_begin(struct trace_part *part, struct trace_file *file,
 void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int is_launcher);
 void trace_part_event(struct trace_part *part, const struct trace_event *event);
 void trace_part_lost(struct trace_part *part, uint64_t events); /* of that ring */
-/* missing: what of the part never came; "": nothing. */
+/* missing: why the end of the part is missing; "": it is not. */
 void trace_part_end(struct trace_part *part, const char *missing);
 
 /* ---- Out of memory --------------------------------------------------------- */

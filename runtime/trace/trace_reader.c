@@ -50,7 +50,7 @@ size_t trace_walk_events(struct trace_walk *walk, struct trace_event *events, si
 
 ct_status trace_write_ring(const char *path, void *memory, uint64_t events)
 {
-    struct trace_about about = { .nodes = 1 };
+    struct trace_about about = { .node = trace_ring_at(memory, 0, events)->rank };
     struct trace_event some[256];
     struct trace_file file;
     struct trace_part part;

@@ -72,17 +72,14 @@ static struct {
 /* Each rank has a file: %r is its rank; without one, "run.json" is "run.rank3.json". */
 static int path_of(const char *name, int rank, int size, char *path, size_t room)
 {
-    const char *at = strstr(name, "%r"), *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
+    const char *at = strstr(name, "%r");
+    char part[32];
     int length;
 
-    if (at)
-        length = snprintf(path, room, "%.*s%d%s", (int)(at - name), name, rank, at + 2);
-    else if (size == 1)
-        length = snprintf(path, room, "%s", name);
-    else if (dot && dot > name && (!slash || dot > slash + 1))
-        length = snprintf(path, room, "%.*s.rank%d%s", (int)(dot - name), name, rank, dot);
-    else
-        length = snprintf(path, room, "%s.rank%d", name, rank);
+    snprintf(part, sizeof part, "rank%d", rank);
+    if (!at)
+        return trace_file_name(path, room, name, size == 1 ? "" : part);
+    length = snprintf(path, room, "%.*s%d%s", (int)(at - name), name, rank, at + 2);
     return length < (int)room ? length : -1;
 }
 

@@ -2,6 +2,7 @@
 /* json_writer.c - see json_writer.h.  Pure: no descriptor is touched. */
 #include "runtime/util/json_writer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,9 +11,7 @@ static void add(struct json_text *json, const char *text)
     text_add(json->to, text, strlen(text));
 }
 
-/* The length of the UTF-8 character here; 0: there is none.  No overlong forms, no
- * surrogates: a reader would refuse the whole line. */
-static size_t character(const unsigned char *at, size_t left)
+size_t json_character(const unsigned char *at, size_t left)
 {
     const size_t size = *at < 0x80 ? 1 : *at < 0xc2 ? 0 : *at < 0xe0 ? 2 : *at < 0xf0 ? 3 : 4;
 
@@ -33,7 +32,7 @@ static void add_quoted(struct json_text *json, const char *value, size_t size)
 
     add(json, "\"");
     while (at < end) {
-        const size_t length = character(at, (size_t)(end - at));
+        const size_t length = json_character(at, (size_t)(end - at));
         char escape[8];
 
         if (length == 0) {
@@ -111,6 +110,22 @@ void json_real(struct json_text *json, const char *name, double value)
 
     snprintf(digits, sizeof digits, "%.3f", value);
     member(json, name, digits);
+}
+
+void thousandths_print(int64_t value, char text[THOUSANDTHS_TEXT])
+{
+    const uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    snprintf(text, THOUSANDTHS_TEXT, "%s%" PRIu64 ".%03" PRIu64, value < 0 ? "-" : "", size / 1000,
+             size % 1000);
+}
+
+void json_thousandths(struct json_text *json, const char *name, int64_t value)
+{
+    char text[THOUSANDTHS_TEXT];
+
+    thousandths_print(value, text);
+    member(json, name, text);
 }
 
 void json_bytes(struct json_text *json, const char *name, const char *value, size_t size)

@@ -7,6 +7,8 @@
 #ifndef RUNTIME_UTIL_JSON_WRITER_H
 #define RUNTIME_UTIL_JSON_WRITER_H
 
+#include <stdint.h>
+
 #include "runtime/util/text.h"
 
 struct json_text {
@@ -21,8 +23,17 @@ void json_close(struct json_text *json, char bracket);
 void json_null(struct json_text *json, const char *name);
 void json_number(struct json_text *json, const char *name, long value);
 void json_real(struct json_text *json, const char *name, double value);
+/* Exact where a double would round: nanoseconds as microseconds. */
+void json_thousandths(struct json_text *json, const char *name, int64_t value);
 void json_bool(struct json_text *json, const char *name, int value);
 void json_string(struct json_text *json, const char *name, const char *value); /* NULL: null */
 void json_bytes(struct json_text *json, const char *name, const char *value, size_t size);
+
+#define THOUSANDTHS_TEXT 32
+void thousandths_print(int64_t value, char text[THOUSANDTHS_TEXT]); /* "-0.005" */
+
+/* The length of the UTF-8 character here; 0: there is none.  No overlong forms, no
+ * surrogates: a reader would refuse the whole line. */
+size_t json_character(const unsigned char *at, size_t left);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# --trace over nodes whose clocks are days apart: one file, in which what happened at the same
-# time stands at the same time; and what is left when one of the ctruns is killed.
+# --trace over nodes whose clocks are days apart: each writes a file, and `ctctl trace merge` makes
+# one of them, in which what happened at the same time stands at the same time; and what is left when
+# one of the ctruns is killed.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nodes.sh"
 . "$(dirname "$0")/hosts.sh"
@@ -21,6 +22,10 @@ ctrun_of() { pgrep -P "${pid[$1]}" -x ctrun || echo "${pid[$1]}"; }
 
 lines() { grep -cE -- "$2" "$1"; }
 whole() { is "$(head -n 1 "$1") $(tail -n 1 "$1")" '{"traceEvents":[ ],"displayTimeUnit":"ns"}'; }
+merge() {
+    "$CT_BUILD/bin/ctctl" trace merge "$@" >run.json 2>.err
+    code=$? err=$(cat .err)
+}
 if command -v python3 >/dev/null; then
     see() { python3 "$(dirname "$0")/see_trace.py" "$1" "$2"; }
 else
@@ -28,6 +33,7 @@ else
 fi
 
 fresh() { kill_agents; rm -f run*.json; new_job; }
+three="run.node0.json run.node1.json run.node2.json"
 static_start() {
     local node
     meet="--nnodes=3 --master-addr=h0 --master-port=$port"
@@ -51,8 +57,11 @@ for kind in static c10d; do
     fresh
     ${kind}_start "$CT_BUILD/bin/demo"
     all_end "$kind: three nodes with a trace" 0
-    expect "$kind: one file" is "$(echo run*.json)" run.json
-    expect "$kind: it is whole" whole run.json
+    expect "$kind: each has its file" is "$(echo run*.json)" "$three"
+    expect "$kind: by its own clock, as a single node has" see run.node1.json 'len(part) == 1 and error == 0 and nodes == ["node 1: h1"]'
+    merge $three
+    expect "$kind: they are merged" is "$code,$err" "0,"
+    expect "$kind: to a whole file" whole run.json
     expect "$kind: all ranks are in it" is "$(lines run.json '"X","name":"all_reduce"')" 6
     expect "$kind: of three nodes" see run.json 'sorted(n.split(" ")[2] for n in nodes) == ["h0", "h1", "h2"]'
     expect "$kind: nothing is missing" see run.json 'len(part) == 3 and not any(p["missing"] for p in part)'
@@ -60,36 +69,84 @@ for kind in static c10d; do
     expect "$kind: how they stand" see run.json 'all(abs(p["clock_offset_ns"] / 1e9 - {"h0": 0, "h1": -1e5, "h2": 1e3}[p["host"]]) < 1 for p in part)'
     expect "$kind: the ranks of all nodes are in a call together" see run.json 'all(together(c) for c in ("all_reduce", "barrier", "all_gather", "all_to_all"))'
     expect "$kind: arrows pair up" see run.json 'begun == ended and len(begun) > 20'
-    expect "$kind: they go on in time" see run.json 'forward()'
+    expect "$kind: none points back" see run.json 'forward()'
+    expect "$kind: both ends are in slices" see run.json 'all(inside(e) for e in arrows)'
+    cp run.json first.json
+    merge run.node1.json run.node2.json run.node0.json
+    expect "$kind: the first file's clock counts" see run.json '[p["host"] for p in part if p["clock_error_ns"] == 0] == ["h1"] and forward()'
 done
+
+# What can't be merged.
+"$CT_BUILD/bin/ctctl" trace merge --output=all.json $three
+expect "a file to write" see all.json 'len(part) == 3'
+"$CT_BUILD/bin/ctctl" trace merge -o run.node1.json $three 2>.err
+expect "no file is written over" is "$? $(cat .err)" "1 ctctl: run.node1.json: it is one of the files to merge"
+merge run.node0.json all.json
+expect "what is merged already" is "$code $err" "1 ctctl: all.json:$(grep -n '"ctrun_part"' all.json | head -n 1 | cut -d: -f1): this trace is merged already"
+merge run.node0.json run.node0.json
+expect "one node twice" is "$code $err" "1 ctctl: run.node0.json and run.node0.json are both of node 0 in the same round"
+head -c 1000 run.node1.json >half.json
+merge run.node0.json half.json
+expect "half a file" matches "$code $err" '^1 ctctl: half.json:[0-9]+: this is not a whole line$'
+"$CT_BUILD/bin/ctctl" trace mix 2>.err
+expect "another word" is "$? $(cat .err)" "2 ctctl: trace: say what: ctctl trace merge FILE... (ctctl --help)"
+"$CT_BUILD/bin/ctctl" trace merge $three >/dev/full 2>.err
+expect "a full disk" is "$? $(cat .err)" "1 ctctl: standard output: No space left on device"
+
+# Nodes that exchange no messages.
+fresh
+static_start true
+all_end "no messages" 0
+merge $three
+expect "wall clocks count" is "$code $err" "0 ctctl: no messages both ways link these to run.node0.json; wall clocks place them: run.node1.json run.node2.json"
+expect "the rounds begin together" see run.json 'len(named("round")) == 3 and max(e["ts"] for e in named("round")) < min(e["ts"] for e in named("round")) + 5e6'
+expect "which is said" see run.json '[p["clock_error_ns"] for p in part] == [0, None, None]'
 
 # A restart on all nodes.
 fresh
 export program=$CT_BUILD/bin/demo
 static_start --max-restarts=1 sh -c '[ $TORCHELASTIC_RESTART_COUNT = 1 ] || export CT_FAULT=rank:3,op:barrier,phase:0,kill; exec "$program"'
 all_end "a restart" 0
-expect "two rounds of three nodes" see run.json 'len(part) == 6 and len({p["generation"] for p in part}) == 2'
+merge $three
+expect "two rounds of three nodes" see run.json 'len(part) == 6 and len({p["generation"] for p in part}) == 2 and forward()'
 expect "the death is on the track of the dead" see run.json '[rank(e) for e in t if e["name"] == "rank 3 was killed by SIGKILL"] == [3]'
 
-# A node that was not told to keep one.
+# A node that joins when the job runs already: with a number that a lost one may have had.
 fresh
-meet="--nnodes=2 --master-addr=h0 --master-port=$port"
-agent_on 1 h1 --node-rank=1 "$CT_BUILD/bin/ring"
-agent_on 0 h0 --node-rank=0 --trace=run.json "$CT_BUILD/bin/ring"
-ended h1
-ended h0
-expect "one node without --trace" is "$code" 0
-expect "is said" has "$err" "no trace came of node 1"
-expect "and stands in the file" see run.json '[p["missing"] for p in part if p["node"] == 1] == ["nothing came of it"]'
+elastic="--nnodes=1:2 --rdzv-conf=last_call_timeout=1 --trace=run.json"
+agent_on 0 h0 $elastic sh -c '[ $WORLD_SIZE = 2 ] && exec "$program"; touch alone; exec sleep 60'
+expect "a node begins alone" within 30 test -e alone
+agent_on 1 h1 $elastic "$program"
+for node in 0 1; do
+    ended h$node 60
+    expect "with another, h$node" is "$code" 0
+done
+expect "each has its file" is "$(echo run*.json)" "run.node0.json run.node1.round1.json"
+merge run*.json
+expect "it has both rounds" see run.json 'sorted(e["pid"] for e in named("round")) == [1, 100001, 100002]'
+expect "the second one together" see run.json 'len(named("all_reduce")) == 2 and together("all_reduce") and forward()'
+
+# Only one of two nodes has one; two jobs have one file; a file that can't be.
 fresh
 meet="--nnodes=2 --master-addr=h0 --master-port=$port"
 agent_on 1 h1 --node-rank=1 --trace=run.json "$CT_BUILD/bin/ring"
 agent_on 0 h0 --node-rank=0 "$CT_BUILD/bin/ring"
 ended h0
 ended h1
-expect "node 0 without it" is "$code" 0
-expect "the other says so" has "$err" "--trace is for all nodes"
-expect "and writes its own" whole run.node1.json
+expect "one node without --trace" is "$code,$err" 0,
+expect "the other has its file" is "$(echo run*.json)" run.node1.json
+exec {lock}<run.node1.json
+flock "$lock"
+fresh_meet() { new_job; meet="--nnodes=2 --master-addr=h0 --master-port=$port"; }
+fresh_meet
+agent_on 1 h1 --node-rank=1 --trace=run.json touch ran
+agent_on 0 h0 --node-rank=0 touch ran0
+ended h1
+expect "a file that another job writes to" has "$code $err" "1 ctrun: --trace run.node1.json: another job writes to it"
+expect "is no file for this one" [ ! -e ran ]
+ended h0
+expect "the job ends on all nodes" has "$code $err" "1 ctrun: node 1: it could not start its workers"
+exec {lock}<&-
 
 # A ctrun is killed while its ranks are in a call.
 cat >stuck <<'END'
@@ -104,23 +161,11 @@ expect "a job hangs" within 30 stuck
 kill -KILL "$(ctrun_of h1)"
 ended h0 60
 expect "node 0 ends" is "$code" 1
-expect "its file is whole without the killed node" whole run.json
-expect "it has the others" see run.json '{p["node"] for p in part if not p["missing"]} == {0, 2}'
-expect "and says who is missing" see run.json '[p["node"] for p in part if p["missing"]] == [1]'
-expect "the guard of the killed one leaves a file" within 30 grep -qs '"missing":"ctrun was killed"' run.node1.json
-expect "it is whole" whole run.node1.json
-expect "with the last call open" see run.node1.json 'sorted(rank(e) for e in named("all_reduce") if e["ph"] == "B") == [2, 3]'
-expect "on the clock of node 0" see run.node1.json 'part[0]["clock_error_ns"] > 0 and abs(part[0]["clock_offset_ns"] / 1e9 + 1e5) < 1'
-
-fresh
-static_start bash stuck
-within 30 stuck
-kill -KILL "$(ctrun_of h0)"
-ended h1 60
-expect "node 0 is killed" is "$code" 1
-for node in 1 2; do
-    expect "node $node has a file of its own" within 30 whole run.node$node.json
-    expect "with the open calls" see run.node$node.json 'len(part) == 1 and [e["ph"] for e in named("all_reduce")] == ["B", "B"]'
-done
-expect "and so has the guard of node 0" within 30 grep -qs '"missing":"ctrun was killed"' run.json
+expect "its file is whole" whole run.node0.json
+ended h2 60
+expect "the guard of the killed one ends its file" within 30 grep -qs '"missing":"ctrun was killed"' run.node1.json
+merge $three
+expect "with it all are merged" is "$code" 0
+expect "it is marked" see run.json '[p["node"] for p in part if p["missing"]] == [1]'
+expect "its last call is open" see run.json 'sorted(rank(e) for e in named("all_reduce") if e["ph"] == "B" and rank(e) in (2, 3)) == [2, 3]'
 finish

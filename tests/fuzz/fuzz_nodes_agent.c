@@ -24,7 +24,7 @@ struct scene {
     int end; /* ours; -1: closed */
     int runs, is_over;
     int first, world; /* of the last round */
-    unsigned char last_message[4096];
+    unsigned char sent[4096];
     size_t have;
 };
 
@@ -94,14 +94,7 @@ static void stop_asked(void *job, int for_good)
     holds(for_good == 0 || for_good == 1);
 }
 
-static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
-{
-    (void)job;
-    holds(!agent && type == NODE_CLOCK && bytes == strlen(data));
-}
-
-static const struct nodes_hooks hooks = { round_begins, stop,       is_over, member,
-                                          died,         stop_asked, told };
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, stop_asked };
 
 /* ---- Steps ---------------------------------------------------------------------------- */
 
@@ -198,23 +191,21 @@ static void step(struct scene *s, unsigned what, struct input *in)
 /* What the agent said: whole messages, and of a kind that an agent sends. */
 static void listen_to_it(struct scene *s)
 {
-    const ssize_t got = s->end < 0 ? 0
-                                   : recv(s->end, s->last_message + s->have,
-                                          sizeof s->last_message - s->have, MSG_DONTWAIT);
+    const ssize_t got =
+        s->end < 0 ? 0 : recv(s->end, s->sent + s->have, sizeof s->sent - s->have, MSG_DONTWAIT);
     uint32_t size;
 
     s->have += got > 0 ? (size_t)got : 0;
     while (s->have >= 4) {
-        memcpy(&size, s->last_message, 4);
+        memcpy(&size, s->sent, 4);
         holds(size >= 1 && size <= LINK_TEXT + 1);
         if (s->have < 4 + size)
             return;
-        holds(s->last_message[4] == AGENT_OURS
-              || (s->last_message[4] >= NODE_JOIN && s->last_message[4] <= NODE_CLOCK));
-        holds(s->last_message[4] != NODE_REFUSED && s->last_message[4] != NODE_ROUND
-              && s->last_message[4] != NODE_STOP && s->last_message[4] != NODE_OVER);
+        holds(s->sent[4] == AGENT_OURS || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_ASK_STOP));
+        holds(s->sent[4] != NODE_REFUSED && s->sent[4] != NODE_ROUND && s->sent[4] != NODE_STOP
+              && s->sent[4] != NODE_OVER);
         s->have -= 4 + size;
-        memmove(s->last_message, s->last_message + 4 + size, s->have);
+        memmove(s->sent, s->sent + 4 + size, s->have);
     }
 }
 

@@ -125,15 +125,7 @@ static void stop_asked(void *job, int for_good)
     holds(for_good == 0 || for_good == 1);
 }
 
-static void told(void *job, struct store_agent *agent, int type, const void *data, size_t bytes)
-{
-    (void)job;
-    holds(agent != NULL); /* data NULL: it has left */
-    holds(data ? bytes > 0 && (type == NODE_CLOCK || type == NODE_TRACE) : bytes == 0);
-}
-
-static const struct nodes_hooks hooks = { round_begins, stop,       is_over, member,
-                                          died,         stop_asked, told };
+static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, died, stop_asked };
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 

@@ -80,12 +80,12 @@ static void is_text(const char *text, size_t size)
 
 static void look_at_job(void)
 {
-    struct look_rank *rank = calloc(1, sizeof *rank);
-    struct look_job job = { .ranks = 1, .rank = rank };
+    struct rank_snapshot *rank = calloc(1, sizeof *rank);
+    struct job_snapshot job = { .ranks = 1, .rank = rank };
 
     holds(rank != NULL);
     rank->worker = rank->pid = PID;
-    process_look_at(&job);
+    process_read_all(&job);
     is_text(rank->process.name, sizeof rank->process.name);
     is_text(rank->process.waits_in, sizeof rank->process.waits_in);
     is_text(rank->command, sizeof rank->command);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_trace.c - what goes to the file of --trace: rings of ranks that may have died over them,
- * and words of other nodes.  Whatever they say, the file is JSON.
+/* fuzz_trace.c - what goes to the file of --trace: rings of ranks that may have died over them.
+ * Whatever lies in these, the file is JSON, and `ctctl trace merge` takes it.
  *
- * The input is a row of words (launcher/trace/trace_messages.h): a byte for which, one for where
- * and one for how many bytes, then those.  They are put over a sound one of that word; a word of
- * another letter has those bytes alone.  The file is memory with a path. */
+ * The input is a row of words: a byte for which, one for where and one for how many bytes, then
+ * those.  They are put over a sound ring (R; O: ctrun's), event (E) or number of lost events (L); Z
+ * ends the node's part and begins another.  The file is memory with a path. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,57 +12,53 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/trace/trace_messages.h"
+#include "launcher/trace/trace_merge.h"
+#include "runtime/trace/trace_json.h"
 #include "tests/fuzz/input.h"
 #include "tests/json_check.h"
 
-static size_t sound_word(int word, void *to)
+/* The bytes of one word, over `size` sound ones. */
+static void put_over(void *sound, size_t size, size_t at, struct input *in, size_t bytes)
 {
-    const struct trace_about about = {
-        .node = 1, .nodes = 2, .host = "node-b", .clock = { { 1000, 2000 }, { 5, 6 }, { 1, 1 } }
-    };
-    const struct trace_event event = { .mark = 1,
-                                       .begun_ns = 1500,
-                                       .ended_ns = 1600,
-                                       .id = 7,
-                                       .bytes = 64,
-                                       .peer = 2,
-                                       .thread = 11,
-                                       .kind = TRACE_CALL,
-                                       .operation = OPERATION_ALL_REDUCE,
-                                       .op = -1 };
-    struct trace_ring ring = { .rank = 3, .pid = 4310, .groups_used = 1, .next = 1 };
-
-    strcpy(ring.groups[0].name, "world");
-    strcpy(ring.algorithms[OPERATION_ALL_REDUCE][0], "ring");
-    if (word == TRACE_ABOUT)
-        return memcpy(to, &about, sizeof about), sizeof about;
-    if (word == TRACE_EVENTS)
-        return memcpy(to, (const void *)&event, sizeof event), sizeof event;
-    if (word == TRACE_RING || word == TRACE_OURS)
-        return memcpy(to, (const void *)&ring, sizeof ring), sizeof ring;
-    if (word == TRACE_LOST)
-        return memset(to, 0, sizeof(uint64_t)), sizeof(uint64_t);
-    return 0;
+    at = at * (size / 256 + 1) % size;
+    memcpy((char *)sound + at, in->data, bytes < size - at ? bytes : size - at);
 }
 
 static void say(struct trace_part *part, struct trace_file *file, struct input *in)
 {
-    static _Alignas(CACHE_PAIR) unsigned char text[sizeof(struct trace_ring) + 256];
+    const struct trace_about about = { .node = 1, .nodes = 2, .host = "node-b" };
+    struct trace_event event = { .mark = 1,
+                                 .begun_ns = 1500,
+                                 .ended_ns = 1600,
+                                 .id = 7,
+                                 .bytes = 64,
+                                 .peer = 2,
+                                 .thread = 11,
+                                 .kind = TRACE_CALL,
+                                 .operation = OPERATION_ALL_REDUCE,
+                                 .op = -1 };
+    struct trace_ring ring = { .rank = 3, .pid = 4310, .groups_used = 1, .next = 1 };
     const int word = (int)take(in);
-    size_t at = take(in), bytes = take(in), size = sound_word(word, text);
-    unsigned char *exact;
+    const size_t at = take(in), asked = take(in), bytes = asked < in->left ? asked : in->left;
+    uint64_t lost = 0;
 
-    bytes = bytes < in->left ? bytes : in->left;
-    at = size > 0 ? at * (size / 256 + 1) % size : 0;
-    memcpy(text + at, in->data, bytes);
-    size = size > at + bytes || at > 0 ? size : at + bytes;
+    strcpy(ring.groups[0].name, "world");
+    strcpy(ring.algorithms[OPERATION_ALL_REDUCE][0], "ring");
+    if (word == 'R' || word == 'O') {
+        put_over(&ring, sizeof ring, at, in, bytes);
+        trace_part_ring(part, &ring, word == 'O');
+    } else if (word == 'E') {
+        put_over(&event, sizeof event, at, in, bytes);
+        trace_part_event(part, &event);
+    } else if (word == 'L') {
+        put_over(&lost, sizeof lost, at, in, bytes);
+        trace_part_lost(part, lost);
+    } else if (word == 'Z') {
+        trace_part_end(part, "");
+        trace_part_begin(part, file, &about);
+    }
     in->data += bytes;
     in->left -= bytes;
-    holds((exact = malloc(size ? size : 1)) != NULL); /* so that its end is one */
-    memcpy(exact, text, size);
-    trace_take(part, file, word, exact, size);
-    free(exact);
 }
 
 static void is_whole(int fd)
@@ -80,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char path[64];
     static int fd = -1;
     struct input in = { data, size };
-    struct trace_part part = { .file = NULL };
+    struct trace_merge merge;
+    struct trace_part part;
     struct trace_file file;
 
     if (fd < 0) {
@@ -88,10 +85,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     holds(trace_file_open(&file, path, NULL) == CT_OK);
+    trace_part_begin(&part, &file,
+                     &(struct trace_about){ .node = 1, .nodes = 2, .host = "node-b" });
     while (in.left > 0)
         say(&part, &file, &in);
     holds(trace_file_settle(&file) == CT_OK);
     is_whole(fd);
     trace_file_close(&file);
+    holds(trace_merge_read(&merge, (char *[]){ path }, 1) == CT_OK);
+    trace_merge_free(&merge);
     return 0;
 }

@@ -168,16 +168,16 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
 {
     static const char *const wrong[] = {
         "",
-        "2 4 2 4 1 2 0 29500",     /* no generation */
-        "2 4 2 4 1 2 0 29500 g x", /* something behind it */
-        "3 4 2 4 1 2 0 29500 g",   /* rank 4 of 4 */
-        "2 4 3 4 1 2 0 29500 g",   /* of its role */
-        "-1 4 2 4 1 2 0 29500 g",
-        "2 4194305 2 4 1 2 0 1 g", /* more ranks than a job can have */
-        "2 4 2 4 0 2 0 29500 g",   /* node 0 is the coordinator */
-        "2 4 2 4 2 2 0 29500 g",   /* node 2 of 2 */
-        "2 4 2 4 1 2 -1 29500 g",
-        "2 4 2 4 1 2 0 65536 g",
+        "2 4 2 4 1 2 5 0 29500",     /* no generation */
+        "2 4 2 4 1 2 5 0 29500 g x", /* something behind it */
+        "3 4 2 4 1 2 5 0 29500 g",   /* rank 4 of 4 */
+        "2 4 3 4 1 2 5 0 29500 g",   /* of its role */
+        "-1 4 2 4 1 2 5 0 29500 g",
+        "2 4194305 2 4 1 2 5 0 1 g", /* more ranks than a job can have */
+        "2 4 2 4 0 2 5 0 29500 g",   /* node 0 is the coordinator */
+        "2 4 2 4 2 2 5 0 29500 g",   /* node 2 of 2 */
+        "2 4 2 4 1 2 5 -1 29500 g",
+        "2 4 2 4 1 2 5 0 65536 g",
     };
     struct plan plan = { .base = 2,
                          .world = 4,
@@ -185,6 +185,7 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
                          .role_world = 4,
                          .node = 1,
                          .nodes = 2,
+                         .round = 5,
                          .restarts = 3,
                          .generation = "0123",
                          .port = 29500 };

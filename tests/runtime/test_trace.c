@@ -243,6 +243,8 @@ static void whatever_lies_in_a_ring_the_file_is_json(void **state)
             const uint64_t number = next - SMALL + (((uint64_t)i - next) & (SMALL - 1));
 
             trace.events[i].kind = (uint8_t)(i % (TRACE_KINDS + 1));
+            trace.events[i].begun_ns &= INT64_MAX >> 4; /* else it is none */
+            atomic_fetch_and(&trace.events[i].ended_ns, INT64_MAX >> 4);
             atomic_store(&trace.events[number & (SMALL - 1)].mark, number + 1);
         }
         assert_int_equal(trace_write_ring(path, memory, SMALL), CT_OK);
@@ -294,20 +296,20 @@ static void a_full_disk_is_said_once(void **state)
     trace_file_close(&file);
 }
 
-static void a_clock_that_drifts_lies_on_the_line_between_its_two_looks(void **state)
+static void one_of_several_files_has_its_part_before_the_ending(void **state)
 {
-    const struct trace_clock clock = { .at_ns = { 1000, 2000 },
-                                       .offset_ns = { 500, 700 },
-                                       .error_ns = { 3, 9 } };
-    const struct trace_clock unknown = { .error_ns = { 5, -1 } };
+    char path[32];
 
     (void)state;
-    assert_int_equal(trace_clock_apply(&clock, 1000), 1500);
-    assert_int_equal(trace_clock_apply(&clock, 1500), 2100);
-    assert_int_equal(trace_clock_apply(&clock, 2000), 2700);
-    assert_int_equal(trace_clock_apply(&(struct trace_clock){ .offset_ns = { -10, -10 } }, 90), 80);
-    assert_int_equal(trace_clock_error(&clock), 9);
-    assert_int_equal(trace_clock_error(&unknown), -1);
+    assert_int_equal(trace_file_name(path, sizeof path, "run.json", "node1"), 14);
+    assert_string_equal(path, "run.node1.json");
+    trace_file_name(path, sizeof path, "a.b/run", "rank12");
+    assert_string_equal(path, "a.b/run.rank12");
+    trace_file_name(path, sizeof path, ".run", "node0.round2");
+    assert_string_equal(path, ".run.node0.round2");
+    trace_file_name(path, sizeof path, "run.json", "");
+    assert_string_equal(path, "run.json");
+    assert_int_equal(trace_file_name(path, 14, "run.json", "node1"), -1);
 }
 
 /* ---- A rank by itself ------------------------------------------------------ */
@@ -416,7 +418,7 @@ int main(void)
         cmocka_unit_test(whatever_lies_in_a_ring_the_file_is_json),
         cmocka_unit_test(the_file_is_whole_after_every_settling_and_another_can_go_on),
         cmocka_unit_test(a_full_disk_is_said_once),
-        cmocka_unit_test(a_clock_that_drifts_lies_on_the_line_between_its_two_looks),
+        cmocka_unit_test(one_of_several_files_has_its_part_before_the_ending),
         cmocka_unit_test(without_a_launcher_each_rank_writes_its_file),
         cmocka_unit_test(both_sides_of_a_message_know_its_arrow),
     };

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace.c - traces of several nodes as one. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "launcher/ctctl/ctctl.h"
+#include "launcher/trace/trace_merge.h"
+
+/* Files whose times are less certain than messages make them, and arrows that show it. */
+static void warn(const struct trace_merge *merge)
+{
+    int count = 0;
+
+    for (int i = 1; i < merge->count; i++) {
+        if (merge->clocks[i].error_ns >= 0)
+            continue;
+        if (count++ == 0)
+            fprintf(stderr,
+                    "ctctl: no messages both ways link these to %s; wall clocks place them:",
+                    merge->paths[0]);
+        fprintf(stderr, " %s", merge->paths[i]);
+    }
+    if (count > 0)
+        fputs("\n", stderr);
+    if (merge->backwards_ns > 0)
+        fprintf(stderr, "ctctl: arrows point back by up to %.3f us: a clock did not run evenly\n",
+                (double)merge->backwards_ns / 1000);
+}
+
+/* Writing one would destroy it before it is read again. */
+static int is_input(const struct trace_merge *merge, const char *output)
+{
+    struct stat out, in;
+
+    if (stat(output, &out) < 0)
+        return 0;
+    for (int i = 0; i < merge->count; i++)
+        if (stat(merge->paths[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return 1;
+    return 0;
+}
+
+static int fail(const char *what, const char *why)
+{
+    fprintf(stderr, "ctctl: %s%s%s\n", what, *what ? ": " : "", why);
+    return CANNOT_MERGE;
+}
+
+static int write_file(const struct trace_merge *merge, const char *output)
+{
+    int code = 0;
+    FILE *out;
+
+    if (is_input(merge, output))
+        return fail(output, "it is one of the files to merge");
+    if (!(out = fopen(output, "we")))
+        return fail(output, strerror(errno));
+    if (trace_merge_write(merge, out) != CT_OK)
+        code = fail("", ct_last_error());
+    else if (ferror(out) || fflush(out) != 0)
+        code = fail(output, strerror(errno));
+    if (fclose(out) != 0 && code == 0)
+        code = fail(output, strerror(errno));
+    return code;
+}
+
+int command_trace_merge(char *const *files, int count, const char *output)
+{
+    struct trace_merge merge;
+    ct_status status = trace_merge_read(&merge, files, count);
+    int code = 0;
+
+    if (status == CT_OK) {
+        warn(&merge);
+        if (output)
+            code = write_file(&merge, output);
+        else
+            status = trace_merge_write(&merge, stdout);
+    }
+    if (status != CT_OK)
+        code = fail("", ct_last_error());
+    trace_merge_free(&merge);
+    return code;
+}
