@@ -109,7 +109,7 @@ static void look_at_variables(void)
 
     holds(environment != NULL);
     size = process_file(PID, "environ", environment, 4096);
-    look_key(environment, size, 1, key, sizeof key);
+    job_key(environment, size, 1, key, sizeof key);
     is_text(key, sizeof key);
     free(environment);
 }

@@ -36,9 +36,9 @@ static void is_text(const char *text, size_t size)
 }
 
 /* Three places, two of them in one file. */
-static void look_up(void)
+static void look_up_three(void)
 {
-    struct places *places = calloc(1, sizeof *places);
+    struct source_places *places = calloc(1, sizeof *places);
 
     holds(places != NULL);
     for (int i = 0; i < 3; i++) {
@@ -48,8 +48,8 @@ static void look_up(void)
     }
     places->count = 3;
     for (int i = 0; i < places->count; i++)
-        if (!places->place[i].asked)
-            ask(places, i);
+        if (!places->place[i].looked_up)
+            look_up(places, i);
     for (int i = 0; i < places->count; i++)
         is_text(places->place[i].words, sizeof places->place[i].words);
     free(places);
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = '\0';
     answer = text;
     if (data[0] % 2)
-        look_up();
+        look_up_three();
     else if (python_frame(text, frame, sizeof frame))
         is_text(frame, sizeof frame);
     free(text);
