@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/call.h"
+#include "collectives/core/registry.h"
 
 size_t choices_size(const char *text)
 {
@@ -42,25 +42,19 @@ static int row_of(int operation, const char *name)
     return -1;
 }
 
-const char *way_name(enum device_wish way)
+enum path_number path_named(const char *name)
 {
-    static const char *const names[] = { "", "fused", "nccl", "staged" };
-
-    return names[way];
+    for (int i = PATH_NCCL; i < PATH_COUNT; i++)
+        if (!strcmp(device_path_name((enum path_number)i), name))
+            return (enum path_number)i;
+    return PATH_NONE;
 }
 
-enum device_wish way_named(const char *name)
+/* Calls in which ranks may know nothing of each other's sizes take the path that they can. */
+static int has_paths(int operation)
 {
-    for (int i = WISH_FUSED; i <= WISH_STAGED; i++)
-        if (!strcmp(way_name((enum device_wish)i), name))
-            return (enum device_wish)i;
-    return WISH_NONE;
-}
-
-/* Those of which ranks may know nothing of each other's go as they can. */
-static int has_ways(int operation)
-{
-    return !operation_is_barrier(operation) && device_is_agreed(operation);
+    return !operation_is_barrier(operation) && !operation_is_agreement(operation)
+           && operation_sizes_are_agreed(operation);
 }
 
 static ct_status add_wish(struct choices *c, int operation, char *text, const char *source)
@@ -76,16 +70,16 @@ static ct_status add_wish(struct choices *c, int operation, char *text, const ch
             return ct_fail(CT_ERR_INVALID, "%s: \"%s\" of %s:%s is no size; 64K is one", source,
                            size, text, size);
     }
-    wish.way = has_ways(operation) ? way_named(text) : WISH_NONE;
+    wish.path = has_paths(operation) ? path_named(text) : PATH_NONE;
     wish.row = row_of(operation, text);
-    if (wish.row < 0 && wish.way == WISH_NONE)
+    if (wish.row < 0 && wish.path == PATH_NONE)
         return ct_fail(CT_ERR_INVALID, "%s=%s names no algorithm of %s; the first is \"%s\"",
                        source, text, operation_name(operation), rows[0]->name);
     if (c->count[operation] == MOST_WISHES)
         return ct_fail(CT_ERR_INVALID, "%s: more than %d algorithms of %s", source, MOST_WISHES,
                        operation_name(operation));
     c->wishes[operation][c->count[operation]++] = wish;
-    c->may_wish_nccl |= wish.way == WISH_NCCL;
+    c->overrides |= 1u << wish.path;
     return CT_OK;
 }
 

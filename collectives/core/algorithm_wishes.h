@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* algorithm_wishes.h - which algorithms the user wants, for a group and those made from it.
  *
- * A wish names rows of an operation, each for calls of up to so many bytes per rank, and ways of a
- * call on device memory, which then is tried first:
+ * A wish names rows of an operation, each for calls of up to so many bytes per rank, and paths of a
+ * call on device memory, of which then one is tried first:
  *
  *     shm_one_shot:32K,shm_two_shot        up to 32 KiB the first, else the second
  *     ring                                 always
@@ -15,17 +15,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "runtime/group/group.h"
-
-struct call;
+#include "collectives/core/call.h"
 
 #define MOST_WISHES 8 /* of one operation */
 
-/* Of the ways of a call on device memory: the one to be tried first. */
-enum device_wish { WISH_NONE, WISH_FUSED, WISH_NCCL, WISH_STAGED };
-
 struct wish {
-    enum device_wish way; /* WISH_NONE: it is a row */
+    enum path_number path; /* of device memory; PATH_NONE: it is a row */
     int row;
     size_t upto; /* bytes; SIZE_MAX: of any size */
 };
@@ -34,8 +29,8 @@ struct choices {
     struct wish wishes[OPERATION_COUNT][MOST_WISHES];
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80]; /* who wished it, for messages */
-    enum device_wish device;          /* CT_DEVICE */
-    int may_wish_nccl;                /* of some operation */
+    enum path_number override;        /* CT_DEVICE */
+    unsigned overrides;               /* a bit for each path that some operation's wish names */
     int by_streams;                   /* CT_HANDOVER */
     int explain;                      /* CT_EXPLAIN: each choice is said once */
     _Atomic uint64_t
@@ -46,9 +41,8 @@ struct choices {
  * NULL) says. */
 ct_status choices_open(ct_group *group, const char *wishes);
 
-/* WISH_NONE: it is the name of none. */
-enum device_wish way_named(const char *name);
-const char *way_name(enum device_wish way);
+/* PATH_NONE: it is the name of none. */
+enum path_number path_named(const char *name);
 
 /* The beginning of a line that says what was chosen; 0: not on this rank, or it was said. */
 size_t choices_begin_line(const struct call *c, int on_device, char *line, size_t size);

@@ -133,7 +133,7 @@ ct_status call_start(const struct call *c, ct_work **work)
     *a = (struct asynchronous_call){ .task = { .run = run_task }, .call = *c };
     *w = (ct_work){ .group = c->group,
                     .task = &a->task,
-                    .holds_none = c->place.space && !device_may_hold_stream(c),
+                    .holds_none = !c->executor->may_hold_stream(c),
                     .verb = operation_name(c->signature.operation),
                     .owner = a,
                     .release = release_call };

@@ -4,8 +4,7 @@
  *   check_arguments.c checks the arguments, once for all operations
  *   -> premul_sum scales the input and becomes sum
  *   -> choose_algorithm.c: the algorithm, from what all ranks agree on; number, signature
- *   -> here after the queue has drained, or on the queue's thread (async_call.c); on device
- * memory by device_call.c
+ *   -> by its executor, here after the queue has drained, or on the queue's thread (async_call.c)
  *   -> a failure breaks the group and gets its first words: which call it was */
 #include "collectives/core/call.h"
 
@@ -15,6 +14,7 @@
 
 #include "collectives/core/check_arguments.h"
 #include "collectives/core/coalesce.h"
+#include "collectives/core/registry.h"
 #include "runtime/group/group_status.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/trace/trace.h"
@@ -109,21 +109,40 @@ ct_status call_run_now(struct call *c)
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
         flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
-    status = c->place.space || (c->group->staging && device_is_asked(c)) ? device_run(c)
-                                                                         : c->algorithm->run(c);
+    status = c->executor->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
     if (status != CT_OK && !c->refused && c->group->flat)
         flat_settle(c->group->flat);
-    if (status != CT_OK && c->group->team)
-        flat_settle(c->group->team);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);
     group_end(c->group);
     return status;
+}
+
+static ct_status host_run(struct call *c)
+{
+    return c->algorithm->run(c);
+}
+
+static int host_may_hold_stream(const struct call *c)
+{
+    (void)c;
+    return 1;
+}
+
+const struct executor host_executor = { .run = host_run, .may_hold_stream = host_may_hold_stream };
+
+/* Where a rank may have nothing at all, only all ranks together know whose memory the call is
+ * about: then the device's executor finds out. */
+static const struct executor *executor_of(int operation, struct place place)
+{
+    if (place.space || !operation_sizes_are_agreed(operation))
+        return executors[DEVICE_EXECUTOR];
+    return executors[HOST_EXECUTOR];
 }
 
 /* The counts that all ranks give must be the same; their hash travels. */
@@ -152,6 +171,7 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group,
                                                        : r->op == NONE     ? -1
                                                                            : r->op),
                                        .root = r->root == NONE ? -1 : r->root } };
+    c->executor = executor_of(r->operation, place);
     if (operation_has_counts(r->operation))
         c->signature.history =
             hash_counts(r->operation == OPERATION_ALL_GATHER_V ? &r->recv : &r->send);
@@ -159,7 +179,8 @@ void call_make(struct call *c, const struct request_of_call *r, ct_group *group,
 
 void call_forget(struct call *c)
 {
-    device_forget(c);
+    if (c->mark)
+        c->executor->forget(c);
     free(c->copied);
 }
 
@@ -185,23 +206,16 @@ static ct_status start(const struct call *c, ct_work **work)
 }
 
 /* Chooses how, and takes what the caller may change before the call has run. */
-static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work,
-                         int *in_stream)
+static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work)
 {
     ct_status status = call_choose(c);
 
-    if (status == CT_OK && c->place.space)
-        status = device_note(c, !has_work);
+    if (status == CT_OK && c->executor->prepare)
+        status = c->executor->prepare(c, has_work);
     if (status != CT_OK)
         return status;
-    *in_stream = !has_work && c->place.space && c->group->stream && c->capture == NOT_CAPTURED
-                 && device_may_hold_stream(c);
-    if ((*in_stream || c->capture != NOT_CAPTURED) && device_hands_over(c)) {
-        c->by_streams = 1;
-        *in_stream = 0;
-    }
-    return has_work || *in_stream || op_is_premul(r->op)
-               ? call_copy_inputs(c, r->op, has_work || *in_stream)
+    return has_work || c->stream_waits || op_is_premul(r->op)
+               ? call_copy_inputs(c, r->op, has_work || c->stream_waits)
                : CT_OK;
 }
 
@@ -213,10 +227,10 @@ static ct_status give_up(struct call *c, ct_status status)
 }
 
 /* On the group's thread if there is a work or a stream waits for it, else here. */
-static ct_status carry_out(struct call *c, ct_work **work, int in_stream)
+static ct_status carry_out(struct call *c, ct_work **work)
 {
     /* What is not for the thread, and what it can't take for a stream, runs here. */
-    ct_status status = work || in_stream ? start(c, work) : CT_ERR_UNSUPPORTED;
+    ct_status status = work || c->stream_waits ? start(c, work) : CT_ERR_UNSUPPORTED;
 
     if (status == CT_OK) /* the thread owns it now */
         return CT_OK;
@@ -234,7 +248,6 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     struct place place;
     struct call c;
     ct_status status;
-    int in_stream;
 
     if (work)
         *work = NULL;
@@ -251,10 +264,10 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (status != CT_OK)
         return status;
     call_make(&c, r, group, place);
-    status = prepare(&c, r, work != NULL, &in_stream);
+    status = prepare(&c, r, work != NULL);
     if (status != CT_OK)
         return give_up(&c, status);
     call_number(&c);
     c.limit = r->limit.ms > 0 ? r->limit : group_limit(group);
-    return carry_out(&c, work, in_stream);
+    return carry_out(&c, work);
 }

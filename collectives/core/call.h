@@ -32,6 +32,10 @@ struct blocks {
 
 struct call;
 
+/* The paths of a call on device memory (collectives/device), in the order in which they are tried.
+ */
+enum path_number { PATH_NONE, PATH_NCCL, PATH_FUSED, PATH_STAGED, PATH_COUNT };
+
 struct algorithm {
     const char *name; /* for CT_<OPERATION>=name and messages */
     /* NULL: always.  Looks only at what all ranks agree on: signature and group. */
@@ -40,8 +44,23 @@ struct algorithm {
     size_t most; /* bytes per rank that it is best for, if nobody wishes otherwise; 0: any */
 };
 
+/* Carries out calls: on host memory by the algorithm that was chosen, on device memory by a path of
+ * collectives/device.  call_make() picks one for each call. */
+struct executor {
+    /* In the caller's thread, before the call has a number: what is in the group's stream now shall
+     * be done first, and ->stream_waits and ->by_streams are settled.  NULL: there is no stream. */
+    ct_status (*prepare)(struct call *c, int has_work);
+    ct_status (*run)(struct call *c);
+    /* May a stream stand still until the call is done?  Not while memory may have to be got, mapped
+     * or pinned, or a library be loaded for it: any of that may wait for what stands still. */
+    int (*may_hold_stream)(const struct call *c);
+    /* Gives ->mark back, which prepare() has made, whether the call ran or not. */
+    void (*forget)(struct call *c);
+};
+
 struct call {
     ct_group *group;
+    const struct executor *executor;
     struct signature signature;
     const struct signature *whole; /* of a piece: the call's; NULL: it is no piece */
     size_t element;                /* bytes of one */
@@ -53,13 +72,14 @@ struct call {
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
     struct place place;
-    int on_host;          /* device_run() was asked, but the buffers are host memory */
-    void *mark;           /* in device memory: what is to be waited for first; NULL: nothing */
-    int wish;             /* on device memory: which way goes first (enum device_wish) */
-    enum capture capture; /* and of the group's stream: then it becomes part of that graph */
-    int by_streams;       /* those shall hand it over (stream_handover.c), and no host waits */
-    int is_in_stream;     /* and some of it was enqueued there */
-    int refused;          /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
+    int elsewhere; /* only other ranks have device memory; this rank's, if any, is the host's */
+    void *mark;    /* in device memory: what is to be waited for first; NULL: nothing */
+    enum path_number override; /* on device memory: what the user wants to be tried first */
+    enum capture capture;      /* and of the group's stream: then it becomes part of that graph */
+    int by_streams;            /* those shall hand it over (stream_handover.c), and no host waits */
+    int stream_waits; /* the group's stream stands still for it: it is for the group's thread */
+    int is_in_stream; /* and some of it was enqueued there */
+    int refused;      /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
     const void
         *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
 };
@@ -185,26 +205,6 @@ ct_status call_start(const struct call *c, ct_work **work);
  * CT_ERR_UNSUPPORTED: no stream can, and nothing was begun. */
 ct_status call_enqueue(const struct call *c);
 ct_status call_run_now(struct call *c); /* what the task does; call.c */
-
-/* A call on device memory (device_call.c).  All ranks must have their buffers there; but where a
- * rank may have nothing at all, each has them where it likes. */
-int device_is_agreed(int operation);
-/* What is in the group's stream now shall be done before it begins; or it is captured there. */
-ct_status device_note(struct call *c, int may_be_captured);
-void device_forget(struct call *c); /* that, waited for or not */
-/* A call on device memory: may a stream stand still until it is done?  Not for a group's first, nor
- * for the first of which device_is_agreed(), nor for the one by which NCCL is begun, nor for one
- * that needs more of libct's own memory on the device: it is then that memory is got, mapped and
- * pinned, and libraries loaded, and any of that may wait for what stands still. */
-int device_may_hold_stream(const struct call *c);
-/* Of a call that does, or is captured: nothing but to enqueue something is left to do, so the
- * caller does it. */
-int device_hands_over(const struct call *c);
-ct_status device_run(struct call *c);
-/* Where a rank may have nothing at all, so that only all together know whose memory it is: do they
- * ask each other?  They do once they know each other's devices.  The same on all ranks;
- * then this rank's call is for device_run(), wherever its buffers are. */
-int device_is_asked(const struct call *c);
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
  * will find the result in a cache. */

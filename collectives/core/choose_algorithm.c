@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectives/core/call.h"
+#include "collectives/core/registry.h"
 #include "runtime/util/log.h"
 
 /* ---- Choosing -------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static int wished(const struct choices *choices, const struct call *c, int *cann
     for (int i = 0; i < choices->count[operation]; i++) {
         const struct wish *w = &choices->wishes[operation][i];
 
-        if (w->way != WISH_NONE || size > w->upto)
+        if (w->path != PATH_NONE || size > w->upto)
             continue;
         if (can(rows[w->row], c))
             return w->row;
@@ -55,17 +55,17 @@ static int wished(const struct choices *choices, const struct call *c, int *cann
 }
 
 /* The same of device memory. */
-static enum device_wish wished_way(const struct choices *choices, const struct call *c)
+static enum path_number override_of(const struct choices *choices, const struct call *c)
 {
     const int operation = c->signature.operation;
 
     for (int i = 0; i < choices->count[operation]; i++) {
         const struct wish *w = &choices->wishes[operation][i];
 
-        if (w->way != WISH_NONE && size_of(c) <= w->upto)
-            return w->way;
+        if (w->path != PATH_NONE && size_of(c) <= w->upto)
+            return w->path;
     }
-    return WISH_NONE;
+    return PATH_NONE;
 }
 
 size_t choices_begin_line(const struct call *c, int on_device, char *line, size_t size)
@@ -120,7 +120,7 @@ static int is_a_must(const struct choices *choices, int operation)
     int rows = 0;
 
     for (int i = 0; i < choices->count[operation]; i++)
-        if (choices->wishes[operation][i].way == WISH_NONE) {
+        if (choices->wishes[operation][i].path == PATH_NONE) {
             upto = choices->wishes[operation][i].upto;
             rows++;
         }
@@ -128,10 +128,10 @@ static int is_a_must(const struct choices *choices, int operation)
 }
 
 /* On device memory the algorithm is that of a call which goes through the host. */
-static void choose_way(struct call *c)
+static void choose_override(struct call *c)
 {
-    c->wish = wished_way(c->group->choices, c);
-    c->signature.algorithm |= SIGNATURE_DEVICE | SIGNATURE_WAY(c->wish);
+    c->override = override_of(c->group->choices, c);
+    c->signature.algorithm |= SIGNATURE_DEVICE | SIGNATURE_WAY(c->override);
 }
 
 ct_status call_choose(struct call *c)
@@ -152,8 +152,8 @@ ct_status call_choose(struct call *c)
     c->signature.algorithm = (uint32_t)row;
     c->algorithm = rows[row];
     c->group->last_algorithm = c->algorithm->name;
-    if (c->place.space && device_is_agreed(c->signature.operation))
-        choose_way(c);
+    if (c->place.space && sizes_are_agreed(c))
+        choose_override(c);
     if (choices->explain && !c->place.space)
         explain(choices, c, by_wish);
     return CT_OK;
@@ -226,12 +226,12 @@ static ct_status read_file(struct choices *choices, const char *path)
     return choices_add_all(choices, text, source);
 }
 
-static ct_status read_device_wish(struct choices *choices)
+static ct_status read_override(struct choices *choices)
 {
     const char *word = getenv("CT_DEVICE");
 
-    choices->device = word ? way_named(word) : WISH_NONE;
-    if (!word || !*word || choices->device != WISH_NONE || !strcmp(word, "auto"))
+    choices->override = word ? path_named(word) : PATH_NONE;
+    if (!word || !*word || choices->override != PATH_NONE || !strcmp(word, "auto"))
         return CT_OK;
     return ct_fail(CT_ERR_INVALID, "CT_DEVICE=%s: it may be auto, fused, nccl or staged", word);
 }
@@ -254,7 +254,7 @@ static ct_status read_environment(struct choices *choices)
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
     if (status == CT_OK)
-        status = read_device_wish(choices);
+        status = read_override(choices);
     if (status == CT_OK)
         status = read_handover(choices);
     for (int i = OPERATION_BROADCAST; i < OPERATION_COUNT && status == CT_OK; i++) {
@@ -289,7 +289,7 @@ ct_status choices_open(ct_group *group, const char *wishes)
         status = read_environment(group->choices);
     else
         *group->choices = *group->root->choices;
-    group->lends_nothing = group->choices->device == WISH_STAGED;
+    group->lends_nothing = group->choices->override == PATH_STAGED;
     if (status == CT_OK && wishes)
         status = choices_add_all(group->choices, wishes, "ct_group_options.algorithms");
     if (status == CT_OK && wishes && !(group->wishes = strdup(wishes)))

@@ -104,8 +104,8 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     call_make(&c, r, group, place);
     c.limit = r->limit;
     status = call_copy_inputs(&c, r->op, 1);
-    if (status == CT_OK && place.space)
-        status = device_note(&c, 0);
+    if (status == CT_OK && c.executor->prepare)
+        status = c.executor->prepare(&c, 1);
     if (status == CT_OK)
         status = append(group->coalesced, &c);
     if (status == CT_OK)
@@ -147,7 +147,7 @@ static int may_all_hold_stream(const struct coalesced *list)
     int all = 1;
 
     for (int i = 0; i < list->used; i++)
-        all &= !list->calls[i].place.space || device_may_hold_stream(&list->calls[i]);
+        all &= list->calls[i].executor->may_hold_stream(&list->calls[i]);
     return all;
 }
 

@@ -136,8 +136,12 @@ ct_status trips_plan(struct trips *trips, struct call *calls, int used)
 
 void trips_forget(struct trips *trips)
 {
-    for (int i = 0; i < trips->count; i++)
-        device_forget(&trips->trips[i].call);
+    for (int i = 0; i < trips->count; i++) {
+        struct call *c = &trips->trips[i].call;
+
+        if (c->mark)
+            c->executor->forget(c);
+    }
     free(trips->trips);
     free(trips->buffer);
 }

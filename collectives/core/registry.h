@@ -17,17 +17,19 @@ extern const struct algorithm *const barrier_algorithms[];
 extern const struct algorithm *const monitored_barrier_algorithms[];
 extern const struct algorithm *const nccl_comm_algorithms[];
 
+/* collectives/registry.c has one row for each: operations, executors, paths. */
+
+enum { HOST_EXECUTOR, DEVICE_EXECUTOR, EXECUTORS };
+extern const struct executor *const executors[EXECUTORS];
+extern const struct executor host_executor; /* call.c */
+
+/* What a path of device memory is called, for CT_DEVICE, CT_<OPERATION> and messages. */
+const char *device_path_name(enum path_number path);
+
 /* Do all ranks know the sizes of all blocks?  Rounds over slots need it. */
 static inline int sizes_are_agreed(const struct call *c)
 {
-    switch (c->signature.operation) {
-    case OPERATION_GATHER_V:
-    case OPERATION_SCATTER_V:
-    case OPERATION_ALL_TO_ALL_V:
-        return 0;
-    default:
-        return 1;
-    }
+    return operation_sizes_are_agreed(c->signature.operation);
 }
 
 /* fits() of every algorithm over shared slots. */

@@ -1,118 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_select.c - which way a call on device memory goes: one is tried after the other, until one
- * says that it was it.
+/* path_select.c - which path a call on device memory takes: one is tried after the other, until one
+ * has made it.
  *
- * What an operation's wish says goes first (algorithm_wishes.h), else what CT_DEVICE says, else
- * what is there: a library of the devices' maker where each rank has one of its own, else the
- * devices of a host.  A wish is no must; the others follow, and the host is the last.  All ranks
- * have the same order: an operation's wish is part of their signatures, CT_DEVICE of their cards.
- */
-#include "collectives/device/device_call.h"
+ * The first is what an operation's override names (algorithm_wishes.h), else CT_DEVICE, else NCCL
+ * where each rank has a device of its own, else the devices of a host (device_first_path()).  An
+ * override is no must: the other paths follow, and the host is the last.  All ranks have the same
+ * order: an operation's override is part of their signatures, CT_DEVICE of the device table. */
+#include "collectives/device/path_select.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct way {
-    const char *name;
-    device_way *try;
+#include "collectives/core/registry.h"
+#include "collectives/device/device_call.h"
+#include "collectives/device/fused/fused_group.h"
+#include "collectives/device/nccl/communicator.h"
+#include "collectives/device/staged/staged.h"
+#include "runtime/group/device_wait.h"
+
+const struct device_path *const device_paths[PATH_COUNT] = {
+    [PATH_NCCL] = &nccl_path,
+    [PATH_FUSED] = &fused_path,
+    [PATH_STAGED] = &staged_path,
 };
 
-static const struct way fused = { "fused", device_fused };
-static const struct way nccl = { "nccl", device_nccl };
-static const struct way hier = { "hier", device_hier };
-
-int device_wish(const struct call *c, const struct devices *d)
+/* The paths of a call, in their order; behind PATH_STAGED comes no other.  How many. */
+static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 {
-    return c->wish != WISH_NONE ? c->wish : (int)d->wish;
+    const enum path_number first = device_first_path(c->group, device_override(c));
+    int count = 0;
+
+    order[count++] = first;
+    for (int i = PATH_NCCL; i < PATH_COUNT && first != PATH_STAGED; i++)
+        if (i != (int)first)
+            order[count++] = (enum path_number)i;
+    return count;
 }
 
-/* NULL at the end: then the host. */
-static const struct way *const *ways_of(const ct_group *group, int wish)
+ct_status device_wait_for_mark(struct call *c)
 {
-    const struct devices *d = &group->staging->devices;
-    static const struct way *const apart[] = { &nccl, &fused, NULL };
-    static const struct way *const by_wish[][4] = {
-        [WISH_NONE] = { &fused, &nccl, &hier, NULL },
-        [WISH_FUSED] = { &fused, &nccl, &hier, NULL },
-        [WISH_NCCL] = { &nccl, &hier, &fused, NULL },
-        [WISH_STAGED] = { NULL },
-    };
+    const ct_status status =
+        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken) : CT_OK;
 
-    return wish == WISH_NONE && d->apart && group->size > 1 ? apart : by_wish[wish];
+    device_forget(c);
+    return status;
 }
 
-static const struct way *const *ways_of_call(const struct call *c)
-{
-    return ways_of(c->group, device_wish(c, &c->group->staging->devices));
-}
-
-int device_is_first(const struct call *c, device_way *way)
-{
-    const struct way *first = ways_of_call(c)[0];
-
-    return first && first->try == way;
-}
-
-int device_handover_is_to_come(const ct_group *group)
-{
-    const struct staging *s = group->staging;
-
-    return !s->handover.tried && !s->unfused && ways_of(group, (int)s->devices.wish)[0] == &fused;
-}
-
-/* All ranks together: in the group's first call that is not of a v form, whatever its own wish. */
-static ct_status find_handover(struct call *c, struct staging *s)
-{
-    return device_handover_is_to_come(c->group)
-               ? handover_begin(c, &s->handover, s->devices.by_streams)
-               : CT_OK;
-}
-
-/* Whether it can leave a call to the launches of a graph; the others do something on the host. */
-static int can_be_captured(const struct call *c, const struct way *way)
-{
-    return way == &nccl || (way == &fused && c->by_streams);
-}
-
-ct_status device_go_by_hosts(struct call *c)
+/* The call is as any other from here on. */
+static ct_status go_by_hosts(struct call *c)
 {
     c->by_streams = 0;
     return device_wait_for_mark(c);
 }
 
-ct_status device_try_ways(struct call *c, struct staging *s, int *done)
+static ct_status prepare_and_run(struct call *c, const struct device_path *path,
+                                 enum path_result *result)
 {
-    ct_status status = find_handover(c, s);
+    ct_status status = path->prepare(c, result);
 
-    for (const struct way *const *way = ways_of_call(c); *way && status == CT_OK && !*done; way++) {
-        if (c->capture == NOT_CAPTURED || can_be_captured(c, *way))
-            status = (*way)->try(c, done);
-        if (status == CT_OK && !*done && c->by_streams)
-            status = device_go_by_hosts(c); /* fused was the first way */
+    if (status != CT_OK || *result != PATH_OK)
+        return status;
+    status = path->run(c, result);
+    if (*result == PATH_OK)
+        atomic_store(&c->group->last_algorithm, path->name);
+    return status;
+}
+
+static ct_status try_path(struct call *c, enum path_number number, enum path_result *result)
+{
+    const struct device_path *const path = device_paths[number];
+    ct_status status;
+
+    *result = PATH_SKIP_CALL;
+    if (device_is_disabled(c->group, number))
+        return CT_OK;
+    status = prepare_and_run(c, path, result);
+    if (status == CT_OK && *result == PATH_HOST_SYNC && c->capture == NOT_CAPTURED) {
+        status = go_by_hosts(c);
+        if (status == CT_OK)
+            status = prepare_and_run(c, path, result);
+    }
+    if (status == CT_OK && *result == PATH_DISABLE)
+        device_disable(c->group, number);
+    return status;
+}
+
+ct_status device_try_paths(struct call *c, enum path_result *result)
+{
+    enum path_number order[PATH_COUNT];
+    const int count = order_of(c, order);
+    ct_status status = CT_OK;
+
+    *result = PATH_SKIP_CALL;
+    for (int i = 0; i < count && status == CT_OK && *result != PATH_OK; i++) {
+        status = try_path(c, order[i], result);
+        if (status == CT_OK && *result != PATH_OK && c->by_streams)
+            status = go_by_hosts(c); /* the first path was to hand it over by streams */
     }
     return status;
 }
 
 /* ---- In words -------------------------------------------------------------------------- */
 
-static const char *reason(const struct call *c, const char *taken)
+static const char *reason(const struct call *c, enum path_number taken)
 {
-    const int first = c->wish != WISH_NONE && !strcmp(taken, way_name((enum device_wish)c->wish));
-
-    if (first)
+    if (c->override == taken)
         return c->group->choices->source[c->signature.operation];
-    if (c->wish == WISH_NONE && !strcmp(taken, way_name(c->group->staging->devices.wish)))
+    if (c->override == PATH_NONE && c->group->device->table.override == taken)
         return "CT_DEVICE";
     return "the first that can";
+}
+
+static enum path_number taken_by(const struct call *c)
+{
+    const char *const name = atomic_load(&c->group->last_algorithm);
+
+    for (int i = PATH_NCCL; i < PATH_STAGED; i++)
+        if (!strcmp(device_paths[i]->name, name))
+            return (enum path_number)i;
+    return PATH_STAGED;
 }
 
 /* Of the others, whether they were tried.  Why one can't a line of CT_LOG=info says, once. */
 void device_explain(const struct call *c)
 {
-    static const struct way *const asked[] = { &fused, NULL };
-    const struct way *const *way =
-        device_is_agreed(c->signature.operation) ? ways_of_call(c) : asked;
-    const char *const taken = atomic_load(&c->group->last_algorithm);
+    const enum path_number taken = taken_by(c);
+    enum path_number order[PATH_COUNT];
+    const int count = order_of(c, order);
     char line[400];
     size_t used = choices_begin_line(c, 1, line, sizeof line);
     int is_behind = 0;
@@ -120,13 +134,14 @@ void device_explain(const struct call *c)
     if (used == 0)
         return;
     if (used < sizeof line)
-        used +=
-            (size_t)snprintf(line + used, sizeof line - used, "%s, %s", taken, reason(c, taken));
-    for (; *way && used < sizeof line; way++) {
-        if (!strcmp((*way)->name, taken))
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s",
+                                 device_paths[taken]->name, reason(c, taken));
+    for (int i = 0; i < count && order[i] != PATH_STAGED && used < sizeof line; i++) {
+        if (order[i] == taken)
             is_behind = 1;
-        else
-            used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", (*way)->name,
+        else if (sizes_are_agreed(c) || order[i] == PATH_FUSED)
+            used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s",
+                                     device_paths[order[i]]->name,
                                      is_behind ? "comes after it" : "can't");
     }
     if (is_behind && used < sizeof line)

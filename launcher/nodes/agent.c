@@ -113,7 +113,6 @@ static void begin_round(struct agent *a, const char *text)
         over(a, 1, "node 0 begins a round that can't be");
         return;
     }
-    plan.round = plan.restarts;
     a->running = 1;
     a->first = plan.base;
     a->world = plan.world;

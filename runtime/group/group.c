@@ -343,7 +343,6 @@ void group_destroy(ct_group *group)
         channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
     }
     flat_destroy(group->flat);
-    flat_destroy(group->team);
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

@@ -21,7 +21,7 @@
 struct queue;           /* task_queue.c */
 struct choices;         /* collectives/core/algorithm_wishes.h */
 struct coalesced;       /* collectives/core/coalesce.c */
-struct staging;         /* collectives/device/device_call.h */
+struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */
 struct group_extension; /* group_extension.h */
 struct reached;         /* device_peer_access.c */
@@ -65,9 +65,6 @@ struct ct_group {
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */
     struct flat *flat;           /* NULL: not all on this host, or no memory shared */
-    /* The same for those of its ranks that have this rank's GPU, where they work together
-     * (collectives/device/nccl/hier.c); NULL: they don't.  Set once, by a call. */
-    struct flat *_Atomic team;
     enum order_rule order_rule;
     int order_is_wished;     /* CT_ORDER is set */
     struct fold order;       /* how its reductions fold: nodes and node_end */
@@ -84,10 +81,10 @@ struct ct_group {
     struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
     void *stream;                /* ct_set_stream(): of device memory */
     _Atomic int
-        in_streams; /* which of its calls may be (collectives/device/device_call.c); 0: none yet */
-    struct staging *staging;   /* of calls on device memory; NULL: there was none */
-    struct pinned_pool pinned; /* of messages of device memory */
-    int lends_nothing;         /* CT_DEVICE=staged: not even in messages */
+        in_streams; /* what its calls have found out for that (collectives/device/device_call.c) */
+    struct device_group *device; /* of calls on device memory; NULL: there was none */
+    struct pinned_pool pinned;   /* of messages of device memory */
+    int lends_nothing;           /* CT_DEVICE=staged: not even in messages */
     struct reached
         *_Atomic reached; /* device_peer_access.c: devices that are proved to reach each other */
     const struct space *_Atomic borrows_from; /* messages were lent to it there; NULL: none was */

@@ -3,7 +3,7 @@
  *
  * Making a group takes collectives, and a group's end ends what was begun on it; but collectives
  * and messages of device memory lie above groups.  So the public call that makes a root group
- * (collectives/core/init.c) hands it this table, and the groups made from it have the same. */
+ * (collectives/init.c) hands it this table, and the groups made from it have the same. */
 #ifndef RUNTIME_GROUP_GROUP_EXTENSION_H
 #define RUNTIME_GROUP_GROUP_EXTENSION_H
 

@@ -34,20 +34,16 @@ static int set_now_or_later(ct_group *group, const struct breach *breach)
 }
 
 /* 1: it was sound until now.  That can be so twice: of a breach in a later call, and then of an
- * earlier one of this rank's.  The flat groups are told under the lock, too, since each has one
+ * earlier one of this rank's.  The flat group is told under the lock, too, since it has one
  * sentence of this rank, which the others read without one. */
 static int set_breach(ct_group *group, const struct breach *breach)
 {
-    struct flat *team;
     int first;
 
     pthread_mutex_lock(&group->broken_lock);
     first = set_now_or_later(group, breach);
-    team = group->team; /* now: who makes one later finds the group broken */
     if (first && group->flat)
         flat_break(group->flat, breach);
-    if (first && team)
-        flat_break(team, breach);
     pthread_mutex_unlock(&group->broken_lock);
     if (first)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
@@ -68,22 +64,14 @@ void group_heard(void *owner, const struct breach *breach)
     set_breach(owner, breach);
 }
 
-static void look_at(ct_group *group, const struct flat *flat)
-{
-    struct breach breach;
-
-    if (atomic_load(&group->broken) == CT_OK && flat_breach(flat, &breach)
-        && set_breach(group, &breach))
-        channel_break(group->mesh, &group->channel, &breach);
-}
-
 /* From another rank, by the memory that a group on one host shares.  Every call asks. */
 void group_look(ct_group *group)
 {
-    if (group->flat)
-        look_at(group, group->flat);
-    if (group->team)
-        look_at(group, group->team);
+    struct breach breach;
+
+    if (group->flat && atomic_load(&group->broken) == CT_OK && flat_breach(group->flat, &breach)
+        && set_breach(group, &breach))
+        channel_break(group->mesh, &group->channel, &breach);
 }
 
 ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq)

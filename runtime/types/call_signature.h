@@ -117,6 +117,13 @@ static inline int operation_is_collective(int operation)
     return !operation_is_message(operation) && !operation_is_agreement(operation);
 }
 
+/* Do all ranks know the sizes of all blocks?  Else each gives those of its own. */
+static inline int operation_sizes_are_agreed(int operation)
+{
+    return operation != OPERATION_GATHER_V && operation != OPERATION_SCATTER_V
+           && operation != OPERATION_ALL_TO_ALL_V;
+}
+
 /* All ranks give the counts of all blocks, which must be the same. */
 static inline int operation_has_counts(int operation)
 {

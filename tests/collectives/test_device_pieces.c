@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device/device_call.h"
+#include "collectives/device/staged/staged.h"
 #include "collectives/device/staged/staged_chunks.h"
 #include "runtime/util/clock.h"
 
@@ -198,10 +198,11 @@ static void fill(int32_t *numbers)
 static ct_status make(ct_group *group, int32_t *send, int32_t *recv)
 {
     struct call c = call_on(group, send, recv, OPERATION_ALL_REDUCE, CT_I32);
+    enum path_result result;
 
     piece_sizes = (struct piece_sizes){ EACH * sizeof *send, EACH * sizeof *send };
     fill(send);
-    return EXPECT(staging_of(group) != NULL) ? device_staged(&c) : CT_ERR_NOMEM;
+    return EXPECT(device_group_of(group) != NULL) ? staged_path.run(&c, &result) : CT_ERR_NOMEM;
 }
 
 static int all_turned(const int32_t *numbers)

@@ -14,9 +14,9 @@
  * that of the fake driver, or of the machine's; with CT_PROPERTY_STREAM=1 calls without a work are
  * in a stream); with CT_PROPERTY_DEVICE=apart each rank has a GPU of its own, so that NCCL makes
  * what it can (CT_LIBNCCL: the fake one); with CT_PROPERTY_DEVICE=spread they are spread over two
- * GPUs, which reach each other or not; with CT_PROPERTY_DEVICE=teams over two GPUs of each host, so
- * that NCCL is between one rank of each (FAKE_CUDA_PEERS: they don't reach each other).  What goes
- * through the host (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
+ * GPUs, which reach each other or not; with CT_PROPERTY_DEVICE=spanning over two GPUs of each host
+ * (FAKE_CUDA_PEERS: they don't reach each other), so that most goes through the host.  What does
+ * (CT_DEVICE=staged: all) goes in pieces, of a size that each batch draws.
  *
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
@@ -86,14 +86,13 @@ static int is_device(const char *word)
     return which && !strcmp(which, word);
 }
 
-/* Some of it can't be mapped by the other processes; little where such a call is staged. */
+/* Some of it can't be mapped by the other processes. */
 static void *take(size_t bytes)
 {
     static _Atomic unsigned taken;
     CUdeviceptr there = 0;
 
-    if (taken++ % (is_device("teams") ? 32 : 3) == 0
-        && device.cuMemAllocAsync(&there, bytes, NULL) == CUDA_SUCCESS)
+    if (taken++ % 3 == 0 && device.cuMemAllocAsync(&there, bytes, NULL) == CUDA_SUCCESS)
         return (void *)(uintptr_t)there;
     there = (CUdeviceptr)(uintptr_t)device_alloc(bytes, 0);
     if (!there)
@@ -120,13 +119,13 @@ static int is_apart(void)
 
 static int has_nccl(void)
 {
-    return is_apart() || is_device("spread") || is_device("teams");
+    return is_apart() || is_device("spread") || is_device("spanning");
 }
 
 /* Else there may be one GPU only. */
 static int has_devices(void)
 {
-    return device_is_fake() || !(is_apart() || is_device("spread") || is_device("teams"));
+    return device_is_fake() || !(is_apart() || is_device("spread") || is_device("spanning"));
 }
 
 static int device_of(int rank)
@@ -135,7 +134,7 @@ static int device_of(int rank)
 
     if (is_device("spread"))
         return second;
-    if (is_device("teams"))
+    if (is_device("spanning"))
         return 2 * batch.host[rank] + second;
     return is_apart() ? rank : 0;
 }

@@ -2,27 +2,28 @@
 /* test_slices.c - how the steps of a plan are shared out among the devices of a host. */
 #include "tests/harness.h"
 
-#include "collectives/device/device_call.h"
+#include "collectives/device/fused/copy_plan.h"
+#include "collectives/device/group/leaders.h"
 
 enum { RANKS = 7, BYTES = 300000 };
 
 /* Ranks 0 1 2 on the first device, 3 and 6 on the second, 4 on the third, 5 on the fourth. */
 static int of[RANKS] = { 0, 0, 0, 1, 2, 3, 1 };
 
-static struct slice slice(int executors, int mine, int near, int shared, size_t bytes)
+static struct slice slice(int leaders, int mine, int near, int shared, size_t bytes)
 {
-    const struct executors e = { .count = executors, .ranks = RANKS, .of = of, .mine = mine };
+    const struct leaders l = { .count = leaders, .ranks = RANKS, .of = of, .mine = mine };
 
-    return slice_of(&e, near, shared, bytes);
+    return slice_of(&l, near, shared, bytes);
 }
 
 /* One behind the other from the nearest one on, each at a line. */
-static void check_cut(int executors, int near, size_t bytes)
+static void check_cut(int leaders, int near, size_t bytes)
 {
     size_t at = 0;
 
-    for (int i = 0; i < executors; i++) {
-        const struct slice s = slice(executors, (of[near] + i) % executors, near, 1, bytes);
+    for (int i = 0; i < leaders; i++) {
+        const struct slice s = slice(leaders, (of[near] + i) % leaders, near, 1, bytes);
 
         assert_true(s.bytes == 0 || s.at == at);
         assert_true(s.bytes == 0 || s.at % 128 == 0);

@@ -97,7 +97,7 @@ static void a_call_that_fails_for_a_rank_that_is_gone_leaves_nothing_mapped(void
 }
 
 /* Rank 0 has nothing in the call, and would have worked for the others. */
-static void idle_executor(ct_group *group, void *arg)
+static void idle_leader(ct_group *group, void *arg)
 {
     const size_t counts[] = { 0, 1, 1 };
     const int me = ct_rank(group);
@@ -125,7 +125,7 @@ static void idle_executor(ct_group *group, void *arg)
 static void nor_does_one_where_the_rank_has_nothing_itself(void **state)
 {
     (void)state;
-    run_processes(3, idle_executor, NULL);
+    run_processes(3, idle_leader, NULL);
 }
 
 /* ---- Memory of libct's own ---------------------------------------------------------------- */
@@ -196,8 +196,9 @@ static void in_a_stream(ct_group *group, void *arg)
     }
     EXPECT_OK(ct_barrier(part, NULL));
     EXPECT_OK(ct_all_reduce(part, buffer, buffer, COUNT, CT_I32, CT_MAX, NULL));
-    EXPECT_OK(ct_barrier(part, NULL));
+    EXPECT(device.cuStreamSynchronize(stream) == CUDA_SUCCESS);
     EXPECT(!strcmp(ct_last_algorithm(part), "fused"));
+    EXPECT_OK(ct_barrier(part, NULL));
     mark(arg, me);
     if (me == 1) {
         await(arg, 0);

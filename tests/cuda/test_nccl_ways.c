@@ -73,7 +73,7 @@ static void the_user_may_choose_the_way(void **state)
     go("CT_DEVICE", "staged", 3, "staged");
     go("CT_DEVICE", "fused", 3, "fused");
     go("CT_DEVICE", "nccl", 1, "fused"); /* which it can't be */
-    go("CT_DEVICE", "nccl", 2, "hier");
+    go("CT_DEVICE", "nccl", 2, "fused");
     run_all(3, 0, sums, &(struct run_of){ .settings = apart, .expected = "nccl", .devices = 3 });
     run_all(3, 0, sums,
             &(struct run_of){ .settings = ordered, .expected = "floats", .devices = 3 });
@@ -84,7 +84,7 @@ static void the_user_may_choose_the_way(void **state)
 static void one_wishes_otherwise(ct_group *group, void *arg)
 {
     if (ct_rank(group) == 1)
-        group->choices->device = WISH_STAGED; /* as CT_DEVICE of this rank alone would */
+        group->choices->override = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
     sums(group, arg);
 }
 

@@ -189,10 +189,9 @@ static void explained(ct_group *group, void *arg)
                     "staged, CT_ALL_REDUCE; shm_one_shot on the host\n"));
     EXPECT(
         was_said("bytes per rank on a device, group created of 2 on 1 host: fused, the first that "
-                 "can; nccl can't; hier can't; staged could\n"));
+                 "can; nccl can't; staged could\n"));
     EXPECT(was_said("ct: broadcast, "));
-    EXPECT(was_said("fused, the first that can; nccl comes after it; hier comes after it; staged "
-                    "could\n"));
+    EXPECT(was_said("fused, the first that can; nccl comes after it; staged could\n"));
     EXPECT(was_said("ct: barrier, 0 bytes per rank, group created of 2 on 1 host: shm, "));
 }
 

@@ -89,7 +89,7 @@ head -c 1000 run.node1.json >half.json
 merge run.node0.json half.json
 expect "half a file" matches "$code $err" '^1 ctctl: half.json:[0-9]+: this is not a whole line$'
 "$CT_BUILD/bin/ctctl" trace mix 2>.err
-expect "another word" is "$? $(cat .err)" "2 ctctl: trace: say what: ctctl trace merge FILE... (ctctl --help)"
+expect "another word" is "$? $(cat .err)" "2 ctctl: trace: name what to do: ctctl trace merge FILE... (ctctl --help)"
 "$CT_BUILD/bin/ctctl" trace merge $three >/dev/full 2>.err
 expect "a full disk" is "$? $(cat .err)" "1 ctctl: standard output: No space left on device"
 

@@ -15,9 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/device/buffer_handles.h"
+#include "collectives/device/fused/fused_group.h"
 #include "runtime/group/device_wait.h"
-#include "runtime/group/shm_group.h"
 #include "runtime/util/clock.h"
 
 #define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */
@@ -40,6 +39,13 @@ void bounce_free(struct bounce *bounce)
     space->leave(before);
     bounce->memory = NULL;
     bounce->bytes = 0;
+    atomic_store(&bounce->room, 0);
+}
+
+void bounce_refuse(struct bounce *bounce)
+{
+    bounce->useless = 1;
+    atomic_store(&bounce->room, SIZE_MAX); /* no call needs more of it */
 }
 
 /* Where each side begins and how much that is in all. */
@@ -52,14 +58,10 @@ static size_t bytes_for(const struct call *c, int sides, size_t *apart)
     return *apart + recvs;
 }
 
-void bounce_note(struct staging *s, int is_used)
-{
-    atomic_store(&s->bounce_room, is_used && !s->bounce.useless ? s->bounce.bytes : SIZE_MAX);
-}
-
 int bounce_must_grow(const struct call *c)
 {
-    const size_t room = atomic_load(&c->group->staging->bounce_room);
+    const struct fused_group *f = fused_of(c->group);
+    const size_t room = f ? atomic_load(&f->bounce.room) : 0;
     size_t apart, bytes;
 
     if (bytes_for(c, SENDS_BOUNCE | RECVS_BOUNCE, &apart) <= room)
@@ -71,7 +73,7 @@ int bounce_must_grow(const struct call *c)
 /* NULL: there is none. */
 static char *room(const struct call *c, size_t bytes)
 {
-    struct bounce *bounce = &c->group->staging->bounce;
+    struct bounce *bounce = &fused_of(c->group)->bounce;
     size_t wanted = LEAST;
 
     if (bounce->useless || bytes > MOST)
@@ -85,6 +87,7 @@ static char *room(const struct call *c, size_t bytes)
     if (c->place.space->alloc_now(c->place.device, wanted, &bounce->memory) != CT_OK)
         return NULL;
     bounce->bytes = wanted;
+    atomic_store(&bounce->room, wanted);
     return bounce->memory;
 }
 

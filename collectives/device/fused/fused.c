@@ -1,219 +1,531 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.c - the ranks of a host see all buffers where they lie, so on each device one of
- * them works for all: its executor.
+/* fused.c - the ranks of a host have all buffers in reach where they lie, so on each device one of
+ * them, its leader, works for all.
  *
- *   several devices, the group's first: do they reach each other's memory? (peer_access_test.c)
+ *   several devices, the group's first call: do they reach each other's memory?
+ * (peer_access_test.c)
+ *   prepare:
  *   -> each rank shows where its buffers are (a handle that another process can map) and arrives
- *   -> the executors map them (the first time); with several, each says that it could, and looks
- * whether all could, so that none begins what another can't end
- *   -> each folds and copies its share (plan_slices.c) where it lies, and waits for it
- *   -> each arrives with its word: done, or not this way; all ranks wait for the executors
+ *   -> the leaders map them (the first time); with several leaders, each shows whether it could,
+ *      and sees whether all could, so that none begins what another can't end
+ *   run:
+ *   -> each leader folds and copies its share (plan_slices.c) where it lies, and waits for it
+ *   -> each leader shows its result; all ranks wait for these
  *
  * Processes that share a device get it in turns of a millisecond, so kernels that waited for each
  * other's flags would crawl: one process does a device's work.  Cost: two rounds (three with
- * several devices), one launch, and each byte read and written once (copy_plan.c).
+ * several devices), one launch, and each byte read and written once (copy_plan.c).  A rank that is
+ * no leader learns in the last round what became of the call, also if a leader could not prepare.
  *
  * A rank whose buffers can't be mapped elsewhere copies them to memory that can, and back, itself
- * (bounce_buffer.c); where there is no room for that the call goes another way, and so does one
- * with a buffer on another device than before.  So it does for good where the ranks are on several
- * hosts or devices that don't reach each other, or an executor could not map what was given. */
-#include "collectives/device/buffer_handles.h"
-#include "collectives/device/fused/bounce_buffer.h"
+ * (bounce_buffer.c); where there is no room for that the call takes another path, and so does one
+ * with a buffer on another device than before.  All calls do so where the ranks are on several
+ * hosts or devices that don't reach each other, or a leader could not map what was given. */
+#include "collectives/device/fused/fused_group.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/shm_group.h"
+#include "collectives/core/registry.h"
+#include "runtime/group/device_wait.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
-/* Kept for the next call; NULL: no memory. */
-static struct offer *room_for_offer(const struct call *c)
+static struct fused_group *make_group(ct_group *group)
 {
-    struct staging *s = c->group->staging;
-    const size_t bytes = offer_most(c);
-
-    if (s->offer_bytes < bytes) {
-        free(s->offer);
-        s->offer = malloc(bytes);
-        s->offer_bytes = s->offer ? bytes : 0;
-    }
-    if (!s->offer)
-        ct_fail(CT_ERR_NOMEM, "no memory to offer the buffers of %d ranks", c->group->size);
-    return s->offer;
+    return device_path_own(group, PATH_FUSED, sizeof(struct fused_group));
 }
 
-/* What can't be used where it lies is copied to where it can: *given is the call as the others
- * reach it. */
-static ct_status offer_call(const struct call *c, struct offer *offer, struct call *given,
-                            size_t *bytes)
-{
-    int bounce, bounced = 0;
-    ct_status status = offer_make(c, offer, bytes, &bounce);
+/* ---- Decisions ----------------------------------------------------------------------------- */
 
-    *given = *c;
-    if (status != CT_OK || !bounce || c->by_streams) /* what comes before it may not be there yet */
-        return status;
-    status = bounce_in(c, bounce, given, &bounced);
-    if (status != CT_OK || !bounced)
-        return status;
-    status = offer_make(given, offer, bytes, &bounce);
-    c->group->staging->bounce.useless |= bounce;
+static int test_is_to_come(const ct_group *group)
+{
+    const struct fused_group *f = fused_of(group);
+
+    return device_leaders(group)->count > 1 && (!f || f->peer_access == PEERS_UNTESTED)
+           && group->device->table.override != PATH_STAGED;
+}
+
+static int handover_is_to_come(const ct_group *group)
+{
+    const struct fused_group *f = fused_of(group);
+
+    return !(f && f->handover.tried)
+           && device_first_path(group, group->device->table.override) == PATH_FUSED;
+}
+
+static int fused_is_to_come(const ct_group *group)
+{
+    return !device_is_disabled(group, PATH_FUSED)
+           && (test_is_to_come(group) || handover_is_to_come(group));
+}
+
+/* Where the ranks don't know each other's sizes, a rank may have nothing at all, so only all
+ * together know whose memory it is: they do, once they have the device table. */
+static int fused_can(const struct call *c)
+{
+    const struct device_table *table = &c->group->device->table;
+
+    if (sizes_are_agreed(c))
+        return c->group->size == 1 || c->group->flat != NULL;
+    return c->group->flat && table->known && table->override != PATH_STAGED
+           && !test_is_to_come(c->group);
+}
+
+static const char *fused_missing(const struct call *c)
+{
+    return atomic_load(&c->group->in_streams)
+               ? NULL
+               : "the group has made no call on device memory yet, and its first can't be in a "
+                 "CUDA graph";
+}
+
+/* What was found out in the group's first call is there for all threads since in_streams is set. */
+static int fused_hands_over(const struct call *c)
+{
+    const struct fused_group *f = fused_of(c->group);
+
+    return f && f->handover.on && (f->handover.always || c->capture != NOT_CAPTURED);
+}
+
+/* ---- The group ----------------------------------------------------------------------------- */
+
+static void disable_without_memory(ct_group *group)
+{
+    device_disable(group, PATH_FUSED);
+    if (group->device->table.override == PATH_FUSED && group->rank == 0)
+        log_line(LOG_INFO, "group %s: CT_DEVICE=fused can't be: the ranks share no memory",
+                 group->name);
+}
+
+/* The test is for a call that no stream waits for: memory is got and mapped for it. */
+static ct_status fused_begin_group(struct call *c)
+{
+    ct_group *g = c->group;
+    struct fused_group *f;
+    ct_status status = CT_OK;
+
+    if (g->size > 1 && !g->flat && !device_is_disabled(g, PATH_FUSED))
+        disable_without_memory(g);
+    if (!fused_is_to_come(g))
+        return CT_OK;
+    if (!(f = make_group(g)))
+        return CT_ERR_NOMEM;
+    if (test_is_to_come(g) && c->capture == NOT_CAPTURED)
+        status = fused_test_peers(c, f);
+    if (f->peer_access == PEERS_OUT_OF_REACH)
+        device_disable(g, PATH_FUSED);
+    if (status == CT_OK && !device_is_disabled(g, PATH_FUSED) && handover_is_to_come(g))
+        status = handover_begin(c, &f->handover, g->device->table.by_streams);
     return status;
 }
 
-static ct_status show(struct call *c, struct offer *offer, struct call *given)
+/* Not while the device may be at it, or a stream waits for the very call that failed. */
+static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
+{
+    const struct place place = f->mapped;
+    void *before;
+
+    if (!place.space || place.space->enter(&before) != CT_OK)
+        return;
+    if (place.space->finish(place.device, deadline_after(wait_ms), NULL) != CT_ERR_TIMEOUT)
+        place.space->put(group);
+    place.space->leave(before);
+}
+
+/* One of the ranks may be gone, whose memory would stay for as long as it is mapped.  What streams
+ * may still do, which have handed calls over, is left to the group's end. */
+static void fused_fail_group(ct_group *group)
+{
+    const struct fused_group *f = fused_of(group);
+
+    if (!f->handover.used)
+        unmap(group, f, 0); /* this rank has waited for its device already */
+}
+
+static void fused_end_group(ct_group *group)
+{
+    struct fused_group *f = fused_of(group);
+
+    if (!handover_stays(group, &f->handover)) {
+        unmap(group, f, FLAT_DEVICE_SETTLING_MS);
+        handover_end(group, &f->handover);
+    }
+    bounce_free(&f->tested);
+    bounce_free(&f->bounce);
+    free(f->offer);
+    free(f);
+}
+
+/* ---- Rounds -------------------------------------------------------------------------------- */
+
+/* Kept for the next call; NULL: no memory. */
+static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
+{
+    const size_t bytes = offer_most(c);
+
+    if (f->offer_bytes < bytes) {
+        free(f->offer);
+        f->offer = malloc(bytes);
+        f->offer_bytes = f->offer ? bytes : 0;
+    }
+    if (!f->offer)
+        ct_fail(CT_ERR_NOMEM, "no memory to offer the buffers of %d ranks", c->group->size);
+    return f->offer;
+}
+
+/* What can't be used where it lies is copied to where it can: f->given is the call as the leaders
+ * reach it. */
+static ct_status offer_call(const struct call *c, struct fused_group *f, size_t *bytes)
+{
+    int bounce, bounced = 0;
+    ct_status status = offer_make(c, f->offer, bytes, &bounce);
+
+    f->given = *c;
+    if (status != CT_OK || !bounce || c->by_streams) /* what comes before it may not be there yet */
+        return status;
+    status = bounce_in(c, bounce, &f->given, &bounced);
+    if (status != CT_OK || !bounced)
+        return status;
+    status = offer_make(&f->given, f->offer, bytes, &bounce);
+    if (bounce)
+        bounce_refuse(&f->bounce);
+    return status;
+}
+
+static ct_status show_offer(struct call *c, struct fused_group *f)
 {
     ct_status status = flat_turn(c->group->flat, offer_most(c));
     size_t bytes;
 
     if (status == CT_OK)
-        status = offer_call(c, offer, given, &bytes);
+        status = offer_call(c, f, &bytes);
     if (status != CT_OK)
         return status;
-    flat_show(c->group->flat, 0, offer, bytes);
+    flat_show(c->group->flat, 0, f->offer, bytes);
     return flat_arrive(c->group->flat);
 }
 
-static ct_status say(struct call *c, enum word word)
+static ct_status show_result(const struct call *c, enum path_result result)
 {
-    ct_status status = flat_turn(c->group->flat, sizeof word);
+    ct_status status = flat_turn(c->group->flat, sizeof result);
 
     if (status != CT_OK)
         return status;
-    flat_show(c->group->flat, 0, &word, sizeof word);
+    flat_show(c->group->flat, 0, &result, sizeof result);
     return flat_arrive(c->group->flat);
 }
 
-/* Of the executors, the one that goes furthest from "done". */
-static ct_status hear(const struct call *c, const struct executors *e, enum word *word)
+/* Shows this rank's, which counts if it is a leader's; *result: that of the leader which is
+ * furthest from "done". */
+static ct_status share_result(const struct call *c, enum path_result *result)
 {
-    ct_status status = CT_OK;
+    const struct leaders *l = device_leaders(c->group);
+    ct_status status = show_result(c, *result);
 
-    *word = DONE;
-    for (int i = 0; i < e->count && status == CT_OK; i++) {
-        enum word its;
+    *result = PATH_OK;
+    for (int i = 0; i < l->count && status == CT_OK; i++) {
+        enum path_result its;
 
-        status = flat_wait(c->group->flat, e->rank[i]);
+        status = flat_wait(c->group->flat, l->rank[i]);
         if (status != CT_OK)
             break;
-        memcpy(&its, flat_slot(c->group->flat, e->rank[i]), sizeof its);
-        if (its > *word)
-            *word = its;
+        memcpy(&its, flat_slot(c->group->flat, l->rank[i]), sizeof its);
+        if (its > *result)
+            *result = its;
     }
     return status;
 }
 
-static ct_status say_and_hear(struct call *c, const struct executors *e, enum word own,
-                              enum word *word)
-{
-    const ct_status status = say(c, own);
+/* ---- A leader reaches the buffers ------------------------------------------------------------ */
 
-    return status == CT_OK ? hear(c, e, word) : status;
+static int some_by_streams(const struct call *c, const struct offer *const *offers)
+{
+    int some = 0;
+
+    for (int i = 0; i < c->group->size; i++)
+        some |= offers[i]->by_streams;
+    return some;
 }
 
-/* What others say counts; our own word does not. */
-static ct_status wait_for_executors(struct call *c, const struct executors *e, enum word *word)
+/* Rank i's blocks from here: PATH_OK, or another result and why not. */
+static enum path_result reach_rank(const struct call *c, struct fused_group *f, int i, char *why,
+                                   size_t size)
 {
-    const ct_status status = e->count > 1 ? say(c, NOT_THIS_CALL) : CT_OK;
+    const struct leaders *l = device_leaders(c->group);
+    const struct offer *o = f->offers[i];
+    /* Of one device it does not matter which; several are those of which it was tested. */
+    const unsigned char *device = l->count > 1 ? l->id[l->of[i]] : f->offers[0]->device;
+    ct_status status;
 
-    return status == CT_OK ? say_and_hear(c, e, NOT_THIS_CALL, word) : status;
+    if (!o->usable) {
+        snprintf(why, size, "%s", o->why);
+        return some_by_streams(c, f->offers) ? PATH_HOST_SYNC : PATH_SKIP_CALL;
+    }
+    if (o->by_streams != f->offers[0]->by_streams) {
+        snprintf(why, size, "not all ranks' calls are in a stream and without a work");
+        return PATH_HOST_SYNC;
+    }
+    if (memcmp(o->device, device, sizeof o->device) != 0) {
+        snprintf(why, size, "rank %d's buffers are on another device than rank %d's%s",
+                 c->group->ranks[i], c->group->ranks[l->count > 1 ? i : 0],
+                 l->count > 1 ? " in the group's first call" : "");
+        return PATH_SKIP_CALL;
+    }
+    status = offer_take(c, o, SENDS, f->all.send + i * f->all.sends, f->all.sends);
+    if (status == CT_OK)
+        status = offer_take(c, o, RECVS, f->all.recv + i * f->all.recvs, f->all.recvs);
+    if (status == CT_OK)
+        return PATH_OK;
+    snprintf(why, size, "%s", ct_last_error());
+    return status != CT_ERR_INVALID        ? PATH_DISABLE
+           : some_by_streams(c, f->offers) ? PATH_HOST_SYNC
+                                           : PATH_SKIP_CALL;
 }
 
-static ct_status execute(struct call *c, const struct executors *e, struct everybody *all,
-                         enum word *word)
+/* The first time aloud: else the user would not know why it is slow. */
+static void say_why(const struct call *c, struct fused_group *f, enum path_result result,
+                    const char *why)
 {
-    const struct offer *offers[FLAT_MOST];
-    ct_status status = flat_wait_all(c->group->flat);
+    if (result == PATH_HOST_SYNC) {
+        log_line(LOG_DEBUG, "group %s: streams don't hand this call over: %s", c->group->name, why);
+        return;
+    }
+    log_line(result == PATH_DISABLE || !f->said ? LOG_INFO : LOG_DEBUG,
+             "group %s: no device works for all ranks%s: %s", c->group->name,
+             result == PATH_DISABLE ? " from now on" : " in this call", why);
+    f->said = 1;
+}
 
+static enum path_result reach_all(const struct call *c, struct fused_group *f)
+{
+    enum path_result result = PATH_OK;
+    char why[160];
+
+    for (int i = 0; i < c->group->size && result == PATH_OK; i++)
+        result = reach_rank(c, f, i, why, sizeof why);
+    if (result != PATH_OK)
+        say_why(c, f, result, why);
+    return result;
+}
+
+/* ---- A leader works for all ------------------------------------------------------------------ */
+
+static ct_status enqueue(const struct call *c, const struct fused_group *f, const struct plan *plan)
+{
+    static const int one = 1;
+    struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
+    struct in_stream in;
+    const void *scalars[FLAT_MOST];
+    int scaled = 0;
+
+    if (c->by_streams) /* else the program may set another stream meanwhile */
+        in = (struct in_stream){ c->group->stream, handover_called_off(c->group) };
+    if (plan->folds) {
+        fold = c->group->order;
+        fold.dtype = call_dtype(c);
+        fold.op = call_op(c);
+    }
+    for (int i = 0; i < c->group->size; i++) {
+        scaled |= f->offers[i]->scaled;
+        scalars[i] = f->offers[i]->scaled ? f->offers[i]->scalar : NULL;
+    }
+    return c->place.space->fold(c->place.device, c->by_streams ? &in : NULL, &fold,
+                                scaled ? scalars : NULL, plan->parts, plan->count);
+}
+
+/* A failed call hands the buffers back to their owners, who wait until no leader's device is at
+ * them (flat_settle()).  So what was enqueued is waited for even if this rank has given up too. */
+static ct_status end_failed(struct call *c, ct_status status)
+{
+    const struct space *space = c->place.space;
+    char why[240];
+
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    if (space->finish(c->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+        == CT_ERR_TIMEOUT)
+        return ct_fail(status, "%s; the device is still at the buffers of this call", why);
+    if (c->group->flat)
+        flat_untouch(c->group->flat);
+    return ct_fail(status, "%s", why);
+}
+
+/* Nothing first: whether it can be is known before anything waits for it. */
+static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
+                                   const struct plan *plan)
+{
+    const struct leaders *l = device_leaders(c->group);
+    const struct plan none = { .folds = plan->folds };
+    ct_status status = enqueue(c, f, &none);
+
+    if (status != CT_OK)
+        return status;
+    status = handover_take(c, l);
+    if (status == CT_OK)
+        status = enqueue(c, f, plan);
+    if (status == CT_OK)
+        status = handover_give(c, l);
+    return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
+}
+
+static ct_status fold_and_copy(struct call *c, const struct fused_group *f, const struct plan *plan)
+{
+    struct flat *flat = c->group->flat;
+    ct_status status = flat ? flat_touch_by_device(flat) : CT_OK;
+
+    if (status != CT_OK)
+        return status;
+    status = enqueue(c, f, plan);
+    if (status == CT_OK)
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+    if (status != CT_OK)
+        return end_failed(c, status);
+    if (flat)
+        flat_untouch(flat);
+    return CT_OK;
+}
+
+/* With several leaders all are refused alike: what they do differs in bytes alone. */
+static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_result *result)
+{
+    const struct leaders *l = device_leaders(c->group);
+    struct plan plan;
+    ct_status status = plan_make(c, &f->all, &plan);
+
+    if (status == CT_OK && l->count > 1)
+        plan_cut(l, &plan, c->element);
+    if (status == CT_OK)
+        status = c->by_streams ? enqueue_in_stream(c, f, &plan) : fold_and_copy(c, f, &plan);
+    plan_free(&plan);
+    *result = PATH_OK;
+    if (status != CT_ERR_UNSUPPORTED)
+        return status;
+    *result =
+        PATH_SKIP_CALL; /* nothing was enqueued: no kernels for this device, or so many ranks */
+    say_why(c, f, *result, ct_last_error());
+    return CT_OK;
+}
+
+/* ---- A call ---------------------------------------------------------------------------------- */
+
+/* A leader that can't do its part shows that in the last round, in which the others wait for it. */
+static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path_result *result)
+{
+    ct_status status = everybody_make(c, &f->all);
+
+    if (status == CT_OK)
+        status = flat_wait_all(c->group->flat);
     if (status != CT_OK)
         return status;
     for (int i = 0; i < c->group->size; i++)
-        offers[i] = flat_slot(c->group->flat, i);
-    *word = reach_all(c, offers, all);
-    if (e->count > 1)
-        status = say_and_hear(c, e, *word, word);
-    if (status == CT_OK && *word == DONE)
-        status = work_for_all(c, offers, all, word);
-    return status == CT_OK ? say_and_hear(c, e, *word, word) : status;
+        f->offers[i] = flat_slot(c->group->flat, i);
+    *result = reach_all(c, f);
+    if (device_leaders(c->group)->count > 1)
+        status = share_result(c, result);
+    return status == CT_OK && *result != PATH_OK ? share_result(c, result) : status;
 }
 
-static ct_status by_rounds(struct call *c, struct offer *own, struct call *given, enum word *word)
+static ct_status prepare_among_ranks(struct call *c, struct fused_group *f,
+                                     enum path_result *result)
 {
-    const struct executors *e = &c->group->staging->devices.executors;
-    struct everybody all;
-    ct_status status = show(c, own, given);
+    const struct leaders *l = device_leaders(c->group);
+    ct_status status = show_offer(c, f);
 
     if (status != CT_OK)
         return status;
-    if (e->mine < 0)
-        return wait_for_executors(c, e, word);
-    status = everybody_make(c, &all);
-    if (status == CT_OK)
-        status = execute(c, e, &all, word);
-    everybody_free(&all);
-    return status;
+    if (l->mine >= 0)
+        return prepare_leader(c, f, result);
+    *result = PATH_OK;
+    return l->count > 1 ? show_result(c, PATH_SKIP_CALL) : CT_OK;
 }
 
-static ct_status alone(struct call *c, struct offer *own, struct call *given, enum word *word)
+static ct_status prepare_alone(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    const struct offer *const offers[] = { own };
-    struct everybody all;
+    ct_status status = everybody_make(c, &f->all);
     size_t bytes;
-    ct_status status = everybody_make(c, &all);
 
     if (status == CT_OK)
-        status = offer_call(c, own, given, &bytes);
-    if (status == CT_OK)
-        *word = reach_all(c, offers, &all);
-    if (status == CT_OK && *word == DONE)
-        status = work_for_all(c, offers, &all, word);
-    everybody_free(&all);
-    return status;
+        status = offer_call(c, f, &bytes);
+    if (status != CT_OK)
+        return status;
+    f->offers[0] = f->offer;
+    *result = reach_all(c, f);
+    return CT_OK;
 }
 
-static ct_status with_all(struct call *c, enum word *word)
+static int is_tested(const ct_group *group, const struct fused_group *f)
 {
-    struct offer *const own = room_for_offer(c);
-    struct call given;
-    ct_status status;
-
-    if (!own)
-        return CT_ERR_NOMEM;
-    status = c->group->size == 1 ? alone(c, own, &given, word) : by_rounds(c, own, &given, word);
-    if (status == CT_OK && *word == DONE && c->by_streams)
-        status = handover_follow(c, &c->group->staging->devices.executors);
-    return status == CT_OK && *word == DONE ? bounce_out(c, &given) : status;
+    return device_leaders(group)->count == 1 || f->peer_access == PEERS_REACHED;
 }
 
-static ct_status by_hosts(struct call *c, enum word *word)
+static ct_status run_among_ranks(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    const ct_status status = device_go_by_hosts(c);
-
-    return status == CT_OK ? with_all(c, word) : status;
-}
-
-ct_status device_fused(struct call *c, int *done)
-{
-    struct staging *s = c->group->staging;
-    struct executors *e = &s->devices.executors;
-    enum word word = NOT_THIS_CALL;
     ct_status status = CT_OK;
 
-    *done = 0;
-    if (s->unfused || (c->group->size > 1 && !c->group->flat))
+    *result = PATH_SKIP_CALL;
+    if (device_leaders(c->group)->mine >= 0)
+        status = work_for_all(c, f, result);
+    return status == CT_OK ? share_result(c, result) : status;
+}
+
+static ct_status carry_out(struct call *c, struct fused_group *f, enum path_result *result)
+{
+    ct_status status =
+        c->group->size == 1 ? work_for_all(c, f, result) : run_among_ranks(c, f, result);
+
+    if (status == CT_OK && *result == PATH_OK && c->by_streams)
+        status = handover_follow(c, device_leaders(c->group));
+    return status == CT_OK && *result == PATH_OK ? bounce_out(c, &f->given) : status;
+}
+
+/* Behind each step of a call. */
+static ct_status leave(struct call *c, struct fused_group *f, ct_status status, int is_last)
+{
+    if (status != CT_OK && c->by_streams)
+        handover_fail(c);
+    if (is_last || status != CT_OK)
+        everybody_free(&f->all);
+    return status;
+}
+
+static ct_status fused_prepare(struct call *c, enum path_result *result)
+{
+    struct fused_group *f;
+    ct_status status;
+
+    *result = PATH_SKIP_CALL;
+    if (!fused_can(c) || (c->capture != NOT_CAPTURED && !c->by_streams))
+        return CT_OK;
+    if (!(f = make_group(c->group)))
+        return CT_ERR_NOMEM;
+    if (!is_tested(c->group, f))
         return CT_OK;
     if (c->by_streams)
         handover_turn(c);
-    if (e->count > 1 && e->proof == DONT_REACH) /* device_call.c has tried */
-        word = NEVER;
-    else if (e->count == 1 || e->proof == REACH)
-        status = with_all(c, &word);
-    if (status == CT_OK && word == BY_HOSTS && c->capture == NOT_CAPTURED)
-        status = by_hosts(c, &word);
-    if (status != CT_OK && c->by_streams)
-        handover_fail(c);
-    s->unfused = word == NEVER;
-    *done = word == DONE;
-    if (*done)
-        atomic_store(&c->group->last_algorithm, "fused");
-    return status;
+    status = !room_for_offer(c, f) ? CT_ERR_NOMEM
+             : c->group->size == 1 ? prepare_alone(c, f, result)
+                                   : prepare_among_ranks(c, f, result);
+    return leave(c, f, status, *result != PATH_OK);
 }
+
+static ct_status fused_run(struct call *c, enum path_result *result)
+{
+    struct fused_group *f = fused_of(c->group);
+
+    return leave(c, f, carry_out(c, f, result), 1);
+}
+
+const struct device_path fused_path = {
+    .name = "fused",
+    .can = fused_can,
+    .is_to_come = fused_is_to_come,
+    .missing_for_capture = fused_missing,
+    .hands_over = fused_hands_over,
+    .needs_memory = bounce_must_grow,
+    .begin_group = fused_begin_group,
+    .prepare = fused_prepare,
+    .run = fused_run,
+    .fail_group = fused_fail_group,
+    .end_group = fused_end_group,
+};

@@ -2,7 +2,7 @@
 /* stream_handover.c - streams that hand a fused call over to each other.
  *
  *   the ranks meet on the host, as for any fused call: whose buffers are where (fused.c)
- *   -> an executor enqueues in its stream: wait until each rank is ready, take that back; fold and
+ *   -> a leader enqueues in its stream: wait until each rank is ready, take that back; fold and
  * copy; say to each that it is over
  *   -> each rank enqueues in its stream: ready; wait until it is over, take that back
  *   -> the call returns; the devices go on by themselves
@@ -10,7 +10,7 @@
  * A word is 1 or 0 and is taken back by who waited for it, so what is enqueued is the same in every
  * call: a graph that is launched again works.  The words lie in host memory that all ranks share
  * and each has pinned whole, so a host can let its own stream go on with one store, whatever has
- * become of the others.  The other way to hand over is by the hosts (fused_executor.c): a host
+ * become of the others.  The other way to hand over is by the hosts (fused.c): a host
  * waits for each device.  Which is faster no GPU has shown.
  *
  * Who watches over it: stream_handover_watch.c. */
@@ -20,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device/device_call.h"
-#include "runtime/group/shm_group.h"
+#include "collectives/device/fused/fused_group.h"
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 
@@ -29,29 +28,29 @@ enum { CANT, CAN, NOT_NOW };
 enum { MOST_RANKS = 64 };
 enum { UNUSED = sizeof(uint32_t) * KINDS * MOST_RANKS }; /* where a word of no call's lies */
 
-_Atomic uint32_t *handover_word(const ct_group *group, int rank, int executor, int kind)
+_Atomic uint32_t *handover_word(const ct_group *group, int rank, int leader, int kind)
 {
-    const struct handover *h = &group->staging->handover;
+    const struct handover *h = &fused_of(group)->handover;
 
     return (_Atomic uint32_t *)(void *)(h->parts + (size_t)rank * h->memory.bytes)
-           + (size_t)executor * KINDS + (size_t)kind;
+           + (size_t)leader * KINDS + (size_t)kind;
 }
 
 const _Atomic uint32_t *handover_called_off(const ct_group *group)
 {
-    const struct staging *s = group->staging;
-    const int mine = s->devices.executors.mine;
+    const int mine = device_leaders(group)->mine;
 
-    return s->handover.parts && mine >= 0 ? handover_word(group, group->rank, mine, CALLED_OFF)
-                                          : NULL;
+    return fused_of(group)->handover.parts && mine >= 0
+               ? handover_word(group, group->rank, mine, CALLED_OFF)
+               : NULL;
 }
 
 void handover_call_off(const ct_group *group)
 {
-    const struct executors *e = &group->staging->devices.executors;
+    const struct leaders *l = device_leaders(group);
 
-    for (int i = 0; i < e->count && group->size > 1; i++)
-        atomic_store(handover_word(group, e->rank[i], i, CALLED_OFF), 1);
+    for (int i = 0; i < l->count && group->size > 1; i++)
+        atomic_store(handover_word(group, l->rank[i], i, CALLED_OFF), 1);
 }
 
 /* ---- What is enqueued ----------------------------------------------------------------- */
@@ -82,7 +81,7 @@ static ct_status enqueue(const struct call *c, const struct list *list)
  * the first call would overtake what is still in that one.  In a graph that is the program's. */
 void handover_turn(const struct call *c)
 {
-    struct handover *h = &c->group->staging->handover;
+    struct handover *h = &fused_of(c->group)->handover;
 
     if (c->capture != NOT_CAPTURED)
         return;
@@ -91,23 +90,23 @@ void handover_turn(const struct call *c)
     h->stream = c->group->stream;
 }
 
-/* To the executors but itself, where it is one. */
-static void say_ready(const struct call *c, const struct executors *e, struct list *list)
+/* To the leaders but itself, where it is one. */
+static void say_ready(const struct call *c, const struct leaders *l, struct list *list)
 {
-    for (int i = 0; i < e->count; i++)
-        if (i != e->mine)
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
             set(list, handover_word(c->group, c->group->rank, i, READY), 1);
 }
 
-/* From here on the call can't go another way.  A graph's launches nobody counts. */
-static ct_status set_out(struct call *c, const struct executors *e)
+/* From here on the call can't take another path.  A graph's launches are not counted. */
+static ct_status set_out(struct call *c, const struct leaders *l)
 {
-    struct handover *h = &c->group->staging->handover;
+    struct handover *h = &fused_of(c->group)->handover;
     ct_status status = CT_OK;
 
     if (c->is_in_stream)
         return CT_OK;
-    if (e->mine >= 0 && c->capture == NOT_CAPTURED && c->group->flat)
+    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->flat)
         status = flat_touch_in_stream(c->group->flat);
     if (status != CT_OK)
         return status;
@@ -118,36 +117,36 @@ static ct_status set_out(struct call *c, const struct executors *e)
     return CT_OK;
 }
 
-/* Ours first: another executor may wait for it, as we for its. */
-ct_status handover_take(struct call *c, const struct executors *e)
+/* Ours first: another leader may wait for it, as we for its. */
+ct_status handover_take(struct call *c, const struct leaders *l)
 {
     struct list ready = { .count = 0 }, list = { .count = 0 };
-    ct_status status = set_out(c, e);
+    ct_status status = set_out(c, l);
 
     if (status != CT_OK)
         return status;
-    say_ready(c, e, &ready);
+    say_ready(c, l, &ready);
     status = enqueue(c, &ready);
     for (int i = 0; i < c->group->size; i++)
         if (i != c->group->rank)
-            wait_for(&list, handover_word(c->group, i, e->mine, READY));
+            wait_for(&list, handover_word(c->group, i, l->mine, READY));
     for (int i = 0; i < c->group->size; i++)
         if (i != c->group->rank)
-            set(&list, handover_word(c->group, i, e->mine, READY), 0);
+            set(&list, handover_word(c->group, i, l->mine, READY), 0);
     return status == CT_OK ? enqueue(c, &list) : status;
 }
 
-ct_status handover_give(struct call *c, const struct executors *e)
+ct_status handover_give(struct call *c, const struct leaders *l)
 {
     struct list list = { .count = 0 };
     ct_status status = CT_OK;
 
-    if (e->count > 1 && c->capture == NOT_CAPTURED)
+    if (l->count > 1 && c->capture == NOT_CAPTURED)
         status = c->place.space->mark(c->place.device, c->group->stream,
-                                      &c->group->staging->handover.worked);
+                                      &fused_of(c->group)->handover.worked);
     for (int i = 0; i < c->group->size; i++)
         if (i != c->group->rank)
-            set(&list, handover_word(c->group, i, e->mine, OVER), 1);
+            set(&list, handover_word(c->group, i, l->mine, OVER), 1);
     return status == CT_OK ? enqueue(c, &list) : status;
 }
 
@@ -169,20 +168,20 @@ void handover_fail(struct call *c)
     ct_fail(CT_ERR_CUDA, "%s", words);
 }
 
-ct_status handover_follow(struct call *c, const struct executors *e)
+ct_status handover_follow(struct call *c, const struct leaders *l)
 {
     struct list list = { .count = 0 };
-    ct_status status = set_out(c, e);
+    ct_status status = set_out(c, l);
 
     if (status != CT_OK)
         return status;
-    if (e->mine < 0)
-        say_ready(c, e, &list);
-    for (int i = 0; i < e->count; i++)
-        if (i != e->mine)
+    if (l->mine < 0)
+        say_ready(c, l, &list);
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
             wait_for(&list, handover_word(c->group, c->group->rank, i, OVER));
-    for (int i = 0; i < e->count; i++)
-        if (i != e->mine)
+    for (int i = 0; i < l->count; i++)
+        if (i != l->mine)
             set(&list, handover_word(c->group, c->group->rank, i, OVER), 0);
     status = enqueue(c, &list);
     return status == CT_OK && c->capture == NOT_CAPTURED ? handover_watch(c) : status;
@@ -213,14 +212,14 @@ static int can_here(struct call *c, struct handover *h)
                                                                                         : CANT;
 }
 
-ct_status handover_begin(struct call *c, struct handover *h, int wished)
+ct_status handover_begin(struct call *c, struct handover *h, int always)
 {
     int32_t could[MOST_RANKS], mine;
     int cant = 0, not_now = 0;
     ct_status status;
 
     h->tried = 1;
-    h->wished = wished;
+    h->always = always;
     h->on = c->group->size == 1; /* it has no words to say */
     if (!c->group->flat || c->group->size < 2 || c->group->size > MOST_RANKS)
         return CT_OK;
@@ -230,7 +229,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int wished)
             return status;
     }
     mine = can_here(c, h);
-    status = device_tell(c, &mine, sizeof mine, could);
+    status = device_gather(c, &mine, sizeof mine, could);
     if (status != CT_OK)
         return status;
     for (int i = 0; i < c->group->size; i++) {
@@ -239,7 +238,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int wished)
     }
     h->on = !cant && !not_now;
     h->tried = cant || !not_now;
-    if (wished && cant && c->group->rank == 0)
+    if (always && cant && c->group->rank == 0)
         log_line(LOG_INFO,
                  "group %s: CT_HANDOVER=stream can't be: not all ranks' streams can wait for words "
                  "that they share",

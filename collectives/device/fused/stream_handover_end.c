@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "collectives/device/device_call.h"
+#include "collectives/device/fused/fused_group.h"
 #include "runtime/util/log.h"
 
 enum { SHORTEST_NAP_MS = 1, LONGEST_NAP_MS = 50 };
@@ -27,17 +27,17 @@ struct words {
 
 static struct words *words_of(const ct_group *group)
 {
-    const struct executors *e = &group->staging->devices.executors;
-    const size_t most = (size_t)e->count * (size_t)group->size * 2;
+    const struct leaders *l = device_leaders(group);
+    const size_t most = (size_t)l->count * (size_t)group->size * 2;
     struct words *words = malloc(sizeof *words + most * sizeof *words->word);
 
     if (!words)
         return NULL;
     words->count = 0;
-    for (int i = 0; i < e->count; i++)
+    for (int i = 0; i < l->count; i++)
         for (int rank = 0; rank < group->size; rank++)
             for (int kind = READY; kind <= OVER; kind++)
-                if (rank != e->rank[i])
+                if (rank != l->rank[i])
                     words->word[words->count++] = handover_word(group, rank, i, kind);
     return words;
 }

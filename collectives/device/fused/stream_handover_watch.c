@@ -7,18 +7,18 @@
  *
  *   a rank is gone, or has given up, or the time is over
  *   -> the group breaks
- *   -> the executors' work is called off: what has not begun does nothing
- *   -> an executor lets its own stream go
- *   -> each waits until the executors' are over, then lets its own stream go
+ *   -> the leaders' work is called off: what has not begun does nothing
+ *   -> a leader lets its own stream go
+ *   -> each waits until the leaders' are over, then lets its own stream go
  *
- * so that nobody's buffers are freed under an executor. */
+ * so that nobody's buffers are freed under a leader. */
 #include "collectives/device/fused/stream_handover.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/device/device_call.h"
-#include "collectives/device/liveness.h"
+#include "collectives/device/fused/fused_group.h"
+#include "collectives/device/group/liveness.h"
 #include "runtime/group/device_wait.h"
 #include "runtime/group/shm_group.h"
 #include "runtime/util/clock.h"
@@ -35,17 +35,17 @@ struct watched {
     void *mark;
 };
 
-/* What this rank's stream waits for: as an executor; as a rank. */
+/* What this rank's stream waits for: as a leader; as a rank. */
 void handover_let_go(const ct_group *group, int kind)
 {
-    const struct executors *e = &group->staging->devices.executors;
+    const struct leaders *l = device_leaders(group);
 
-    for (int i = 0; i < e->count && kind == OVER; i++)
-        if (i != e->mine)
+    for (int i = 0; i < l->count && kind == OVER; i++)
+        if (i != l->mine)
             atomic_store(handover_word(group, group->rank, i, OVER), 1);
-    for (int i = 0; i < group->size && kind == READY && e->mine >= 0; i++)
+    for (int i = 0; i < group->size && kind == READY && l->mine >= 0; i++)
         if (i != group->rank)
-            atomic_store(handover_word(group, i, e->mine, READY), 1);
+            atomic_store(handover_word(group, i, l->mine, READY), 1);
 }
 
 /* Again and again: what was let go takes its words back, and the next one waits for them.  A stream
@@ -61,22 +61,22 @@ static int let_go_until(const struct watched *w, int kind, void *mark)
         status = space->wait_for(w->call.place.device, mark, clock_ms() + 1, NULL);
     } while (status == CT_ERR_TIMEOUT && clock_ms() < deadline);
     if (status == CT_ERR_TIMEOUT)
-        w->call.group->staging->handover.waited_for = 1;
+        fused_of(w->call.group)->handover.waited_for = 1;
     return status != CT_ERR_TIMEOUT;
 }
 
 static void has_worked(const struct watched *w)
 {
-    if (w->call.group->staging->devices.executors.mine >= 0 && w->call.group->flat)
+    if (device_leaders(w->call.group)->mine >= 0 && w->call.group->flat)
         flat_untouch_in_stream(w->call.group->flat);
 }
 
 /* The group is broken.  What comes later in this rank's stream may be to free its buffers: not
- * while an executor is at them.  0: it stands still nevertheless. */
+ * while a leader is at them.  0: it stands still nevertheless. */
 static int let_all_go(const struct watched *w)
 {
     handover_call_off(w->call.group);
-    if (w->call.group->staging->devices.executors.mine >= 0
+    if (device_leaders(w->call.group)->mine >= 0
         && let_go_until(w, READY, w->worked ? w->worked : w->mark))
         has_worked(w);
     if (w->call.group->flat)
@@ -154,7 +154,7 @@ static void abandon(struct task *task)
 
 ct_status handover_watch(const struct call *c)
 {
-    struct handover *h = &c->group->staging->handover;
+    struct handover *h = &fused_of(c->group)->handover;
     struct watched *w = malloc(sizeof *w);
     ct_status status;
 

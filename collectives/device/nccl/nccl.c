@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl.c - each rank has a device of its own, and NCCL makes the call between them.
  *
- *   the group's first: can it be (device_table.c)?  then all join (nccl_session.c)
- *   -> each call: can every rank, with the buffers that it gave?  all of them know, before any
- * begins
- *   -> it is enqueued, and waited for (nccl_session.c)
+ *   prepare:
+ *   -> the group's first call: all ranks join (communicator.c)
+ *   -> each call: can every rank, with the buffers that it gave?  All of them know before any
+ *      begins
+ *   run:
+ *   -> the call is enqueued, and waited for
  *
  * So nothing is ever enqueued that waits for a rank which is not there.  The round costs some
  * microseconds on a host and some tens between hosts; it is what finds ranks that make different
  * calls, which to NCCL is a hang.
  *
  * NCCL makes what it makes with our contract's bits, and sums of floats in an order of its own
- * (CT_ORDER=fast, or where nobody said CT_ORDER); what is missing goes another way: */
-#include "collectives/device/device_call.h"
-
+ * (CT_ORDER=fast, or where the user did not set CT_ORDER); what is missing takes another path: */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "collectives/core/registry.h"
+#include "collectives/device/nccl/communicator.h"
 #include "runtime/util/log.h"
 
 enum can { CANT, SAME_BITS, OWN_ORDER };
@@ -48,15 +49,67 @@ static enum can can_fold(ct_dtype dtype, ct_op op)
     }
 }
 
-int nccl_can(const struct call *c)
+/* By what all ranks agree on: with our contract's bits, or may it have an order of its own? */
+static int nccl_can(const struct call *c)
 {
     const ct_group *g = c->group;
     const enum can can = c->signature.op < 0 ? SAME_BITS : can_fold(call_dtype(c), call_op(c));
 
-    if (operation_has_counts(c->signature.operation))
+    if (!sizes_are_agreed(c) || operation_has_counts(c->signature.operation))
         return 0;
     return can == SAME_BITS
            || (can == OWN_ORDER && (g->order_rule == ORDER_FAST || !g->order_is_wished));
+}
+
+/* ---- The group ------------------------------------------------------------------------- */
+
+static int is_joined(const ct_group *group)
+{
+    const struct communicator *comm = group->device->path[PATH_NCCL].own;
+
+    return comm && comm->joined;
+}
+
+/* Where calls are fused by override, one that can't be does not join: a stream may wait. */
+static int is_for_us(const ct_group *group, enum path_number override)
+{
+    if (device_is_disabled(group, PATH_NCCL)
+        || (!is_joined(group) && override == PATH_FUSED && !device_is_disabled(group, PATH_FUSED)))
+        return 0;
+    return override == PATH_NCCL || (group->size > 1 && group->device->table.apart);
+}
+
+static int may_join(const ct_group *group, enum path_number override)
+{
+    const struct device_table *table = &group->device->table;
+
+    return !is_joined(group) && override != PATH_STAGED && is_for_us(group, override)
+           && table->with_nccl && table->apart;
+}
+
+/* By the group's override, or an operation's. */
+static int nccl_is_to_come(const ct_group *group)
+{
+    return may_join(group, group->device->table.override)
+           || (group->choices->overrides >> PATH_NCCL & 1 && may_join(group, PATH_NCCL));
+}
+
+static const char *nccl_missing(const struct call *c)
+{
+    return may_join(c->group, device_override(c)) && nccl_can(c)
+               ? "the group has not joined NCCL yet, which can't be done in a CUDA graph"
+               : NULL;
+}
+
+static void nccl_end_group(ct_group *group)
+{
+    struct communicator *comm = group->device->path[PATH_NCCL].own;
+    const int sound = atomic_load(&group->broken) == CT_OK;
+
+    if (comm->talk)
+        comm->library->leave(comm->talk,
+                             sound && comm->joined && !device_is_disabled(group, PATH_NCCL));
+    free(comm);
 }
 
 /* ---- A call ---------------------------------------------------------------------------- */
@@ -67,26 +120,26 @@ static int is_plain(const struct blocks *b)
 }
 
 /* What only this rank knows of its call. */
-static int can_here(const struct call *c, const struct talking *t)
+static int can_here(const struct call *c, const struct communicator *comm)
 {
     const int in_place = c->send.base == c->recv.base;
 
-    return is_plain(&c->send) && is_plain(&c->recv) && !c->scalar && c->place.device == t->device
+    return is_plain(&c->send) && is_plain(&c->recv) && !c->scalar && c->place.device == comm->device
            && c->capture != CAPTURE_IS_VOID
            && !(in_place && c->signature.operation == OPERATION_ALL_TO_ALL);
 }
 
-static ct_status can_everywhere(struct call *c, const struct talking *t, int *can)
+static ct_status can_everywhere(struct call *c, const struct communicator *comm, int *can)
 {
-    const int32_t mine = can_here(c, t);
+    const int32_t mine = can_here(c, comm);
     int32_t few[16], *all = few;
     ct_status status;
 
     if (c->group->size > (int)(sizeof few / sizeof *few))
         all = malloc((size_t)c->group->size * sizeof *all);
     if (!all)
-        return ct_fail(CT_ERR_NOMEM, "no memory for the words of %d ranks", c->group->size);
-    status = device_tell(c, &mine, sizeof mine, all);
+        return ct_fail(CT_ERR_NOMEM, "no memory to gather from %d ranks", c->group->size);
+    status = device_gather(c, &mine, sizeof mine, all);
     *can = status == CT_OK;
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
         *can &= all[i];
@@ -95,27 +148,27 @@ static ct_status can_everywhere(struct call *c, const struct talking *t, int *ca
     return status;
 }
 
-void nccl_say_order(const struct call *c, struct talking *t)
+static void say_order(const struct call *c, struct communicator *comm)
 {
-    if (t->said || c->group->rank != 0 || c->signature.op < 0
+    if (comm->said_order || c->group->rank != 0 || c->signature.op < 0
         || can_fold(call_dtype(c), call_op(c)) != OWN_ORDER || c->group->order_rule == ORDER_FAST)
         return;
-    t->said = 1;
+    comm->said_order = 1;
     log_line(LOG_INFO,
              "group %s: NCCL sums floats in an order of its own; CT_ORDER=nodes or rank keeps them "
              "from it",
              c->group->name);
 }
 
-/* Against the user's wish. */
-static void say_cant(const struct call *c, struct talking *t)
+/* Against the user's override. */
+static void say_cant(const struct call *c, struct communicator *comm)
 {
     char text[96];
 
-    if (t->said_cant || c->group->rank != 0)
+    if (comm->said_cant || c->group->rank != 0)
         return;
-    t->said_cant = 1;
-    if (!c->group->staging->devices.apart) {
+    comm->said_cant = 1;
+    if (!c->group->device->table.apart) {
         log_line(LOG_WARN, "group %s: CT_DEVICE=nccl can't be: " NCCL_SAME_GPU, c->group->name);
         return;
     }
@@ -125,80 +178,59 @@ static void say_cant(const struct call *c, struct talking *t)
              can_fold(call_dtype(c), call_op(c)) == OWN_ORDER ? ", whose order CT_ORDER says" : "");
 }
 
-/* What is captured is over when it is in the graph: a launch asks nothing of libct. */
-static ct_status run(struct call *c, struct talking *t)
+static ct_status nccl_prepare(struct call *c, enum path_result *result)
 {
-    void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
-    ct_status status;
-
-    nccl_say_order(c, t);
-    atomic_store(&c->group->last_algorithm, t->by->name);
-    status = t->by->start(t->talk, &c->signature, c->send.base, c->recv.base, captured);
-    if (status == CT_OK)
-        status = talking_wait(c, t);
-    if (status != CT_OK) {
-        char why[600];
-
-        snprintf(why, sizeof why, "%s", ct_last_error());
-        talking_give_up(t);
-        ct_fail(status, "%s", why);
-    }
-    return status;
-}
-
-/* Where calls are fused by wish, one that can't be does not begin it: a stream may wait. */
-static int is_for_us(const ct_group *group, int wish)
-{
-    const struct staging *s = group->staging;
-
-    if (s->talking.state == NOT_TRIED && wish == WISH_FUSED && !s->unfused)
-        return 0;
-    return s->talking.state != NO_TALK
-           && (wish == WISH_NCCL || (group->size > 1 && s->devices.apart));
-}
-
-static int may_begin(const ct_group *group, int wish)
-{
-    const struct staging *s = group->staging;
-
-    return s->talking.state == NOT_TRIED && wish != WISH_STAGED && is_for_us(group, wish)
-           && s->devices.talks && s->devices.apart;
-}
-
-/* By this group's wish, or an operation's. */
-int device_nccl_is_to_come(const ct_group *group)
-{
-    return may_begin(group, group->staging->devices.wish)
-           || (group->choices->may_wish_nccl && may_begin(group, WISH_NCCL));
-}
-
-int device_nccl_can_join(const struct call *c)
-{
-    return may_begin(c->group, device_wish(c, &c->group->staging->devices)) && nccl_can(c);
-}
-
-ct_status device_nccl(struct call *c, int *done)
-{
-    struct staging *s = c->group->staging;
-    struct talking *t = &s->talking;
-    const int wish = device_wish(c, &s->devices), wished = wish == WISH_NCCL;
+    const enum path_number override = device_override(c);
+    struct communicator *comm;
     ct_status status = CT_OK;
     int can = 0;
 
-    if (!is_for_us(c->group, wish) || (c->capture != NOT_CAPTURED && t->state == NOT_TRIED))
+    *result = PATH_SKIP_CALL;
+    if (!sizes_are_agreed(c) || !is_for_us(c->group, override)
+        || (c->capture != NOT_CAPTURED && !is_joined(c->group)))
         return CT_OK;
-    if (!s->devices.apart || !nccl_can(c)) {
-        if (wished)
-            say_cant(c, t);
+    if (!(comm = communicator_of(c->group)))
+        return CT_ERR_NOMEM;
+    if (!c->group->device->table.apart || !nccl_can(c)) {
+        if (override == PATH_NCCL)
+            say_cant(c, comm);
         return CT_OK;
     }
-    if (t->state == NOT_TRIED)
-        status = talking_begin(c, t);
-    if (status == CT_OK && t->state == TALKS)
-        status = can_everywhere(c, t, &can);
-    if (status == CT_OK && can) {
-        status = run(c, t);
-        *done = status == CT_OK;
-    }
+    if (!comm->joined)
+        status = communicator_join(c, comm);
+    if (status == CT_OK && comm->joined)
+        status = can_everywhere(c, comm, &can);
+    if (status == CT_OK && can)
+        *result = PATH_OK;
     return status;
 }
+
+/* What is captured is over when it is in the graph: a launch asks nothing of libct. */
+static ct_status nccl_run(struct call *c, enum path_result *result)
+{
+    void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
+    struct communicator *comm = communicator_of(c->group);
+    char why[600];
+    ct_status status;
+
+    *result = PATH_OK;
+    say_order(c, comm);
+    status = comm->library->start(comm->talk, &c->signature, c->send.base, c->recv.base, captured);
+    if (status == CT_OK)
+        status = communicator_wait(c, comm);
+    if (status == CT_OK)
+        return CT_OK;
+    snprintf(why, sizeof why, "%s", ct_last_error());
+    communicator_give_up(c->group, comm);
+    return ct_fail(status, "%s", why);
+}
+
+const struct device_path nccl_path = {
+    .name = "nccl",
+    .can = nccl_can,
+    .is_to_come = nccl_is_to_come,
+    .missing_for_capture = nccl_missing,
+    .prepare = nccl_prepare,
+    .run = nccl_run,
+    .end_group = nccl_end_group,
+};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_comm.c - the communicator of NCCL's for the program. */
-#include "collectives/device/device_call.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "collectives/core/registry.h"
+#include "collectives/device/nccl/communicator.h"
 #include "include/ct_cuda.h"
 
 /* What ct_nccl_comm() hands to its call, and gets back. */
@@ -15,32 +14,41 @@ struct wanted {
     void *comm; /* NULL: it can't be, and why */
 };
 
+/* It need not have been used before, so the device table and NCCL may begin here. */
+static ct_status join(struct call *c, struct communicator *comm, struct wanted *w)
+{
+    struct device_table *table = &c->group->device->table;
+    ct_status status = table->known ? CT_OK : device_table_make(c, table);
+
+    if (status == CT_ERR_UNSUPPORTED) { /* now; it may come back with a context */
+        if (c->place.device)
+            snprintf(w->why, sizeof w->why, "%s", ct_last_error());
+        return CT_OK;
+    }
+    return status == CT_OK && table->apart ? communicator_join(c, comm) : status;
+}
+
 static ct_status find_comm(struct call *outer, struct wanted *w)
 {
     struct call c = *outer;
-    struct staging *s = staging_of(c.group);
-    struct talking *t = s ? &s->talking : NULL;
-    ct_status status = s ? CT_OK : CT_ERR_NOMEM;
+    struct device_group *d = device_group_of(c.group);
+    struct communicator *comm = d ? communicator_of(c.group) : NULL;
+    ct_status status = CT_OK;
 
-    c.place = s && s->devices.known ? s->devices.place : w->place;
-    if (status == CT_OK && t->state == NOT_TRIED) {
-        if (!s->devices.known)
-            status = device_cards(&c, &s->devices);
-        if (status == CT_ERR_UNSUPPORTED) { /* now; it may come back with a context */
-            if (c.place.device)
-                snprintf(w->why, sizeof w->why, "%s", ct_last_error());
-            return CT_OK;
-        }
-        if (status == CT_OK && s->devices.apart)
-            status = talking_begin(&c, t);
-    }
-    if (status == CT_OK && !s->devices.apart)
+    if (!comm)
+        return CT_ERR_NOMEM;
+    c.place = d->table.known ? d->table.place : w->place;
+    if (!comm->joined && !device_is_disabled(c.group, PATH_NCCL))
+        status = join(&c, comm, w);
+    if (status != CT_OK || !d->table.known)
+        return status;
+    if (!d->table.apart)
         snprintf(w->why, sizeof w->why, NCCL_SAME_GPU);
-    else if (status == CT_OK && t->state == TALKS)
-        w->comm = t->by->handle(t->talk);
-    else if (status == CT_OK)
-        snprintf(w->why, sizeof w->why, "%s", t->why);
-    return status;
+    else if (comm->joined && !device_is_disabled(c.group, PATH_NCCL))
+        w->comm = comm->library->handle(comm->talk);
+    else
+        snprintf(w->why, sizeof w->why, "%s", d->path[PATH_NCCL].why);
+    return CT_OK;
 }
 
 static ct_status run_nccl_comm(struct call *c)

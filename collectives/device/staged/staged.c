@@ -13,12 +13,12 @@
  * through them one after the other.
  *
  * In place is safe: what piece k + 1 is read from no earlier piece is written to. */
-#include "collectives/device/device_call.h"
-#include "collectives/device/staged/staged_chunks.h"
-#include "collectives/device/staged/staging_memory.h"
+#include "collectives/device/staged/staged.h"
 
 #include <stdlib.h>
 
+#include "collectives/device/staged/staged_chunks.h"
+#include "collectives/device/staged/staging_memory.h"
 #include "runtime/group/device_wait.h"
 
 #define KEPT ((size_t)64 << 20)  /* of host memory, for the next call */
@@ -113,17 +113,13 @@ static void keep_little(ct_group *group, struct staged *s)
 
 static struct staged *staged_of(ct_group *group)
 {
-    struct staging *staging = group->staging;
-
-    if (!staging->staged && !(staging->staged = calloc(1, sizeof *staging->staged)))
-        ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
-    return staging->staged;
+    return device_path_own(group, PATH_STAGED, sizeof(struct staged));
 }
 
-void staged_end(ct_group *group, struct staged *s)
+static void staged_end_group(ct_group *group)
 {
-    if (!s)
-        return;
+    struct staged *s = group->device->path[PATH_STAGED].own;
+
     host_memory_drop(group, &s->agreed, 1);
     host_memory_drop(group, &s->own, 1);
     for (struct former *former = s->former, *next; former; former = next) {
@@ -280,15 +276,22 @@ static void end_failed(struct flow *f)
     }
 }
 
-ct_status device_staged(struct call *c)
+/* The host works in it, so it can't be left to the launches of a graph. */
+static ct_status staged_prepare(struct call *c, enum path_result *result)
+{
+    *result = c->capture == NOT_CAPTURED && !c->elsewhere ? PATH_OK : PATH_SKIP_CALL;
+    return CT_OK;
+}
+
+static ct_status staged_run(struct call *c, enum path_result *result)
 {
     struct flow f = { .c = c, .pieces = pieces_of(c) };
     struct staged *const s = staged_of(c->group);
     ct_status status;
 
+    *result = PATH_OK;
     if (!s)
         return CT_ERR_NOMEM;
-    atomic_store(&c->group->last_algorithm, "staged");
     status = find_memory(&f, s);
     if (status == CT_OK) {
         status = run(&f);
@@ -298,3 +301,10 @@ ct_status device_staged(struct call *c)
     keep_little(c->group, s);
     return status;
 }
+
+const struct device_path staged_path = {
+    .name = "staged",
+    .prepare = staged_prepare,
+    .run = staged_run,
+    .end_group = staged_end_group,
+};

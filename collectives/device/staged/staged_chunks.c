@@ -9,6 +9,7 @@
  * on host memory. */
 #include "collectives/device/staged/staged_chunks.h"
 
+#include "collectives/core/registry.h"
 #include "runtime/types/dtype.h"
 
 /* Copying a piece should take far longer than to begin and to end it, some 10 us, and filling and
@@ -68,8 +69,7 @@ struct pieces pieces_of(const struct call *c)
     const size_t most = elements_of_piece(c, sent > received ? sent : received);
     struct pieces p = { .pieces = 1, .count = count };
 
-    p.agreed =
-        device_is_agreed(c->signature.operation) && !operation_has_counts(c->signature.operation);
+    p.agreed = sizes_are_agreed(c) && !operation_has_counts(c->signature.operation);
     if (!p.agreed) {
         p.most = blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv);
         return p;

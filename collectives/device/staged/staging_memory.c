@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "collectives/device/device_call.h"
+#include "collectives/device/group/device_group.h"
 #include "runtime/shm/shared_region.h"
 #include "runtime/util/log.h"
 
@@ -23,7 +23,7 @@ static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint6
     ct_group *g = c->group;
     uint64_t offset =
         g->rank == 0 ? region_reserve(&g->mesh->node, plan->bytes * (size_t)plan->parts) : 0;
-    const ct_status status = device_tell(c, &offset, sizeof offset, words);
+    const ct_status status = device_gather(c, &offset, sizeof offset, words);
 
     plan->offset = words[0];
     return status;
@@ -36,7 +36,7 @@ static ct_status map_for_all(struct call *c, const struct region_plan *plan, uin
     struct node *node = &c->group->mesh->node;
     void *own = NULL;
     const uint64_t could = region_map(node, plan, &own) == CT_OK;
-    const ct_status status = device_tell(c, &could, sizeof could, words);
+    const ct_status status = device_gather(c, &could, sizeof could, words);
     int all = status == CT_OK;
 
     for (int i = 0; i < c->group->size && status == CT_OK; i++)

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffer_handles.h - what a rank shows of its buffers, and who works with what all have shown;
- * parts of fused.c. */
-#ifndef COLLECTIVES_DEVICE_BUFFER_HANDLES_H
-#define COLLECTIVES_DEVICE_BUFFER_HANDLES_H
+/* buffer_handles.h - what a rank offers of its buffers, and how a leader reaches them. */
+#ifndef COLLECTIVES_DEVICE_FUSED_BUFFER_HANDLES_H
+#define COLLECTIVES_DEVICE_FUSED_BUFFER_HANDLES_H
 
-#include "collectives/device/device_call.h"
-
-/* Of a rank that works for all: the call is done (can be done), though streams can't hand it over
- * the hosts may, or which calls go another way; what is furthest from that last. */
-enum word { DONE = 1, BY_HOSTS, NOT_THIS_CALL, NEVER };
+#include "collectives/core/call.h"
 
 enum side { SENDS, RECVS };
 
@@ -32,22 +27,13 @@ struct offered_block {
 
 /* No offer of such a call has more bytes, on any rank. */
 size_t offer_most(const struct call *c);
-/* This rank's, for all to see (buffer_handles.c), and its bytes.  *bounce: which sides make it
- * unusable, and would not elsewhere (bounce_buffer.h).  CT_ERR_INVALID: a buffer is longer than its
- * allocation. */
+/* This rank's, and its bytes.  *bounce: which sides make it unusable, and would not elsewhere
+ * (bounce_buffer.h).  CT_ERR_INVALID: a buffer is longer than its allocation. */
 ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, int *bounce);
 /* Which sides will bounce, as far as can be seen before; from any thread. */
 int offer_bounces(const struct call *c);
 /* What a rank has offered of one side, as `count` blocks that this process reaches. */
 ct_status offer_take(const struct call *c, const struct offer *offer, enum side side,
                      struct span *blocks, int count);
-
-/* What all ranks have offered, offers[size], as an executor reaches it (fused_executor.c); all was
- * made. */
-enum word reach_all(const struct call *c, const struct offer *const *offers, struct everybody *all);
-/* This executor's share, with its device.  *word: what it came to; not DONE, then nothing was
- * touched. */
-ct_status work_for_all(struct call *c, const struct offer *const *offers,
-                       const struct everybody *all, enum word *word);
 
 #endif

@@ -6,22 +6,13 @@
  * Bytes read and written, of n for each of p ranks: broadcast n and p n, reduce p n and n,
  * all_reduce p n and p n, reduce_scatter p p n and p n, all_gather p n and p p n, gather and
  * scatter p n and p n, all_to_all p p n and p p n. */
-#include "collectives/device/device_call.h"
+#include "collectives/device/fused/copy_plan.h"
 
 #include <stdlib.h>
 
-int device_is_agreed(int operation)
-{
-    return operation == OPERATION_BROADCAST || operation == OPERATION_REDUCE
-           || operation == OPERATION_ALL_REDUCE || operation == OPERATION_REDUCE_SCATTER
-           || operation == OPERATION_GATHER || operation == OPERATION_ALL_GATHER
-           || operation == OPERATION_SCATTER || operation == OPERATION_ALL_TO_ALL
-           || operation_has_counts(operation);
-}
-
 /* ---- Everybody's blocks ------------------------------------------------------------ */
 
-int device_sends(const struct call *c)
+int plan_sends(const struct call *c)
 {
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
@@ -38,7 +29,7 @@ int device_sends(const struct call *c)
     }
 }
 
-int device_recvs(const struct call *c)
+int plan_recvs(const struct call *c)
 {
     switch (c->signature.operation) {
     case OPERATION_GATHER:
@@ -57,8 +48,8 @@ ct_status everybody_make(const struct call *c, struct everybody *all)
 {
     const size_t p = (size_t)c->group->size;
 
-    all->sends = device_sends(c);
-    all->recvs = device_recvs(c);
+    all->sends = plan_sends(c);
+    all->recvs = plan_recvs(c);
     all->send = calloc(p * (size_t)(all->sends + all->recvs), sizeof *all->send);
     if (!all->send)
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);

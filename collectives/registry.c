@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - which algorithms an operation has.  A v form has those of the plain one. */
+/* registry.c - what there is: the algorithms of each operation, the executors, the paths of device
+ * memory.  It stands above all of them, and collectives/core looks its rows up here. */
 #include "collectives/core/registry.h"
+#include "collectives/device/device_call.h"
+#include "collectives/device/path_select.h"
 
+/* A v form has the algorithms of the plain one. */
 static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
     [OPERATION_BROADCAST] = broadcast_algorithms,
     [OPERATION_REDUCE] = reduce_algorithms,
@@ -29,4 +33,14 @@ static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {
 const struct algorithm *const *operation_algorithms(int operation)
 {
     return algorithms[operation];
+}
+
+const struct executor *const executors[EXECUTORS] = {
+    [HOST_EXECUTOR] = &host_executor,
+    [DEVICE_EXECUTOR] = &device_executor,
+};
+
+const char *device_path_name(enum path_number path)
+{
+    return device_paths[path]->name;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffer_handles.c - a rank's buffers as handles that the rank which works for all can map.
+/* buffer_handles.c - a rank's buffers as handles that a leader can map.
  *
  * A buffer of equal blocks is one handle, and so is one of blocks that differ, whose places and
  * sizes lie behind the handles; a list has a handle for each block. */
-#include "collectives/device/buffer_handles.h"
-
-#include "collectives/core/registry.h"
-#include "collectives/device/fused/bounce_buffer.h"
+#include "collectives/device/fused/buffer_handles.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "collectives/core/registry.h"
+#include "collectives/device/fused/fused_group.h"
 
 /* Do the ranks not know each other's blocks? */
 static int blocks_differ(const struct call *c)
@@ -32,7 +32,7 @@ static struct offered_block *table_of(const struct offer *offer, enum side side,
 
 size_t offer_most(const struct call *c)
 {
-    const size_t blocks = (size_t)(device_sends(c) + device_recvs(c));
+    const size_t blocks = (size_t)(plan_sends(c) + plan_recvs(c));
 
     return sizeof(struct offer)
            + (blocks_differ(c)
@@ -94,7 +94,7 @@ static ct_status give_side(const struct call *c, const struct blocks *b, enum si
 static void show_blocks(const struct call *c, const struct blocks *b, enum side side,
                         struct offer *offer)
 {
-    struct offered_block *const table = table_of(offer, side, device_sends(c));
+    struct offered_block *const table = table_of(offer, side, plan_sends(c));
     const char *const start = offer->handles[side] > 0 ? extent(c, b).data : NULL;
 
     for (int i = 0; start && i < b->blocks; i++) {
@@ -142,8 +142,8 @@ static size_t bytes_of(const struct call *c, const struct offer *offer)
     const struct offered_block *end = table_of(offer, SENDS, 0);
 
     if (blocks_differ(c))
-        end = table_of(offer, RECVS, device_sends(c))
-              + (offer->handles[RECVS] > 0 ? device_recvs(c) : 0);
+        end =
+            table_of(offer, RECVS, plan_sends(c)) + (offer->handles[RECVS] > 0 ? plan_recvs(c) : 0);
     return (size_t)((const char *)end - (const char *)offer);
 }
 
@@ -179,7 +179,7 @@ ct_status offer_make(const struct call *c, struct offer *offer, size_t *bytes, i
     offer->scaled = c->scalar != NULL;
     if (c->scalar)
         memcpy(offer->scalar, c->scalar, sizeof offer->scalar);
-    if (c->on_host)
+    if (c->elsewhere && blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv) > 0)
         refuse(offer, "a rank's buffers are host memory");
     else if (c->capture == CAPTURE_IS_VOID)
         refuse(offer, "the capture of its stream is void");
@@ -196,7 +196,7 @@ static ct_status take(const struct call *c, const struct device_handle *handle, 
     void *mapped = NULL;
     const ct_status status = c->place.space->take(c->place.device, handle, c->group, &mapped);
 
-    c->group->staging->mapped = c->place;
+    fused_of(c->group)->mapped = c->place;
     *pointer = mapped;
     return status;
 }
@@ -205,7 +205,7 @@ ct_status offer_take(const struct call *c, const struct offer *offer, enum side 
                      struct span *blocks, int count)
 {
     const struct device_handle *const handles = handles_of(offer, side);
-    const struct offered_block *const table = table_of(offer, side, device_sends(c));
+    const struct offered_block *const table = table_of(offer, side, plan_sends(c));
     const size_t n = call_bytes(c);
     const int each = offer->handles[side] > 1;
     char *base = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/device/liveness.h"
+#include "collectives/device/group/liveness.h"
 
 #include <stdio.h>
 #include <stdlib.h>

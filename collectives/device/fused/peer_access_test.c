@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_access_test.c - that the executors' devices reach each other's memory.
+/* peer_access_test.c - that the leaders' devices reach each other's memory.
  *
  * A driver that says so is not enough: where the IOMMU or PCIe's access control is in the way,
  * copies between GPUs end well and bring other bytes.  So, in a group's first call that needs it:
  *
- *   each executor makes a little memory on its device, with a pattern of its own; all are told
+ *   each leader makes a little memory on its device, with a pattern of its own; all are told
  *   -> it reads the pattern of each other, and writes its own there
  *   -> when all have said that they are done, it looks at what the others wrote
- *   -> all say what they found; one bad pair, and the group goes another way
+ *   -> all say what they found; one bad pair, and the group takes another path
  *
  * Nothing of the callers' is touched. */
-#include "collectives/device/device_call.h"
+#include "collectives/device/fused/fused_group.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum { AREA = 16 << 10, SPOILT = 0xff };
 
 struct proof {
     struct call *call;
-    const struct executors *e;
+    const struct leaders *leaders;
     char *memory; /* on the device: areas that the others write, ours to be read; what we read */
     unsigned char *pattern, *seen; /* [AREA] */
 };
@@ -36,13 +36,13 @@ struct shown {
     char why[320];
 };
 
-/* That of which all know, wherever the buffers of this call are. */
+/* That of the device table, wherever the buffers of this call are. */
 static const struct place *place_of_proof(const struct proof *p)
 {
-    return &p->call->group->staging->devices.place;
+    return &p->call->group->device->table.place;
 }
 
-/* Of executor i, unlike every other's in each word. */
+/* Of leader i, unlike every other's in each word. */
 static void make_pattern(const struct proof *p, int i)
 {
     uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
@@ -55,33 +55,33 @@ static void make_pattern(const struct proof *p, int i)
     }
 }
 
-/* In anybody's memory: what executor i writes there, or of i itself its pattern. */
+/* In anybody's memory: what leader i writes there, or of i itself its pattern. */
 static char *area(char *memory, int i)
 {
     return memory + (size_t)i * AREA;
 }
 
-/* In ours: what we read of executor i's. */
+/* In ours: what we read of leader i's. */
 static char *read_area(const struct proof *p, int i)
 {
-    return area(p->memory, p->e->count + i);
+    return area(p->memory, p->leaders->count + i);
 }
 
 static ct_status prepare(struct proof *p, struct device_handle *handle)
 {
     const struct place *place = place_of_proof(p);
-    const size_t bytes = 2 * (size_t)p->e->count * AREA;
+    const size_t bytes = 2 * (size_t)p->leaders->count * AREA;
     void *memory = NULL;
     ct_status status = place->space->alloc(place->device, bytes, &memory);
 
     p->memory = memory;
     memset(p->seen, SPOILT, AREA);
-    for (int i = 0; i < 2 * p->e->count && status == CT_OK; i++)
+    for (int i = 0; i < 2 * p->leaders->count && status == CT_OK; i++)
         status = place->space->from_host(place->device, area(p->memory, i), p->seen, AREA);
-    make_pattern(p, p->e->mine);
+    make_pattern(p, p->leaders->mine);
     if (status == CT_OK)
-        status =
-            place->space->from_host(place->device, area(p->memory, p->e->mine), p->pattern, AREA);
+        status = place->space->from_host(place->device, area(p->memory, p->leaders->mine),
+                                         p->pattern, AREA);
     return status == CT_OK ? place->space->give(place->device, memory, bytes, handle) : status;
 }
 
@@ -107,7 +107,7 @@ static ct_status wait_for_all(const struct proof *p)
     return device_wait(c->group, *place_of_proof(p), NULL, c->deadline, &c->group->broken);
 }
 
-/* What executor i sent, is it there? */
+/* What leader i sent, is it there? */
 static ct_status compare(const struct proof *p, const char *there, int i, const char *how)
 {
     const struct place *place = place_of_proof(p);
@@ -119,14 +119,14 @@ static ct_status compare(const struct proof *p, const char *there, int i, const 
     return status;
 }
 
-static ct_status meet(const struct proof *p, int i, const struct device_handle *handle)
+static ct_status try_peer(const struct proof *p, int i, const struct device_handle *handle)
 {
     const struct place *place = place_of_proof(p);
-    const int mine = p->e->mine;
+    const int mine = p->leaders->mine;
     void *mapped = NULL;
     ct_status status = place->space->take(place->device, handle, p->call->group, &mapped), finished;
 
-    p->call->group->staging->mapped = *place;
+    fused_of(p->call->group)->mapped = *place;
     if (status != CT_OK)
         return status;
     status = move(p, read_area(p, i), area(mapped, i));
@@ -140,10 +140,10 @@ static ct_status meet(const struct proof *p, int i, const struct device_handle *
 
 /* ---- What all say ------------------------------------------------------------------ */
 
-/* Of executor i, in a sentence. */
+/* Of leader i, in a sentence. */
 static int name_of(const struct proof *p, int i)
 {
-    return p->call->group->ranks[p->e->rank[i]];
+    return p->call->group->ranks[p->leaders->rank[i]];
 }
 
 static void name_device(const unsigned char id[16], char text[48])
@@ -155,7 +155,7 @@ static void name_device(const unsigned char id[16], char text[48])
                                i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 }
 
-/* What went wrong between this rank's device and executor i's is a word for all; what ends a call
+/* What went wrong between this rank's device and leader i's is a word for all; what ends a call
  * is an error. */
 static ct_status note(const struct proof *p, int i, ct_status status, struct shown *shown)
 {
@@ -164,22 +164,22 @@ static ct_status note(const struct proof *p, int i, ct_status status, struct sho
     if (status == CT_OK || status == CT_ERR_TIMEOUT || status == CT_ERR_ABORTED)
         return status;
     shown->failed = 1;
-    name_device(p->e->id[p->e->mine], mine);
-    name_device(p->e->id[i], other);
-    if (i == p->e->mine)
+    name_device(p->leaders->id[p->leaders->mine], mine);
+    name_device(p->leaders->id[i], other);
+    if (i == p->leaders->mine)
         snprintf(shown->why, sizeof shown->why, "rank %d on %s: %s", name_of(p, i), mine,
                  ct_last_error());
     else
         snprintf(shown->why, sizeof shown->why, "rank %d on %s and rank %d on %s: %s",
-                 name_of(p, p->e->mine), mine, name_of(p, i), other, ct_last_error());
+                 name_of(p, p->leaders->mine), mine, name_of(p, i), other, ct_last_error());
     return CT_OK;
 }
 
 /* *why: of the first that failed; empty where none did. */
-static ct_status tell(const struct proof *p, const struct shown *mine, struct shown *all,
-                      char why[320])
+static ct_status gather(const struct proof *p, const struct shown *mine, struct shown *all,
+                        char why[320])
 {
-    const ct_status status = device_tell(p->call, mine, sizeof *mine, all);
+    const ct_status status = device_gather(p->call, mine, sizeof *mine, all);
 
     why[0] = 0;
     for (int i = p->call->group->size - 1; i >= 0 && status == CT_OK; i--)
@@ -188,13 +188,13 @@ static ct_status tell(const struct proof *p, const struct shown *mine, struct sh
     return status;
 }
 
-static ct_status meet_all(const struct proof *p, const struct shown *all, struct shown *mine)
+static ct_status try_all_peers(const struct proof *p, const struct shown *all, struct shown *mine)
 {
     ct_status status = CT_OK;
 
-    for (int i = 0; i < p->e->count && status == CT_OK && !mine->failed; i++)
-        if (i != p->e->mine)
-            status = note(p, i, meet(p, i, &all[p->e->rank[i]].handle), mine);
+    for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
+        if (i != p->leaders->mine)
+            status = note(p, i, try_peer(p, i, &all[p->leaders->rank[i]].handle), mine);
     return status;
 }
 
@@ -202,31 +202,31 @@ static ct_status look_at_all(const struct proof *p, struct shown *mine)
 {
     ct_status status = CT_OK;
 
-    for (int i = 0; i < p->e->count && status == CT_OK && !mine->failed; i++)
-        if (i != p->e->mine)
+    for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
+        if (i != p->leaders->mine)
             status = note(p, i, compare(p, area(p->memory, i), i, "written"), mine);
     return status;
 }
 
 static ct_status steps(struct proof *p, struct shown *all, char why[320])
 {
-    const int works = p->e->mine >= 0;
+    const int works = p->leaders->mine >= 0;
     struct shown mine;
     ct_status status = CT_OK;
 
     memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
     if (works)
-        status = note(p, p->e->mine, prepare(p, &mine.handle), &mine);
+        status = note(p, p->leaders->mine, prepare(p, &mine.handle), &mine);
     if (status == CT_OK)
-        status = tell(p, &mine, all, why);
+        status = gather(p, &mine, all, why);
     if (status == CT_OK && works && !*why)
-        status = meet_all(p, all, &mine);
+        status = try_all_peers(p, all, &mine);
     if (status == CT_OK && !*why) {
-        status = tell(p, &mine, all, why);
+        status = gather(p, &mine, all, why);
         if (status == CT_OK && works && !*why)
             status = look_at_all(p, &mine);
         if (status == CT_OK && !*why)
-            status = tell(p, &mine, all, why);
+            status = gather(p, &mine, all, why);
     }
     return status;
 }
@@ -234,27 +234,27 @@ static ct_status steps(struct proof *p, struct shown *all, char why[320])
 static void say(const struct call *c, const char *why)
 {
     if (c->group->rank == 0)
-        log_line(c->group->staging->devices.wish == WISH_FUSED ? LOG_WARN : LOG_INFO,
+        log_line(c->group->device->table.override == PATH_FUSED ? LOG_WARN : LOG_INFO,
                  "group %s: calls can't be fused over its GPUs: %s", c->group->name, why);
 }
 
-ct_status executors_prove(struct call *c, struct executors *e)
+ct_status fused_test_peers(struct call *c, struct fused_group *f)
 {
+    const struct leaders *l = device_leaders(c->group);
     struct shown *all = calloc((size_t)c->group->size, sizeof *all);
-    struct proof proof = { .call = c, .e = e, .pattern = malloc(AREA), .seen = malloc(AREA) };
+    struct proof proof = { .call = c, .leaders = l, .pattern = malloc(AREA), .seen = malloc(AREA) };
     char why[320];
     ct_status status = all && proof.pattern && proof.seen
                            ? steps(&proof, all, why)
-                           : ct_fail(CT_ERR_NOMEM, "no memory to try what %d GPUs reach", e->count);
+                           : ct_fail(CT_ERR_NOMEM, "no memory to try what %d GPUs reach", l->count);
 
     if (status == CT_OK) {
-        c->group->staging->tried =
-            (struct bounce){ .memory = proof.memory, .place = *place_of_proof(&proof) };
-        e->proof = *why ? DONT_REACH : REACH;
+        f->tested = (struct bounce){ .memory = proof.memory, .place = *place_of_proof(&proof) };
+        f->peer_access = *why ? PEERS_OUT_OF_REACH : PEERS_REACHED;
         if (*why)
             say(c, why);
         else
-            reach_proved(c->group, e->id, e->count); /* for messages, too */
+            reach_proved(c->group, l->id, l->count); /* for messages, too */
     } /* else others may still use that memory: it is lost */
     free(all);
     free(proof.pattern);

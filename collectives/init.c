@@ -11,7 +11,7 @@
 static const struct group_extension collectives = {
     .open = choices_open,
     .drop = coalesce_drop,
-    .close = staging_drop,
+    .close = device_end_group,
     .release = device_staging_close,
     .gather = agree_gather,
     .max = agree_max,

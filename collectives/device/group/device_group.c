@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_group.c - what the ranks of a group know of each other's devices.
+ *
+ * In the group's first call on device memory each rank shows which device it has, and what its user
+ * chose.  All see all of them, so all draw the same conclusions.  These bytes travel within the
+ * call: by a round over shared slots, where the group has them, else by messages. */
+#include "collectives/device/group/device_group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/core/sendrecv.h"
+#include "runtime/group/shm_group.h"
+
+struct device_group *device_group_of(ct_group *group)
+{
+    if (!group->device && !(group->device = calloc(1, sizeof *group->device)))
+        ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    return group->device;
+}
+
+void *device_path_own(ct_group *group, enum path_number path, size_t bytes)
+{
+    struct path_state *const state = &group->device->path[path];
+    void *own = state->own;
+
+    if (!own) {
+        own = calloc(1, bytes);
+        state->own = own;
+    }
+    if (!own)
+        ct_fail(CT_ERR_NOMEM, "no memory for calls on device memory");
+    return own;
+}
+
+enum path_number device_override(const struct call *c)
+{
+    return c->override != PATH_NONE ? c->override : c->group->device->table.override;
+}
+
+enum path_number device_first_path(const ct_group *group, enum path_number override)
+{
+    return override != PATH_NONE                           ? override
+           : group->device->table.apart && group->size > 1 ? PATH_NCCL
+                                                           : PATH_FUSED;
+}
+
+/* ---- Gather --------------------------------------------------------------------- */
+
+/* In step k each rank gives all that it has to the one 2^k on the left (all_gather_bruck.c), so
+ * what arrives is in an order that begins with the rank's own. */
+static ct_status gather_by_messages(struct call *c, const void *mine, size_t bytes, char *all)
+{
+    const int p = c->group->size, rank = c->group->rank;
+    char *rotated = malloc((size_t)p * bytes);
+    ct_status status = CT_OK;
+
+    if (!rotated)
+        return ct_fail(CT_ERR_NOMEM, "no memory to gather from %d ranks", p);
+    memcpy(rotated, mine, bytes);
+    for (int have = 1; have < p && status == CT_OK; have *= 2) {
+        const size_t more = (size_t)(have < p - have ? have : p - have) * bytes;
+
+        status = exchange(c, (rank - have + p) % p, span_of(rotated, more), (rank + have) % p,
+                          span_of(rotated + (size_t)have * bytes, more));
+    }
+    for (int i = 0; i < p && status == CT_OK; i++)
+        memcpy(all + (size_t)((rank + i) % p) * bytes, rotated + (size_t)i * bytes, bytes);
+    free(rotated);
+    return status;
+}
+
+static ct_status gather_by_round(struct call *c, const void *mine, size_t bytes, char *all)
+{
+    struct flat *f = c->group->flat;
+    ct_status status = flat_turn(f, bytes);
+
+    if (status == CT_OK) {
+        flat_show(f, 0, mine, bytes);
+        status = flat_arrive(f);
+    }
+    if (status == CT_OK)
+        status = flat_wait_all(f);
+    for (int i = 0; i < c->group->size && status == CT_OK; i++)
+        memcpy(all + (size_t)i * bytes, flat_slot(f, i), bytes);
+    return status;
+}
+
+ct_status device_gather(struct call *c, const void *mine, size_t bytes, void *all)
+{
+    return c->group->flat ? gather_by_round(c, mine, bytes, all)
+                          : gather_by_messages(c, mine, bytes, all);
+}
+
+/* ---- The table ------------------------------------------------------------------- */
+
+/* What a rank shows. */
+struct device_info {
+    unsigned char id[16];
+    int32_t has_device;
+    int32_t with_nccl;
+    int32_t override;
+    int32_t by_streams;
+};
+
+static struct device_info own_info(const struct call *c)
+{
+    const struct place *place = &c->place;
+    struct device_info info;
+
+    memset(&info, 0, sizeof info); /* no byte of what travels is left undefined */
+    info.override = c->group->choices->override;
+    info.by_streams = c->group->choices->by_streams;
+    if (place->device) {
+        place->space->id(place->device, info.id);
+        info.has_device = 1;
+        info.with_nccl = place->space->talks != NULL;
+    }
+    return info;
+}
+
+/* A rank with "staged" has a reason; of other overrides that differ none counts. */
+static enum path_number override_of_all(const struct device_info *infos, int size)
+{
+    int override = infos[0].override;
+
+    for (int i = 1; i < size && override != PATH_STAGED; i++)
+        if (infos[i].override != override)
+            override = infos[i].override == PATH_STAGED ? PATH_STAGED : PATH_NONE;
+    return (enum path_number) override;
+}
+
+static const unsigned char *id_of(int rank, const void *infos)
+{
+    return ((const struct device_info *)infos)[rank].id;
+}
+
+static ct_status fill_table(const struct device_info *infos, int rank, int size,
+                            struct device_table *t)
+{
+    const ct_status status = leaders_find(&t->leaders, rank, size, id_of, infos);
+
+    if (status != CT_OK)
+        return status;
+    t->apart = t->leaders.count == size;
+    t->with_nccl = t->by_streams = 1;
+    for (int i = 0; i < size; i++) {
+        t->with_nccl &= infos[i].with_nccl;
+        t->by_streams &= infos[i].by_streams;
+    }
+    t->override = override_of_all(infos, size);
+    t->known = 1;
+    return CT_OK;
+}
+
+ct_status device_table_make(struct call *c, struct device_table *table)
+{
+    const struct device_info mine = own_info(c);
+    struct device_info *infos = malloc((size_t)c->group->size * sizeof *infos);
+    ct_status status;
+
+    if (!infos)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the devices of %d ranks", c->group->size);
+    status = device_gather(c, &mine, sizeof mine, infos);
+    for (int i = 0; i < c->group->size && status == CT_OK; i++)
+        if (!infos[i].has_device)
+            status = ct_fail(CT_ERR_UNSUPPORTED, "rank %d has no GPU that is current",
+                             c->group->ranks[i]);
+    if (status == CT_OK)
+        status = fill_table(infos, c->group->rank, c->group->size, table);
+    if (status == CT_OK)
+        table->place = c->place;
+    free(infos);
+    return status;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* communicator.c - ranks that each have a device of their own join in NCCL, and wait for what they
+ * have begun there.
+ *
+ *   is the library there, the same on all ranks?
+ *   -> rank 0 makes an id, all join; a rank that can't shows why, and NCCL is disabled for good
+ *   -> a rank that waits for NCCL also checks that the others live (liveness.c) */
+#include "collectives/device/nccl/communicator.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collectives/device/group/liveness.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+struct communicator *communicator_of(ct_group *group)
+{
+    return device_path_own(group, PATH_NCCL, sizeof(struct communicator));
+}
+
+/* ---- Waiting ----------------------------------------------------------------------- */
+
+/* A wait looks without pause for so long, then naps between two looks; and looks at the other ranks
+ * when some time has passed. */
+enum { LOOKS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
+
+static ct_status is_over(const struct call *c)
+{
+    if (atomic_load(&c->group->broken) != CT_OK)
+        return ct_fail(CT_ERR_ABORTED, "given up while NCCL was at work");
+    return clock_ms() < c->deadline ? CT_OK
+                                    : ct_fail(CT_ERR_TIMEOUT, "NCCL has not done it in time");
+}
+
+static ct_status wait_with(struct call *c, const struct communicator *comm, struct watch *watch)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    const int64_t begun = clock_us();
+    int64_t looked = begun;
+    int done = 0;
+    ct_status status = comm->library->ask(comm->talk, &done);
+
+    while (status == CT_OK && !done) {
+        const int64_t now = clock_us();
+
+        if (now - looked >= OTHERS_US) {
+            looked = now;
+            status = watch_look(watch);
+            if (status == CT_OK)
+                status = is_over(c);
+        } else if (now - begun < LOOKS_US) {
+            sched_yield();
+        } else {
+            nanosleep(&nap, NULL);
+        }
+        if (status == CT_OK)
+            status = comm->library->ask(comm->talk, &done);
+    }
+    /* A rank that is gone is more than what NCCL can say of it. */
+    return status == CT_ERR_NCCL ? watch_for_cause(watch, status) : status;
+}
+
+ct_status communicator_wait(struct call *c, const struct communicator *comm)
+{
+    struct watch watch = { .call = c };
+    const ct_status status = wait_with(c, comm, &watch);
+
+    watch_end(&watch);
+    return status;
+}
+
+/* ---- Joining ------------------------------------------------------------------------- */
+
+/* What a rank shows in a step: the version that it has, and of rank 0 the id. */
+struct step {
+    int32_t version; /* 0: it can't, since: */
+    char why[124];
+    struct talk_id id;
+};
+
+/* The library is left with the group, for that may wait for streams that stand still. */
+void communicator_give_up(ct_group *group, struct communicator *comm)
+{
+    if (comm->talk)
+        comm->library->give_up(comm->talk);
+    device_disable(group, PATH_NCCL);
+}
+
+/* On all ranks, of which one says so. */
+static void disable(const struct call *c, struct communicator *comm, const char *why)
+{
+    struct device_group *d = c->group->device;
+
+    communicator_give_up(c->group, comm);
+    snprintf(d->path[PATH_NCCL].why, sizeof d->path[PATH_NCCL].why, "%s", why);
+    if (c->group->rank == 0)
+        log_line(d->table.override == PATH_NCCL ? LOG_WARN : LOG_INFO,
+                 "group %s: NCCL can't be: %s", c->group->name, why);
+}
+
+/* Why not, in the words of the first rank that knows it; NULL: all can. */
+static const char *objection(const struct step *steps, int size, char *why, size_t room)
+{
+    const struct step *against = NULL;
+
+    for (int i = 0; i < size; i++)
+        if (steps[i].version == 0 && (!against || (!*against->why && *steps[i].why)))
+            against = &steps[i];
+    if (against) {
+        snprintf(why, room, "rank %d: %.124s", (int)(against - steps), against->why);
+        return why;
+    }
+    for (int i = 1; i < size; i++)
+        if (steps[i].version != steps[0].version) {
+            snprintf(why, room, "rank %d has version %d, rank 0 version %d", i, steps[i].version,
+                     steps[0].version);
+            return why;
+        }
+    return NULL;
+}
+
+/* Shows all ranks how this one fared in a step (`mine`), and gathers theirs.  *go_on: all could;
+ * else NCCL is disabled. */
+static ct_status share_step(struct call *c, struct communicator *comm, ct_status mine,
+                            struct step *step, struct step *steps, int *go_on)
+{
+    char why[200];
+    ct_status status;
+
+    if (mine != CT_OK) {
+        step->version = 0;
+        snprintf(step->why, sizeof step->why, "%s", ct_last_error());
+    }
+    status = device_gather(c, step, sizeof *step, steps);
+    *go_on = status == CT_OK && !objection(steps, c->group->size, why, sizeof why);
+    if (status == CT_OK && !*go_on)
+        disable(c, comm, why);
+    return status;
+}
+
+/* A rank that failed says so to the others, which might wait for it in NCCL. */
+static ct_status join(struct call *c, struct communicator *comm, const struct talk_id *id)
+{
+    ct_status status =
+        comm->library->join(comm->device, id, c->group->rank, c->group->size, &comm->talk);
+
+    if (status == CT_OK) {
+        status = communicator_wait(c, comm);
+        if (status == CT_ERR_UNSUPPORTED)
+            ct_fail(status, "%s", ""); /* another gave up, and says why */
+    }
+    if (status == CT_ERR_NCCL || status == CT_ERR_CUDA || status == CT_ERR_NOMEM
+        || status == CT_ERR_UNSUPPORTED) {
+        char why[400];
+
+        snprintf(why, sizeof why, "%s", ct_last_error());
+        watch_tell(c);
+        return ct_fail(CT_ERR_UNSUPPORTED, "%s", why);
+    }
+    return status;
+}
+
+static ct_status join_in_steps(struct call *c, struct communicator *comm, struct step *steps)
+{
+    struct step mine;
+    ct_status status, done;
+    int go_on;
+
+    memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
+    done = comm->library->find(&mine.version);
+    status = share_step(c, comm, done, &mine, steps, &go_on);
+    if (status != CT_OK || !go_on)
+        return status;
+    done = c->group->rank == 0 ? comm->library->make_id(&mine.id) : CT_OK;
+    status = share_step(c, comm, done, &mine, steps, &go_on);
+    if (status != CT_OK || !go_on)
+        return status;
+    done = join(c, comm, &steps[0].id);
+    if (done != CT_OK && done != CT_ERR_UNSUPPORTED)
+        return done; /* the group is lost */
+    status = share_step(c, comm, done, &mine, steps, &go_on);
+    comm->joined = status == CT_OK && go_on;
+    return status;
+}
+
+ct_status communicator_join(struct call *c, struct communicator *comm)
+{
+    const struct device_table *table = &c->group->device->table;
+    struct step *steps;
+    ct_status status;
+
+    if (!table->with_nccl) {
+        disable(c, comm, "a rank's libct was built without it");
+        return CT_OK;
+    }
+    /* Of the device that all know, wherever this call's buffers are. */
+    comm->library = table->place.space->talks;
+    comm->device = table->place.device;
+    steps = malloc((size_t)c->group->size * sizeof *steps);
+    status = steps ? join_in_steps(c, comm, steps)
+                   : ct_fail(CT_ERR_NOMEM, "no memory to gather from %d ranks", c->group->size);
+    free(steps);
+    if (status != CT_OK)
+        communicator_give_up(c->group, comm);
+    return status;
+}
