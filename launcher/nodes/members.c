@@ -71,12 +71,12 @@ int members_workers(const struct coordinator *c)
 static int by_number(const void *left, const void *right)
 {
     const struct member *a = *(struct member *const *)left, *b = *(struct member *const *)right;
-    int order;
+    const int order = strverscmp(a->host, b->host);
 
+    if (a->number >= 0 && b->number >= 0)
+        return a->number - b->number;
     if (a->number >= 0 || b->number >= 0)
-        return (a->number < 0) - (b->number < 0) ? (a->number < 0) - (b->number < 0)
-                                                 : a->number - b->number;
-    order = strverscmp(a->host, b->host);
+        return a->number >= 0 ? -1 : 1;
     return order ? order : a->pid - b->pid;
 }
 

@@ -2,8 +2,8 @@
 /* stop_schedule.c - the interval between votes, from what they take and how long a step is.
  *
  * The interval at most doubles from vote to vote, since the first steps of a program may be short
- * and its later ones long.  For the same reason it has a fixed bound: a program whose steps grow a
- * thousandfold behind a vote would not stop for hours. */
+ * and its later ones long.  For the same reason it has a fixed bound.  Without it, a program whose
+ * steps grow a thousandfold right after a vote would not stop for hours. */
 #include "runtime/group/stop_schedule.h"
 
 #define AVERAGED_VOTES 8 /* some of the last ones */

@@ -268,9 +268,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .role = "a",
                                      .on_failure = { (int)what & 1, 2 },
                                      .max_restarts = { (int)what >> 1 & 3, 0 } };
-    struct rendezvous meet = {
-        .address = "10.0.0.1", .port = 29500, .run_id = "none", .is_elastic = (int)what >> 3 & 1
-    };
+    struct rendezvous meet = { .address = "10.0.0.1",
+                               .port = 29500,
+                               .run_id = "none",
+                               .generation = "g",
+                               .is_elastic = (int)what >> 3 & 1 };
     struct event_base *base = event_base_new();
     struct scene s = { .base = base, .is_elastic = meet.is_elastic };
 
