@@ -68,11 +68,14 @@ static void on_worker_signalled(evutil_socket_t fd, short what, void *arg)
 void job_stop_begin(struct job *job)
 {
     job->asked_to_stop = 0;
+    job->for_good = job->after_deadline; /* else a round that begins means that the job goes on */
     if (!job->control.head)
         return;
     event_assign(&job->signalled, job->base, job->control.event, EV_READ | EV_ET | EV_PERSIST,
                  on_worker_signalled, job);
     event_add(&job->signalled, NULL);
+    if (job->after_deadline) /* it was reached between two rounds */
+        job_ask_stop(job, "the deadline is over", 1);
 }
 
 void job_stop_end(struct job *job)

@@ -122,15 +122,19 @@ static ct_status vote(ct_group *g, const void *caller)
         schedule->stopped = 1;
         atomic_store(&control->own->stopped_at, schedule->calls);
     }
-    return bad ? own_deadline(control, &deadline) : CT_OK; /* says again what is wrong with it */
+    return bad && largest != STOP ? own_deadline(control, &deadline) /* says again what is wrong */
+                                  : CT_OK;
 }
 
 /* The last vote has answered for this call, too.  Where calls fail (in a broken group, between
  * ct_coalesce_begin() and its end) it is the vote that fails. */
 static int is_answered(ct_group *g)
 {
-    return !g->coalesced && atomic_load_explicit(&g->broken, memory_order_relaxed) == CT_OK
-           && stop_schedule_skip(&g->stop);
+    if (g->coalesced || atomic_load_explicit(&g->broken, memory_order_relaxed) != CT_OK
+        || !stop_schedule_skip(&g->stop))
+        return 0;
+    (void)group_limit(g); /* ct_set_next_timeout() was for this call */
+    return 1;
 }
 
 int ct_should_stop(ct_group *group)
