@@ -12,6 +12,8 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
+#define LINE_MOST (64 << 10)
+
 /* What a line looks like, with ' for ".  %n and %s are a number and a string that are copied only,
  * %a is any number of members; the others fill a field: %p process, %i id, %t ts, %d dur, %m and %w
  * the two clocks. */
@@ -184,10 +186,19 @@ ct_status trace_lines_fail(const struct trace_lines *lines, const char *what)
     return ct_fail(CT_ERR_INVALID, "%s:%zu: %s", lines->path, lines->number, what);
 }
 
+/* Our writer's lines are some hundred bytes long: a file of another kind is not read whole. */
+static ssize_t get_line(struct trace_lines *lines)
+{
+    return fgets(lines->data, LINE_MOST, lines->file) ? (ssize_t)strlen(lines->data) : -1;
+}
+
 static ct_status read_line(struct trace_lines *lines)
 {
-    const ssize_t size = getline(&lines->data, &lines->room, lines->file);
+    ssize_t size;
 
+    if (!lines->data && !(lines->data = malloc(LINE_MOST)))
+        return ct_fail(CT_ERR_NOMEM, "%s: out of memory", lines->path);
+    size = get_line(lines);
     lines->number++;
     if (size > 0 && lines->data[size - 1] == '\n' && strlen(lines->data) == (size_t)size)
         return CT_OK;

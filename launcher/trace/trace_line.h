@@ -41,8 +41,8 @@ struct trace_lines {
     const char *path;
     FILE *file;
     char *data;
-    size_t room, number; /* the line that was read last */
-    int more;            /* another event follows: 1, 0; -1: maybe */
+    size_t number; /* the line that was read last */
+    int more;      /* another event follows: 1, 0; -1: maybe */
 };
 
 /* Of a regular file, since it is read twice. */

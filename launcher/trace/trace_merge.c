@@ -284,7 +284,9 @@ ct_status trace_merge_write(const struct trace_merge *merge, FILE *out)
     fputs(TRACE_FILE_HEAD, out);
     for (int i = 0; i < merge->count && status == CT_OK && !ferror(out); i++)
         status = write_file(merge, i, &w);
-    fputs("\n" TRACE_FILE_TAIL, out);
+    if (status == CT_OK)
+        fputs("\n" TRACE_FILE_TAIL,
+              out); /* else it is no whole trace, and must not look like one */
     free(w.line.data);
     return status;
 }
