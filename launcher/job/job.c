@@ -236,8 +236,11 @@ static void on_round(void *arg, const struct plan *plan)
 static void on_stop(void *arg, const char *why)
 {
     struct job *job = arg;
+    const int round = job->plan.round;
 
     job_take_deaths(job);
+    if (job->plan.round != round) /* the last worker was among them, and the next round began */
+        return;
     snprintf(job->elsewhere, sizeof job->elsewhere, "%s", why);
     job_event(job, job_stops_itself(job) ? WORKER_LEFT : TOLD_TO_STOP);
 }

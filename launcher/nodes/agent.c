@@ -33,6 +33,7 @@ struct agent {
     int first, world;     /* rank of our first worker */
     char generation[NODE_GENERATION];
     char lost[NODE_TEXT]; /* the coordinator was, and not found again; "": it was not */
+    int is_over, code;    /* the job; its workers here still stop */
 };
 
 /* ---- In --------------------------------------------------------------------- */
@@ -42,6 +43,21 @@ static void over(struct agent *a, int code, const char *why)
     node_link_close(&a->link);
     connect_retry_stop(&a->retry);
     a->nodes.hooks->over(a->nodes.job, code, why);
+}
+
+/* Node 0 may end the job before the workers here have stopped: they do that first. */
+static void end_job(struct agent *a, int code, const char *why)
+{
+    if (!a->running) {
+        over(a, code, why);
+        return;
+    }
+    a->is_over = 1;
+    a->code = code;
+    snprintf(a->lost, sizeof a->lost, "%s", why);
+    node_link_close(&a->link);
+    heartbeat_stop(&a->heartbeat);
+    a->nodes.hooks->stop(a->nodes.job, why);
 }
 
 /* No other ctrun tells these workers how the others fare.  Of two nodes the host's name is known.
@@ -77,7 +93,9 @@ static void join_again(struct agent *a)
 
 static void leave_without_host(struct agent *a)
 {
-    if (a->signal)
+    if (a->is_over)
+        over(a, a->code, a->lost);
+    else if (a->signal)
         over(a, 128 + a->signal, a->lost);
     else if (a->meet->is_elastic)
         join_again(a);
@@ -141,7 +159,7 @@ static void on_message(void *arg, int type, const char *text)
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
     } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
-        over(a, code >= 0 && code < 256 ? code : 1, text + at); /* 256 would end as 0 */
+        end_job(a, code >= 0 && code < 256 ? code : 1, text + at); /* 256 would end as 0 */
     }
 }
 
@@ -258,7 +276,8 @@ static void agent_signalled(struct nodes *nodes, int number)
 
     a->signal = a->signal ? a->signal : number;
     node_link_print(&a->link, NODE_SIGNALLED, "%d", number);
-    if (!a->running) /* no worker has to end first */
+    node_link_flush(&a->link); /* over() closes the link */
+    if (!a->running)           /* no worker has to end first */
         over(a, 128 + number, "");
 }
 

@@ -197,7 +197,7 @@ static void coordinator_start(struct nodes *nodes)
 {
     struct coordinator *c = of(nodes);
 
-    if (c->max > 1)
+    if (c->max > 1 || c->is_elastic) /* an elastic one may have a spare */
         heartbeat_start(&c->heartbeat);
     join_wait(c);
 }

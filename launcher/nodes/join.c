@@ -71,6 +71,7 @@ static void refuse(struct store_agent *agent, const char *format, ...)
     va_end(args);
     log_line(LOG_WARN, "a node was refused: %s", text);
     store_agent_send(agent, NODE_REFUSED, text, strlen(text));
+    store_agent_end(agent);
 }
 
 /* "4", or "2:4" */
@@ -235,7 +236,6 @@ static void give_up(struct coordinator *c)
                  "Timed out after %d seconds waiting for clients. %d/%d clients joined: node 0 "
                  "waited at %s port %d (--rdzv-conf=timeout=...)",
                  conf->timeout, c->count, c->max, c->meet->address, c->meet->port);
-    log_line(LOG_ERROR, "%s", c->why);
     rounds_end_job(c);
 }
 

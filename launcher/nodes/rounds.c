@@ -102,7 +102,6 @@ void rounds_begin(struct coordinator *c)
     if (members_rank(c) < 0) {
         c->code = 1;
         snprintf(c->why, sizeof c->why, "node 0 is out of memory for %d nodes", c->count);
-        log_line(LOG_ERROR, "%s", c->why);
         rounds_end_job(c);
         return;
     }
@@ -171,7 +170,8 @@ void rounds_end_job(struct coordinator *c)
  * SIGKILL must have worked is given up. */
 static void stop_all(struct coordinator *c, const struct member *from)
 {
-    const struct timeval patience = { c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
+    /* Workers that stop by themselves have the timeout twice: before SIGTERM, and behind it. */
+    const struct timeval patience = { 2 * c->options->shutdown_timeout + GOODBYE_SECONDS, 0 };
 
     event_add(&c->tick, &patience);
     for (int i = 1; i < c->ranked_count; i++)
@@ -315,8 +315,8 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
     const struct node_death dead =
         node_host_lost(c->meet->generation, from->base, from->workers, from->host,
                        from->silent ? CONTROL_SILENT : CONTROL_CLOSED);
-    struct failure failure = { -1, 1, c->is_elastic,
-                               "its ctrun was lost: its connection was closed", !from->ended };
+    struct failure failure = { -1, 1, 0, "its ctrun was lost: its connection was closed",
+                               !from->ended };
     char silence[96];
 
     if (from->silent) {
@@ -326,7 +326,7 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
     }
     if (!from->ended)
         rounds_died(c, from, &dead);
-    if (c->options->on_failure.go_on && !from->ended && c->phase == RUNNING) {
+    if (c->options->on_failure.go_on && !c->is_elastic && !from->ended && c->phase == RUNNING) {
         log_line(LOG_WARN, "%s: %s", from->name, failure.what);
         lose_workers(c, from, from->workers - from->lost, &failure);
         return;

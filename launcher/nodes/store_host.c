@@ -154,8 +154,10 @@ static ct_status lock_file(struct rendezvous *meet)
     if (fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        meet->file_lock = fd;
-        return CT_OK;
+        meet->file_lock = fd; /* what stands there is of a ctrun that was killed */
+        return ftruncate(fd, 0) == 0
+                   ? CT_OK
+                   : ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
     }
     close(fd);
     return ct_fail(CT_ERR_PEER, "%s is locked by another ctrun", meet->file);
@@ -196,8 +198,8 @@ static ct_status listen_at_endpoint(struct rendezvous *meet, const struct option
         return status;
     if (status == CT_OK)
         status = listen_at_address(meet, options);
-    if (status != CT_OK && meet->file_lock >= 0) /* no other node can be node 0 */
-        return status;
+    if (status != CT_OK && (meet->file_lock >= 0 || options->nnodes.max == 1))
+        return status; /* no other node can be node 0 */
     meet->is_host = status == CT_OK;
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }

@@ -124,6 +124,20 @@ for name in TERM INT; do
     done
 done
 
+# A node that waits for a third one is told to stop: the job is over for all.
+new_port
+three="--nnodes=3 --master-addr=127.0.0.1 --master-port=$port"
+begin $three --node-rank=0 sh -c 'echo ran >>log'
+within 30 answers
+"$CTRUN" $three --node-rank=1 sh -c 'echo ran >>log' >out2 2>err2 </dev/null &
+second=$!
+within 30 grep -q "2/3 nodes" err
+kill -TERM $second
+wait $second
+expect "a node that awaits others is told to stop" is $? 143
+ended
+expect "and node 0 ends so, too" is "$code" 143
+
 # A node whose workers are done waits for the others; a signal does not wait.
 new_port
 begin --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:$port --rdzv-id=j --local-addr=127.0.0.2 sh -c 'echo $$$$ >>pids; exec sleep 100'

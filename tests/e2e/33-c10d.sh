@@ -201,6 +201,60 @@ ended A
 expect "to a good end" is "$code" 0
 expect "and says who left" matches "$err" "node 127.0.0.3 \(pid [0-9]+\) has left the job: its ctrun was told to stop by SIGTERM; the workers here begin again, 1 in all"
 
+# That node was told to stop, not the job: what fails later is restarted.
+fresh
+rm -f failed
+cat >fails_once <<'END'
+echo "$RANK/$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT $TORCHELASTIC_RESTART_COUNT" >>$1.ranks
+[ $WORLD_SIZE = 1 ] && [ ! -e failed ] && { touch failed; exit 9; }
+until [ -e over ]; do sleep 0.05; done
+END
+host A --nnodes=1:2 --local-addr=127.0.0.2 --rdzv-conf=last_call_timeout=20,keep_alive_interval=1 --max-restarts=1 bash fails_once A
+agent B --nnodes=1:2 --local-addr=127.0.0.3 --rdzv-conf=last_call_timeout=20,keep_alive_interval=1 --max-restarts=1 bash fails_once B
+within 30 in_world "A B" 2
+kill -TERM "${pid[B]}"
+ended B
+last_count() { [ "$(tail -n 1 A.ranks | cut -d' ' -f1,3)" = "$1" ]; }
+expect "a failure after a node has left costs a restart" within 30 last_count "0/1 1"
+touch over
+ended A
+expect "and the job ends well" is "$code" 0
+
+# One node alone on a port that another job has.
+fresh
+host A --nnodes=1 --rdzv-id=first bash stay A
+agent B --nnodes=1 --rdzv-id=second true
+ended B
+expect "a job of one node at the port of another job ends with 1" is "$code" 1
+expect "and says which process has the port" matches "$err" "port $port on localhost is in use by pid [0-9]+ \\(ctrun\\)"
+touch over
+ended A
+expect "the other job goes on" is "$code" 0
+
+# Told to stop twice, the host does not wait for a node whose workers take their time; that one ends
+# with the same code when they have ended.
+fresh
+rm -f asked.*
+cat >slow <<'END'
+trap 'touch asked.$RANK; [ $RANK = 0 ] && exit 1; until [ -e over ]; do sleep 0.05; done; exit 1' TERM
+touch up.$RANK
+until [ -e over ]; do sleep 0.05; done
+END
+rm -f up.*
+host A --nnodes=2 --local-addr=127.0.0.2 bash slow
+agent B --nnodes=2 --local-addr=127.0.0.3 bash slow
+within 30 test -e up.0 -a -e up.1
+kill -TERM "${pid[A]}"
+within 30 test -e asked.1
+again() { kill -TERM "${pid[A]}" 2>/dev/null; sleep 0.2; dead "${pid[A]}"; }
+within 30 again
+ended A
+expect "told twice the host ends with 143" is "$code" 143
+touch over
+ended B
+expect "and so does the slow node" is "$code" 143
+expect "which says why" matches "$err" "node 127.0.0.2 \(pid [0-9]+\): its ctrun was told to stop by SIGTERM"
+
 # Told to stop while the workers stop for a restart: no restart follows.
 fresh
 cat >stubborn <<'END'

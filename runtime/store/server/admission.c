@@ -122,6 +122,11 @@ enum door_state door_look(struct conn *conn, const char **why)
     return conn->door->place == FOREIGN ? DOOR_REFUSED : DOOR_SHUT;
 }
 
+int door_is_launchers(const struct conn *conn)
+{
+    return conn->door && conn->door->step == PROOF && hello_role(conn->door->hello) == HELLO_AGENT;
+}
+
 int door_is_strangers(const struct conn *conn)
 {
     return conn->door->place != OURS && conn->door->place != ALLOWED;

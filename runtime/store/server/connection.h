@@ -102,6 +102,7 @@ struct door *door_create(void);
 /* Looks where a guest is, as it comes.  SHUT, or REFUSED. */
 enum door_state door_look(struct conn *conn, const char **why);
 int door_is_strangers(const struct conn *conn); /* not known to be ours */
+int door_is_launchers(const struct conn *conn); /* it has said so, and not proved it yet */
 void door_destroy(struct door *door);           /* NULL is fine */
 /* Bytes of a guest.  SHUT: more are needed, or an agent is asked; *used counts those that
  * were for the door.  It is not read any further while conn->resting. */

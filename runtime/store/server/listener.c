@@ -218,30 +218,39 @@ static void empty(const struct link *ring)
         conn_free(first_of(ring));
 }
 
+/* Launchers stay, also those that still prove their secret, or whose connection is about to end:
+ * they belong to no round, and their owner may hold on to them while a round begins. */
+static void forget_programs(struct link *ring)
+{
+    struct link launchers = { &launchers, &launchers };
+
+    while (first_of(ring)) {
+        struct conn *conn = first_of(ring);
+
+        if (conn->agent || door_is_launchers(conn)) {
+            link_out(&conn->all);
+            link_last(&launchers, &conn->all);
+            continue;
+        }
+        if (conn->table)
+            table_client_drop(conn->table);
+        conn->table = NULL;
+        conn_free(conn);
+    }
+    link_move(ring, &launchers);
+}
+
 /* Programs of the round before have ended, but what they sent may still lie in their
  * sockets, or in requests that are half done: it is for keys that are gone. */
 void clients_forget(struct store_server *s)
 {
-    struct link agents = { &agents, &agents };
     int fd;
 
     while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
         close(fd);
-    while (first_of(&s->conns)) {
-        struct conn *conn = first_of(&s->conns);
-
-        if (conn->agent) {
-            link_out(&conn->all);
-            link_last(&agents, &conn->all);
-            continue;
-        }
-        table_client_drop(conn->table);
-        conn->table = NULL;
-        conn_free(conn);
-    }
-    link_move(&s->conns, &agents);
-    empty(&s->guests);
-    empty(&s->strangers);
+    forget_programs(&s->conns);
+    forget_programs(&s->guests);
+    forget_programs(&s->strangers);
 }
 
 void guests_close(struct store_server *s)
