@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "config/options.h"
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 
 #define FIELD(name) offsetof(struct options, name)
 

@@ -3,7 +3,7 @@
 #ifndef CONFIG_OPTION_TABLE_H
 #define CONFIG_OPTION_TABLE_H
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 /* In the order of --help and --explain. */
 enum option {

@@ -11,11 +11,11 @@
 
 #include "config/job_file.h"
 #include "config/option_table.h"
-#include "config/parse_nodes.h"
-#include "config/parse_number.h"
-#include "config/parse_output.h"
-#include "config/parse_placement.h"
-#include "config/parse_restart.h"
+#include "config/values/parse_nodes.h"
+#include "config/values/parse_number.h"
+#include "config/values/parse_output.h"
+#include "config/values/parse_placement.h"
+#include "config/values/parse_restart.h"
 
 struct setting {
     enum { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE } from;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "config/option_table.h"
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 #include "launcher/workers/worker_env.h"
 #include "runtime/bootstrap/variables.h"
 #include "runtime/util/log.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 #include "include/ct.h"
 #include "launcher/ctctl/ctctl.h"
 #include "launcher/util/standard_output.h"

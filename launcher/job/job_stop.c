@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "config/parse_deadline.h"
+#include "config/values/parse_deadline.h"
 #include "launcher/job/job_internal.h"
 #include "runtime/util/log.h"
 

@@ -11,7 +11,7 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "config/parse_nodes.h"
+#include "config/values/parse_nodes.h"
 
 struct heartbeat {
     struct event tick;

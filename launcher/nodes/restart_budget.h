@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "config/parse_restart.h"
+#include "config/values/parse_restart.h"
 
 struct restarts {
     struct restart_budget limit;

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/parse_placement.h"
+#include "config/values/parse_placement.h"
 #include "runtime/util/log.h"
 
 /* The cores, each by the number that names it. */

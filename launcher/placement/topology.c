@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/parse_placement.h"
+#include "config/values/parse_placement.h"
 
 int topology_line(char *text, size_t size, const char *format, ...)
 {

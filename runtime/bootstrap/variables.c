@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/log.h"
 

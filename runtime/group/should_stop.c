@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/parse_deadline.h"
+#include "config/values/parse_deadline.h"
 #include "runtime/group/group.h"
 #include "runtime/group/group_extension.h"
 #include "runtime/util/clock.h"

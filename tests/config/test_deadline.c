@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "config/parse_deadline.h"
+#include "config/values/parse_deadline.h"
 
 #define NOON INT64_C(1763726400) /* 2025-11-21 12:00:00 UTC */
 

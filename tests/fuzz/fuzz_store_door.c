@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 #include "runtime/store/server/connection.h"
 #include "runtime/store/server/peer_uid.h"
 #include "runtime/util/log.h"

@@ -4,7 +4,7 @@
 #ifndef RUNTIME_STORE_SERVER_SERVER_H
 #define RUNTIME_STORE_SERVER_SERVER_H
 
-#include "config/subnet.h"
+#include "config/values/subnet.h"
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/error.h"
 

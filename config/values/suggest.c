@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - how far a misspelt word is from one that exists: letters added, left out, changed,
  * or neighbours swapped (optimal string alignment). */
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "config/subnet.h"
+#include "config/values/subnet.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_restart.c - budgets and policies of restarting. */
-#include "config/parse_restart.h"
+#include "config/values/parse_restart.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/parse_deadline.h"
+#include "config/values/parse_deadline.h"
 
 /* "90", "90s", "5m", "1h", "2d" in seconds; -1: it is none of these. */
 static int duration(const char *text)

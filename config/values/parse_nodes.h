@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_nodes.h - how many nodes, and where and how they meet. */
-#ifndef CONFIG_PARSE_NODES_H
-#define CONFIG_PARSE_NODES_H
+#ifndef CONFIG_VALUES_PARSE_NODES_H
+#define CONFIG_VALUES_PARSE_NODES_H
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 struct nodes_range {
     int min, max;

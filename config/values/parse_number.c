@@ -3,7 +3,7 @@
  *
  * The grammars are torchrun's, down to Python's int(); where a sentence of
  * torchrun is known to be searched for in logs, its words are kept. */
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_output.c - stream maps, lists of ranks. */
-#include "config/parse_output.h"
+#include "config/values/parse_output.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_deadline.h - until when a job may run, in words: for ctrun and for libct. */
-#ifndef CONFIG_PARSE_DEADLINE_H
-#define CONFIG_PARSE_DEADLINE_H
+#ifndef CONFIG_VALUES_PARSE_DEADLINE_H
+#define CONFIG_VALUES_PARSE_DEADLINE_H
 
 #include <stdint.h>
 

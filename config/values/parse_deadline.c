@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_deadline.c - a moment, however it was said. */
-#include "config/parse_deadline.h"
+#include "config/values/parse_deadline.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.h - the word that a misspelt one was meant to be. */
-#ifndef CONFIG_SUGGEST_H
-#define CONFIG_SUGGEST_H
+#ifndef CONFIG_VALUES_SUGGEST_H
+#define CONFIG_VALUES_SUGGEST_H
 
 struct suggestion {
     const char *word; /* the nearest so far; NULL: none is near enough */

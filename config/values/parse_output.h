@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_output.h - which output of which workers goes where. */
-#ifndef CONFIG_PARSE_OUTPUT_H
-#define CONFIG_PARSE_OUTPUT_H
+#ifndef CONFIG_VALUES_PARSE_OUTPUT_H
+#define CONFIG_VALUES_PARSE_OUTPUT_H
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 /* --redirects, --tee: bit 0 is stdout, bit 1 stderr. */
 struct stream_spec {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_restart.h - what follows a failure: stop, go on, start again. */
-#ifndef CONFIG_PARSE_RESTART_H
-#define CONFIG_PARSE_RESTART_H
+#ifndef CONFIG_VALUES_PARSE_RESTART_H
+#define CONFIG_VALUES_PARSE_RESTART_H
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 /* --max-restarts=3, or 3/1h: so many in any hour. */
 struct restart_budget {

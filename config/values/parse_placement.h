@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_placement.h - where workers run: CPUs and GPUs. */
-#ifndef CONFIG_PARSE_PLACEMENT_H
-#define CONFIG_PARSE_PLACEMENT_H
+#ifndef CONFIG_VALUES_PARSE_PLACEMENT_H
+#define CONFIG_VALUES_PARSE_PLACEMENT_H
 
-#include "config/parse_number.h"
+#include "config/values/parse_number.h"
 
 enum report_form { REPORT_NOT, REPORT_TEXT, REPORT_JSON };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_number.h - the grammars of option values.  A parser turns text into one field
  * of struct options, or says in `why` what the text should have been. */
-#ifndef CONFIG_PARSE_NUMBER_H
-#define CONFIG_PARSE_NUMBER_H
+#ifndef CONFIG_VALUES_PARSE_NUMBER_H
+#define CONFIG_VALUES_PARSE_NUMBER_H
 
 #include <signal.h>
 #include <stddef.h>
 
-#include "config/subnet.h"
+#include "config/values/subnet.h"
 
 struct why {
     char text[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_placement.c - lists of CPUs and of GPUs. */
-#include "config/parse_placement.h"
+#include "config/values/parse_placement.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_nodes.c - MIN:MAX, host:port, and the words of --rdzv-conf. */
-#include "config/parse_nodes.h"
+#include "config/values/parse_nodes.h"
 
-#include "config/suggest.h"
+#include "config/values/suggest.h"
 
 #include <ctype.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subnet.h - "10.1.0.0/16", "fd00::/8", "192.168.0.7": which addresses are meant. */
-#ifndef CONFIG_SUBNET_H
-#define CONFIG_SUBNET_H
+#ifndef CONFIG_VALUES_SUBNET_H
+#define CONFIG_VALUES_SUBNET_H
 
 /* An IPv4 address as the IPv6 one that maps it, so that there is one kind. */
 struct network {
