@@ -82,7 +82,7 @@ ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
 void node_leave(struct node *node);
 
 /* Of each pair and way.  The larger the fewer changes of ranks that share a processor, and the less
- * of it lies in the reader's cache when it is written again (shm_group_create.c); but the rings of
+ * of it lies in the reader's cache when it is written again (shm_group.c); but the rings of
  * all pairs may be touched, 30 MiB of 8 ranks, 60 of 16, 260 of 64. */
 static inline size_t node_ring_bytes(const struct node *node)
 {
