@@ -4,7 +4,7 @@
  * Nobody hangs, everybody gets a status and a sentence, and the group stays
  * broken with that status.  Ranks wait for each other by files in scratch(),
  * so that no test depends on who is faster. */
-#include "tests/collectives/marks.h"
+#include "tests/marks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

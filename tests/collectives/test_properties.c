@@ -219,7 +219,7 @@ static void complain(const struct flight *f, const char *wrong)
     case_describe(&f->pick, ct_size(f->group), text, sizeof text);
     expect_fails(__FILE__, __LINE__,
                  "%s: %s; case %d on group %d, %s%s%sof %d %s, %s %s, order %s; again by "
-                 "CT_PROPERTY_SEED=%#llx CT_PROPERTY_CASES=%d test_collectives_properties",
+                 "CT_PROPERTY_SEED=%#llx CT_PROPERTY_CASES=%d test_properties",
                  text, wrong, f->pick.number, f->pick.group, f->row, *f->row ? " forced, " : "", "",
                  batch.p, batch.threads ? "threads" : "processes",
                  batch.link ? batch.link : "any link", batch.hosts, batch.order,

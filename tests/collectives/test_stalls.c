@@ -344,7 +344,7 @@ static int run_broken(const char *name, char *output, size_t size)
     if (pid == 0) {
         dup2(fileno(said), STDOUT_FILENO);
         dup2(fileno(said), STDERR_FILENO);
-        execl("/proc/self/exe", "test_collectives_stalls", name, (char *)NULL);
+        execl("/proc/self/exe", "test_stalls", name, (char *)NULL);
         _exit(127);
     }
     assert_true(waitpid(pid, &status, 0) == pid);

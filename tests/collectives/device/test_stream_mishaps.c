@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stream_mishaps.c - calls in a stream that fail: a rank is gone, or its driver refuses.  The
+ * stream goes on, and the next call says what was wrong.
+ *
+ * Runs against tests/fake/, where streams run late: what it proves is proved of the fake driver. */
+#include "tests/harness.h"
+
+#ifdef CT_WITH_CUDA
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/ct_cuda.h"
+#include "runtime/util/log.h"
+#include "tests/marks.h"
+#include "tests/cuda/streams.h"
+
+enum { ROUNDS = 6 };
+
+/* Not before the others have made their calls, of which this one would be the end. */
+static void leave_behind_them(ct_group *group, const char *run)
+{
+    for (int i = 0; i < ct_size(group); i++)
+        if (i != ct_rank(group))
+            await(run, i);
+    rank_leaves();
+}
+
+/* What is left is a call, but for "messages". */
+static void somebody_leaves(ct_group *group, void *arg)
+{
+    const char *const run = arg;
+    const int calls = strcmp(run, "messages") != 0;
+    struct scene s;
+    ct_work *work = NULL;
+
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
+    if (ct_rank(group) == 1)
+        leave_behind_them(group, run);
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    if (calls) {
+        EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    } else {
+        EXPECT_OK(ct_irecv(group, s.recv, COUNT, CT_I32, 1, 0, &work));
+        EXPECT_OK(ct_wait_on_stream(work, s.stream));
+    }
+    mark(run, ct_rank(group));
+    CU(device.cuStreamSynchronize(s.stream));
+    if (calls)
+        EXPECT_ERROR(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
+                     "rank 1");
+    else
+        EXPECT_ERROR(ct_wait(work), CT_ERR_PEER, "irecv|rank 1");
+    tear_down(&s);
+}
+
+/* All have made the call, but rank 1's stream stands still, and then it is gone. */
+static void gone_while_it_waits(ct_group *group, void *arg)
+{
+    struct gate gate;
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
+    if (ct_rank(group) == 1)
+        EXPECT(gate_close(&gate, s.stream));
+    for (int i = 0; i < ROUNDS; i++)
+        EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    if (ct_rank(group) == 1)
+        leave_behind_them(group, "handed over");
+    mark("handed over", ct_rank(group));
+    CU(device.cuStreamSynchronize(s.stream));
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
+    tear_down(&s);
+}
+
+static void a_stream_goes_on_when_its_call_fails(void **state)
+{
+    (void)state;
+    run_processes(3, somebody_leaves, (void *)(uintptr_t) "calls");
+    run_processes(2, somebody_leaves, (void *)(uintptr_t) "messages");
+    setenv("CT_DEVICE", "staged", 1);
+    run_processes(3, somebody_leaves, (void *)(uintptr_t) "staged");
+    unsetenv("CT_DEVICE");
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(3, gone_while_it_waits, NULL);
+    unsetenv("CT_HANDOVER");
+}
+
+/* Lines of the log. */
+static void count_failed(void *arg, const char *line, size_t size)
+{
+    static const char words[] = "calls in a stream failed";
+
+    *(int *)arg += memmem(line, size, words, sizeof words - 1) != NULL;
+}
+
+static void leaves_before_a_list(ct_group *group, void *arg)
+{
+    struct scene s;
+    int said = 0;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_barrier(group, NULL)); /* now there are connections to hear of it */
+    if (ct_rank(group) == 1)
+        leave_behind_them(group, "list");
+    log_divert(count_failed, &said);
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(ct_coalesce_begin(group));
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_all_reduce(group, s.recv, s.send, COUNT, CT_I32, CT_SUM, NULL));
+    EXPECT_OK(ct_coalesce_end(group, NULL));
+    mark("list", ct_rank(group));
+    CU(device.cuStreamSynchronize(s.stream));
+    log_divert(NULL, NULL);
+    EXPECT(said == 1);
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 1");
+    tear_down(&s);
+}
+
+static void collected_calls_that_fail_in_a_stream_are_said(void **state)
+{
+    (void)state;
+    setenv("CT_LOG", "warn", 1);
+    run_processes(3, leaves_before_a_list, NULL);
+    unsetenv("CT_LOG");
+}
+
+static void driver_fails(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    struct scene s;
+
+    if (me == 1)
+        setenv("FAKE_CUDA_FAIL", "cuStreamBatchMemOp:2", 1); /* the first one tries */
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_STATUS(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL),
+                  me == 1 ? CT_ERR_CUDA : CT_OK);
+    CU(device.cuStreamSynchronize(s.stream));
+    EXPECT_STATUS(ct_barrier(group, NULL), me == 1 ? CT_ERR_CUDA : CT_ERR_PEER);
+    all_marked(group, arg);
+    tear_down(&s);
+}
+
+static void a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind(void **state)
+{
+    (void)state;
+    if (!device_is_fake())
+        skip();
+    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to hosts");
+    setenv("CT_HANDOVER", "stream", 1);
+    run_processes(2, driver_fails, (void *)(uintptr_t) "refused to streams");
+    unsetenv("CT_HANDOVER");
+}
+
+/* What a program sees that destroyed its stream, or took one of another GPU. */
+static void destroyed_first(ct_group *group, void *arg)
+{
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    CU(device.cuStreamDestroy(s.stream));
+    EXPECT_ERROR(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_CUDA,
+                 "all_reduce: the stream of ct_set_stream()|not destroyed");
+}
+
+static void a_stream_that_is_no_stream_is_named(void **state)
+{
+    (void)state;
+    if (!device_is_fake()) /* nobody says what a real one does then */
+        skip();
+    run_processes(1, destroyed_first, NULL);
+}
+
+static void of_each_thread(ct_group *group, void *arg)
+{
+    struct scene s;
+
+    (void)arg;
+    if (!set_up(&s, group))
+        return;
+    EXPECT_ERROR(ct_set_stream(group, CU_STREAM_PER_THREAD), CT_ERR_INVALID, "per-thread|created");
+    EXPECT_OK(ct_set_stream(group, CU_STREAM_LEGACY));
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, NULL));
+    tear_down(&s);
+}
+
+static void the_stream_of_each_thread_is_refused(void **state)
+{
+    (void)state;
+    run_processes(1, of_each_thread, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_goes_on_when_its_call_fails),
+        cmocka_unit_test(collected_calls_that_fail_in_a_stream_are_said),
+        cmocka_unit_test(a_driver_that_refuses_breaks_the_group_and_leaves_no_stream_behind),
+        cmocka_unit_test(a_stream_that_is_no_stream_is_named),
+        cmocka_unit_test(the_stream_of_each_thread_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* skipped: built without CUDA */
+}
+
+#endif

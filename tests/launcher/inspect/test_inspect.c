@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_inspect.c - reading control pages: whole ones, half written ones, and ones of random bytes;
+ * processes, places in programs, and --stall. */
+#include "tests/harness.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/ctctl/addr2line.h"
+#include "launcher/ctctl/py_spy.h"
+#include "launcher/health/stall_detector.h"
+#include "launcher/inspect/elf_module.h"
+#include "launcher/inspect/find_jobs.h"
+#include "launcher/inspect/page_reader.h"
+#include "launcher/inspect/proc_info.h"
+#include "launcher/inspect/verdict_text.h"
+#include "runtime/monitor/flight_recorder.h"
+#include "runtime/util/clock.h"
+
+/* ---- A page ------------------------------------------------------------------- */
+
+struct page {
+    int fd;
+    size_t bytes;
+    struct control_head *head;
+};
+
+static struct page make_page(int local, int world)
+{
+    struct page page = { .bytes = control_bytes(local, world) };
+
+    page.fd = memfd_create("ct-control-test", MFD_CLOEXEC);
+    assert_true(page.fd >= 0);
+    assert_int_equal(ftruncate(page.fd, (off_t)page.bytes), 0);
+    page.head = mmap(NULL, page.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, page.fd, 0);
+    assert_true(page.head != MAP_FAILED);
+    page.head->magic = CONTROL_MAGIC;
+    page.head->version = CONTROL_VERSION;
+    page.head->local = local;
+    page.head->world = world;
+    page.head->nodes = 1;
+    page.head->launcher = getpid();
+    strcpy(page.head->run_id, "job7");
+    strcpy(page.head->host, "node-a");
+    for (int i = 0; i < local; i++) {
+        control_rank_at(page.head, i)->rank = i;
+        control_rank_at(page.head, i)->worker = control_rank_at(page.head, i)->pid = getpid();
+        control_rank_at(page.head, i)->state = CONTROL_READY;
+    }
+    return page;
+}
+
+static void free_page(struct page *page)
+{
+    munmap(page->head, page->bytes);
+    close(page->fd);
+}
+
+static const struct signature barrier = {
+    .seq = 5, .operation = OPERATION_BARRIER, .op = -1, .root = -1
+};
+
+static struct record recorded(struct page *page, int rank)
+{
+    struct control control = { .own = control_rank_at(page->head, rank) };
+    struct record record;
+
+    record_open(&record, &control, 1, "world", rank, page->head->world);
+    return record;
+}
+
+static void what_ranks_record_is_read(void **state)
+{
+    struct page page = make_page(2, 4);
+    struct record record = recorded(&page, 1);
+    struct job_snapshot job;
+
+    (void)state;
+    record_begin(&record, &barrier, 0, (void *)(uintptr_t)0x1234, clock_coarse_ns());
+    control_death_at(page.head, 0)->rank = 3;
+    control_death_at(page.head, 0)->how = CLD_KILLED;
+    control_death_at(page.head, 0)->code = SIGKILL;
+    atomic_store(&page.head->deaths, 1);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_string_equal(job.run_id, "job7");
+    assert_int_equal(job.ranks, 2);
+    assert_int_equal(job.world, 4);
+    assert_int_equal(job.rank[1].group[0].id, 1);
+    assert_int_equal(job.rank[1].group[0].begun, 5);
+    assert_int_equal(job.rank[1].group[0].now.operation, OPERATION_BARRIER);
+    assert_int_equal(job.rank[1].group[0].now.phase, CONTROL_IN);
+    assert_int_equal(job.rank[1].group[0].caller, 0x1234);
+    assert_int_equal(job.rank[1].ring_used, 1);
+    assert_int_equal(snapshot_death_of(&job, 3)->code, SIGKILL);
+    assert_null(snapshot_death_of(&job, 2));
+    snapshot_free(&job);
+    free_page(&page);
+}
+
+static void an_entry_that_was_left_keeps_the_id_of_its_group(void **state)
+{
+    struct page page = make_page(1, 1);
+    struct record record = recorded(&page, 0);
+    struct job_snapshot job;
+
+    (void)state;
+    record_close(&record);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].id, 0);
+    assert_int_equal(job.rank[0].group[0].was, 1);
+    snapshot_free(&job);
+    record = recorded(&page, 0); /* another one takes its place */
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].id, 1);
+    assert_int_equal(job.rank[0].group[0].was, 0);
+    snapshot_free(&job);
+    free_page(&page);
+}
+
+/* Its writer was stopped between two stores: the ring has that call. */
+static void an_entry_that_is_half_written_is_taken_from_the_ring(void **state)
+{
+    struct page page = make_page(1, 1);
+    struct record record = recorded(&page, 0);
+    struct job_snapshot job;
+
+    (void)state;
+    record_begin(&record, &barrier, 0, NULL, clock_coarse_ns());
+    record.line->now.operation = OPERATION_SCATTER;
+    record.line->now.seq = 4;
+    atomic_fetch_add(&record.line->version, 1);
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_int_equal(job.rank[0].group[0].now.operation, OPERATION_BARRIER);
+    assert_int_equal(job.rank[0].group[0].now.seq, 5);
+    assert_false(job.rank[0].group[0].moving);
+    snapshot_free(&job);
+    free_page(&page);
+}
+
+/* A writer that never rests: no copy is a mixture of two calls. */
+static void an_entry_is_never_a_mixture_of_two_calls(void **state)
+{
+    struct page page = make_page(1, 1);
+    struct record record = recorded(&page, 0);
+    const int64_t deadline = deadline_after(60000);
+    int whole = 0;
+    pid_t writer;
+
+    (void)state;
+    if ((writer = fork()) == 0) {
+        struct signature call = barrier;
+
+        for (call.seq = 1;; call.seq++) {
+            call.count = call.seq;
+            record_begin(&record, &call, (int)call.seq, (void *)(uintptr_t)call.seq,
+                         clock_coarse_ns());
+        }
+    }
+    /* The reader may be through before the writer has begun. */
+    for (int i = 0; i < 2000 || (whole == 0 && clock_ms() < deadline); i++) {
+        struct job_snapshot job;
+        const struct group_snapshot *line;
+
+        assert_int_equal(page_read(page.fd, &job), 0);
+        line = &job.rank[0].group[0];
+        if (!line->moving && line->id && line->now.begun_ns) {
+            assert_true(line->now.seq == line->now.count);
+            whole++;
+        }
+        snapshot_free(&job);
+    }
+    kill(writer, SIGKILL);
+    waitpid(writer, NULL, 0);
+    assert_true(whole > 0);
+    free_page(&page);
+}
+
+static void text_of_a_page_has_no_control_characters(void **state)
+{
+    char text[16];
+
+    (void)state;
+    page_text(text, sizeof text, "a\033[2Jb", 6);
+    assert_string_equal(text, "a?[2Jb");
+    page_text(text, sizeof text,
+              "\xc2\x9b"
+              "1m\xff\xc3\xa4",
+              7);
+    assert_string_equal(text, "??1m?\xc3\xa4");
+    page_text(text, 4, "\xc3\xa4\xc3\xa4", 4);
+    assert_string_equal(text, "\xc3\xa4");
+    page_text(text, sizeof text, "no end here", 5);
+    assert_string_equal(text, "no en");
+}
+
+/* ---- Pages that are not valid --------------------------------------------------------- */
+
+static void what_is_no_page_is_refused(void **state)
+{
+    struct page page = make_page(2, 2);
+    struct job_snapshot job;
+
+    (void)state;
+    page.head->magic++;
+    assert_int_equal(page_read(page.fd, &job), -1);
+    page.head->magic--;
+    page.head->local = 3; /* more than there is room for */
+    assert_int_equal(page_read(page.fd, &job), -1);
+    page.head->local = INT32_MIN;
+    assert_int_equal(page_read(page.fd, &job), -1);
+    page.head->local = 2;
+    page.head->world = INT32_MAX;
+    assert_int_equal(page_read(page.fd, &job), -1);
+    page.head->world = 2;
+    assert_int_equal(page_read(page.fd, &job), 0);
+    snapshot_free(&job);
+    assert_int_equal(ftruncate(page.fd, CONTROL_HEAD_BYTES), 0);
+    assert_int_equal(page_read(page.fd, &job), -1);
+    free_page(&page);
+}
+
+/* Whatever the bytes are: reading ends and stays within its bounds. */
+static void a_page_of_random_bytes_gives_verdicts_that_can_be_printed(void **state)
+{
+    struct page page = make_page(4, 4);
+    unsigned seed = 1;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        recorded(&page, i);
+    for (int round = 0; round < 500; round++) {
+        unsigned char *bytes = (unsigned char *)page.head;
+        struct verdict_list list;
+        struct job_snapshot job;
+
+        for (int i = 0; i < 40; i++) {
+            const size_t at = CONTROL_HEAD_BYTES / 2
+                              + (size_t)rand_r(&seed) % (page.bytes - CONTROL_HEAD_BYTES / 2);
+
+            bytes[at] = (unsigned char)rand_r(&seed);
+        }
+        if (page_read(page.fd, &job) < 0)
+            continue;
+        for (int i = 0; i < job.ranks; i++)
+            job.rank[i].process =
+                (struct process_snapshot){ .pid = 1, .state = "RSTZ\0"[rand_r(&seed) % 5] };
+        assert_int_equal(verdict_list_make(&list, &job, 0), 0);
+        for (int i = 0; i < list.count; i++) {
+            char text[VERDICT_TEXT];
+
+            verdict_text(&list.verdict[i], &job, text, sizeof text);
+            assert_true(*text);
+            for (const char *letter = text; *letter; letter++)
+                assert_true((unsigned char)*letter >= ' ' && *letter != 0x7f);
+        }
+        verdict_list_free(&list);
+        snapshot_free(&job);
+    }
+    free_page(&page);
+}
+
+/* ---- Jobs without ctrun ---------------------------------------------------------- */
+
+static void ranks_of_one_launcher_have_one_key(void **state)
+{
+    static const char torch[] = "A=1\0MASTER_ADDR=h\0MASTER_PORT=29500\0RANK=1";
+    static const char mpi[] = "PMIX_NAMESPACE=prterun-h-1@1\0OMPI_COMM_WORLD_RANK=2";
+    static const char slurm[] = "SLURM_JOB_ID=12\0SLURM_STEP_ID=0\0MASTER_PORT=";
+    char key[160];
+
+    (void)state;
+    job_key(torch, sizeof torch, 7, key, sizeof key);
+    assert_string_equal(key, "h:29500");
+    job_key(mpi, sizeof mpi, 7, key, sizeof key);
+    assert_string_equal(key, "prterun-h-1@1");
+    job_key(slurm, sizeof slurm, 7, key, sizeof key);
+    assert_string_equal(key, "12.0");
+    job_key("", 1, 7, key, sizeof key);
+    assert_string_equal(key, "parent-7");
+}
+
+static void pages_with_one_key_become_a_job(void **state)
+{
+    struct job_list jobs = { .count = 3 };
+
+    (void)state;
+    jobs.job = calloc(3, sizeof *jobs.job);
+    for (int i = 0; i < 3; i++) {
+        struct job_snapshot *job = &jobs.job[i];
+
+        *job = (struct job_snapshot){ .own_memory = 1, .ranks = 1, .local = 1, .world = 1 };
+        job->rank = calloc(1, sizeof *job->rank);
+        job->rank->rank = 2 - i;
+        job->rank->group[0] = (struct group_snapshot){ .id = 1, .rank = 2 - i, .size = 3 };
+        strcpy(job->key, i == 1 ? "another" : "one");
+    }
+    job_list_merge(&jobs);
+    assert_int_equal(jobs.count, 2);
+    assert_int_equal(jobs.job[0].ranks, 2);
+    assert_int_equal(jobs.job[0].world, 3);
+    assert_int_equal(jobs.job[0].rank[0].rank, 0);
+    assert_int_equal(jobs.job[0].rank[1].rank, 2);
+    job_list_free(&jobs);
+}
+
+/* ---- Processes and places --------------------------------------------------------- */
+
+static void a_process_shows_what_it_does(void **state)
+{
+    const pid_t pid = fork();
+    struct process_snapshot process;
+
+    (void)state;
+    if (pid == 0) {
+        sleep(600);
+        _exit(0);
+    }
+    do
+        process = process_read(pid);
+    while (strcmp(process.waits_in, "sleep") != 0);
+    assert_int_equal(process.state, 'S');
+    assert_int_equal(process.parent, getpid());
+    kill(pid, SIGSTOP);
+    do
+        process = process_read(pid);
+    while (process.state != 'T');
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(process_read(pid).state, 0);
+}
+
+__attribute__((noinline)) static void *here(void)
+{
+    return __builtin_return_address(0);
+}
+
+static void an_address_is_found_in_its_file(void **state)
+{
+    struct module module;
+
+    (void)state;
+    assert_int_equal(module_find(getpid(), (uint64_t)(uintptr_t)here(), &module), 0);
+    assert_string_equal(module.name, "test_inspect");
+    assert_true(module.at > 0);
+    assert_int_equal(module_find(getpid(), 0x10, &module), -1);
+    assert_int_equal(module_find(0, 0x10, &module), -1);
+}
+
+static void the_output_of_tools_becomes_places(void **state)
+{
+    char text[160];
+
+    (void)state;
+    assert_int_equal(source_words("step", "/home/x/train.c:88", text, sizeof text), 1);
+    assert_string_equal(text, "train.c:88 (step)");
+    assert_int_equal(source_words("step", "/x/train.c:88:5", text, sizeof text), 1);
+    assert_string_equal(text, "train.c:88 (step)");
+    assert_int_equal(source_words("??", "train.c:88 (discriminator 2)", text, sizeof text), 1);
+    assert_string_equal(text, "train.c:88");
+    assert_int_equal(source_words("main", "??:0", text, sizeof text), 0);
+    assert_int_equal(source_words("main", "??:?", text, sizeof text), 0);
+    assert_int_equal(python_frame("Process 7: python t.py\nThread 7 (idle): \"MainThread\"\n"
+                                  "    wait (threading.py:320)\n    <module> (t.py:9)\n",
+                                  text, sizeof text),
+                     1);
+    assert_string_equal(text, "threading.py:320 (wait)");
+    assert_int_equal(python_frame("Error: no such process", text, sizeof text), 0);
+    assert_int_equal(python_frame("\"MainThread\"\n    cut", text, sizeof text), 0);
+}
+
+/* ---- --stall --------------------------------------------------------------------- */
+
+static void count_it(void *arg, const struct verdict_list *list)
+{
+    assert_true(list->count > 0);
+    ++*(int *)arg;
+}
+
+static void check_now(struct event_base *base, struct stall *stall)
+{
+    event_active(&stall->timer, EV_TIMEOUT, 0);
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static void a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct page page = make_page(2, 2);
+    struct record waits = recorded(&page, 0), other = recorded(&page, 1);
+    const struct control_host control = { .head = page.head, .memory = page.fd };
+    struct stall stall;
+    int said = 0;
+
+    (void)state;
+    stall_setup(&stall, base, 3600, &control, count_it, &said);
+    stall_begin(&stall);
+    record_begin(&waits, &barrier, 0, NULL, clock_coarse_ns());
+    check_now(base, &stall);
+    assert_int_equal(said, 0); /* it came just now */
+    stall.seconds = 1;
+    waits.line->now.begun_ns -= 2000000000;
+    check_now(base, &stall);
+    check_now(base, &stall);
+    assert_int_equal(said, 1);
+    waits.line->now.seq++; /* and the same at the next step */
+    check_now(base, &stall);
+    assert_int_equal(said, 1);
+    waits.line->now.begun_ns = 0; /* since the machine was started: far more than ten times */
+    check_now(base, &stall);
+    check_now(base, &stall);
+    assert_int_equal(said, 2);
+    control_rank_at(page.head, 1)->state = CONTROL_LEFT;
+    record_close(&other);
+    check_now(base, &stall);
+    assert_int_equal(said, 3);
+    record_end(&waits, 6, CONTROL_IDLE);
+    check_now(base, &stall);
+    assert_int_equal(said, 3);
+    stall_begin(&stall); /* another round */
+    waits.line->now.phase = CONTROL_IN;
+    check_now(base, &stall);
+    assert_int_equal(said, 4);
+    stall_end(&stall);
+    assert_false(event_pending(&stall.timer, EV_TIMEOUT, NULL));
+    event_base_free(base);
+    free_page(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long),
+        cmocka_unit_test(what_ranks_record_is_read),
+        cmocka_unit_test(an_entry_that_was_left_keeps_the_id_of_its_group),
+        cmocka_unit_test(an_entry_that_is_half_written_is_taken_from_the_ring),
+        cmocka_unit_test(an_entry_is_never_a_mixture_of_two_calls),
+        cmocka_unit_test(text_of_a_page_has_no_control_characters),
+        cmocka_unit_test(what_is_no_page_is_refused),
+        cmocka_unit_test(a_page_of_random_bytes_gives_verdicts_that_can_be_printed),
+        cmocka_unit_test(ranks_of_one_launcher_have_one_key),
+        cmocka_unit_test(pages_with_one_key_become_a_job),
+        cmocka_unit_test(a_process_shows_what_it_does),
+        cmocka_unit_test(an_address_is_found_in_its_file),
+        cmocka_unit_test(the_output_of_tools_becomes_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

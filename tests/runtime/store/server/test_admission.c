@@ -1,0 +1,859 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_admission.c - who may be a client: whose a connection is, the secret, and its proof.
+ *
+ * Whoever connects here comes from this host and by our uid, and is let in without a
+ * word.  So the refusals are those of the hello, and of a socket of another uid. */
+#include "tests/harness.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/fsuid.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/net/socket.h"
+#include "runtime/store/server/launcher_peers.h"
+#include "runtime/store/server/peer_uid.h"
+#include "runtime/store/server/server.h"
+#include "runtime/store/server/shared_secret.h"
+#include "runtime/util/clock.h"
+
+enum { PATIENCE_MS = 30000, NOBODY = 65534 };
+
+static const struct secret ours = { "0123456789abcdef", 16 };
+static const struct secret another = { "0123456789abcdeg", 16 };
+
+static int64_t patience(void)
+{
+    return deadline_after(PATIENCE_MS);
+}
+
+/* ---- Whose is it? --------------------------------------------------------------- */
+
+/* The ends of a connection as its server sees them. */
+struct ends {
+    int listener, client, accepted;
+    struct sockaddr_storage peer, self;
+};
+
+static struct ends ends_of(const char *host, const char *to)
+{
+    struct ends e = { .listener = -1 };
+    socklen_t peer_size = sizeof e.peer, self_size = sizeof e.self;
+
+    EXPECT_OK(socket_listen(host, 0, &e.listener));
+    EXPECT_OK(socket_connect(to, socket_port(e.listener), patience(), &e.client));
+    EXPECT_OK(socket_accept(e.listener, patience(), &e.accepted));
+    assert_int_equal(getpeername(e.accepted, (struct sockaddr *)&e.peer, &peer_size), 0);
+    assert_int_equal(getsockname(e.accepted, (struct sockaddr *)&e.self, &self_size), 0);
+    return e;
+}
+
+/* Here and ours while it is open, elsewhere when it is closed; both ways to ask agree. */
+static void is_ours_until_it_closes(const char *host, const char *to, int family)
+{
+    const struct ends e = ends_of(host, to);
+    uid_t uid = 4711, proc_uid = 4711;
+    int netlink = peer_uid_open();
+
+    assert_int_equal(e.peer.ss_family, family);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_HERE);
+    assert_int_equal(peer_uid_proc(&e.peer, &e.self, &proc_uid), PEER_HERE);
+    assert_int_equal(uid, geteuid());
+    assert_int_equal(proc_uid, geteuid());
+    close(e.client);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid_proc(&e.peer, &e.self, &uid), PEER_ELSEWHERE);
+    close(e.accepted);
+    close(e.listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
+static int there_is_ipv6(void)
+{
+    int fd;
+
+    if (socket_listen("::1", 0, &fd) != CT_OK)
+        return 0;
+    close(fd);
+    return 1;
+}
+
+static void an_ipv4_peer_is_known_by_its_uid(void **state)
+{
+    (void)state;
+    is_ours_until_it_closes("127.0.0.1", "127.0.0.1", AF_INET);
+}
+
+static void an_ipv6_peer_is_known_by_its_uid(void **state)
+{
+    (void)state;
+    if (!there_is_ipv6())
+        skip();
+    is_ours_until_it_closes("::1", "::1", AF_INET6);
+}
+
+/* Its address is ::ffff:127.0.0.1 to the server, and 127.0.0.1 to the kernel. */
+static void a_mapped_peer_is_known_by_its_uid(void **state)
+{
+    (void)state;
+    if (!there_is_ipv6())
+        skip();
+    is_ours_until_it_closes(NULL, "127.0.0.1", AF_INET6);
+}
+
+static void the_uid_is_that_of_the_socket(void **state)
+{
+    struct ends e;
+    uid_t uid = 4711, proc_uid = 4711;
+    int netlink = peer_uid_open();
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    setfsuid(NOBODY); /* of this thread alone: the owner of the sockets it makes */
+    e = ends_of("127.0.0.1", "127.0.0.1");
+    setfsuid(0);
+    assert_int_equal(peer_uid(netlink, &e.peer, &e.self, &uid), PEER_HERE);
+    assert_int_equal(peer_uid_proc(&e.peer, &e.self, &proc_uid), PEER_HERE);
+    assert_int_equal(uid, NOBODY);
+    assert_int_equal(proc_uid, NOBODY);
+    close(e.client);
+    close(e.accepted);
+    close(e.listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
+/* A client asks for its server's uid, and the server may be slow to accept. */
+static void a_connection_is_pending_until_it_is_accepted(void **state)
+{
+    struct sockaddr_storage server = { 0 }, self = { 0 };
+    socklen_t server_size = sizeof server, self_size = sizeof self;
+    const int netlink = peer_uid_open();
+    int listener, client, accepted;
+    uid_t uid = 4711;
+
+    (void)state;
+    EXPECT_OK(socket_listen("127.0.0.1", 0, &listener));
+    EXPECT_OK(socket_connect("127.0.0.1", socket_port(listener), patience(), &client));
+    assert_int_equal(getpeername(client, (struct sockaddr *)&server, &server_size), 0);
+    assert_int_equal(getsockname(client, (struct sockaddr *)&self, &self_size), 0);
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_PENDING);
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_PENDING);
+    EXPECT_OK(socket_accept(listener, patience(), &accepted));
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_HERE);
+    assert_int_equal(uid, geteuid());
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_HERE);
+    close(accepted);
+    assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_ELSEWHERE);
+    close(client);
+    close(listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
+/* The kernel gives a listener where it finds no connection: it is nobody's other end. */
+static void a_listener_is_not_taken_for_a_stranger(void **state)
+{
+    struct sockaddr_in stranger = { .sin_family = AF_INET, .sin_addr = { htonl(0x0a090909) } };
+    struct ends e = ends_of("127.0.0.1", "127.0.0.1");
+    struct sockaddr_storage peer = { 0 };
+    const int netlink = peer_uid_open();
+    uid_t uid = 4711;
+    int everywhere;
+
+    (void)state;
+    EXPECT_OK(socket_listen("0.0.0.0", 0, &everywhere));
+    stranger.sin_port = htons((uint16_t)socket_port(everywhere));
+    memcpy(&peer, &stranger, sizeof stranger);
+    assert_int_equal(peer_uid(netlink, &peer, &e.self, &uid), PEER_ELSEWHERE);
+    assert_int_equal(peer_uid_proc(&peer, &e.self, &uid), PEER_ELSEWHERE);
+    close(everywhere);
+    close(e.client);
+    close(e.accepted);
+    close(e.listener);
+    if (netlink >= 0)
+        close(netlink);
+}
+
+/* ---- Where the secret lies -------------------------------------------------------- */
+
+static char directory[64], path[96];
+
+static int secret_file(void **state)
+{
+    (void)state;
+    unsetenv("CT_STORE_SECRET");
+    unsetenv("CT_STORE_SECRET_FILE");
+    snprintf(directory, sizeof directory, "/tmp/ct-door-XXXXXX");
+    if (!mkdtemp(directory))
+        return -1;
+    snprintf(path, sizeof path, "%s/secret", directory);
+    return 0;
+}
+
+static int no_secret_file(void **state)
+{
+    (void)state;
+    unsetenv("CT_STORE_SECRET");
+    unsetenv("CT_STORE_SECRET_FILE");
+    unlink(path);
+    return rmdir(directory);
+}
+
+static void write_secret(const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void reads_as_ours(const char *from)
+{
+    struct secret secret;
+
+    EXPECT_OK(secret_read(&secret, from));
+    assert_int_equal(secret.size, ours.size);
+    assert_memory_equal(secret.bytes, ours.bytes, ours.size);
+}
+
+static void a_secret_comes_from_the_environment_or_a_file(void **state)
+{
+    struct secret secret = { .size = 1 };
+
+    (void)state;
+    EXPECT_OK(secret_read(&secret, NULL)); /* there is none */
+    assert_int_equal(secret.size, 0);
+    write_secret("0123456789abcdef\n", 0600); /* with an editor's newline */
+    reads_as_ours(path);
+    setenv("CT_STORE_SECRET_FILE", path, 1);
+    reads_as_ours(NULL);
+    setenv("CT_STORE_SECRET", "0123456789abcdef", 1);
+    setenv("CT_STORE_SECRET_FILE", "/nowhere", 1); /* the variable goes first */
+    reads_as_ours(NULL);
+}
+
+static void a_secret_has_from_16_to_256_characters(void **state)
+{
+    struct secret secret;
+    char text[258];
+
+    (void)state;
+    memset(text, 's', sizeof text - 1);
+    for (size_t size = 1; size < sizeof text; size++) {
+        text[size] = 0;
+        setenv("CT_STORE_SECRET", text, 1);
+        if (size >= 16 && size <= 256) {
+            EXPECT_OK(secret_read(&secret, NULL));
+            assert_int_equal(secret.size, size);
+        } else {
+            EXPECT_ERROR(secret_read(&secret, NULL), CT_ERR_INVALID, "CT_STORE_SECRET|16|256");
+            assert_int_equal(secret.size, 0);
+        }
+        text[size] = 's';
+    }
+    unsetenv("CT_STORE_SECRET");
+    write_secret("too_short\n", 0600);
+    EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "CT_STORE_SECRET_FILE|secret|9");
+}
+
+static void a_secret_with_a_space_inside_is_refused(void **state)
+{
+    struct secret secret;
+
+    (void)state;
+    setenv("CT_STORE_SECRET", "01234567 9abcdef0", 1);
+    EXPECT_ERROR(secret_read(&secret, NULL), CT_ERR_INVALID, "CT_STORE_SECRET|character 9");
+    unsetenv("CT_STORE_SECRET");
+    write_secret("0123456789abcdef\nanother line\n", 0600);
+    EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "CT_STORE_SECRET_FILE|character 17");
+}
+
+static void a_secret_that_others_may_read_is_refused(void **state)
+{
+    static const mode_t modes[] = { 0640, 0604, 0644, 0660, 0610 };
+    struct secret secret;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_secret("0123456789abcdef", modes[i]);
+        EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "others may read it|chmod 600");
+        assert_int_equal(secret.size, 0);
+    }
+}
+
+/* Nobody writes into the FIFO: to open it must not wait for that. */
+static void what_is_no_file_is_refused(void **state)
+{
+    struct secret secret;
+
+    (void)state;
+    EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "CT_STORE_SECRET_FILE|no such file");
+    EXPECT_ERROR(secret_read(&secret, directory), CT_ERR_INVALID, "no regular file");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "no regular file");
+}
+
+static void each_secret_that_is_made_is_another(void **state)
+{
+    struct secret one, two;
+
+    (void)state;
+    EXPECT_OK(secret_make(&one));
+    EXPECT_OK(secret_make(&two));
+    assert_int_equal(one.size, 64);
+    assert_int_equal(two.size, 64);
+    assert_memory_not_equal(one.bytes, two.bytes, 64);
+    assert_int_equal(strspn((char *)one.bytes, "0123456789abcdef"), 64);
+}
+
+/* ---- The proof ---------------------------------------------------------------------- */
+
+/* By Python's hmac: the secret 0123456789abcdef over "ct store client" or "...server",
+ * padded to 16, the bytes 0 to 39 and the bytes 100 to 131. */
+static const char client_proof[] =
+    "9f1a9bb47ab68a183ad35afa02a8a1fdd840b8b86ffbe73dfe8a1123e0f9c8d5";
+static const char server_proof[] =
+    "47c267d636ef713272eb1311e3616d111e9b62fe3b568414cba24d23c741001d";
+
+static void proof_is(const char *who, const char *wanted)
+{
+    unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
+    char text[2 * PROOF_BYTES + 1];
+
+    for (int i = 0; i < HELLO_BYTES; i++)
+        hello[i] = (unsigned char)i;
+    for (int i = 0; i < NONCE_BYTES; i++)
+        nonce[i] = (unsigned char)(100 + i);
+    EXPECT_OK(proof_make(&ours, who, hello, nonce, proof));
+    for (int i = 0; i < PROOF_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", proof[i]);
+    assert_string_equal(text, wanted);
+    EXPECT(proof_equal(proof, proof));
+    EXPECT_OK(proof_make(&another, who, hello, nonce, nonce));
+    EXPECT(!proof_equal(proof, nonce));
+}
+
+static void the_proofs_of_client_and_server_are_hmacs_of_different_words(void **state)
+{
+    (void)state;
+    proof_is("client", client_proof);
+    proof_is("server", server_proof);
+}
+
+/* ---- A server with a policy ----------------------------------------------------------- */
+
+static struct {
+    struct event_base *base;
+    struct event *stop;
+    struct store_server *server;
+    pthread_t thread;
+    int stop_fd, port, open_before;
+    _Atomic int left; /* agents that went */
+} served;
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    event_base_loopbreak(arg);
+}
+
+static void *serve(void *arg)
+{
+    event_base_dispatch(arg);
+    return NULL;
+}
+
+/* What an agent says comes back under the next type. */
+static void said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    (void)arg;
+    store_agent_send(agent, type + 1, data, bytes);
+}
+
+static void left(void *arg, struct store_agent *agent)
+{
+    (void)arg;
+    (void)agent;
+    served.left++;
+}
+
+static const struct store_agent_hooks hooks = { said, left };
+
+static int serve_with(const struct store_policy *policy)
+{
+    int fd;
+
+    served.open_before = open_descriptors();
+    served.left = 0;
+    if (socket_listen("127.0.0.1", 0, &fd) != CT_OK)
+        return -1;
+    served.port = socket_port(fd);
+    served.stop_fd = eventfd(0, EFD_CLOEXEC);
+    served.base = event_base_new();
+    served.stop = event_new(served.base, served.stop_fd, EV_READ, on_stop, served.base);
+    event_add(served.stop, NULL);
+    if (store_server_create(served.base, fd, policy, &served.server) != CT_OK)
+        return -1;
+    store_server_on_agents(served.server, &hooks, NULL);
+    return pthread_create(&served.thread, NULL, serve, served.base);
+}
+
+static int serve_with_our_secret(void **state)
+{
+    struct store_policy policy = STORE_POLICY_INIT;
+
+    (void)state;
+    policy.secret = ours;
+    return serve_with(&policy);
+}
+
+static int serve_without_a_secret(void **state)
+{
+    const struct store_policy policy = STORE_POLICY_INIT;
+
+    (void)state;
+    return serve_with(&policy);
+}
+
+static int stop_serving(void **state)
+{
+    const uint64_t one = 1;
+
+    (void)state;
+    if (write(served.stop_fd, &one, sizeof one) != (ssize_t)sizeof one)
+        return -1;
+    pthread_join(served.thread, NULL);
+    store_server_destroy(served.server);
+    event_free(served.stop);
+    event_base_free(served.base);
+    close(served.stop_fd);
+    return open_descriptors() == served.open_before ? 0 : -1;
+}
+
+/* ---- Those who knock -------------------------------------------------------------------- */
+
+#define MAGIC "\x00\xce\xf7\x85\x3c"
+#define PING "\x0dnonc"
+/* SET "/k" "v", DELETE_KEY "/k" and CHECK of "/k". */
+#define SET_K "\x01\x02\0\0\0\0\0\0\0/k\x01\0\0\0\0\0\0\0v"
+#define DELETE_K "\x08\x02\0\0\0\0\0\0\0/k"
+#define CHECK_K "\x05\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0/k"
+
+static void say(int fd, const void *data, size_t bytes)
+{
+    EXPECT_OK(socket_write_all(fd, data, bytes, patience()));
+}
+
+static void hear(int fd, void *data, size_t bytes)
+{
+    EXPECT_OK(socket_read_all(fd, data, bytes, patience()));
+}
+
+static int guest(void)
+{
+    int fd;
+
+    EXPECT_OK(socket_connect("127.0.0.1", served.port, patience(), &fd));
+    return fd;
+}
+
+static void is_served(int fd)
+{
+    char echo[4];
+
+    say(fd, PING, 5);
+    hear(fd, echo, 4);
+    assert_memory_equal(echo, "nonc", 4);
+}
+
+static void is_closed(int fd)
+{
+    char byte;
+
+    EXPECT_STATUS(socket_read_all(fd, &byte, 1, patience()), CT_ERR_PEER);
+    close(fd);
+}
+
+/* By a client that is let in for its uid. */
+static int k_is_there(void)
+{
+    const int fd = guest();
+    char missing;
+
+    say(fd, MAGIC CHECK_K, sizeof MAGIC CHECK_K - 1);
+    hear(fd, &missing, 1);
+    close(fd);
+    return !missing;
+}
+
+/* A client's side of the proof, up to and with its proof; it is `bytes`. */
+struct proved {
+    unsigned char bytes[HELLO_BYTES + PROOF_BYTES];
+};
+
+static struct proved prove(int fd, const struct secret *secret, enum hello_role role)
+{
+    unsigned char nonce[NONCE_BYTES];
+    struct proved proved;
+
+    EXPECT_OK(hello_make(proved.bytes, role));
+    say(fd, proved.bytes, HELLO_BYTES);
+    hear(fd, nonce, NONCE_BYTES);
+    EXPECT_OK(proof_make(secret, "client", proved.bytes, nonce, proved.bytes + HELLO_BYTES));
+    say(fd, proved.bytes + HELLO_BYTES, PROOF_BYTES);
+    return proved;
+}
+
+static void one_of_our_uid_is_let_in_without_a_word(void **state)
+{
+    const int fd = guest();
+
+    (void)state;
+    say(fd, MAGIC, 5);
+    is_served(fd);
+    close(fd);
+}
+
+static void one_of_another_uid_is_closed(void **state)
+{
+    int fd;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    setfsuid(NOBODY);
+    fd = guest();
+    setfsuid(0);
+    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    is_closed(fd);
+    EXPECT(!k_is_there());
+}
+
+/* Whoever knows the secret is a client, whatever its uid is. */
+static void one_who_knows_the_secret_is_served(void **state)
+{
+    const int fd = guest();
+
+    (void)state;
+    EXPECT_OK(secret_prove(&ours, fd, HELLO_CLIENT, "the test", patience()));
+    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    is_served(fd);
+    EXPECT(k_is_there());
+    close(fd);
+}
+
+static void a_hello_may_come_a_byte_at_a_time_with_the_requests_behind(void **state)
+{
+    unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], theirs[PROOF_BYTES], wanted[PROOF_BYTES];
+    unsigned char rest[PROOF_BYTES + 10];
+    const int fd = guest();
+    char echo[4];
+
+    (void)state;
+    EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+    for (int i = 0; i < HELLO_BYTES; i++)
+        say(fd, hello + i, 1);
+    hear(fd, nonce, NONCE_BYTES);
+    EXPECT_OK(proof_make(&ours, "client", hello, nonce, rest));
+    memcpy(rest + PROOF_BYTES, MAGIC PING, 10);
+    say(fd, rest, sizeof rest); /* the proof, VALIDATE and PING in one */
+    hear(fd, theirs, PROOF_BYTES);
+    EXPECT_OK(proof_make(&ours, "server", hello, nonce, wanted));
+    EXPECT(proof_equal(theirs, wanted));
+    hear(fd, echo, 4);
+    assert_memory_equal(echo, "nonc", 4);
+    close(fd);
+}
+
+static void one_with_another_secret_is_closed(void **state)
+{
+    int fd = guest();
+
+    (void)state;
+    EXPECT_ERROR(secret_prove(&another, fd, HELLO_CLIENT, "the-test", patience()), CT_ERR_INVALID,
+                 "the-test|another secret");
+    close(fd);
+    fd = guest();
+    prove(fd, &another, HELLO_CLIENT);
+    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, patience()); /* it may be closed */
+    is_closed(fd); /* without the server's proof */
+    EXPECT(!k_is_there());
+}
+
+/* Its nonce is answered, then it is closed: no bit of the proof may differ. */
+static void a_proof_with_one_bit_wrong_is_closed(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 8 * PROOF_BYTES; bit += 5) {
+        unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
+        const int fd = guest();
+
+        EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+        say(fd, hello, HELLO_BYTES);
+        hear(fd, nonce, NONCE_BYTES);
+        EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
+        proof[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        say(fd, proof, PROOF_BYTES);
+        is_closed(fd);
+    }
+}
+
+/* The server's own word, sent back to it, proves nothing. */
+static void the_proof_of_a_server_is_none_of_a_client(void **state)
+{
+    unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
+    const int fd = guest();
+
+    (void)state;
+    EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+    say(fd, hello, HELLO_BYTES);
+    hear(fd, nonce, NONCE_BYTES);
+    EXPECT_OK(proof_make(&ours, "server", hello, nonce, proof));
+    say(fd, proof, PROOF_BYTES);
+    is_closed(fd);
+}
+
+/* Up to the whole hello there is no answer, up to the whole proof only the nonce. */
+static void a_conversation_cut_at_any_byte_ends_there(void **state)
+{
+    (void)state;
+    for (size_t cut = 0; cut < HELLO_BYTES + PROOF_BYTES; cut++) {
+        unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
+        const int fd = guest();
+
+        EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+        say(fd, hello, cut < HELLO_BYTES ? cut : HELLO_BYTES);
+        if (cut >= HELLO_BYTES) {
+            hear(fd, nonce, NONCE_BYTES);
+            EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
+            say(fd, proof, cut - HELLO_BYTES);
+        }
+        shutdown(fd, SHUT_WR);
+        is_closed(fd);
+    }
+}
+
+/* All that a client sent, heard on the way and sent again. */
+static void a_replayed_conversation_is_closed(void **state)
+{
+    unsigned char answer[PROOF_BYTES];
+    struct proved heard;
+    int fd = guest();
+
+    (void)state;
+    heard = prove(fd, &ours, HELLO_CLIENT);
+    hear(fd, answer, PROOF_BYTES);
+    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    is_served(fd);
+    say(fd, DELETE_K, sizeof DELETE_K - 1);
+    hear(fd, answer, 8);
+    close(fd);
+    EXPECT(!k_is_there());
+    fd = guest();
+    say(fd, heard.bytes, HELLO_BYTES);
+    hear(fd, answer, NONCE_BYTES);
+    say(fd, heard.bytes + HELLO_BYTES, PROOF_BYTES);
+    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, patience()); /* it may be closed */
+    is_closed(fd);
+    EXPECT(!k_is_there());
+}
+
+/* Its first seven bytes are fixed, the eighth is a role. */
+static void a_hello_with_a_wrong_byte_is_closed(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 8; wrong++) {
+        unsigned char hello[HELLO_BYTES];
+        const int fd = guest();
+
+        EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+        hello[wrong] ^= 1;
+        say(fd, hello, HELLO_BYTES);
+        is_closed(fd);
+    }
+}
+
+static void a_server_without_a_secret_takes_none(void **state)
+{
+    const int fd = guest();
+    unsigned char hello[HELLO_BYTES];
+
+    (void)state;
+    EXPECT_OK(hello_make(hello, HELLO_CLIENT));
+    say(fd, hello, HELLO_BYTES);
+    is_closed(fd);
+}
+
+/* ---- Launchers ---------------------------------------------------------------------------- */
+
+static int agent(void)
+{
+    const int fd = guest();
+
+    EXPECT_OK(secret_prove(&ours, fd, HELLO_AGENT, "the test", patience()));
+    return fd;
+}
+
+static void lefts_are(int wanted)
+{
+    const int64_t deadline = patience();
+
+    while (served.left != wanted && clock_ms() < deadline)
+        nap(2);
+    assert_int_equal(served.left, wanted);
+}
+
+/* The header of a message: its size, the type's byte included, and the type. */
+static void header(unsigned char to[5], uint32_t size, int type)
+{
+    memcpy(to, &size, 4);
+    to[4] = (unsigned char)type;
+}
+
+static void echo_is(int fd, int type, const unsigned char *data, uint32_t bytes)
+{
+    unsigned char wanted[5], got[AGENT_MOST_BYTES];
+
+    header(wanted, bytes + 1, type);
+    hear(fd, got, 5);
+    assert_memory_equal(got, wanted, 5);
+    hear(fd, got, bytes);
+    assert_int_equal(memcmp(got, data, bytes), 0);
+}
+
+/* Cut anywhere, several at once, and of every size up to the largest. */
+static void an_agent_s_messages_come_framed(void **state)
+{
+    static unsigned char message[AGENT_MOST_BYTES];
+    const uint32_t largest = AGENT_MOST_BYTES - 4 - 1;
+    const int fd = agent();
+
+    (void)state;
+    for (uint32_t i = 0; i < largest; i++)
+        message[5 + i] = (unsigned char)(i % 251);
+    header(message, 1, AGENT_FIRST);
+    say(fd, message, 5); /* no data at all */
+    echo_is(fd, AGENT_FIRST + 1, message + 5, 0);
+    header(message, 1 + 3, AGENT_FIRST);
+    for (int i = 0; i < 8; i++)
+        say(fd, message + i, 1);
+    echo_is(fd, AGENT_FIRST + 1, message + 5, 3);
+    for (int i = 0; i < 3; i++)
+        say(fd, message, 8);
+    for (int i = 0; i < 3; i++)
+        echo_is(fd, AGENT_FIRST + 1, message + 5, 3);
+    header(message, 1 + largest, 255 - 1);
+    say(fd, message, 5 + largest);
+    echo_is(fd, 255, message + 5, largest);
+    close(fd);
+    lefts_are(1);
+}
+
+/* Types below AGENT_FIRST are not the owner's; an answer nobody asked for is no harm. */
+static void an_answer_without_a_question_is_ignored(void **state)
+{
+    unsigned char message[10] = { 0 };
+    const int fd = agent();
+
+    (void)state;
+    header(message, 6, AGENT_OURS);
+    say(fd, message, 10);
+    message[5] = 7, message[9] = 1;
+    say(fd, message, 10);
+    header(message, 1, AGENT_WHO);
+    say(fd, message, 5);
+    header(message, 1, AGENT_FIRST);
+    say(fd, message, 5);
+    echo_is(fd, AGENT_FIRST + 1, message, 0);
+    close(fd);
+    lefts_are(1);
+}
+
+static void a_message_of_a_size_nobody_sends_closes_the_agent(void **state)
+{
+    static const uint32_t sizes[] = { 0, AGENT_MOST_BYTES - 3, (uint32_t)1 << 31, UINT32_MAX };
+    const int other = agent();
+    unsigned char message[5];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const int fd = agent();
+
+        header(message, sizes[i], AGENT_FIRST);
+        say(fd, message, 5);
+        is_closed(fd);
+        lefts_are(i + 1);
+    }
+    header(message, 1, AGENT_FIRST);
+    say(other, message, 5);
+    echo_is(other, AGENT_FIRST + 1, message, 0);
+    close(other);
+    lefts_are(5);
+}
+
+static void an_agent_needs_the_secret(void **state)
+{
+    unsigned char message[5];
+    const int fd = guest();
+
+    (void)state;
+    prove(fd, &another, HELLO_AGENT);
+    header(message, 1, AGENT_FIRST);
+    socket_write_all(fd, message, 5, patience()); /* it may be closed */
+    is_closed(fd);
+    assert_int_equal(served.left, 0);
+}
+
+#define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, secret_file, no_secret_file)
+#define WITH_SECRET(test) cmocka_unit_test_setup_teardown(test, serve_with_our_secret, stop_serving)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ipv4_peer_is_known_by_its_uid),
+        cmocka_unit_test(an_ipv6_peer_is_known_by_its_uid),
+        cmocka_unit_test(a_mapped_peer_is_known_by_its_uid),
+        cmocka_unit_test(the_uid_is_that_of_the_socket),
+        cmocka_unit_test(a_connection_is_pending_until_it_is_accepted),
+        cmocka_unit_test(a_listener_is_not_taken_for_a_stranger),
+        WITH_FILE(a_secret_comes_from_the_environment_or_a_file),
+        WITH_FILE(a_secret_has_from_16_to_256_characters),
+        WITH_FILE(a_secret_with_a_space_inside_is_refused),
+        WITH_FILE(a_secret_that_others_may_read_is_refused),
+        WITH_FILE(what_is_no_file_is_refused),
+        cmocka_unit_test(each_secret_that_is_made_is_another),
+        cmocka_unit_test(the_proofs_of_client_and_server_are_hmacs_of_different_words),
+        WITH_SECRET(one_of_our_uid_is_let_in_without_a_word),
+        WITH_SECRET(one_of_another_uid_is_closed),
+        WITH_SECRET(one_who_knows_the_secret_is_served),
+        WITH_SECRET(a_hello_may_come_a_byte_at_a_time_with_the_requests_behind),
+        WITH_SECRET(one_with_another_secret_is_closed),
+        WITH_SECRET(a_proof_with_one_bit_wrong_is_closed),
+        WITH_SECRET(the_proof_of_a_server_is_none_of_a_client),
+        WITH_SECRET(a_conversation_cut_at_any_byte_ends_there),
+        WITH_SECRET(a_replayed_conversation_is_closed),
+        WITH_SECRET(a_hello_with_a_wrong_byte_is_closed),
+        cmocka_unit_test_setup_teardown(a_server_without_a_secret_takes_none,
+                                        serve_without_a_secret, stop_serving),
+        WITH_SECRET(an_agent_s_messages_come_framed),
+        WITH_SECRET(an_answer_without_a_question_is_ignored),
+        WITH_SECRET(a_message_of_a_size_nobody_sends_closes_the_agent),
+        WITH_SECRET(an_agent_needs_the_secret),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
