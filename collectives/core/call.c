@@ -61,7 +61,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     }
     ct_fail(status, "%s on group %s: %s%s%s", text, group_here(c->group, here, sizeof here),
             how_long, ct_last_error(), where);
-    return c->refused ? status : group_break(c->group, status);
+    return c->refused ? status : group_fail(c->group, status);
 }
 
 /* On device memory it is found out in the call. */
@@ -108,7 +108,7 @@ ct_status call_run_now(struct call *c)
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
-        flat_call(c->group->flat, &c->signature, c->deadline, &c->group->broken);
+        flat_call(c->group->flat, &c->signature, c->deadline, &c->group->failure.status);
     status = c->executor->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
@@ -223,7 +223,7 @@ static ct_status prepare(struct call *c, const struct request_of_call *r, int ha
 static ct_status give_up(struct call *c, ct_status status)
 {
     call_forget(c);
-    return status == CT_ERR_INVALID ? status : group_break(c->group, status);
+    return status == CT_ERR_INVALID ? status : group_fail(c->group, status);
 }
 
 /* On the group's thread if there is a work or a stream waits for it, else here. */
@@ -255,7 +255,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (status != CT_OK) /* the others make this call if nothing is wrong with its arguments */
         return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
                    ? status
-                   : group_break(group, status);
+                   : group_fail(group, status);
     if (group->coalesced)
         return coalesce_add(r, group, place, work != NULL);
     if (r->root != NONE && !group->flat)

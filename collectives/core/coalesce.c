@@ -111,7 +111,7 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     if (status == CT_OK)
         return CT_OK;
     call_forget(&c);
-    return status == CT_ERR_INVALID ? status : group_break(group, status);
+    return status == CT_ERR_INVALID ? status : group_fail(group, status);
 }
 
 /* ---- The end -------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
     ct_status status = trips_plan(&list->trips, list->calls, list->used);
 
     if (status != CT_OK)
-        return status == CT_ERR_INVALID ? status : group_break(group, status);
+        return status == CT_ERR_INVALID ? status : group_fail(group, status);
     number(group, list);
     list->task.run = make_all;
     status = CT_ERR_UNSUPPORTED;
@@ -236,7 +236,7 @@ static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **wo
         status = enqueue(group, list);
     *goes_on = status == CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
-        return status == CT_OK ? CT_OK : group_break(group, status);
+        return status == CT_OK ? CT_OK : group_fail(group, status);
     queue_drain(group->queue);
     return make_all(&list->task);
 }

@@ -23,7 +23,8 @@ static void start_recv(struct call *c, struct request *request, int from, struct
 static ct_status wait_for(struct call *c, struct request *request)
 {
     char name[160];
-    const ct_status status = request_wait(c->group->mesh, request, c->deadline, &c->group->broken);
+    const ct_status status =
+        request_wait(c->group->mesh, request, c->deadline, &c->group->failure.status);
 
     if (status == CT_ERR_TIMEOUT)
         return ct_fail(

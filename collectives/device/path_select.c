@@ -40,7 +40,8 @@ static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 ct_status device_wait_for_mark(struct call *c)
 {
     const ct_status status =
-        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->broken) : CT_OK;
+        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->failure.status)
+                : CT_OK;
 
     device_forget(c);
     return status;

@@ -23,6 +23,6 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
             return status;
         mesh_look_for_news(group->mesh);
         messages_look(group->mesh);
-        group_look(group);
+        group_look_for_failure(group);
     }
 }

@@ -7,7 +7,7 @@
 
 /* Waits on a device, within its space's enter(): until the mark has come (NULL: until all that
  * libct has enqueued there is done), the deadline passed (CT_ERR_TIMEOUT), or *given_up is set
- * (CT_ERR_ABORTED).  Meanwhile it hears of deaths and breaches, which may set that. */
+ * (CT_ERR_ABORTED).  Meanwhile it looks for deaths and failures, which may set that. */
 ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
                       const _Atomic int *given_up);
 

@@ -156,7 +156,7 @@ static void group_free(ct_group *group)
         free(group->births);
         group->births = next;
     }
-    pthread_mutex_destroy(&group->broken_lock);
+    pthread_mutex_destroy(&group->failure.lock);
     group->extension->release(group);
     reach_free(group);
     pinned_close(&group->pinned);
@@ -176,7 +176,7 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
 
     if (!g)
         return NULL;
-    pthread_mutex_init(&g->broken_lock, NULL);
+    pthread_mutex_init(&g->failure.lock, NULL);
     pinned_open(&g->pinned);
     g->maker = forks_maker();
     g->mesh = mesh;
@@ -235,7 +235,7 @@ static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic in
                                    .first_call = g->seq + 1,
                                    .ranks = g->ranks,
                                    .size = g->size,
-                                   .on_breach = group_heard,
+                                   .on_failure = group_fail_told,
                                    .owner = g };
     channel_open(g->mesh, &g->channel);
     record_open(&g->record, &g->mesh->control, id_in_page(g), g->name, g->rank, g->size);
@@ -269,9 +269,9 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     g->store = store_hold(store);
     if (mesh->faults)
         mesh->faults->abort = ct_abort;
-    mesh->on_loss = group_lose;
-    mesh->on_loss_arg = g;
-    group_look_for_lost(g);
+    mesh->on_death = group_member_died;
+    mesh->on_death_arg = g;
+    group_look_for_deaths(g);
     *group = g;
     return CT_OK;
 }
@@ -292,7 +292,7 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->stream = parent->stream;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
-        status = set_up_member(g, plan->algorithms, &parent->broken);
+        status = set_up_member(g, plan->algorithms, &parent->failure.status);
     if (status == CT_ERR_ABORTED)
         status = group_cause(parent, status);
     if (status != CT_OK) {
@@ -303,7 +303,7 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->next = g->root->next;
     g->root->next = g;
     pthread_mutex_unlock(g->root->children);
-    group_look_for_lost(g);
+    group_look_for_deaths(g);
     *group = g;
     return CT_OK;
 }
@@ -340,7 +340,7 @@ void group_destroy(ct_group *group)
     if (group->member) {
         channel_give_up(mesh, &group->channel);
         channel_leave(mesh, &group->channel);
-        channel_close(mesh, &group->channel); /* nobody hears a breach from here on */
+        channel_close(mesh, &group->channel); /* no frame reports a failure of it from here on */
     }
     flat_destroy(group->flat);
     if (group->root == group) {

@@ -40,6 +40,16 @@ struct limit {
 
 enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* fold_order.c */
 
+/* How a group fails; written by group_failure.c alone. */
+struct failure_state {
+    pthread_mutex_t lock; /* over `what` and is_death; taken last, under the transport's, too */
+    struct group_failure what; /* pending, or why the group has failed */
+    int is_death;              /* pending: ctrun told of it, and no rank was told by this one */
+    _Atomic uint64_t pending;  /* the first call that will fail; 0: no failure is pending */
+    _Atomic int status;        /* CT_OK: the group has not failed */
+    _Atomic int interrupted;   /* failed or pending: no ct_send, ct_recv waits any more */
+};
+
 struct ct_group {
     struct mesh *mesh;
     const struct group_extension *extension; /* what the layers above give to it */
@@ -91,15 +101,9 @@ struct ct_group {
     struct record record;                     /* its line in the control page */
     _Atomic uint64_t running;                 /* number of the call that is being run; 0: none */
     _Atomic uint64_t begun;                   /* the last number that ever ran */
-    _Atomic uint64_t later;      /* in this call the group broke elsewhere; 0: it did not */
-    _Atomic int lost;            /* 1 + group rank of a member that died; 0: none */
-    _Atomic uint64_t lost_after; /* the last call that it had finished */
-    _Atomic int halted;          /* broken or lost: no message is waited for any more */
-    uint16_t traced;             /* its index in the trace */
-    _Atomic int broken;          /* a ct_status, set once; CT_OK: sound */
-    pthread_mutex_t broken_lock; /* over breach; taken last, under the messages' lock too */
-    struct breach breach;
-    struct channel channel; /* of its messages; hears of breaches */
+    struct failure_state failure;
+    uint16_t traced;        /* its index in the trace */
+    struct channel channel; /* of its messages; group_fail_told() hears of failures */
 };
 
 /* channel of the group's messages */
@@ -125,14 +129,18 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
                             const struct group_extension *extension, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
-/* Breaks the group with the current sentence, unless it is broken already; gives status back.
- * The others can still finish the calls before the one that is being run, or before seq. */
-ct_status group_break(ct_group *group, ct_status status);
-ct_status group_break_at(ct_group *group, ct_status status, uint64_t seq);
-void group_abort(ct_group *group);       /* the current sentence says why */
-void group_break_later(ct_group *group); /* with the breach that waited for this call */
-void group_heard(void *group, const struct breach *breach); /* from another rank, by message */
-ct_status group_check(ct_group *group);                     /* CT_OK, or what broke it */
+/* The group fails with `status` and ct_last_error(), unless it has failed; gives status back.  The
+ * other members can still finish the calls before the one that runs now, or before from_call. */
+ct_status group_fail(ct_group *group, ct_status status);
+ct_status group_fail_from(ct_group *group, ct_status status, uint64_t from_call);
+void group_abort(ct_group *group); /* ct_last_error() says why */
+void group_fail_told(void *group, const struct group_failure *failure); /* by a frame */
+/* Has another rank of this host written a failure into the group's shared memory? */
+void group_look_for_failure(ct_group *group);
+/* mesh->on_death of a root: all its groups of which the peer is a member. */
+void group_member_died(void *root, int peer);
+/* Deaths that ctrun told of before the group was made. */
+void group_look_for_deaths(ct_group *group);
 
 /* Of a call that begins now. */
 static inline struct limit group_limit(ct_group *group)
@@ -144,20 +152,19 @@ static inline struct limit group_limit(ct_group *group)
     return (struct limit){ group->timeout_ms, group->timeout_by };
 }
 
-/* A call begins: takes up the news, and fails at once in a group that has lost a member which
- * had not finished it.  seq 0: a message, which needs only its peer.  group_member_death.c */
+/* CT_OK, or why the group has failed. */
+ct_status group_check(ct_group *group);
+/* A call begins: it looks for death notices, and fails at once if the group has failed or fails in
+ * this call.  seq 0: a message, which a pending death of another member does not concern. */
 ct_status group_begin(ct_group *group, uint64_t seq);
 static inline void group_end(ct_group *group)
 {
     atomic_store_explicit(&group->running, 0, memory_order_relaxed);
 }
-/* A call failed with status: perhaps only because the group was halted meanwhile.  Then it
- * breaks with that cause, which is given back. */
+/* 1: group_begin() of the next call will fail. */
+int group_fails_next_call(ct_group *group);
+/* A call failed with status, perhaps only because a wait was interrupted.  The failure of the
+ * group, if there is one, takes the place of status and sentence, and is given back. */
 ct_status group_cause(ct_group *group, ct_status status);
-ct_status group_quote(ct_group *group); /* what broke it, as the current sentence */
-void group_look(ct_group *group);       /* has it broken on another rank of this host? */
-/* mesh->on_loss of a root: what a death means to its groups. */
-void group_lose(void *root, int peer);
-void group_look_for_lost(ct_group *group); /* of whom was told before it was made */
 
 #endif

@@ -64,15 +64,15 @@ struct line {
 struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
-    _Atomic int touching;      /* its owner is at buffers of the others; 0: it is not */
-    _Atomic int in_streams;    /* calls in which its device is, or will be, at them: any number */
-    _Atomic uint64_t breached; /* 1 + the call in which its owner knows the group broken; 0: none */
-    struct breach breach;      /* written once, before that */
+    _Atomic int touching;        /* its owner is at buffers of the others; 0: it is not */
+    _Atomic int in_streams;      /* calls in which its device is, or will be, at them: any number */
+    _Atomic uint64_t fails_from; /* 1 + the call from which on its owner knows it fails; 0: none */
+    struct group_failure failure; /* written once, before that */
 };
 
 /* What lies in front of the members. */
 struct head {
-    _Alignas(CACHE_PAIR) _Atomic int broken; /* some member has a breach */
+    _Alignas(CACHE_PAIR) _Atomic int failed; /* some member has a failure */
     int count;                               /* of the members */
 };
 
@@ -104,7 +104,7 @@ struct flat {
     struct signature signature;
     struct signature calls[2]; /* as they stand in our lines, which are in another's cache by now */
     int64_t deadline;
-    const _Atomic int *broken;
+    const _Atomic int *interrupted;
 };
 
 /* ---- Making --------------------------------------------------------------------- */
@@ -222,38 +222,38 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
 
 /* ---- Rounds -------------------------------------------------------------------- */
 
-/* Of the members that know of a breach the one with the earliest call; -1: it is sound. */
+/* The member with the failure of the earliest call; -1: no member has one. */
 static int earliest(const struct flat *f, uint64_t *seq)
 {
     int member = -1;
 
-    for (int i = 0; i < f->size && atomic_load_explicit(&f->head->broken, memory_order_relaxed);
+    for (int i = 0; i < f->size && atomic_load_explicit(&f->head->failed, memory_order_relaxed);
          i++) {
-        const uint64_t breached =
-            atomic_load_explicit(&f->members[i].breached, memory_order_acquire);
+        const uint64_t fails_from =
+            atomic_load_explicit(&f->members[i].fails_from, memory_order_acquire);
 
-        if (breached && (member < 0 || breached - 1 < *seq)) {
+        if (fails_from && (member < 0 || fails_from - 1 < *seq)) {
             member = i;
-            *seq = breached - 1;
+            *seq = fails_from - 1;
         }
     }
     return member;
 }
 
-static int flat_is_broken(const struct flat *f)
+static int has_failed(const struct flat *f)
 {
     uint64_t seq;
 
-    return atomic_load_explicit(f->broken, memory_order_relaxed)
+    return atomic_load_explicit(f->interrupted, memory_order_relaxed)
            || (earliest(f, &seq) >= 0 && seq <= f->signature.seq);
 }
 
 void flat_call(struct flat *f, const struct signature *signature, int64_t deadline,
-               const _Atomic int *broken)
+               const _Atomic int *interrupted)
 {
     f->signature = *signature;
     f->deadline = deadline;
-    f->broken = broken;
+    f->interrupted = interrupted;
 }
 
 static ct_status mismatch(int rank, const struct signature *mine, const struct signature *theirs)
@@ -305,7 +305,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
-        if (flat_is_broken(f))
+        if (has_failed(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
             status = ct_fail(CT_ERR_TIMEOUT, "%s did not come",
@@ -325,7 +325,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
             turn = wait_turn(&wait);
             mesh_look_for_news(f->mesh);
             if (wait.asleep || wait.polls)
-                messages_look(f->mesh); /* a question may have come, or a breach */
+                messages_look(f->mesh); /* a probe may have come, or a failure */
         }
     }
     wait_end(&wait);
@@ -579,7 +579,7 @@ char *flat_recv_of(const struct flat *f, int rank)
 static ct_status touch(struct flat *f, int by)
 {
     atomic_store(&f->members[f->rank].touching, by);
-    if (!flat_is_broken(f)) {
+    if (!has_failed(f)) {
         fault_pass(f->mesh->faults);
         return CT_OK;
     }
@@ -605,7 +605,7 @@ void flat_untouch(struct flat *f)
 ct_status flat_touch_in_stream(struct flat *f)
 {
     atomic_fetch_add(&f->members[f->rank].in_streams, 1);
-    if (!flat_is_broken(f))
+    if (!has_failed(f))
         return CT_OK;
     flat_untouch_in_stream(f);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
@@ -664,27 +664,27 @@ static void ring_all(const struct flat *f)
         node_ring_bell(&f->mesh->node, f->locals[i]);
 }
 
-void flat_break(struct flat *f, const struct breach *breach)
+void flat_fail(struct flat *f, const struct group_failure *failure)
 {
     struct member *own = &f->members[f->rank];
     uint64_t seq;
 
-    if (atomic_load(&own->breached) || (earliest(f, &seq) >= 0 && seq <= breach->seq))
+    if (atomic_load(&own->fails_from) || (earliest(f, &seq) >= 0 && seq <= failure->from_call))
         return;
-    own->breach = *breach;
-    atomic_store(&own->breached, breach->seq + 1);
-    atomic_store(&f->head->broken, 1);
+    own->failure = *failure;
+    atomic_store(&own->fails_from, failure->from_call + 1);
+    atomic_store(&f->head->failed, 1);
     ring_all(f);
 }
 
-int flat_breach(const struct flat *f, struct breach *breach)
+int flat_failure(const struct flat *f, struct group_failure *failure)
 {
     uint64_t seq;
     const int member = earliest(f, &seq);
 
     if (member < 0)
         return 0;
-    *breach = f->members[member].breach;
+    *failure = f->members[member].failure;
     return 1;
 }
 

@@ -50,13 +50,13 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
 void flat_destroy(struct flat *flat); /* NULL is fine; says to the others that this rank left */
 
 /* The group is broken: whoever waits in it wakes with CT_ERR_ABORTED, on every rank, and finds
- * out why by flat_breach(): the first one to break it leaves its words for all. */
-void flat_break(struct flat *flat, const struct breach *breach);
-int flat_breach(const struct flat *flat, struct breach *breach); /* 0: it is sound */
+ * out why by flat_failure(): the first one to break it leaves its words for all. */
+void flat_fail(struct flat *flat, const struct group_failure *failure);
+int flat_failure(const struct flat *flat, struct group_failure *failure); /* 0: it is sound */
 
 /* Before the first round of a call. */
 void flat_call(struct flat *flat, const struct signature *signature, int64_t deadline,
-               const _Atomic int *broken);
+               const _Atomic int *interrupted);
 
 /* Takes the next slot for at most `bytes` per rank (the same number on all). */
 ct_status flat_turn(struct flat *flat, size_t bytes);

@@ -126,12 +126,12 @@ static ct_status vote(ct_group *g, const void *caller)
                                   : CT_OK;
 }
 
-/* The last vote has answered for this call, too.  Where calls fail (in a broken group, between
- * ct_coalesce_begin() and its end) it is the vote that fails. */
+/* The last vote has answered for this call, too.  Where the next call fails (in a group
+ * that has failed or lost a member, between ct_coalesce_begin() and its end) the vote reports it.
+ */
 static int is_answered(ct_group *g)
 {
-    if (g->coalesced || atomic_load_explicit(&g->broken, memory_order_relaxed) != CT_OK
-        || !stop_schedule_skip(&g->stop))
+    if (g->coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))
         return 0;
     (void)group_limit(g); /* ct_set_next_timeout() was for this call */
     return 1;

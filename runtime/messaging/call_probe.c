@@ -27,10 +27,12 @@ static void break_for_mismatch(struct mesh *mesh, struct channel *channel,
                                const struct signature *mine, const struct signature *theirs,
                                int from)
 {
-    struct breach breach = { .seq = mine->seq, .status = CT_ERR_MISMATCH, .rank = mesh->rank };
+    struct group_failure failure = { .from_call = mine->seq,
+                                     .status = CT_ERR_MISMATCH,
+                                     .rank = mesh->rank };
 
-    signature_differ(mine, theirs, from, breach.words, sizeof breach.words);
-    channel_spread(mesh, channel, &breach);
+    signature_differ(mine, theirs, from, failure.words, sizeof failure.words);
+    channel_fail_told(mesh, channel, &failure);
 }
 
 static enum answer compare(struct mesh *mesh, struct channel *channel,
@@ -73,8 +75,8 @@ void question_arrived(struct mesh *mesh, const struct frame *frame, int from)
 
     if (!channel || frame->channel != channel->id || frame->signature.seq == 0)
         return; /* of a group that it asks again about, when that is made */
-    if (channel->broken && channel->breach.seq <= frame->signature.seq)
-        answer_breach(mesh, frame, from);
+    if (channel->has_failed && channel->failure.from_call <= frame->signature.seq)
+        answer_with_failure(mesh, frame, from);
     else if (compare(mesh, channel, &frame->signature, from) == NOT_YET)
         keep_question(mesh, channel, &frame->signature, from);
 }

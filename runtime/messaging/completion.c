@@ -255,7 +255,7 @@ static void see_off(struct mesh *mesh)
     const int64_t deadline = deadline_after(SEE_OFF_MS);
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
-    mesh->on_loss = NULL; /* its groups are gone */
+    mesh->on_death = NULL; /* its groups are gone */
     pthread_mutex_lock(lock);
     progress(mesh);
     while (is_on_its_way(mesh) && clock_ms() < deadline) {

@@ -82,9 +82,9 @@ void mesh_take_news(struct mesh *mesh)
         progress(mesh); /* what the dead told of its groups comes before what its death means */
     atomic_store(&mesh->deaths, now);
     pthread_mutex_unlock(&mesh->transport->lock);
-    if (!mesh->on_loss)
+    if (!mesh->on_death)
         return;
     for (int peer = 0; peer < mesh->size; peer++) /* groups lock: not under the messages' */
         if (atomic_load(&mesh->peers[peer].death) > first)
-            mesh->on_loss(mesh->on_loss_arg, peer);
+            mesh->on_death(mesh->on_death_arg, peer);
 }

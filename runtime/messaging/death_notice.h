@@ -3,7 +3,7 @@
  *
  * Looked for between any two turns of a wait and at the start of a call: one load while there
  * is none.  A death ends what waits for the dead, and breaks the groups it was in unless it
- * had finished the call that they are in (group_lose()). */
+ * had finished the call that they are in (group_member_died()). */
 #ifndef RUNTIME_MESSAGING_DEATH_NOTICE_H
 #define RUNTIME_MESSAGING_DEATH_NOTICE_H
 

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure_record.c - a broken group in words. */
 #include "runtime/messaging/failure_record.h"
 
 #include <stdio.h>
 
 #include "runtime/transport/mesh.h"
 
-struct breach breach_here(const struct mesh *mesh, ct_status status, uint64_t seq)
+struct group_failure failure_here(const struct mesh *mesh, ct_status status, uint64_t from_call)
 {
-    struct breach breach = { .seq = seq, .status = status, .rank = mesh->rank };
+    struct group_failure failure = { .from_call = from_call, .status = status, .rank = mesh->rank };
 
-    snprintf(breach.words, sizeof breach.words, "%s", ct_last_error());
-    return breach;
+    snprintf(failure.words, sizeof failure.words, "%s", ct_last_error());
+    return failure;
 }
 
-ct_status breach_status(const struct mesh *mesh, const struct breach *breach)
+ct_status failure_status(const struct mesh *mesh, const struct group_failure *failure)
 {
-    if (breach->rank == mesh->rank || breach->status == CT_ERR_MISMATCH)
-        return (ct_status)breach->status;
+    if (failure->rank == mesh->rank || failure->status == CT_ERR_MISMATCH)
+        return (ct_status)failure->status;
     return CT_ERR_PEER;
 }
 
-ct_status breach_fail(const struct mesh *mesh, const struct breach *breach)
+ct_status failure_quote(const struct mesh *mesh, const struct group_failure *failure)
 {
-    const ct_status status = breach_status(mesh, breach);
+    const ct_status status = failure_status(mesh, failure);
     char name[160];
 
-    if (breach->rank == mesh->rank)
-        return ct_fail(status, "%s", breach->words);
+    if (failure->rank == mesh->rank)
+        return ct_fail(status, "%s", failure->words);
     return ct_fail(status, "on %s the group is broken: %s",
-                   mesh_peer_name(mesh, breach->rank, name, sizeof name), breach->words);
+                   mesh_peer_name(mesh, failure->rank, name, sizeof name), failure->words);
 }

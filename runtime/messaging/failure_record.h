@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failure_record.h - that a group broke, in the words of the rank on which it broke first.
+/* failure_record.h - the failure of a group, as ranks pass it on to each other.
  *
- * A mismatch is one on all ranks; whatever else broke the group of one rank is the failure of
- * a peer for the others. */
+ * A mismatch is a mismatch on all ranks.  Any other failure of one rank is CT_ERR_PEER on the
+ * others, who quote its sentence. */
 #ifndef RUNTIME_MESSAGING_FAILURE_RECORD_H
 #define RUNTIME_MESSAGING_FAILURE_RECORD_H
 
@@ -10,22 +10,22 @@
 
 #include "runtime/util/error.h"
 
-#define BREACH_WORDS 512 /* with the 0 at the end */
+#define FAILURE_WORDS 512 /* with the 0 at the end */
 
 struct mesh;
 
-struct breach {
-    uint64_t seq;   /* the call that it broke in: earlier ones can still succeed; 0: all at once */
-    int32_t status; /* on that rank */
-    int32_t rank;   /* which, in the mesh */
-    char words[BREACH_WORDS];
+struct group_failure {
+    uint64_t from_call; /* this call and all later ones fail; earlier ones can still succeed */
+    int32_t status;     /* on the rank that failed first */
+    int32_t rank;       /* which rank that is, in the mesh */
+    char words[FAILURE_WORDS];
 };
 
-/* The current sentence, of this rank. */
-struct breach breach_here(const struct mesh *mesh, ct_status status, uint64_t seq);
+/* A failure of this rank, in the words of ct_last_error(). */
+struct group_failure failure_here(const struct mesh *mesh, ct_status status, uint64_t from_call);
 
-/* What it is on this rank; breach_fail() also makes it the current sentence. */
-ct_status breach_status(const struct mesh *mesh, const struct breach *breach);
-ct_status breach_fail(const struct mesh *mesh, const struct breach *breach);
+/* The status that calls of this rank return; failure_quote() also sets ct_last_error(). */
+ct_status failure_status(const struct mesh *mesh, const struct group_failure *failure);
+ct_status failure_quote(const struct mesh *mesh, const struct group_failure *failure);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "runtime/messaging/messaging_internal.h"
 
-#define BREAK_TAG (-1) /* no receive has it: a breach may lie among the unexpected messages */
-#define KEPT_BREACHES 64
+#define FAILURE_TAG (-1) /* no receive has it: a failure may lie among the unexpected messages */
+#define KEPT_FAILURES 64
 
 /* Ids are hashes, doubled (group.c). */
 static size_t place_of_id(uint64_t id)
@@ -31,119 +31,122 @@ struct channel *channel_find(const struct messages *m, uint64_t id)
 static void tell(struct mesh *mesh, const struct channel *channel, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
-    const size_t length = strlen(channel->breach.words);
+    const size_t length = strlen(channel->failure.words);
     struct outgoing *out;
 
     if (peer == mesh->rank || !wire->out || wire->broken || wire->gone)
         return;
     if (!(out = calloc(1, sizeof *out + length)))
         return; /* it will find out when we leave */
-    memcpy(out + 1, channel->breach.words, length);
+    memcpy(out + 1, channel->failure.words, length);
     out->payload = out + 1;
     out->bytes = length;
     out->frame = (struct frame){ .magic = FRAME_MAGIC,
                                  .kind = FRAME_BREAK,
                                  .channel = channel->id,
-                                 .tag = BREAK_TAG,
+                                 .tag = FAILURE_TAG,
                                  .bytes = length,
-                                 .id = (uint64_t)channel->breach.rank,
-                                 .answer = (uint64_t)-channel->breach.status,
-                                 .signature.seq = channel->breach.seq };
+                                 .id = (uint64_t)channel->failure.rank,
+                                 .answer = (uint64_t)-channel->failure.status,
+                                 .signature.seq = channel->failure.from_call };
     send_out_alone(mesh, peer, out);
 }
 
 /* Those who failed in the call that made it have no such group. */
-static void break_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
+static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
 {
-    struct breach breach = parent->breach;
+    struct group_failure failure = parent->failure;
 
-    if (child->parent != parent->id || !child->born_in || parent->breach.seq > child->born_in)
+    if (child->parent != parent->id || !child->born_in
+        || parent->failure.from_call > child->born_in)
         return;
-    breach.seq = child->first_call;
-    channel_spread(mesh, child, &breach);
+    failure.from_call = child->first_call;
+    channel_fail_told(mesh, child, &failure);
 }
 
 /* Who connects or asks from now on shall hear it though the program is busy elsewhere: the
  * thread listens until the group is destroyed. */
-static void set_broken(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+static void set_failed(struct mesh *mesh, struct channel *channel,
+                       const struct group_failure *failure)
 {
     struct messages *m = mesh->messages;
 
-    if (!channel->broken) {
-        m->broken_channels++;
+    if (!channel->has_failed) {
+        m->failed_channels++;
         m->background++;
         if (atomic_load(&m->waiting) == 0)
             background_needed(mesh);
     }
-    channel->broken = 1;
-    channel->breach = *breach;
+    channel->has_failed = 1;
+    channel->failure = *failure;
     for (int i = 0; i < channel->size; i++)
-        if (channel->ranks[i] != breach->rank)
+        if (channel->ranks[i] != failure->rank)
             tell(mesh, channel, channel->ranks[i]);
     for (struct channel *child = m->channels; child; child = child->next)
-        break_if_unmade(mesh, child, channel);
+        fail_if_unmade(mesh, child, channel);
 }
 
-void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+void channel_fail_told(struct mesh *mesh, struct channel *channel,
+                       const struct group_failure *failure)
 {
-    if (channel->broken && channel->breach.seq <= breach->seq)
+    if (channel->has_failed && channel->failure.from_call <= failure->from_call)
         return;
-    channel->on_breach(channel->owner, breach);
-    set_broken(mesh, channel, breach);
+    channel->on_failure(channel->owner, failure);
+    set_failed(mesh, channel, failure);
 }
 
 /* Who asked us something over a connection that was not taken yet shall hear it too. */
-void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach)
+void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure)
 {
     char sentence[1024];
 
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
     pthread_mutex_lock(&mesh->transport->lock);
-    for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->broken; i++)
+    for (int i = 0; i < LOOKS_FOR_NEWCOMERS && !channel->has_failed; i++)
         progress(mesh);
-    if (!channel->broken || breach->seq < channel->breach.seq)
-        set_broken(mesh, channel, breach);
+    if (!channel->has_failed || failure->from_call < channel->failure.from_call)
+        set_failed(mesh, channel, failure);
     pthread_mutex_unlock(&mesh->transport->lock);
-    ct_fail((ct_status)breach->status, "%s", sentence);
+    ct_fail((ct_status)failure->status, "%s", sentence);
 }
 
-void answer_breach(struct mesh *mesh, const struct frame *frame, int from)
+void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from)
 {
     const struct channel *channel =
-        mesh->messages->broken_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
+        mesh->messages->failed_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
 
-    if (channel && channel->broken)
+    if (channel && channel->has_failed)
         tell(mesh, channel, from);
 }
 
 /* ---- Hearing ---------------------------------------------------------------- */
 
 /* What a peer sent is read with care: it may be of another version. */
-static struct breach read_breach(const struct mesh *mesh, const struct unexpected *message)
+static struct group_failure read_failure(const struct mesh *mesh, const struct unexpected *message)
 {
     const struct frame *frame = &message->frame;
-    struct breach breach = { .seq = frame->signature.seq,
-                             .status = CT_ERR_PEER,
-                             .rank = message->from };
+    struct group_failure failure = { .from_call = frame->signature.seq,
+                                     .status = CT_ERR_PEER,
+                                     .rank = message->from };
 
     if (frame->id < (uint64_t)mesh->size)
-        breach.rank = (int32_t)frame->id;
+        failure.rank = (int32_t)frame->id;
     if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
-        breach.status = -(int32_t)frame->answer;
-    snprintf(breach.words, sizeof breach.words, "%.*s", (int)frame->bytes,
+        failure.status = -(int32_t)frame->answer;
+    snprintf(failure.words, sizeof failure.words, "%.*s", (int)frame->bytes,
              (const char *)message->data);
-    return breach;
+    return failure;
 }
 
 static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
 {
-    const struct breach breach = read_breach(mesh, message);
+    const struct group_failure failure = read_failure(mesh, message);
 
-    channel_spread(mesh, channel, &breach);
+    channel_fail_told(mesh, channel, &failure);
 }
 
 /* Of a group that this rank has yet to make, or destroyed long ago.  The oldest goes. */
-static void keep_breach(struct mesh *mesh, struct unexpected *message)
+static void keep_failure(struct mesh *mesh, struct unexpected *message)
 {
     struct unexpected *oldest = NULL;
     int kept = 0;
@@ -154,22 +157,22 @@ static void keep_breach(struct mesh *mesh, struct unexpected *message)
                 oldest = u;
             kept++;
         }
-    if (kept >= KEPT_BREACHES)
+    if (kept >= KEPT_FAILURES)
         unexpected_remove(mesh, oldest);
     keep(mesh, message);
 }
 
 /* Whatever its frame says: no receive may take it for a message. */
-void breach_arrived(struct mesh *mesh, struct unexpected *message)
+void failure_arrived(struct mesh *mesh, struct unexpected *message)
 {
     struct channel *channel = channel_find(mesh->messages, message->frame.channel);
 
-    message->frame.tag = BREAK_TAG;
+    message->frame.tag = FAILURE_TAG;
     message->frame.channel &= ~(uint64_t)1;
     if (channel) {
         hear(mesh, channel, message);
     } else if (!was_closed(mesh->messages, message->frame.channel)) {
-        keep_breach(mesh, message);
+        keep_failure(mesh, message);
         return;
     }
     scratch_give(&mesh->scratch, message);
@@ -193,10 +196,10 @@ void channel_open(struct mesh *mesh, struct channel *channel)
             unexpected_remove(mesh, u);
         }
     }
-    for (struct channel *parent = m->broken_channels > 0 ? m->channels : NULL; parent;
+    for (struct channel *parent = m->failed_channels > 0 ? m->channels : NULL; parent;
          parent = parent->next)
-        if (parent->broken)
-            break_if_unmade(mesh, channel, parent);
+        if (parent->failure.status)
+            fail_if_unmade(mesh, channel, parent);
     leaves_came_early(m, channel);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
@@ -209,8 +212,8 @@ void channel_close(struct mesh *mesh, struct channel *channel)
     for (struct channel **link = &m->channels; *link; link = &(*link)->next)
         if (*link == channel) {
             *link = channel->next;
-            m->broken_channels -= channel->broken;
-            m->background -= channel->broken;
+            m->failed_channels -= channel->has_failed;
+            m->background -= channel->has_failed;
             break;
         }
     for (struct channel **link = &m->channels_by_id[place_of_id(channel->id)]; *link;

@@ -26,17 +26,18 @@ struct channel {
     uint64_t parent, born_in; /* the channel and call by which its group was made; or 0 */
     uint64_t first_call;      /* number of the group's first */
     /* It broke on another rank.  Called under the messages' lock: it may neither wait nor send. */
-    void (*on_breach)(void *owner, const struct breach *breach);
+    void (*on_failure)(void *owner, const struct group_failure *failure);
     void *owner;
-    int broken; /* told to the others */
-    struct breach breach;
+    int has_failed; /* and the other members were told */
+    struct group_failure failure;
     struct recent_calls calls;
     _Atomic uint64_t last_call; /* its number */
     struct question *questions; /* about later ones */
     unsigned char *left;        /* [size] who has destroyed it; NULL: nobody has */
 };
 
-/* The memory is the caller's until it is closed.  A breach that came before is heard at once. */
+/* The memory is the caller's until it is closed.  A failure that came before is reported at once.
+ */
 void channel_open(struct mesh *mesh, struct channel *channel);
 void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its messages too */
 
@@ -48,16 +49,17 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel);
 void channel_leave(struct mesh *mesh, const struct channel *channel);
 
 /* It broke here.  The current sentence stays. */
-void channel_break(struct mesh *mesh, struct channel *channel, const struct breach *breach);
+void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure);
 
 /* Under the lock: for protocol.c and call_probe.c. */
 struct unexpected;
 struct messages;
 struct channel *channel_find(const struct messages *m, uint64_t id);
 /* It is broken, by this rank or another: its owner hears it, and the others. */
-void channel_spread(struct mesh *mesh, struct channel *channel, const struct breach *breach);
-void breach_arrived(struct mesh *mesh, struct unexpected *message); /* takes it over */
+void channel_fail_told(struct mesh *mesh, struct channel *channel,
+                       const struct group_failure *failure);
+void failure_arrived(struct mesh *mesh, struct unexpected *message); /* takes it over */
 /* A message for a group that is broken here: its sender does not know yet. */
-void answer_breach(struct mesh *mesh, const struct frame *frame, int from);
+void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from);
 
 #endif

@@ -40,7 +40,7 @@ struct messages {
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
     struct channel *channels_by_id[CHANNEL_PLACES];
-    int broken_channels;
+    int failed_channels;
     int left_channels;       /* that a member has left */
     uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
     unsigned closings;

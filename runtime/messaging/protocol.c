@@ -151,13 +151,13 @@ static void meet_offer(struct mesh *mesh, struct stream *stream)
 static void arrived_eager(struct mesh *mesh, struct stream *stream)
 {
     meet_eager(mesh, stream);
-    answer_breach(mesh, &stream->head, stream->peer);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_offer(struct mesh *mesh, struct stream *stream)
 {
     meet_offer(mesh, stream);
-    answer_breach(mesh, &stream->head, stream->peer);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
 /* An offer of ours that a peer answers.  NULL: cancelled meanwhile, or it was offered to another
@@ -280,7 +280,7 @@ static void arrived_lend(struct mesh *mesh, struct stream *stream)
 {
     keep_what_follows(mesh, stream,
                       sizeof(struct loan)); /* else its receive runs into its deadline */
-    answer_breach(mesh, &stream->head, stream->peer);
+    answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
 static void arrived_taken(struct mesh *mesh, struct stream *stream)
@@ -361,7 +361,7 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     else if (message && message->frame.kind == FRAME_DATA)
         message->frame.kind = FRAME_EAGER; /* it has its place, and is as one that came unasked */
     else if (message && message->frame.kind == FRAME_BREAK)
-        breach_arrived(mesh, message);
+        failure_arrived(mesh, message);
     else if (message)
         landed_unexpected(mesh, message);
 }

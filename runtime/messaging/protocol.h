@@ -89,13 +89,13 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
 void requests_start(struct mesh *mesh, struct request *requests, int count);
 void requests_in_background(struct mesh *mesh, struct request *requests, int count);
 
-/* Waits; *broken (may be NULL) set by another thread ends the wait with
+/* Waits; *interrupted (may be NULL) set by another thread ends the wait with
  * CT_ERR_ABORTED.  On a failure the request is cancelled and its buffer free. */
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
-                       const _Atomic int *broken);
+                       const _Atomic int *interrupted);
 /* The same, but at the deadline the request stays as it is.  1: it is done. */
 int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
-                    const _Atomic int *broken);
+                    const _Atomic int *interrupted);
 int request_test(struct mesh *mesh, struct request *request); /* moves what it can; is it done? */
 int request_poll(struct mesh *mesh, struct request *request); /* and looks whether its peer lives */
 /* While it may be matched: of a receive from anybody, CT_ANY_SOURCE until it is. */

@@ -222,9 +222,9 @@ static enum wait_turn turn_of_errands(int *naps)
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* Until it is done, the deadline passed (WAIT_OVER), or *broken is set. */
+/* Until it is done, the deadline passed (WAIT_OVER), or *interrupted is set. */
 static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request, int64_t deadline,
-                                      const _Atomic int *broken)
+                                      const _Atomic int *interrupted)
 {
     struct messages *m = mesh->messages;
     enum wait_turn turn = WAIT_AGAIN;
@@ -244,7 +244,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     if (atomic_load(&mesh->waiter.sockets))
         wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
-           && !(broken && atomic_load(broken))) {
+           && !(interrupted && atomic_load(interrupted))) {
         moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
         if (local >= 0 && moved != moves) {
             wait_anew(&wait);
@@ -284,14 +284,14 @@ static void wait_is_over(struct mesh *mesh)
 }
 
 ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadline,
-                       const _Atomic int *broken)
+                       const _Atomic int *interrupted)
 {
     const uint64_t traced = begin_traced_wait(mesh, request);
     enum wait_turn turn = WAIT_AGAIN;
     ct_status status;
 
     if (!atomic_load(&request->done)) {
-        turn = wait_until_done(mesh, request, deadline, broken);
+        turn = wait_until_done(mesh, request, deadline, interrupted);
         if (!atomic_load(&request->done)) {
             pthread_mutex_lock(&mesh->transport->lock);
             request_cancel_locked(mesh, request);
@@ -310,9 +310,9 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
 }
 
 int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
-                    const _Atomic int *broken)
+                    const _Atomic int *interrupted)
 {
-    wait_until_done(mesh, request, deadline, broken);
+    wait_until_done(mesh, request, deadline, interrupted);
     wait_is_over(mesh);
     return atomic_load(&request->done);
 }

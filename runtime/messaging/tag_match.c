@@ -119,7 +119,7 @@ void keep(struct mesh *mesh, struct unexpected *message)
     mesh->messages->unexpected_end = &message->next;
 }
 
-/* A breach's id is a rank. */
+/* A failure's id is a rank. */
 void keep_in_order(struct messages *m, struct unexpected *message)
 {
     struct unexpected **link = &m->unexpected;

@@ -21,7 +21,7 @@ static ct_status wait_for_mark(struct device_staging *s, int64_t deadline)
 
     if (!s->mark)
         return CT_OK;
-    status = device_wait(s->group, s->place, s->mark, deadline, &s->group->halted);
+    status = device_wait(s->group, s->place, s->mark, deadline, &s->group->failure.interrupted);
     if (status == CT_OK)
         staging_forget_mark(s);
     return status;

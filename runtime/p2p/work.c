@@ -30,7 +30,7 @@ static int is_done(ct_work *work)
 {
     if (work->task)
         return queue_test(work->queue, work->task);
-    return atomic_load(&work->group->halted)
+    return atomic_load(&work->group->failure.interrupted)
            || (request_poll(work->group->mesh, work->request) && is_clear(work, 0));
 }
 
@@ -60,7 +60,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
 
     record_message(&g->record, &request->signature, peer < 0 ? -1 : ct_group_rank(g, peer),
                    request->tag, request->is_send, caller);
-    status = request_wait(g->mesh, request, started + limit->ms, &g->halted);
+    status = request_wait(g->mesh, request, started + limit->ms, &g->failure.interrupted);
     if (status == CT_OK && request->copy && !request->is_send)
         status = device_staging_land(request, started + limit->ms);
     device_staging_end(request);
@@ -150,9 +150,10 @@ ct_status ct_wait_for(ct_work *work, int timeout_ms)
                            "ct_wait_for: not done after %d ms; the work is still "
                            "owed a ct_wait()",
                            timeout_ms);
-    } else if (!(request_done_by(work->group->mesh, work->request, deadline, &work->group->halted)
+    } else if (!(request_done_by(work->group->mesh, work->request, deadline,
+                                 &work->group->failure.interrupted)
                  && is_clear(work, deadline))
-               && !atomic_load(&work->group->halted)) {
+               && !atomic_load(&work->group->failure.interrupted)) {
         return ct_fail(CT_ERR_TIMEOUT,
                        "ct_wait_for: %s not done after %d ms; the work is still "
                        "owed a ct_wait()",

@@ -51,8 +51,8 @@ struct mesh {
     struct control control;
     _Atomic uint32_t deaths; /* of the control page, taken up; death_notice.h */
     /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
-    void (*on_loss)(void *arg, int peer);
-    void *on_loss_arg;
+    void (*on_death)(void *arg, int peer);
+    void *on_death_arg;
     struct trace *trace; /* NULL: off */
 };
 

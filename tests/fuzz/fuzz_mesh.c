@@ -385,7 +385,7 @@ static void set_up(struct scene *s)
     atomic_store(&mesh->messages->waiting, 1); /* no thread shall come in between */
 }
 
-static void heard(void *owner, const struct breach *breach)
+static void heard(void *owner, const struct group_failure *breach)
 {
     (void)owner;
     holds(strlen(breach->words) < sizeof breach->words && breach->rank < RANKS);
@@ -395,16 +395,16 @@ static void heard(void *owner, const struct breach *breach)
 static void group_changes(struct scene *s, int which)
 {
     static const int ranks[RANKS] = { 0, 1, 2 };
-    const struct breach breach = { .status = CT_ERR_TIMEOUT, .seq = 1, .words = "too late" };
+    const struct group_failure breach = { .status = CT_ERR_TIMEOUT, .seq = 1, .words = "too late" };
     struct channel *channel = &s->channels[which & 1];
 
     if (!s->open[which & 1]) {
         *channel = (struct channel){
-            .id = which & 1 ? 8 : 6, .ranks = ranks, .size = RANKS, .on_breach = heard
+            .id = which & 1 ? 8 : 6, .ranks = ranks, .size = RANKS, .on_failure = heard
         };
         channel_open(s->mesh, channel);
     } else if (which & 2) {
-        channel_break(s->mesh, channel, &breach);
+        channel_fail(s->mesh, channel, &breach);
         return;
     } else {
         channel_close(s->mesh, channel);

@@ -128,7 +128,7 @@ static ct_status copy(const struct call *c, const struct blocks *from, const str
     ct_status status = enqueue(c, from, to);
 
     if (status == CT_OK)
-        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->failure.status);
     if (status != CT_OK) { /* some copies may have been enqueued */
         char why[240];
 

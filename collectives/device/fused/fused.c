@@ -378,7 +378,7 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f, cons
         return status;
     status = enqueue(c, f, plan);
     if (status == CT_OK)
-        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->broken);
+        status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->failure.status);
     if (status != CT_OK)
         return end_failed(c, status);
     if (flat)

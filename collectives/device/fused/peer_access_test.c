@@ -104,7 +104,7 @@ static ct_status wait_for_all(const struct proof *p)
 {
     struct call *c = p->call;
 
-    return device_wait(c->group, *place_of_proof(p), NULL, c->deadline, &c->group->broken);
+    return device_wait(c->group, *place_of_proof(p), NULL, c->deadline, &c->group->failure.status);
 }
 
 /* What leader i sent, is it there? */

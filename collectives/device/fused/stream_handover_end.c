@@ -100,7 +100,7 @@ static void end_launches(const ct_group *group)
 
 int handover_stays(ct_group *group, const struct handover *h)
 {
-    const int may_be_launched = h->captured && atomic_load(&group->broken) != CT_OK;
+    const int may_be_launched = h->captured && atomic_load(&group->failure.status) != CT_OK;
 
     if (!h->waited_for && !may_be_launched)
         return 0;

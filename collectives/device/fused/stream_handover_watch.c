@@ -94,7 +94,7 @@ static ct_status wait_among_others(struct call *c, void *mark)
         const int64_t soon = clock_ms() + OTHERS_MS;
         const int64_t until = soon < c->deadline ? soon : c->deadline;
 
-        status = device_wait(c->group, c->place, mark, until, &c->group->broken);
+        status = device_wait(c->group, c->place, mark, until, &c->group->failure.status);
         if (status == CT_ERR_TIMEOUT && until == c->deadline)
             break;
         if (status == CT_ERR_TIMEOUT && watch_look(&others) != CT_OK)
@@ -124,7 +124,7 @@ static ct_status watch_in(struct watched *w)
     ct_fail(status, "%s on group %s, in its stream: %s", text,
             group_here(c->group, here, sizeof here), words);
     log_line(LOG_WARN, "%s", ct_last_error());
-    status = group_break(c->group, status);
+    status = group_fail(c->group, status);
     if (let_all_go(w))
         c->place.space->call_leaves_stream();
     return status;

@@ -39,7 +39,7 @@ ct_status watch_look(struct watch *w)
         post(w);
     if (w->requests && others > 0)
         request_poll(g->mesh, &w->requests[w->next++ % others]);
-    group_look(g);
+    group_look_for_failure(g);
     for (int i = 0; i < others && w->requests; i++) {
         const struct request *r = &w->requests[i];
 
@@ -65,7 +65,7 @@ ct_status watch_for_cause(struct watch *w, ct_status status)
 
     snprintf(words, sizeof words, "%s", ct_last_error());
     do {
-        if (watch_look(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->broken) != CT_OK)
+        if (watch_look(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->failure.status) != CT_OK)
             break;
         for (int i = 0; i < g->size - 1 && w->requests; i++)
             if (atomic_load(&w->requests[i].done))
@@ -92,6 +92,6 @@ void watch_tell(struct call *c)
 
         request_send(g->mesh, &request, group_channel(g, 0), g->ranks[(g->rank + i) % g->size],
                      WATCH_TAG, NULL, 0, &c->signature);
-        request_wait(g->mesh, &request, c->deadline, &g->broken);
+        request_wait(g->mesh, &request, c->deadline, &g->failure.status);
     }
 }

@@ -30,7 +30,7 @@ enum { LOOKS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
 
 static ct_status is_over(const struct call *c)
 {
-    if (atomic_load(&c->group->broken) != CT_OK)
+    if (atomic_load(&c->group->failure.status) != CT_OK)
         return ct_fail(CT_ERR_ABORTED, "given up while NCCL was at work");
     return clock_ms() < c->deadline ? CT_OK
                                     : ct_fail(CT_ERR_TIMEOUT, "NCCL has not done it in time");

@@ -104,7 +104,7 @@ static const char *nccl_missing(const struct call *c)
 static void nccl_end_group(ct_group *group)
 {
     struct communicator *comm = group->device->path[PATH_NCCL].own;
-    const int sound = atomic_load(&group->broken) == CT_OK;
+    const int sound = atomic_load(&group->failure.status) == CT_OK;
 
     if (comm->talk)
         comm->library->leave(comm->talk,

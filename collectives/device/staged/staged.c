@@ -201,7 +201,7 @@ static ct_status wait(const struct flow *f, void **mark)
 
     if (!*mark)
         return CT_OK;
-    status = device_wait(c->group, c->place, *mark, c->deadline, &c->group->broken);
+    status = device_wait(c->group, c->place, *mark, c->deadline, &c->group->failure.status);
     if (status == CT_OK)
         forget(f, mark);
     return status;

@@ -7,6 +7,8 @@
 #include "runtime/monitor/flight_recorder.h"
 #include "tests/harness.h"
 
+#include <stdio.h>
+
 enum { WORLD = 4, ID = 77 };
 
 /* Rank 0 of four, the others on other hosts. */
@@ -34,7 +36,7 @@ static struct scene *make_scene(void)
     s->mesh.waiter.bell = &s->bell;
     s->mesh.waiter.event_fd = -1;
     pthread_mutex_init(&s->children, NULL);
-    pthread_mutex_init(&s->group.broken_lock, NULL);
+    pthread_mutex_init(&s->group.failure.lock, NULL);
     s->group.mesh = &s->mesh;
     s->group.root = &s->group;
     s->group.children = &s->children;
@@ -51,7 +53,7 @@ static void free_scene(struct scene *s)
 {
     free(s->mesh.control.deaths);
     control_close(&s->mesh.control);
-    pthread_mutex_destroy(&s->group.broken_lock);
+    pthread_mutex_destroy(&s->group.failure.lock);
     pthread_mutex_destroy(&s->children);
     free(s);
 }
@@ -62,7 +64,7 @@ static void dies(struct scene *s, int rank, uint64_t done)
         .rank = rank, .how = CLD_KILLED, .code = SIGKILL, .tombs = 1, .tomb = { { ID, done, done } }
     };
     atomic_store(&s->peers[rank].death, (uint32_t)rank + 1);
-    group_lose(&s->group, rank);
+    group_member_died(&s->group, rank);
 }
 
 static void the_group_goes_on_until_the_call_that_a_dead_member_had_not_finished(void **state)
@@ -71,9 +73,73 @@ static void the_group_goes_on_until_the_call_that_a_dead_member_had_not_finished
 
     (void)state;
     dies(s, 2, 9);
-    assert_int_equal(atomic_load(&s->group.lost), 1 + 2);
-    assert_int_equal(atomic_load(&s->group.lost_after), 9);
-    assert_int_equal(atomic_load(&s->group.broken), CT_OK);
+    assert_int_equal(atomic_load(&s->group.failure.pending), 10);
+    assert_int_equal(atomic_load(&s->group.failure.status), CT_OK);
+    s->group.seq = 8;
+    assert_false(group_fails_next_call(&s->group));
+    s->group.seq = 9;
+    assert_true(group_fails_next_call(&s->group));
+    free_scene(s);
+}
+
+static struct group_failure reported_by(int rank, uint64_t from_call, const char *words)
+{
+    struct group_failure failure = { .from_call = from_call,
+                                     .status = CT_ERR_INVALID,
+                                     .rank = rank };
+
+    snprintf(failure.words, sizeof failure.words, "%s", words);
+    return failure;
+}
+
+/* Rank 1 failed in call 10 and said so, and then rank 2 ended because of that. */
+static void what_a_rank_reported_of_a_call_is_its_cause_and_not_a_death(void **state)
+{
+    (void)state;
+    for (int death_first = 0; death_first <= 1; death_first++) {
+        const struct group_failure failure = reported_by(1, 10, "its program gave up");
+        struct scene *s = make_scene();
+
+        if (death_first)
+            dies(s, 2, 9);
+        group_fail_told(&s->group, &failure);
+        if (!death_first)
+            dies(s, 2, 9);
+        assert_int_equal(atomic_load(&s->group.failure.pending), 10);
+        assert_string_equal(s->group.failure.what.words, "its program gave up");
+        free_scene(s);
+    }
+}
+
+static void a_death_before_the_reported_call_is_the_cause(void **state)
+{
+    (void)state;
+    for (int death_first = 0; death_first <= 1; death_first++) {
+        const struct group_failure failure = reported_by(1, 10, "its program gave up");
+        struct scene *s = make_scene();
+
+        if (death_first)
+            dies(s, 2, 7);
+        group_fail_told(&s->group, &failure);
+        if (!death_first)
+            dies(s, 2, 7);
+        assert_int_equal(atomic_load(&s->group.failure.pending), 8);
+        assert_non_null(strstr(s->group.failure.what.words, "SIGKILL"));
+        free_scene(s);
+    }
+}
+
+/* Rank 1 finished the call before this rank did, and reports that it failed afterwards. */
+static void a_reported_failure_of_a_finished_call_counts_at_once(void **state)
+{
+    const struct group_failure failure = reported_by(1, 10, "its program gave up");
+    struct scene *s = make_scene();
+
+    (void)state;
+    atomic_store(&s->group.begun, 10);
+    group_fail_told(&s->group, &failure);
+    assert_int_equal(atomic_load(&s->group.failure.status), CT_ERR_PEER);
+    assert_int_equal(atomic_load(&s->group.failure.pending), 0);
     free_scene(s);
 }
 
@@ -89,8 +155,8 @@ static void of_several_dead_the_one_that_was_least_far_counts(void **state)
 
         dies(s, orders[i][0], done[orders[i][0]]);
         dies(s, orders[i][1], done[orders[i][1]]);
-        assert_int_equal(atomic_load(&s->group.lost), 1 + 2);
-        assert_int_equal(atomic_load(&s->group.lost_after), 7);
+        assert_int_equal(atomic_load(&s->group.failure.pending), 8);
+        assert_int_equal(s->group.failure.is_death, 1);
         free_scene(s);
     }
 }
@@ -99,6 +165,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_group_goes_on_until_the_call_that_a_dead_member_had_not_finished),
+        cmocka_unit_test(what_a_rank_reported_of_a_call_is_its_cause_and_not_a_death),
+        cmocka_unit_test(a_death_before_the_reported_call_is_the_cause),
+        cmocka_unit_test(a_reported_failure_of_a_finished_call_counts_at_once),
         cmocka_unit_test(of_several_dead_the_one_that_was_least_far_counts),
     };
 

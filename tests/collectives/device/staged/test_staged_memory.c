@@ -24,7 +24,7 @@ static struct call call_of(ct_group *group)
     c.signature.seq = ++group->seq;
     c.signature.operation = OPERATION_BARRIER;
     if (group->flat)
-        flat_call(group->flat, &c.signature, c.deadline, &group->broken);
+        flat_call(group->flat, &c.signature, c.deadline, &group->failure.status);
     return c;
 }
 
