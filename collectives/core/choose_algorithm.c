@@ -278,7 +278,7 @@ ct_status choices_open(ct_group *group, const char *wishes)
 
     if (group->root != group && !wishes) {
         group->choices = group->root->choices;
-        group->lends_nothing = group->root->lends_nothing;
+        group->no_device_rendezvous = group->root->no_device_rendezvous;
         return CT_OK;
     }
     group->choices = calloc(1, sizeof *group->choices);
@@ -289,7 +289,7 @@ ct_status choices_open(ct_group *group, const char *wishes)
         status = read_environment(group->choices);
     else
         *group->choices = *group->root->choices;
-    group->lends_nothing = group->choices->override == PATH_STAGED;
+    group->no_device_rendezvous = group->choices->override == PATH_STAGED;
     if (status == CT_OK && wishes)
         status = choices_add_all(group->choices, wishes, "ct_group_options.algorithms");
     if (status == CT_OK && wishes && !(group->wishes = strdup(wishes)))

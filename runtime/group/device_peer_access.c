@@ -21,7 +21,7 @@ static void lend_again(ct_group *group)
 
     pthread_mutex_lock(&mesh->transport->lock);
     for (int i = 0; i < group->size; i++)
-        mesh->transport->wires[group->ranks[i]].no_loans = 0;
+        mesh->transport->wires[group->ranks[i]].device_rts_limits = 0;
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 

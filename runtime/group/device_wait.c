@@ -21,7 +21,7 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
 
         if (status != CT_ERR_TIMEOUT || until == deadline)
             return status;
-        mesh_look_for_news(group->mesh);
+        mesh_look_for_deaths(group->mesh);
         messages_look(group->mesh);
         group_look_for_failure(group);
     }

@@ -339,7 +339,7 @@ void group_destroy(ct_group *group)
     record_close(&group->record);
     if (group->member) {
         channel_give_up(mesh, &group->channel);
-        channel_leave(mesh, &group->channel);
+        channel_goodbye(mesh, &group->channel);
         channel_close(mesh, &group->channel); /* no frame reports a failure of it from here on */
     }
     flat_destroy(group->flat);

@@ -94,13 +94,13 @@ struct ct_group {
         in_streams; /* what its calls have found out for that (collectives/device/device_call.c) */
     struct device_group *device; /* of calls on device memory; NULL: there was none */
     struct pinned_pool pinned;   /* of messages of device memory */
-    int lends_nothing;           /* CT_DEVICE=staged: not even in messages */
+    int no_device_rendezvous;    /* CT_DEVICE=staged: not even in messages */
     struct reached
         *_Atomic reached; /* device_peer_access.c: devices that are proved to reach each other */
-    const struct space *_Atomic borrows_from; /* messages were lent to it there; NULL: none was */
-    struct record record;                     /* its line in the control page */
-    _Atomic uint64_t running;                 /* number of the call that is being run; 0: none */
-    _Atomic uint64_t begun;                   /* the last number that ever ran */
+    const struct space *_Atomic maps_from; /* messages were lent to it there; NULL: none was */
+    struct record record;                  /* its line in the control page */
+    _Atomic uint64_t running;              /* number of the call that is being run; 0: none */
+    _Atomic uint64_t begun;                /* the last number that ever ran */
     struct failure_state failure;
     uint16_t traced;        /* its index in the trace */
     struct channel channel; /* of its messages; group_fail_told() hears of failures */

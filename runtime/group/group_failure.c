@@ -283,7 +283,7 @@ ct_status group_begin(ct_group *g, uint64_t seq)
 {
     ct_status status;
 
-    mesh_look_for_news(g->mesh);
+    mesh_look_for_deaths(g->mesh);
     if (seq) {
         atomic_store(&g->running, seq);
         atomic_store(&g->begun, seq);
@@ -302,7 +302,7 @@ int group_fails_next_call(ct_group *g)
 {
     uint64_t pending;
 
-    mesh_look_for_news(g->mesh);
+    mesh_look_for_deaths(g->mesh);
     group_look_for_failure(g);
     pending = atomic_load_explicit(&g->failure.pending, memory_order_relaxed);
     return atomic_load_explicit(&g->failure.status, memory_order_relaxed) != CT_OK
@@ -313,13 +313,13 @@ int group_fails_next_call(ct_group *g)
  * the group lives, and is not waited for. */
 static void wait_for_death_notice(ct_group *g)
 {
-    const int64_t deadline = mesh_word_due(g->mesh, g->ranks, g->size);
+    const int64_t deadline = death_notice_due(g->mesh, g->ranks, g->size);
     int glance_ms = FIRST_GLANCE_MS;
 
     for (;;) {
         const uint32_t heard = atomic_load(&g->mesh->control.head->news);
 
-        mesh_look_for_news(g->mesh);
+        mesh_look_for_deaths(g->mesh);
         messages_look(g->mesh);
         group_look_for_failure(g);
         if (atomic_load(&g->failure.interrupted) || clock_ms() >= deadline)

@@ -57,7 +57,7 @@ static void look_for_deaths(ct_group *g)
 {
     struct mesh *mesh = g->mesh;
 
-    mesh_look_for_news(mesh);
+    mesh_look_for_deaths(mesh);
     pthread_mutex_lock(&mesh->transport->lock);
     progress(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);

@@ -323,7 +323,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
             if (wait_is_about_to_yield(&wait))
                 wait.alone = !somebody_is_behind_us(f, round);
             turn = wait_turn(&wait);
-            mesh_look_for_news(f->mesh);
+            mesh_look_for_deaths(f->mesh);
             if (wait.asleep || wait.polls)
                 messages_look(f->mesh); /* a probe may have come, or a failure */
         }

@@ -100,7 +100,8 @@ void flat_untouch(struct flat *flat);
 ct_status flat_touch_in_stream(struct flat *flat);
 void flat_untouch_in_stream(struct flat *flat);
 void flat_settle(struct flat *flat);
-/* The waiting alone, for a thread beside the one that is in a call: what that has offered stays. */
+/* The waiting alone, for a thread beside the one that is in a call: what that has offered
+ * stays. */
 void flat_await_untouched(struct flat *flat);
 
 ct_status flat_arrive(struct flat *flat);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_probe.c - asking whether a peer makes the same call, and answering by breaking the group. */
+/* call_probe.c - a probe is answered only if the calls differ: then the group fails. */
 #include "runtime/messaging/call_probe.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum answer { SAME, OTHER, NOT_YET };
 /* 1: this rank made that call and its signature is still there. */
 static int recall(const struct recent_calls *recent, uint64_t seq, struct signature *call)
 {
-    const _Atomic uint64_t *words = recent->words[seq % QUESTION_CALLS];
+    const _Atomic uint64_t *words = recent->words[seq % PROBE_CALLS];
     uint64_t values[sizeof *call / 8];
 
     values[0] = atomic_load_explicit(&words[0], memory_order_acquire);
@@ -23,9 +23,9 @@ static int recall(const struct recent_calls *recent, uint64_t seq, struct signat
     return values[0] == seq && atomic_load_explicit(&words[0], memory_order_relaxed) == seq;
 }
 
-static void break_for_mismatch(struct mesh *mesh, struct channel *channel,
-                               const struct signature *mine, const struct signature *theirs,
-                               int from)
+static void fail_for_mismatch(struct mesh *mesh, struct channel *channel,
+                              const struct signature *mine, const struct signature *theirs,
+                              int from)
 {
     struct group_failure failure = { .from_call = mine->seq,
                                      .status = CT_ERR_MISMATCH,
@@ -46,65 +46,65 @@ static enum answer compare(struct mesh *mesh, struct channel *channel,
                                                                                      : SAME;
     if (signature_equal(&mine, theirs))
         return SAME;
-    break_for_mismatch(mesh, channel, &mine, theirs, from);
+    fail_for_mismatch(mesh, channel, &mine, theirs, from);
     return OTHER;
 }
 
-/* The latest of each peer: it is in no other call. */
-static void keep_question(struct mesh *mesh, struct channel *channel,
-                          const struct signature *signature, int from)
+/* One probe per peer: the peer is in one call at a time. */
+static void keep_probe(struct mesh *mesh, struct channel *channel,
+                       const struct signature *signature, int from)
 {
-    struct question *question = channel->questions;
+    struct probe *probe = channel->probes;
 
-    while (question && question->from != from)
-        question = question->next;
-    if (!question) {
-        if (!(question = malloc(sizeof *question)))
-            return; /* its deadline will end the wait */
-        question->next = channel->questions;
-        question->from = from;
-        channel->questions = question;
-        atomic_fetch_add(&mesh->messages->questions, 1);
+    while (probe && probe->from != from)
+        probe = probe->next;
+    if (!probe) {
+        if (!(probe = malloc(sizeof *probe)))
+            return; /* the timeout ends the peer's wait */
+        probe->next = channel->probes;
+        probe->from = from;
+        channel->probes = probe;
+        atomic_fetch_add(&mesh->messages->probes, 1);
     }
-    question->signature = *signature;
+    probe->signature = *signature;
 }
 
-void question_arrived(struct mesh *mesh, const struct frame *frame, int from)
+void probe_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct channel *channel = channel_find(mesh->messages, frame->channel);
 
     if (!channel || frame->channel != channel->id || frame->signature.seq == 0)
-        return; /* of a group that it asks again about, when that is made */
+        return; /* of a group that this rank has yet to make: the peer probes again */
     if (channel->has_failed && channel->failure.from_call <= frame->signature.seq)
         answer_with_failure(mesh, frame, from);
     else if (compare(mesh, channel, &frame->signature, from) == NOT_YET)
-        keep_question(mesh, channel, &frame->signature, from);
+        keep_probe(mesh, channel, &frame->signature, from);
 }
 
-void questions_look(struct mesh *mesh)
+void probes_look(struct mesh *mesh)
 {
     for (struct channel *channel = mesh->messages->channels; channel; channel = channel->next)
-        for (struct question **link = &channel->questions; *link;) {
-            struct question *question = *link;
+        for (struct probe **link = &channel->probes; *link;) {
+            struct probe *probe = *link;
 
-            if (compare(mesh, channel, &question->signature, question->from) == NOT_YET) {
-                link = &question->next;
+            if (compare(mesh, channel, &probe->signature, probe->from) == NOT_YET) {
+                link = &probe->next;
                 continue;
             }
-            *link = question->next;
-            free(question);
-            atomic_fetch_sub(&mesh->messages->questions, 1);
+            *link = probe->next;
+            free(probe);
+            atomic_fetch_sub(&mesh->messages->probes, 1);
         }
 }
 
-void questions_forget(struct mesh *mesh, struct channel *channel)
+void probes_forget(struct mesh *mesh, struct channel *channel)
 {
-    while (channel->questions) {
-        struct question *next = channel->questions->next;
+    while (channel->probes) {
+        struct probe *next = channel->probes->next;
 
-        free(channel->questions);
-        channel->questions = next;
-        atomic_fetch_sub(&mesh->messages->questions, 1);
+        free(channel->probes);
+        channel->probes = next;
+        atomic_fetch_sub(&mesh->messages->probes, 1);
     }
 }
 
@@ -114,22 +114,22 @@ void channel_call(struct mesh *mesh, struct channel *channel, const struct signa
 
     recent_calls_add(&channel->calls, call);
     atomic_store_explicit(&channel->last_call, call->seq, memory_order_release);
-    if (!atomic_load_explicit(&m->questions, memory_order_relaxed))
-        return; /* one that comes at this very moment is seen by a look in a wait */
+    if (!atomic_load_explicit(&m->probes, memory_order_relaxed))
+        return; /* a probe that comes now is seen in the next wait */
     pthread_mutex_lock(&mesh->transport->lock);
-    questions_look(mesh);
+    probes_look(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-void ask(struct mesh *mesh, const struct request *request)
+void probe_send(struct mesh *mesh, const struct request *request)
 {
     struct outgoing *out;
 
-    if (request->peer < 0 || request->peer == mesh->rank || !reach(mesh, request->peer)
+    if (request->peer < 0 || request->peer == mesh->rank || !ensure_connection(mesh, request->peer)
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame = (struct frame){ .magic = FRAME_MAGIC,
-                                 .kind = FRAME_ASK,
+                                 .kind = FRAME_PROBE,
                                  .channel = request->channel,
                                  .tag = request->tag,
                                  .signature = request->signature };

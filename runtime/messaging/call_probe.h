@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_probe.h - "I am in this call of the group: are you?"
+/* call_probe.h - is the rank that this one waits for in the same call?
  *
- * A message is compared with the receive that it meets.  Where none is sent (ranks that
- * each take themselves for the root, and wait for all others), nothing would meet.  So who has
- * waited for some 2 ms sends its call's signature to the one it waits for, once.  A group
- * keeps those of its last calls for the comparison; a question about a call that this rank has
- * yet to make waits for it, one for each peer. */
+ * Signatures are compared when a message meets its receive.  If the ranks make calls in which each
+ * waits for the other (each takes itself for the root), no message is sent that could show it.  So
+ * a rank that has waited for some 2 ms sends the signature of its call to the rank that it waits
+ * for, once.  The receiver compares it with the last calls of that group, which it keeps for this.
+ * A probe of a call that the receiver has yet to make is kept until then, one for each peer. */
 #ifndef RUNTIME_MESSAGING_CALL_PROBE_H
 #define RUNTIME_MESSAGING_CALL_PROBE_H
 
@@ -13,28 +13,29 @@
 
 #include "runtime/types/call_signature.h"
 
-#define QUESTION_CALLS 8
+#define PROBE_CALLS 8
 
 struct mesh;
 struct channel;
 struct request;
 struct frame;
 
-/* Written by who makes a call, without a lock; word 0 is its number, 0 while it is written. */
+/* The thread that makes a call writes it, without a lock; word 0 is the number of the call, or 0
+ * while it is written. */
 struct recent_calls {
-    _Atomic uint64_t words[QUESTION_CALLS][sizeof(struct signature) / 8];
+    _Atomic uint64_t words[PROBE_CALLS][sizeof(struct signature) / 8];
 };
 
-/* One that is about a later call. */
-struct question {
-    struct question *next;
+/* Of a call that this rank has yet to make. */
+struct probe {
+    struct probe *next;
     int from;
     struct signature signature;
 };
 
 static inline void recent_calls_add(struct recent_calls *recent, const struct signature *call)
 {
-    _Atomic uint64_t *words = recent->words[call->seq % QUESTION_CALLS];
+    _Atomic uint64_t *words = recent->words[call->seq % PROBE_CALLS];
     uint64_t values[sizeof *call / 8];
 
     memcpy(values, call, sizeof values);
@@ -48,9 +49,9 @@ static inline void recent_calls_add(struct recent_calls *recent, const struct si
 void channel_call(struct mesh *mesh, struct channel *channel, const struct signature *call);
 
 /* Under the lock. */
-void ask(struct mesh *mesh, const struct request *request);
-void question_arrived(struct mesh *mesh, const struct frame *frame, int from);
-void questions_look(struct mesh *mesh); /* those that wait: has their call come? */
-void questions_forget(struct mesh *mesh, struct channel *channel);
+void probe_send(struct mesh *mesh, const struct request *request);
+void probe_arrived(struct mesh *mesh, const struct frame *frame, int from);
+void probes_look(struct mesh *mesh); /* compares those whose call has begun */
+void probes_forget(struct mesh *mesh, struct channel *channel);
 
 #endif

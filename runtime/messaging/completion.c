@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* completion.c - how requests end, and with the mesh all of them.
  *
- * A request ends well, or since the two sides make different calls (both learn which), or given up
- * by the rank that started it (request.c), or with its peer: when nothing can come from that any
- * more its receives fail (on_peer_gone), when nothing can be sent to it its sends do
- * (on_send_failed).  The wire keeps the reason for those that start later.  These and the other
- * handlers of the transport's events are here and in protocol.c.
+ * A request ends because it succeeded; because both sides make different calls (each learns the
+ * other's); because the rank that started it gives it up (request.c); or because of its peer: when
+ * nothing can arrive from the peer any more its receives fail (on_peer_gone), when nothing can be
+ * sent to it its sends fail (on_send_failed).  The wire keeps the reason for requests that start
+ * later.  These and the other handlers of the transport's events are here and in protocol.c.
  *
- * With the mesh the messages are made and torn down: what was sent is seen off first, and what
- * could not be written then ends as if the peer could not be reached.  All else here runs under
+ * Before the messages of a mesh are torn down, frames that wait to be written are written; those
+ * that can't be are ended as if the peer could not be reached.  All else here runs under
  * transport->lock. */
 #include <poll.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 
-#define SEE_OFF_MS 10000 /* a peer may be busy for long; then its kernel has the most of it */
+#define FLUSH_MS 10000 /* a peer may be busy outside of the library for long */
 
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason)
@@ -32,19 +32,19 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
         for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
             if (stream->request == request) {
                 stream->request = NULL;
-                stream->into = NULL; /* what is still to come goes nowhere */
+                stream->into = NULL; /* its other bytes are read and dropped */
             }
     if (request->background)
         m->background--;
     request->background = 0;
     request->status = status;
-    if (*reason) /* else it is "" already; most end well, and printing takes as long as all else */
+    if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
         snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
     bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
 }
 
-/* Of a send and its receive, which have one signature. */
+/* A send and a receive whose counts or dtypes differ. */
 static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
                             char *text, size_t size)
 {
@@ -82,25 +82,25 @@ void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, s
         snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
 }
 
-/* Messages of which the bytes will not come: a receive that takes one would wait for them. */
-static void forget_offers(struct mesh *mesh, int peer)
+/* Messages whose bytes will not come: a receive that took one would wait for them. */
+static void forget_rts(struct mesh *mesh, int peer)
 {
     for (struct unexpected *u = mesh->messages->unexpected, *next; u; u = next) {
         next = u->next;
         if (u->from == peer
-            && (u->frame.kind == FRAME_OFFER || u->frame.kind == FRAME_LEND
+            && (u->frame.kind == FRAME_RTS || u->frame.kind == FRAME_DEVICE_RTS
                 || u->frame.kind == FRAME_DATA))
             unexpected_remove(mesh, u);
     }
 }
 
-/* Its receives fail. */
+/* Receives from it fail. */
 static void on_peer_gone(struct mesh *mesh, int peer)
 {
     struct messages *m = mesh->messages;
     char reason[240];
 
-    forget_offers(mesh, peer);
+    forget_rts(mesh, peer);
     peer_gone_words(mesh, peer, mesh->transport->wires[peer].why, reason, sizeof reason);
     for (struct request *r = m->posted, *next; r; r = next) {
         next = r->next;
@@ -120,7 +120,7 @@ static void outgoing_free(struct messages *m, struct outgoing *out)
     free(out);
 }
 
-/* A message that the peer has not seen counts for nothing there. */
+/* The peer never saw the message, so it uses no credit. */
 static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing *out,
                           const char *reason)
 {
@@ -129,7 +129,7 @@ static void fail_outgoing(struct mesh *mesh, struct wire *wire, struct outgoing 
         return;
     }
     if (out->frame.kind == FRAME_EAGER && out->written == 0)
-        unasked_less(wire, unasked_cost(out->request->bytes));
+        eager_credited(wire, eager_cost(out->request->bytes));
     request_finish(mesh, out->request, CT_ERR_PEER, reason);
 }
 
@@ -162,12 +162,11 @@ static void on_sent(struct mesh *mesh, struct outgoing *out)
 {
     if (!out->request)
         outgoing_free(mesh->messages, out);
-    else if (out->frame.kind != FRAME_OFFER && out->frame.kind != FRAME_LEND)
-        request_finish(mesh, out->request, CT_OK, ""); /* an offered one waits to be accepted */
+    else if (out->frame.kind != FRAME_RTS && out->frame.kind != FRAME_DEVICE_RTS)
+        request_finish(mesh, out->request, CT_OK, ""); /* after an RTS the CTS is awaited */
 }
 
-/* What it brought in part fails, or is lost: a message that was accepted once stands in the list.
- */
+/* The request or message that it brought in part ends.  FRAME_DATA: the message is in the list. */
 static void on_closed(struct mesh *mesh, struct stream *stream, const char *why)
 {
     struct unexpected *const message = stream->unexpected;
@@ -196,7 +195,7 @@ static void on_no_connections(struct mesh *mesh, const char *why)
     }
 }
 
-/* Has a large one been accepted that is not all here? */
+/* Has a CTS been sent for a large message that is not all here? */
 static int expects_much(const struct mesh *mesh)
 {
     for (const struct request *r = mesh->messages->active; r; r = r->next)
@@ -221,7 +220,7 @@ static const struct transport_handlers handlers = {
 static void messages_free(struct mesh *mesh)
 {
     pthread_cond_destroy(&mesh->messages->needed);
-    pthread_mutex_destroy(&mesh->messages->errands_lock);
+    pthread_mutex_destroy(&mesh->messages->copies_lock);
     free(mesh->messages);
     mesh->messages = NULL;
 }
@@ -234,7 +233,7 @@ ct_status messages_create(struct mesh *mesh)
 
     if (!m)
         return ct_fail(CT_ERR_NOMEM, "no memory for messages of %d ranks", mesh->size);
-    pthread_mutex_init(&m->errands_lock, NULL);
+    pthread_mutex_init(&m->copies_lock, NULL);
     pthread_condattr_init(&monotonic); /* the wall clock jumps */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&m->needed, &monotonic);
@@ -247,12 +246,12 @@ ct_status messages_create(struct mesh *mesh)
     return status;
 }
 
-/* A process that closes a socket in which bytes lie unread, or to which some come later (a
- * question), resets it: then what its kernel has not yet delivered is lost, and the peer misses
- * words that were said.  What has arrived stays readable. */
-static void see_off(struct mesh *mesh)
+/* Writes what waits to be written, and reads what comes meanwhile: a process that closes a socket
+ * with unread bytes, or to which bytes come later (a probe), resets the connection, and frames that
+ * its kernel has not delivered yet are lost.  What has arrived at the peer stays readable. */
+static void flush(struct mesh *mesh)
 {
-    const int64_t deadline = deadline_after(SEE_OFF_MS);
+    const int64_t deadline = deadline_after(FLUSH_MS);
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
     mesh->on_death = NULL; /* its groups are gone */
@@ -261,7 +260,7 @@ static void see_off(struct mesh *mesh)
     while (is_on_its_way(mesh) && clock_ms() < deadline) {
         pthread_mutex_unlock(lock);
         poll(NULL, 0, 1);
-        mesh_look_for_news(mesh);
+        mesh_look_for_deaths(mesh);
         pthread_mutex_lock(lock);
         progress(mesh);
     }
@@ -274,11 +273,11 @@ void messages_destroy(struct mesh *mesh)
 
     if (!m)
         return;
-    background_stop(mesh);
-    see_off(mesh);
+    progress_thread_stop(mesh);
+    flush(mesh);
     for (int peer = 0; peer < mesh->size; peer++)
         if (mesh->transport->wires[peer].first)
-            peer_broken(mesh, peer, "the group was destroyed");
+            peer_unreachable(mesh, peer, "the group was destroyed");
     for (const struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
         if (stream->unexpected && stream->unexpected->frame.kind != FRAME_DATA)
             scratch_give(&mesh->scratch, stream->unexpected); /* else it is in the list */

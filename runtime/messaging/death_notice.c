@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* death_notice.c - a death that ctrun told of, in this mesh.
+/* death_notice.c - what a notice does to the requests of a mesh.
  *
- * What the dead wrote before it died is still read: from shared memory now; from a socket
- * until its end is read, which comes at once, unless its host is lost too. */
+ * What the dead rank wrote before is still read: from shared memory at once; from a socket until
+ * its end, which comes soon, unless the host is lost too. */
 #include "runtime/messaging/death_notice.h"
 
 #include <stdio.h>
@@ -10,12 +10,12 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-/* How long a rank waits for ctrun's word of a death.  On an idle host it takes less than 1 ms;
- * beside a job of 256 ranks on two processors it took more than 100 ms. */
-#define WORD_MS 1000
+/* How long a rank waits for a notice.  On an idle host it comes in less than 1 ms; beside a job of
+ * 256 ranks on two processors it took more than 100 ms. */
+#define NOTICE_MS 1000
 
-/* 1: the peer's connection or process has ended, and ctrun has not told of it yet.  A peer that
- * sent a goodbye ended its part itself, so no word of it is awaited. */
+/* 1: the peer's connection or process has ended, and no notice of it has come yet.  A peer that
+ * sent a goodbye ended its part itself, so none is awaited. */
 static int is_missed(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
@@ -23,10 +23,11 @@ static int is_missed(struct mesh *mesh, int peer)
 
     return peer != mesh->rank && mesh->peers[peer].worker >= 0 && !mesh_death(mesh, peer)
            && !wire->left
-           && (wire->gone || wire->broken || (local >= 0 && node_peer_gone(&mesh->node, local)));
+           && (wire->gone || wire->unreachable
+               || (local >= 0 && node_peer_gone(&mesh->node, local)));
 }
 
-int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
+int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size)
 {
     int64_t due = 0;
 
@@ -36,9 +37,9 @@ int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size)
 
         if (!is_missed(mesh, ranks[i]))
             continue;
-        if (wire->word_by == 0)
-            wire->word_by = deadline_after(WORD_MS);
-        due = wire->word_by > due ? wire->word_by : due;
+        if (wire->notice_due == 0)
+            wire->notice_due = deadline_after(NOTICE_MS);
+        due = wire->notice_due > due ? wire->notice_due : due;
     }
     pthread_mutex_unlock(&mesh->transport->lock);
     return due;
@@ -51,20 +52,20 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
     char words[160];
 
     control_death_words(death, words, sizeof words);
-    peer_broken(mesh, peer, words);
+    peer_unreachable(mesh, peer, words);
     if (mesh->node.base && mesh->peers[peer].local >= 0) {
         progress(mesh);
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);
     } else if (wire->streams == 0 && !wire->gone && wire->ended_ms == 0) {
-        wire->ended_ms = clock_ms(); /* if it has no connection that was not taken yet */
+        wire->ended_ms = clock_ms(); /* its connection may not be accepted yet */
         mesh->transport->ended++;
         progress(mesh);
     } /* else the end of its socket follows its last words */
 }
 
-void mesh_take_news(struct mesh *mesh)
+void mesh_take_death_notices(struct mesh *mesh)
 {
     uint32_t first, now;
 
@@ -79,12 +80,13 @@ void mesh_take_news(struct mesh *mesh)
                 end_messages(mesh, peer, control_death(&mesh->control, i));
             }
     for (int i = 0; now > first && i < LOOKS_FOR_NEWCOMERS; i++)
-        progress(mesh); /* what the dead told of its groups comes before what its death means */
+        progress(mesh); /* a failure that the dead rank reported is recorded before its death */
     atomic_store(&mesh->deaths, now);
     pthread_mutex_unlock(&mesh->transport->lock);
     if (!mesh->on_death)
         return;
-    for (int peer = 0; peer < mesh->size; peer++) /* groups lock: not under the messages' */
+    for (int peer = 0; peer < mesh->size;
+         peer++) /* groups have a lock: not under the transport's */
         if (atomic_load(&mesh->peers[peer].death) > first)
             mesh->on_death(mesh->on_death_arg, peer);
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* death_notice.h - what ctrun tells in the control page, taken up by whoever waits.
+/* death_notice.h - deaths that ctrun reports in the control page.
  *
- * Looked for between any two turns of a wait and at the start of a call: one load while there
- * is none.  A death ends what waits for the dead, and breaks the groups it was in unless it
- * had finished the call that they are in (group_member_died()). */
+ * A thread looks for them between any two turns of a wait and at the start of a call; that is one
+ * load while there is none.  A death ends the requests that wait for the dead rank, and fails its
+ * groups from the call on that it had not finished (group_member_died()). */
 #ifndef RUNTIME_MESSAGING_DEATH_NOTICE_H
 #define RUNTIME_MESSAGING_DEATH_NOTICE_H
 
 #include "runtime/transport/mesh.h"
 
-void mesh_take_news(struct mesh *mesh);
+void mesh_take_death_notices(struct mesh *mesh);
 
-static inline void mesh_look_for_news(struct mesh *mesh)
+static inline void mesh_look_for_deaths(struct mesh *mesh)
 {
     if (control_deaths(&mesh->control) != atomic_load_explicit(&mesh->deaths, memory_order_relaxed))
-        mesh_take_news(mesh);
+        mesh_take_death_notices(mesh);
 }
 
-/* Until when a failed call waits for ctrun's word of a member whose connection or process has
- * ended: one second from the first time that this is asked.  0: there is no such member, or no
- * ctrun that could tell, or the member sent a goodbye. */
-int64_t mesh_word_due(struct mesh *mesh, const int *ranks, int size);
+/* Until when a failed call waits for the notice of a member whose connection or process has ended:
+ * for one second after the first call of this function.  0: there is no such member, or it has no
+ * ctrun, or it sent a goodbye. */
+int64_t death_notice_due(struct mesh *mesh, const int *ranks, int size);
 
 #endif

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_rendezvous.c - messages between devices' memories of one host go without the host: what
- * MPI libraries call rendezvous by get, RGET (Open MPI's ob1 over smcuda, UCX's cuda_ipc).
+/* device_rendezvous.c - messages between the devices' memories of one host go without the host:
+ * what MPI libraries call rendezvous by get, RGET (Open MPI's ob1 over smcuda, UCX's cuda_ipc).
  *
- *   sender    LEND, with a handle of its buffer   ->  a receive whose buffer is on a device, too,
- *                                                     maps that and copies
- *   receiver  TAKEN                               ->  the send is done
- *   receiver  ACCEPT, where it can't              ->  the sender copies to the host, then DATA
+ *   sender    DEVICE_RTS, with a handle of its buffer  ->  a receive whose buffer is in device
+ * memory maps the sender's buffer and copies receiver  ATS                                      ->
+ * the send is done receiver  CTS, where it can't                      ->  the sender copies to the
+ * host, then DATA
  *
- * Who waits makes messages move, whosever they are, and so it is with these copies: each is an
- * errand, which one thread at a time moves a step on, outside of the messages' lock.  While one is
- * under way its request is in a list of its own, where nobody else ends it: its buffer is not the
- * caller's again before the device is through.
+ * Any thread that waits moves all messages, and so it moves these copies: one thread at a time
+ * takes each a step further, outside of the transport's lock.  While a copy is pending its request
+ * is in a list of its own, where only this file ends it: the user's buffer is not given back before
+ * the device is through.
  *
- * Of two devices the receiver's may read other bytes than lie in the sender's.  So it asks for the
- * bytes of the first message, and that the next ones bring the handle of a sample; it tries that,
- * once, before it takes the message (peer_access_check.h).
+ * The receiver's device may read other bytes than lie in the sender's memory.  So the receiver
+ * answers the first message with a CTS that asks for a sample in later ones; before it copies the
+ * next message it reads that sample, once (peer_access_check.h).
  *
- * A sender that gives up (its deadline, an abort) does not wait for its receiver, whose copy may
- * then find other bytes.  So before it goes it counts that in the ring between the two, and sends
- * LOAN_ENDS.  A receiver whose copy is done looks at that count, which it sees if it has copied
- * anything later, and waits until it has heard of all that were ended: what was lent still then is
- * as it was sent. */
+ * A sender that gives up (its timeout, an abort) does not wait for a receiver that may be copying.
+ * Before it returns it increments a counter in the ring between the two ranks, and sends a
+ * DEVICE_CANCEL.  A receiver whose copy is done reads that counter; if it is ahead of the cancels
+ * that have arrived it waits for those.  If its message is not among them, the bytes were the
+ * sender's all the time. */
 #include "runtime/messaging/device_rendezvous.h"
 
 #include <sched.h>
@@ -37,26 +37,27 @@ enum { YIELDS = 100, NAP_US = 50 };
 
 /* ---- The sender --------------------------------------------------------------- */
 
-enum lending may_lend_to(struct mesh *mesh, int peer)
+enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
-    enum lending may = LENDS_NOTHING;
+    enum device_rendezvous may = NO_DEVICE_RENDEZVOUS;
 
     if (peer == mesh->rank)
         return may;
     pthread_mutex_lock(&mesh->transport->lock);
-    if (wire->out && wire->out->fd < 0 && !wire->broken && !wire->gone
-        && !(wire->no_loans & NO_MORE_LOANS))
-        may = wire->no_loans & LOANS_WITH_SAMPLE ? LENDS_WITH_SAMPLE : LENDS;
+    if (wire->out && wire->out->fd < 0 && !wire->unreachable && !wire->gone
+        && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
+        may = wire->device_rts_limits & DEVICE_RTS_NEEDS_SAMPLE ? DEVICE_RENDEZVOUS_WITH_SAMPLE
+                                                                : DEVICE_RENDEZVOUS;
     pthread_mutex_unlock(&mesh->transport->lock);
     return may;
 }
 
-void request_lends(struct request *send, const struct loan *loan)
+void request_send_device_rts(struct request *send, const struct device_rts *rts)
 {
-    send->out.frame.kind = FRAME_LEND;
-    send->out.payload = loan;
-    send->out.bytes = sizeof *loan;
+    send->out.frame.kind = FRAME_DEVICE_RTS;
+    send->out.payload = rts;
+    send->out.bytes = sizeof *rts;
 }
 
 static struct ring *ring_of(const struct mesh *mesh, int from, int to)
@@ -66,38 +67,38 @@ static struct ring *ring_of(const struct mesh *mesh, int from, int to)
     return node_ring(&mesh->node, mesh->peers[from].local, mesh->peers[to].local);
 }
 
-void loan_given_up(struct mesh *mesh, int peer, uint64_t id)
+void device_send_cancelled(struct mesh *mesh, int peer, uint64_t id)
 {
     struct ring *ring = ring_of(mesh, mesh->rank, peer);
 
     if (ring)
-        atomic_fetch_add(&ring->loans_ended, 1);
-    send_word(mesh, peer, FRAME_LOAN_ENDS, id);
+        atomic_fetch_add(&ring->device_cancels, 1);
+    send_control(mesh, peer, FRAME_DEVICE_CANCEL, id);
 }
 
-/* ---- Errands, under the lock --------------------------------------------------- */
+/* ---- Pending copies, under the lock -------------------------------------------- */
 
-static void errand_begin(struct mesh *mesh, struct request *request, enum errand errand)
+static void copy_begin(struct mesh *mesh, struct request *request, enum pending_copy pending_copy)
 {
-    request->errand = errand;
-    list_add(&mesh->messages->errands, request);
-    atomic_fetch_add(&mesh->messages->errands_left, 1);
-    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd); /* who sleeps shall move it */
+    request->pending_copy = pending_copy;
+    list_add(&mesh->messages->copies, request);
+    atomic_fetch_add(&mesh->messages->copies_pending, 1);
+    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd); /* a sleeping thread shall move it */
 }
 
-static void errand_over(struct mesh *mesh, struct request *request)
+static void copy_over(struct mesh *mesh, struct request *request)
 {
     list_remove(request);
-    request->errand = NO_ERRAND;
-    atomic_fetch_sub(&mesh->messages->errands_left, 1);
+    request->pending_copy = NO_COPY;
+    atomic_fetch_sub(&mesh->messages->copies_pending, 1);
 }
 
 static void finish(struct mesh *mesh, struct request *request, ct_status status, const char *reason)
 {
     char words[240];
 
-    snprintf(words, sizeof words, "%s", reason); /* may be the request's own */
-    errand_over(mesh, request);
+    snprintf(words, sizeof words, "%s", reason); /* it may be the request's own */
+    copy_over(mesh, request);
     request_finish(mesh, request, status, words);
 }
 
@@ -109,17 +110,17 @@ static void finish_without(struct mesh *mesh, struct request *request, int peer)
     finish(mesh, request, CT_ERR_PEER, words);
 }
 
-void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *accept)
+void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts)
 {
-    mesh->transport->wires[send->peer].no_loans |= accept->no_loans;
+    mesh->transport->wires[send->peer].device_rts_limits |= cts->device_rts_limits;
     list_remove(send);
-    errand_begin(mesh, send, GOES_TO_HOST);
+    copy_begin(mesh, send, COPY_TO_STAGING);
 }
 
-/* The bytes lie in host memory now. */
+/* The bytes are in host memory now. */
 static void send_staged(struct mesh *mesh, struct request *send)
 {
-    errand_over(mesh, send);
+    copy_over(mesh, send);
     list_add(&mesh->messages->active, send);
     send->data = send->copy->ops->host(send->copy);
     send->out.frame.kind = FRAME_DATA;
@@ -129,76 +130,76 @@ static void send_staged(struct mesh *mesh, struct request *send)
     send_out(mesh, send->peer, &send->out);
 }
 
-void loan_met(struct mesh *mesh, struct request *receive, const struct unexpected *message)
+void device_rts_met(struct mesh *mesh, struct request *receive, const struct unexpected *message)
 {
-    const struct loan *loan = (const void *)message->data;
+    const struct device_rts *rts = (const void *)message->data;
 
     if (receive->from_anybody)
         receive->peer = message->from;
-    if (!receive->copy || receive->loan_ended || !ring_of(mesh, message->from, mesh->rank)) {
-        accept_offer(mesh, receive, &message->frame, message->from, 0);
+    if (!receive->copy || receive->sender_cancelled || !ring_of(mesh, message->from, mesh->rank)) {
+        send_cts(mesh, receive, &message->frame, message->from, 0);
         return;
     }
-    receive->copy->ops->borrows(receive->copy, loan);
-    errand_begin(mesh, receive, TAKES_LOAN);
+    receive->copy->ops->set_source(receive->copy, rts);
+    copy_begin(mesh, receive, COPY_FROM_PEER);
 }
 
-void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from)
+void device_cancel_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
 
-    mesh->transport->wires[from].loans_ended++;
-    for (struct request *r = m->errands; r; r = r->next)
-        if (r->errand == TAKES_LOAN && r->peer == from && r->met == frame->id)
-            r->loan_ended = 1;
+    mesh->transport->wires[from].device_cancels++;
+    for (struct request *r = m->copies; r; r = r->next)
+        if (r->pending_copy == COPY_FROM_PEER && r->peer == from && r->met == frame->id)
+            r->sender_cancelled = 1;
     message_cancelled(mesh, frame->id, from);
 }
 
-/* The sender shall send the bytes.  If it has given up, the receive takes the next message, which
- * comes through the host. */
-static void ask_for_bytes(struct mesh *mesh, struct request *receive, int no_loans)
+/* The sender shall send the bytes through the host.  If it has given up, the receive takes the next
+ * message. */
+static void get_through_host(struct mesh *mesh, struct request *receive, int device_rts_limits)
 {
-    const struct frame offer = { .id = receive->met };
+    const struct frame rts = { .id = receive->met };
 
-    if (no_loans & NO_MORE_LOANS)
+    if (device_rts_limits & NO_MORE_DEVICE_RTS)
         log_line(LOG_INFO, "messages of rank %d on a device come through the host: %s",
                  receive->peer, ct_last_error());
-    errand_over(mesh, receive);
-    receive->copy->ops->is_not_taken(receive->copy);
-    if (receive->loan_ended) {
+    copy_over(mesh, receive);
+    receive->copy->ops->drop_source(receive->copy);
+    if (receive->sender_cancelled) {
         receive_again(mesh, receive);
         return;
     }
-    accept_offer(mesh, receive, &offer, receive->peer, no_loans);
-    look_for_leaver(mesh, receive);
+    send_cts(mesh, receive, &rts, receive->peer, device_rts_limits);
+    look_for_goodbye(mesh, receive);
 }
 
-static void taken(struct mesh *mesh, struct request *receive)
+static void get_is_done(struct mesh *mesh, struct request *receive)
 {
     const struct ring *ring = ring_of(mesh, receive->peer, mesh->rank);
 
-    if (atomic_load(&ring->loans_ended) != mesh->transport->wires[receive->peer].loans_ended)
-        return; /* of which, it will say */
-    if (receive->loan_ended) {
-        ask_for_bytes(mesh, receive, 0);
+    if (atomic_load(&ring->device_cancels) != mesh->transport->wires[receive->peer].device_cancels)
+        return; /* a cancel is on its way: of this message or of another */
+    if (receive->sender_cancelled) {
+        get_through_host(mesh, receive, 0);
         return;
     }
-    send_word(mesh, receive->peer, FRAME_TAKEN, receive->met);
+    send_control(mesh, receive->peer, FRAME_ATS, receive->met);
     finish(mesh, receive, CT_OK, "");
 }
 
-/* A message of which the device did not bring the bytes: the sender of a loan still has them, and
- * waits for the next receive; who accepted what was to go to the host waits for the next message.
- */
+/* A message that the device did not copy.  A sender that was copying to the host cancels it, and
+ * its receive waits for the next message.  A receiver keeps it as an RTS for its next receive: the
+ * sender still has the bytes. */
 static void give_back(struct mesh *mesh, struct request *request)
 {
-    if (request->errand == GOES_TO_HOST)
-        send_word(mesh, request->peer, FRAME_CANCEL, request->id);
-    else if (!request->loan_ended)
-        put_back(mesh, request, FRAME_OFFER);
+    if (request->pending_copy == COPY_TO_STAGING)
+        send_control(mesh, request->peer, FRAME_CANCEL, request->id);
+    else if (!request->sender_cancelled)
+        put_back(mesh, request, FRAME_RTS);
 }
 
-/* It may be the sender's death by which the device failed. */
+/* The device may have failed because the peer died. */
 static void failed(struct mesh *mesh, struct request *request, ct_status status)
 {
     const int peer = request->peer;
@@ -228,41 +229,43 @@ static void conclude(struct mesh *mesh, struct request *request, enum device_cop
         drop(mesh, request);
     else if (step == DEVICE_COPY_FAILED)
         failed(mesh, request, status);
-    else if (request->errand == GOES_TO_HOST)
+    else if (request->pending_copy == COPY_TO_STAGING)
         send_staged(mesh, request);
     else if (wire->gone)
         finish_without(mesh, request, request->peer);
     else if (step == DEVICE_COPY_DONE)
-        taken(mesh, request);
+        get_is_done(mesh, request);
     else
-        ask_for_bytes(mesh, request,
-                      step == DEVICE_COPY_NEVER_CAN      ? NO_MORE_LOANS
-                      : step == DEVICE_COPY_NEEDS_SAMPLE ? LOANS_WITH_SAMPLE
-                                                         : 0);
+        get_through_host(mesh, request,
+                         step == DEVICE_COPY_NEVER_CAN      ? NO_MORE_DEVICE_RTS
+                         : step == DEVICE_COPY_NEEDS_SAMPLE ? DEVICE_RTS_NEEDS_SAMPLE
+                                                            : 0);
 }
 
 /* ---- Moving them ---------------------------------------------------------------- */
 
-int errands_are_left(const struct mesh *mesh)
+int device_copies_pending(const struct mesh *mesh)
 {
-    return atomic_load(&mesh->messages->errands_left) > 0;
+    return atomic_load(&mesh->messages->copies_pending) > 0;
 }
 
-/* Once round the list.  Others add to its end meanwhile, and nobody else takes off. */
+/* Once through the list.  Other threads add to its end meanwhile; only this one removes. */
 static void move_all(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
     pthread_mutex_lock(&mesh->transport->lock);
-    for (struct request *r = m->errands, *next; r; r = next) {
-        const int given_up = r->given_up != CT_OK
-                             || (r->errand == TAKES_LOAN && mesh->transport->wires[r->peer].gone);
+    for (struct request *r = m->copies, *next; r; r = next) {
+        const int given_up =
+            r->given_up != CT_OK
+            || (r->pending_copy == COPY_FROM_PEER && mesh->transport->wires[r->peer].gone);
         enum device_copy_step step;
         ct_status status;
 
         pthread_mutex_unlock(&mesh->transport->lock);
-        step = r->errand == TAKES_LOAN ? r->copy->ops->take(r->copy, given_up, &status)
-                                       : r->copy->ops->stage(r->copy, given_up, &status);
+        step = r->pending_copy == COPY_FROM_PEER
+                   ? r->copy->ops->get(r->copy, given_up, &status)
+                   : r->copy->ops->to_host(r->copy, given_up, &status);
         pthread_mutex_lock(&mesh->transport->lock);
         next = r->next;
         conclude(mesh, r, step, status);
@@ -270,20 +273,20 @@ static void move_all(struct mesh *mesh)
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-int errands_move(struct mesh *mesh)
+int device_copies_move(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
-    if (!errands_are_left(mesh))
+    if (!device_copies_pending(mesh))
         return 0;
-    if (pthread_mutex_trylock(&m->errands_lock) == 0) {
+    if (pthread_mutex_trylock(&m->copies_lock) == 0) {
         move_all(mesh);
-        pthread_mutex_unlock(&m->errands_lock);
+        pthread_mutex_unlock(&m->copies_lock);
     }
-    return errands_are_left(mesh);
+    return device_copies_pending(mesh);
 }
 
-void errands_nap(int naps)
+void device_copies_nap(int naps)
 {
     const struct timespec nap = { 0, NAP_US * 1000L };
 
@@ -293,10 +296,10 @@ void errands_nap(int naps)
         nanosleep(&nap, NULL);
 }
 
-void errand_end(struct mesh *mesh, struct request *request)
+void device_copy_finish(struct mesh *mesh, struct request *request)
 {
     for (int naps = 0; !atomic_load(&request->done); naps++) {
-        errands_move(mesh);
-        errands_nap(naps);
+        device_copies_move(mesh);
+        device_copies_nap(naps);
     }
 }

@@ -1,74 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_rendezvous.h - a message whose bytes stay where they are, on a device, until its receiver
- * has them. */
+/* device_rendezvous.h - a message stays in the sender's device memory until the receiver has copied
+ * it out of there, without a detour through host memory. */
 #ifndef RUNTIME_MESSAGING_DEVICE_RENDEZVOUS_H
 #define RUNTIME_MESSAGING_DEVICE_RENDEZVOUS_H
 
 #include "runtime/device/memory_kind.h"
 #include "runtime/messaging/protocol.h"
 
-/* Plain data that travels. */
-struct loan {
-    struct device_handle handle;
-    unsigned char device[16]; /* whose memory it is: space->id() */
+/* The payload of a DEVICE_RTS: plain data. */
+struct device_rts {
+    struct device_handle handle; /* of the sender's buffer */
+    unsigned char device[16];    /* on which it lies: space->id() */
     int32_t has_sample;
-    struct device_handle sample; /* of that device's (peer_access_check.h), if it has */
+    struct device_handle sample; /* of that device, for peer_access_check.h */
 };
 
-/* What who accepts a message says of loans from that rank: bits. */
-enum { NO_MORE_LOANS = 1, LOANS_WITH_SAMPLE = 2 };
+/* What the receiver of a DEVICE_RTS says of later ones, in its CTS: bits. */
+enum { NO_MORE_DEVICE_RTS = 1, DEVICE_RTS_NEEDS_SAMPLE = 2 };
 
-/* Fewer bytes go unasked whatever the link: who sends those does not wait for a receiver.  And the
- * copies through the host that they take cost no more than to ask and to answer. */
-#define LEND_ABOVE EAGER_BYTES
+/* Smaller messages are eager, so that their sender does not wait for the receiver.  The copies
+ * through host memory cost no more than a rendezvous. */
+#define DEVICE_RENDEZVOUS_ABOVE EAGER_BYTES
 
-/* Of an errand, which one thread at a time moves a step on and which never waits. */
+/* What one step of a pending copy came to.  A step never waits. */
 enum device_copy_step {
     DEVICE_COPY_GOES_ON,
     DEVICE_COPY_DONE,
-    DEVICE_COPY_CANT,         /* nor has begun to */
-    DEVICE_COPY_NEVER_CAN,    /* of that rank's memory, as it is now */
-    DEVICE_COPY_NEEDS_SAMPLE, /* nobody knows whether it can */
-    DEVICE_COPY_FAILED        /* with *status and a sentence; the device is through */
+    DEVICE_COPY_CANT,         /* and nothing was begun */
+    DEVICE_COPY_NEVER_CAN,    /* from that rank's memory, as things are */
+    DEVICE_COPY_NEEDS_SAMPLE, /* peer access to that device has not been checked */
+    DEVICE_COPY_FAILED        /* with *status and a sentence; the device does nothing more */
 };
 
-/* What makes the copies of a request whose data is on a device: it begins with this.  The layer
- * above, which knows devices, brings it along (runtime/p2p/device_staging.c). */
+/* What copies the data of a request that is in device memory; the first member of a larger struct.
+ * It belongs to runtime/p2p/device_staging.c, which knows devices. */
 struct device_copy {
     const struct device_copy_ops *ops;
 };
 
 struct device_copy_ops {
-    /* What is received is to come from there; or through the host after all. */
-    void (*borrows)(struct device_copy *copy, const struct loan *loan);
-    void (*is_not_taken)(struct device_copy *copy);
-    /* From there into the caller's buffer.  given_up: nothing is begun any more. */
-    enum device_copy_step (*take)(struct device_copy *copy, int given_up, ct_status *status);
-    /* What was lent into host memory, which is host() then. */
-    enum device_copy_step (*stage)(struct device_copy *copy, int given_up, ct_status *status);
+    /* The sender's memory that get() reads; drop_source(): the data comes through the host. */
+    void (*set_source)(struct device_copy *copy, const struct device_rts *rts);
+    void (*drop_source)(struct device_copy *copy);
+    /* A step of the copy from the source into the user's buffer.  given_up: nothing is begun. */
+    enum device_copy_step (*get)(struct device_copy *copy, int given_up, ct_status *status);
+    /* A step of the copy from the user's buffer into host memory, which is host() then. */
+    enum device_copy_step (*to_host)(struct device_copy *copy, int given_up, ct_status *status);
     void *(*host)(struct device_copy *copy);
     void (*end)(struct device_copy *copy); /* however it went */
 };
 
-/* May it be offered a loan: is there a ring to it, and does it take them, with a sample? */
-enum lending { LENDS_NOTHING, LENDS, LENDS_WITH_SAMPLE };
-enum lending may_lend_to(struct mesh *mesh, int peer);
-/* The send's device copy has a loan: not started yet, it becomes one. */
-void request_lends(struct request *send, const struct loan *loan);
+/* May a DEVICE_RTS be sent to the peer: is it on this host, does it accept them, with a sample? */
+enum device_rendezvous { NO_DEVICE_RENDEZVOUS, DEVICE_RENDEZVOUS, DEVICE_RENDEZVOUS_WITH_SAMPLE };
+enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer);
+/* The send was prepared and not started: it begins with this DEVICE_RTS. */
+void request_send_device_rts(struct request *send, const struct device_rts *rts);
 
-/* What devices do for requests moves, and nothing is waited for; without the messages' lock.  1:
- * there is more, so look again soon: no bell rings when a device is through. */
-int errands_move(struct mesh *mesh);
-int errands_are_left(const struct mesh *mesh);
-void errands_nap(int naps); /* between two looks, of which there were so many */
-/* One that was given up: by and by nothing copies for it any more, and it is done. */
-void errand_end(struct mesh *mesh, struct request *request);
+/* Moves all pending copies a step on, without waiting and without the transport's lock.  1: some
+ * are left.  The caller looks again soon, since no bell rings when a device is done. */
+int device_copies_move(struct mesh *mesh);
+int device_copies_pending(const struct mesh *mesh);
+void device_copies_nap(int naps); /* between two looks, of which there were so many */
+/* Of a request that was given up: returns when no device copies for it and it is done. */
+void device_copy_finish(struct mesh *mesh, struct request *request);
 
-/* Under the messages' lock: protocol.c, request.c */
+/* Under the transport's lock; called by protocol.c and request.c. */
 struct unexpected;
-void loan_met(struct mesh *mesh, struct request *receive, const struct unexpected *message);
-void loan_accepted(struct mesh *mesh, struct request *send, const struct frame *accept);
-void loan_given_up(struct mesh *mesh, int peer, uint64_t id);
-void loan_end_arrived(struct mesh *mesh, const struct frame *frame, int from);
+void device_rts_met(struct mesh *mesh, struct request *receive, const struct unexpected *message);
+void device_cts_arrived(struct mesh *mesh, struct request *send, const struct frame *cts);
+void device_send_cancelled(struct mesh *mesh, int peer, uint64_t id);
+void device_cancel_arrived(struct mesh *mesh, const struct frame *frame, int from);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_channel.c - telling the other members that a group is broken, and hearing it. */
 #include "runtime/messaging/group_channel.h"
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 #include "runtime/messaging/messaging_internal.h"
 
-#define FAILURE_TAG (-1) /* no receive has it: a failure may lie among the unexpected messages */
+#define FAILURE_TAG (-1) /* no receive has this tag: FAILURE frames may be among the unexpected */
 #define KEPT_FAILURES 64
 
 /* Ids are hashes, doubled (group.c). */
@@ -26,23 +25,23 @@ struct channel *channel_find(const struct messages *m, uint64_t id)
     return channel;
 }
 
-/* ---- Telling --------------------------------------------------------------- */
+/* ---- Sending --------------------------------------------------------------- */
 
-static void tell(struct mesh *mesh, const struct channel *channel, int peer)
+static void send_failure(struct mesh *mesh, const struct channel *channel, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
     const size_t length = strlen(channel->failure.words);
     struct outgoing *out;
 
-    if (peer == mesh->rank || !wire->out || wire->broken || wire->gone)
+    if (peer == mesh->rank || !wire->out || wire->unreachable || wire->gone)
         return;
     if (!(out = calloc(1, sizeof *out + length)))
-        return; /* it will find out when we leave */
+        return; /* our goodbye is the first sign then */
     memcpy(out + 1, channel->failure.words, length);
     out->payload = out + 1;
     out->bytes = length;
     out->frame = (struct frame){ .magic = FRAME_MAGIC,
-                                 .kind = FRAME_BREAK,
+                                 .kind = FRAME_FAILURE,
                                  .channel = channel->id,
                                  .tag = FAILURE_TAG,
                                  .bytes = length,
@@ -52,7 +51,7 @@ static void tell(struct mesh *mesh, const struct channel *channel, int peer)
     send_out_alone(mesh, peer, out);
 }
 
-/* Those who failed in the call that made it have no such group. */
+/* Members that failed in the call that makes a group have not made it. */
 static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struct channel *parent)
 {
     struct group_failure failure = parent->failure;
@@ -64,8 +63,8 @@ static void fail_if_unmade(struct mesh *mesh, struct channel *child, const struc
     channel_fail_told(mesh, child, &failure);
 }
 
-/* Who connects or asks from now on shall hear it though the program is busy elsewhere: the
- * thread listens until the group is destroyed. */
+/* Peers that connect or probe later are told too, even if the program is outside of the library:
+ * the progress thread runs until the group is destroyed. */
 static void set_failed(struct mesh *mesh, struct channel *channel,
                        const struct group_failure *failure)
 {
@@ -75,13 +74,13 @@ static void set_failed(struct mesh *mesh, struct channel *channel,
         m->failed_channels++;
         m->background++;
         if (atomic_load(&m->waiting) == 0)
-            background_needed(mesh);
+            progress_thread_wake(mesh);
     }
     channel->has_failed = 1;
     channel->failure = *failure;
     for (int i = 0; i < channel->size; i++)
         if (channel->ranks[i] != failure->rank)
-            tell(mesh, channel, channel->ranks[i]);
+            send_failure(mesh, channel, channel->ranks[i]);
     for (struct channel *child = m->channels; child; child = child->next)
         fail_if_unmade(mesh, child, channel);
 }
@@ -95,7 +94,8 @@ void channel_fail_told(struct mesh *mesh, struct channel *channel,
     set_failed(mesh, channel, failure);
 }
 
-/* Who asked us something over a connection that was not taken yet shall hear it too. */
+/* Frames may have come over connections that are not accepted yet: progress() accepts them first,
+ * so that those peers are told, too. */
 void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure)
 {
     char sentence[1024];
@@ -116,12 +116,12 @@ void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from)
         mesh->messages->failed_channels > 0 ? channel_find(mesh->messages, frame->channel) : NULL;
 
     if (channel && channel->has_failed)
-        tell(mesh, channel, from);
+        send_failure(mesh, channel, from);
 }
 
-/* ---- Hearing ---------------------------------------------------------------- */
+/* ---- Receiving -------------------------------------------------------------- */
 
-/* What a peer sent is read with care: it may be of another version. */
+/* The peer may be of another version, so each field is checked. */
 static struct group_failure read_failure(const struct mesh *mesh, const struct unexpected *message)
 {
     const struct frame *frame = &message->frame;
@@ -138,21 +138,22 @@ static struct group_failure read_failure(const struct mesh *mesh, const struct u
     return failure;
 }
 
-static void hear(struct mesh *mesh, struct channel *channel, const struct unexpected *message)
+static void receive_failure(struct mesh *mesh, struct channel *channel,
+                            const struct unexpected *message)
 {
     const struct group_failure failure = read_failure(mesh, message);
 
     channel_fail_told(mesh, channel, &failure);
 }
 
-/* Of a group that this rank has yet to make, or destroyed long ago.  The oldest goes. */
+/* Of a group that this rank has yet to make, or destroyed long ago.  The oldest one is dropped. */
 static void keep_failure(struct mesh *mesh, struct unexpected *message)
 {
     struct unexpected *oldest = NULL;
     int kept = 0;
 
     for (struct unexpected *u = mesh->messages->unexpected; u; u = u->next)
-        if (u->frame.kind == FRAME_BREAK) {
+        if (u->frame.kind == FRAME_FAILURE) {
             if (!oldest)
                 oldest = u;
             kept++;
@@ -162,7 +163,7 @@ static void keep_failure(struct mesh *mesh, struct unexpected *message)
     keep(mesh, message);
 }
 
-/* Whatever its frame says: no receive may take it for a message. */
+/* Tag and channel are set whatever the frame says, so that no receive takes it for a message. */
 void failure_arrived(struct mesh *mesh, struct unexpected *message)
 {
     struct channel *channel = channel_find(mesh->messages, message->frame.channel);
@@ -170,7 +171,7 @@ void failure_arrived(struct mesh *mesh, struct unexpected *message)
     message->frame.tag = FAILURE_TAG;
     message->frame.channel &= ~(uint64_t)1;
     if (channel) {
-        hear(mesh, channel, message);
+        receive_failure(mesh, channel, message);
     } else if (!was_closed(mesh->messages, message->frame.channel)) {
         keep_failure(mesh, message);
         return;
@@ -191,8 +192,8 @@ void channel_open(struct mesh *mesh, struct channel *channel)
     m->channels_by_id[place_of_id(channel->id)] = channel;
     for (struct unexpected *u = m->unexpected, *next; u; u = next) {
         next = u->next;
-        if (u->frame.kind == FRAME_BREAK && u->frame.channel == channel->id) {
-            hear(mesh, channel, u);
+        if (u->frame.kind == FRAME_FAILURE && u->frame.channel == channel->id) {
+            receive_failure(mesh, channel, u);
             unexpected_remove(mesh, u);
         }
     }
@@ -200,7 +201,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
          parent = parent->next)
         if (parent->failure.status)
             fail_if_unmade(mesh, channel, parent);
-    leaves_came_early(m, channel);
+    goodbyes_came_early(m, channel);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
@@ -222,7 +223,7 @@ void channel_close(struct mesh *mesh, struct channel *channel)
             *link = channel->next_alike;
             break;
         }
-    questions_forget(mesh, channel);
+    probes_forget(mesh, channel);
     m->left_channels -= channel->left != NULL;
     free(channel->left);
     note_closing(m, channel->id);

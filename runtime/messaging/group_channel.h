@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_channel.h - a group as its messages see it: who is in it, and whether it is broken.
+/* group_channel.h - a group as messaging sees it: its members, and whether it has failed.
  *
- * When it breaks on one rank, that rank tells the members it has an open wire to
- * (FRAME_BREAK), and each of them tells on, once.  So the news floods along the wires
- * that the group's calls have used: whoever waits for a message of the group hears it from
- * the one it waits for, or from somebody nearer.  No connection is opened for it.
+ * A rank on which a group fails sends a FAILURE frame to each member to which it has a connection,
+ * and each of them does the same, once.  So the failure floods along the connections that the
+ * group's calls have used: a rank that waits for a message learns of it from the rank that it waits
+ * for, or from one that is nearer.  No connection is opened for it.
  *
- * Broken in the call that made another group it breaks that one too: somebody did not make it. */
+ * If the failed call is the one that made another group, that group fails too, since some member
+ * has not made it. */
 #ifndef RUNTIME_MESSAGING_GROUP_CHANNEL_H
 #define RUNTIME_MESSAGING_GROUP_CHANNEL_H
 
@@ -14,7 +15,7 @@
 #include "runtime/messaging/failure_record.h"
 #include "runtime/messaging/protocol.h"
 
-/* Of the group that a mesh is made for, and ends with; all others are made from it. */
+/* The channel of the root group, with which the mesh ends; all other groups are made from it. */
 #define FIRST_CHANNEL 2
 
 struct channel {
@@ -25,15 +26,16 @@ struct channel {
     int size;
     uint64_t parent, born_in; /* the channel and call by which its group was made; or 0 */
     uint64_t first_call;      /* number of the group's first */
-    /* It broke on another rank.  Called under the messages' lock: it may neither wait nor send. */
+    /* It failed on another rank.  Called under the transport's lock: it may neither wait nor send.
+     */
     void (*on_failure)(void *owner, const struct group_failure *failure);
     void *owner;
     int has_failed; /* and the other members were told */
     struct group_failure failure;
     struct recent_calls calls;
     _Atomic uint64_t last_call; /* its number */
-    struct question *questions; /* about later ones */
-    unsigned char *left;        /* [size] who has destroyed it; NULL: nobody has */
+    struct probe *probes;       /* of calls that this rank has yet to make */
+    unsigned char *left;        /* [size] 1: the member sent a goodbye; NULL: none did */
 };
 
 /* The memory is the caller's until it is closed.  A failure that came before is reported at once.
@@ -41,25 +43,24 @@ struct channel {
 void channel_open(struct mesh *mesh, struct channel *channel);
 void channel_close(struct mesh *mesh, struct channel *channel); /* forgets its messages too */
 
-/* Of its messages that are under way nothing is left when this returns.  group_leave.c */
+/* Gives up all requests of the channel.  goodbye.c */
 void channel_give_up(struct mesh *mesh, const struct channel *channel);
 
-/* It is about to be closed: the others need not wait for this rank in it any more.  group_leave.c
- */
-void channel_leave(struct mesh *mesh, const struct channel *channel);
+/* Sends a goodbye to the members, before channel_close().  goodbye.c */
+void channel_goodbye(struct mesh *mesh, const struct channel *channel);
 
-/* It broke here.  The current sentence stays. */
+/* It failed on this rank: the members are told.  ct_last_error() stays as it was. */
 void channel_fail(struct mesh *mesh, struct channel *channel, const struct group_failure *failure);
 
 /* Under the lock: for protocol.c and call_probe.c. */
 struct unexpected;
 struct messages;
 struct channel *channel_find(const struct messages *m, uint64_t id);
-/* It is broken, by this rank or another: its owner hears it, and the others. */
+/* It failed on some rank: its owner and the other members are told. */
 void channel_fail_told(struct mesh *mesh, struct channel *channel,
                        const struct group_failure *failure);
-void failure_arrived(struct mesh *mesh, struct unexpected *message); /* takes it over */
-/* A message for a group that is broken here: its sender does not know yet. */
+void failure_arrived(struct mesh *mesh, struct unexpected *message); /* owns the message */
+/* A frame of a group that has failed here: its sender is told. */
 void answer_with_failure(struct mesh *mesh, const struct frame *frame, int from);
 
 #endif

@@ -1,42 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messaging_internal.h - what the files of messages share, for them and for those that look at a
- * group's messages: request.c (starting, giving up) and request_wait.c; protocol.c (what arrives),
- * tag_match.c and completion.c.  runtime/transport moves the bytes, and its lock is that of all
- * this. */
+/* messaging_internal.h - the state that the files of runtime/messaging share.  transport->lock
+ * guards all of it. */
 #ifndef RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 #define RUNTIME_MESSAGING_MESSAGING_INTERNAL_H
 
 #include "runtime/messaging/protocol.h"
 #include "runtime/transport/transport.h"
 
-#define CLOSED 64             /* groups of which late news may come */
+#define CLOSED 64             /* destroyed groups of which frames may still come */
 #define CHANNEL_PLACES 256    /* a job may have thousands of groups */
 #define LOOKS_FOR_NEWCOMERS 2 /* of progress(): a new connection; what was sent on it */
 
-/* A message nobody asked for yet: its bytes, or the offer of them.  Or one that a receive was given
- * up on after it had been accepted (FRAME_DATA): its bytes are still to come, in whole or in part.
- */
+/* A message that no receive has taken: an eager one with its bytes, or an RTS.  FRAME_DATA: its
+ * receive was given up after the CTS, so its bytes are still to come, in whole or in part. */
 struct unexpected {
     struct unexpected *next;
     struct frame frame;
     int from;
-    size_t unasked;         /* what the peer counts for it; 0: nothing */
+    size_t cost;            /* the eager credit that its sender used for it; 0: none */
     struct request *sender; /* a send to ourselves, waiting to be received */
     unsigned char data[];
 };
 
 struct channel; /* group_channel.h */
 
-/* Who has left a group that is not made here yet. */
-struct early_leaver {
+/* A goodbye of a group that this rank has yet to make. */
+struct early_goodbye {
     uint64_t channel;
     int peer;
 };
 
 struct messages {
-    struct request *posted;  /* receives without a message, oldest first */
-    struct request *active;  /* receives being filled, sends not yet gone */
-    struct request *errands; /* whose bytes a device copies; taken off by who holds errands_lock */
+    struct request *posted; /* receives without a message, oldest first */
+    struct request *active; /* receives being filled, sends not yet gone */
+    struct request *copies; /* that a device copies; removed by the thread that has copies_lock */
     struct unexpected *unexpected, **unexpected_end;
     struct channel *channels; /* of the groups there are */
     struct channel *channels_by_id[CHANNEL_PLACES];
@@ -44,37 +41,37 @@ struct messages {
     int left_channels;       /* that a member has left */
     uint64_t closed[CLOSED]; /* the last groups that were destroyed here */
     unsigned closings;
-    struct early_leaver early[CLOSED]; /* the last ones */
+    struct early_goodbye early[CLOSED]; /* the last ones */
     unsigned earlies;
-    _Atomic int questions; /* kept for calls to come */
+    _Atomic int probes; /* kept for calls to come */
     uint64_t next_id;
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
     int has_thread, stop;
-    /* Requests, frames of nobody's that others wait for, broken groups.  Who leaves request_wait()
-     * reads it without the lock. */
+    /* What the progress thread is needed for: requests in the background, frames that no request
+     * owns, failed groups.  A thread that leaves request_wait() reads it without the lock. */
     _Atomic int background;
     _Atomic int waiting;      /* threads in request_wait() */
     _Atomic uint64_t glanced; /* messages_glance() looked, by the coarse clock */
-    _Atomic int errands_left;
-    pthread_mutex_t errands_lock; /* of who moves them; taken before `lock` */
+    _Atomic int copies_pending;
+    pthread_mutex_t copies_lock; /* of the thread that moves `copies`; taken before `lock` */
     pthread_cond_t needed;
 };
 
 /* protocol.c, under the lock */
 /* Do both sides make the same call?  If not, both fail. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-/* no_loans: what this rank says of loans. */
-void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
-                  int no_loans);
+/* device_rts_limits: bits of device_rendezvous.h. */
+void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+              int device_rts_limits);
 /* As of struct transport_handlers. */
 int message_arrived(struct mesh *mesh, struct stream *stream);
 void message_landed(struct mesh *mesh, struct stream *stream);
-/* A frame that no request owns: if it can't be written now, the progress thread sends it. */
+/* No request owns the frame: if it can't be written now, the progress thread sends it. */
 void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
-/* The same of a frame about a message, without payload. */
-void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
-/* Its sender gave it up: the receive that it had met waits for the next one. */
+/* The same, of a frame without payload. */
+void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
+/* The sender gave the message up: the receive that had met it waits for the next one. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from);
 
 /* tag_match.c, under the lock */
@@ -82,13 +79,13 @@ void list_add(struct request **list, struct request *request);
 void list_add_by_id(struct request **list, struct request *request);
 void list_remove(struct request *request);
 struct request *send_by_id(const struct messages *m, uint64_t id, int to);
-/* The receive that has accepted a message, or is being filled with it. */
+/* The receive that has sent a CTS for a message, or into which it is written. */
 struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
 int matches(const struct request *receive, uint64_t channel, int from, int tag);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
 void keep(struct mesh *mesh, struct unexpected *message);
-/* Among those of its sender it stands where it was sent. */
+/* It stands among the other messages of its sender in the order in which they were sent. */
 void keep_in_order(struct messages *m, struct unexpected *message);
 /* The stream that brings its bytes now; NULL: none does. */
 struct stream *stream_into(const struct mesh *mesh, const struct unexpected *message);
@@ -96,26 +93,27 @@ void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no 
 void unexpected_remove(struct mesh *mesh, struct unexpected *message); /* and frees it */
 void forget_sender(struct mesh *mesh, const struct request *send);     /* one to ourselves */
 
-/* What a message counts that goes unasked. */
-static inline size_t unasked_cost(size_t bytes)
+/* The eager credit that a message uses. */
+static inline size_t eager_cost(size_t bytes)
 {
     return bytes + sizeof(struct unexpected);
 }
 
-static inline void unasked_less(struct wire *wire, uint64_t bytes)
+static inline void eager_credited(struct wire *wire, uint64_t bytes)
 {
-    wire->unasked -= bytes < wire->unasked ? (size_t)bytes : wire->unasked;
+    wire->uncredited -= bytes < wire->uncredited ? (size_t)bytes : wire->uncredited;
 }
 
-/* One of this peer that came so is kept no more. */
-void say_taken(struct mesh *mesh, int peer);
-static inline void unasked_taken(struct mesh *mesh, int peer, size_t cost)
+void send_credit(struct mesh *mesh, int peer);
+
+/* An eager message of this peer is kept no more. */
+static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
-    wire->taken += cost;
-    if (wire->taken >= CREDIT_LEAST)
-        say_taken(mesh, peer);
+    wire->consumed += cost;
+    if (wire->consumed >= CREDIT_STEP)
+        send_credit(mesh, peer);
 }
 
 /* completion.c, under the lock */
@@ -135,17 +133,17 @@ void receive_again(struct mesh *mesh, struct request *receive);
 /* A receive that had met a message is given up: the message is kept for the next receive. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 
-/* group_leave.c, under the lock */
-void leave_arrived(struct mesh *mesh, const struct frame *frame, int from);
-void leaves_came_early(struct messages *messages, struct channel *channel); /* it was made now */
-void look_for_leaver(struct mesh *mesh, struct request *request);           /* one that begins */
+/* goodbye.c, under the lock */
+void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
+void goodbyes_came_early(struct messages *messages, struct channel *channel); /* it was made now */
+void look_for_goodbye(struct mesh *mesh, struct request *request);            /* which begins */
 void note_closing(struct messages *m, uint64_t channel);
 int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
-/* Who sends or asks for a group that was destroyed here may not have heard of it; 1: it was. */
-int answer_leaving(struct mesh *mesh, const struct frame *frame, int from);
+/* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
+int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
 /* progress_thread.c */
-void background_needed(struct mesh *mesh);
-void background_stop(struct mesh *mesh);
+void progress_thread_wake(struct mesh *mesh);
+void progress_thread_stop(struct mesh *mesh);
 
 #endif

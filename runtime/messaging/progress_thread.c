@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* progress_thread.c - the thread that moves ct_isend and ct_irecv while nobody waits.
  *
- * Started with the first one that is not done at once.  Whoever waits makes
- * everything move, so the thread works only while no other waits, and only
- * after a millisecond in which nobody came: a program that waits right after
- * it started its sends never shares a core with it. */
+ * It starts with the first request that is not done at once.  A thread that waits for a request
+ * moves all of them, so the progress thread works only while no other thread waits, and only after
+ * a millisecond of that: it never competes for a core with a program that starts requests and waits
+ * for them at once. */
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -42,8 +42,8 @@ static void move(struct mesh *mesh)
     while (!m->stop && needed(m)) {
         progress(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
-        if (errands_move(mesh))
-            errands_nap(naps++);
+        if (device_copies_move(mesh))
+            device_copies_nap(naps++);
         else
             wait_turn(&wait);
         pthread_mutex_lock(&mesh->transport->lock);
@@ -67,8 +67,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are the program's: none may be delivered here. */
-void background_needed(struct mesh *mesh)
+/* The program's signal handlers must not run on this thread, so it blocks all signals. */
+void progress_thread_wake(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
     sigset_t all, old;
@@ -82,7 +82,7 @@ void background_needed(struct mesh *mesh)
     pthread_cond_signal(&m->needed);
 }
 
-void background_stop(struct mesh *mesh)
+void progress_thread_stop(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 

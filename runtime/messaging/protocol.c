@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* protocol.c - what arrives: frames are answered, and messages come to their receives.
  *
- *   small:  sender  EAGER + payload  ->  posted receive, or kept as unexpected
- *   large:  sender  OFFER            ->  posted receive, or kept
- *           receiver ACCEPT          ->  sender writes DATA + payload
- *   given up: sender CANCEL          ->  the receive that it had met is posted again
- *             receiver (no frame)    ->  its message is kept, for the next receive
- *   on a device:    LEND, TAKEN, LOAN_ENDS, or ACCEPT and DATA  ->  device_rendezvous.c
- *   another call:   receiver REFUSE  ->  both ends fail and name both calls
- *   no message:     ASK, whether the peer makes the same call  ->  call_probe.c
- *   broken group:   BREAK            ->  its members; group_channel.c
- *   destroyed group: LEAVE           ->  its members; group_leave.c
+ *   small message:   sender EAGER + payload  ->  posted receive, or kept as unexpected
+ *   large message:   sender RTS              ->  posted receive, or kept
+ *                    receiver CTS            ->  sender writes DATA + payload
+ *   device memory:   DEVICE_RTS, then ATS, or CTS and DATA  ->  device_rendezvous.c
+ *   given up:        sender CANCEL           ->  the receive that it had met is posted again
+ *                    receiver (no frame)     ->  its message is kept, for the next receive
+ *   different calls: receiver MISMATCH       ->  both ends fail and name both calls
+ *   no message:      PROBE                   ->  is the peer in the same call?  call_probe.c
+ *   failed group:    FAILURE                 ->  its members; group_channel.c
+ *   destroyed group: GOODBYE                 ->  its members; goodbye.c
  *
  * request.c starts sends and receives, request_wait.c waits for them; tag_match.c says which
- * message meets which receive, completion.c how a request ends.  receive.c reads the bytes and
- * calls message_arrived() and message_landed().  All of it runs under transport->lock. */
+ * message meets which receive, completion.c how a request ends.  transport/receive.c reads the
+ * bytes and calls message_arrived() and message_landed().  All of this runs under transport->lock.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,22 +26,23 @@
 
 /* ---- Answers ------------------------------------------------------------- */
 
-/* Of a large message that the other side knows nothing bad of yet. */
-static void tell(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
-                 const struct signature *signature, int no_loans)
+/* The answer to an RTS. */
+static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
+                        const struct signature *signature, int device_rts_limits)
 {
     struct outgoing *out = calloc(1, sizeof *out);
 
     if (!out) {
-        peer_broken(mesh, peer, "no memory to answer it");
+        peer_unreachable(mesh, peer, "no memory to answer it");
         return;
     }
     out->frame = (struct frame){ .magic = FRAME_MAGIC,
                                  .kind = (uint16_t)kind,
-                                 .no_loans = (uint16_t)no_loans,
+                                 .device_rts_limits = (uint16_t)device_rts_limits,
                                  .id = id,
                                  .signature = *signature };
-    out->is_large = kind == FRAME_ACCEPT; /* it goes where no other large one comes meanwhile */
+    out->is_large =
+        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
     send_out(mesh, peer, out);
 }
 
@@ -52,46 +54,45 @@ void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
     m->background++;
     send_out(mesh, peer, out);
     if (m->background > 0 && atomic_load(&m->waiting) == 0)
-        background_needed(mesh);
+        progress_thread_wake(mesh);
 }
 
-void send_word(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
+void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
 {
     struct outgoing *out = calloc(1, sizeof *out);
 
     if (!out) {
-        peer_broken(mesh, peer, "no memory to answer it");
+        peer_unreachable(mesh, peer, "no memory to answer it");
         return;
     }
     out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
     send_out_alone(mesh, peer, out);
 }
 
-/* Both sides make the same call?  An offer's sender is told if not. */
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
 {
     receive->met = frame->id;
     if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
         return 1;
     if (frame->kind != FRAME_EAGER && from != mesh->rank)
-        tell(mesh, from, FRAME_REFUSE, frame->id, &receive->signature, 0);
+        send_answer(mesh, from, FRAME_MISMATCH, frame->id, &receive->signature, 0);
     finish_mismatch(mesh, receive, from, &frame->signature);
     return 0;
 }
 
-void accept_offer(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
-                  int no_loans)
+void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+              int device_rts_limits)
 {
     if (receive->from_anybody)
         receive->peer = from;
     list_add(&mesh->messages->active, receive);
-    tell(mesh, from, FRAME_ACCEPT, frame->id, &receive->signature, no_loans);
+    send_answer(mesh, from, FRAME_CTS, frame->id, &receive->signature, device_rts_limits);
 }
 
 /* ---- Arrivals ------------------------------------------------------------ */
 
-/* What follows is kept, and looked at when all of it is there.  0: there is no memory, it is
- * passed over. */
+/* The payload is kept, and handled when all of it is there.  0: there is no memory for it, so it is
+ * skipped. */
 static int keep_what_follows(struct mesh *mesh, struct stream *stream, size_t bytes)
 {
     stream->left = bytes;
@@ -115,18 +116,18 @@ static void meet_eager(struct mesh *mesh, struct stream *stream)
             stream->request = receive;
             stream->into = receive->data;
         }
-    } else if (!answer_leaving(mesh, frame, stream->peer)) {
+    } else if (!answer_with_goodbye(mesh, frame, stream->peer)) {
         if (keep_what_follows(mesh, stream, frame->bytes)) {
-            stream->unexpected->unasked = unasked_cost(frame->bytes);
+            stream->unexpected->cost = eager_cost(frame->bytes);
             return;
         }
         log_line(LOG_ERROR, "no memory to keep a message of %zu bytes from rank %d: it is lost",
                  stream->left, stream->peer); /* its receive runs into its deadline */
     }
-    unasked_taken(mesh, stream->peer, unasked_cost(frame->bytes));
+    eager_consumed(mesh, stream->peer, eager_cost(frame->bytes));
 }
 
-static void meet_offer(struct mesh *mesh, struct stream *stream)
+static void meet_rts(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head;
     struct request *receive = take_posted(mesh, frame, stream->peer);
@@ -134,14 +135,14 @@ static void meet_offer(struct mesh *mesh, struct stream *stream)
 
     if (receive) {
         if (agrees(mesh, receive, frame, stream->peer))
-            accept_offer(mesh, receive, frame, stream->peer, 0);
+            send_cts(mesh, receive, frame, stream->peer, 0);
         return;
     }
-    if (answer_leaving(mesh, frame, stream->peer))
+    if (answer_with_goodbye(mesh, frame, stream->peer))
         return;
     message = scratch_take(&mesh->scratch, sizeof *message);
     if (!message) {
-        log_line(LOG_ERROR, "no memory for an offer of rank %d: its message is lost", stream->peer);
+        log_line(LOG_ERROR, "no memory for a message of rank %d: it is lost", stream->peer);
         return;
     }
     *message = (struct unexpected){ .frame = *frame, .from = stream->peer };
@@ -154,35 +155,36 @@ static void arrived_eager(struct mesh *mesh, struct stream *stream)
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_offer(struct mesh *mesh, struct stream *stream)
+static void arrived_rts(struct mesh *mesh, struct stream *stream)
 {
-    meet_offer(mesh, stream);
+    meet_rts(mesh, stream);
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-/* An offer of ours that a peer answers.  NULL: cancelled meanwhile, or it was offered to another
- * or not at all, or answered before: what waits to be written must not be queued again or freed. */
-static struct request *offered(struct mesh *mesh, uint64_t id, int to)
+/* The send whose RTS this peer answers.  NULL: it was cancelled meanwhile, or its RTS went to
+ * another rank, was not written in full, or was answered before: a frame that waits to be written
+ * must be neither queued again nor freed. */
+static struct request *send_answered(struct mesh *mesh, uint64_t id, int to)
 {
     struct request *send = send_by_id(mesh->messages, id, to);
     const struct outgoing *out = send ? &send->out : NULL;
 
-    return out && (out->frame.kind == FRAME_OFFER || out->frame.kind == FRAME_LEND)
+    return out && (out->frame.kind == FRAME_RTS || out->frame.kind == FRAME_DEVICE_RTS)
                    && out->written == sizeof out->frame + out->bytes
                ? send
                : NULL;
 }
 
-static void arrived_accept(struct mesh *mesh, struct stream *stream)
+static void arrived_cts(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head;
     const int from = stream->peer;
-    struct request *send = offered(mesh, frame->id, from);
+    struct request *send = send_answered(mesh, frame->id, from);
 
     if (!send) /* its CANCEL is on the way */
         return;
-    if (send->out.frame.kind == FRAME_LEND) {
-        loan_accepted(mesh, send, frame);
+    if (send->out.frame.kind == FRAME_DEVICE_RTS) {
+        device_cts_arrived(mesh, send, frame);
         return;
     }
     send->out.frame.kind = FRAME_DATA;
@@ -192,7 +194,7 @@ static void arrived_accept(struct mesh *mesh, struct stream *stream)
     send_out(mesh, from, &send->out);
 }
 
-/* Of a message whose receive was given up. */
+/* The message, if its receive was given up after the CTS. */
 static struct unexpected *put_back_before(const struct mesh *mesh, const struct frame *data,
                                           int from)
 {
@@ -218,7 +220,7 @@ static void arrived_data(struct mesh *mesh, struct stream *stream)
     }
 }
 
-/* Is a stream filling it? */
+/* Does a stream write into its buffer now? */
 static int is_coming(const struct mesh *mesh, const struct request *receive)
 {
     const struct stream *stream = mesh->transport->streams;
@@ -228,7 +230,7 @@ static int is_coming(const struct mesh *mesh, const struct request *receive)
     return stream != NULL;
 }
 
-/* What comes already is not cancelled, whatever the peer says. */
+/* A message whose bytes are arriving is not cancelled, whatever the peer sends. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from)
 {
     struct messages *m = mesh->messages;
@@ -239,7 +241,7 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
         receive_again(mesh, receive);
     }
     for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
-        if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_BREAK
+        if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_FAILURE
             && !stream_into(mesh, u)) {
             unexpected_remove(mesh, u);
             return;
@@ -248,7 +250,7 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
 
 static void arrived_credit(struct mesh *mesh, struct stream *stream)
 {
-    unasked_less(&mesh->transport->wires[stream->peer], stream->head.answer);
+    eager_credited(&mesh->transport->wires[stream->peer], stream->head.answer);
 }
 
 static void arrived_cancel(struct mesh *mesh, struct stream *stream)
@@ -256,59 +258,59 @@ static void arrived_cancel(struct mesh *mesh, struct stream *stream)
     message_cancelled(mesh, stream->head.id, stream->peer);
 }
 
-static void arrived_refuse(struct mesh *mesh, struct stream *stream)
+static void arrived_mismatch(struct mesh *mesh, struct stream *stream)
 {
     const struct frame *frame = &stream->head;
-    struct request *send = offered(mesh, frame->id, stream->peer);
+    struct request *send = send_answered(mesh, frame->id, stream->peer);
 
     if (send)
         finish_mismatch(mesh, send, stream->peer, &frame->signature);
 }
 
-static void arrived_ask(struct mesh *mesh, struct stream *stream)
+static void arrived_probe(struct mesh *mesh, struct stream *stream)
 {
-    question_arrived(mesh, &stream->head, stream->peer);
-    answer_leaving(mesh, &stream->head, stream->peer);
+    probe_arrived(mesh, &stream->head, stream->peer);
+    answer_with_goodbye(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_break(struct mesh *mesh, struct stream *stream)
+static void arrived_failure(struct mesh *mesh, struct stream *stream)
 {
-    keep_what_follows(mesh, stream, stream->head.bytes); /* else we find out when it leaves */
+    keep_what_follows(mesh, stream, stream->head.bytes); /* else its goodbye is the first sign */
 }
 
-static void arrived_lend(struct mesh *mesh, struct stream *stream)
+static void arrived_device_rts(struct mesh *mesh, struct stream *stream)
 {
     keep_what_follows(mesh, stream,
-                      sizeof(struct loan)); /* else its receive runs into its deadline */
+                      sizeof(struct device_rts)); /* else its receive runs into its deadline */
     answer_with_failure(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_taken(struct mesh *mesh, struct stream *stream)
+static void arrived_ats(struct mesh *mesh, struct stream *stream)
 {
-    struct request *send = offered(mesh, stream->head.id, stream->peer);
+    struct request *send = send_answered(mesh, stream->head.id, stream->peer);
 
-    if (send && send->out.frame.kind == FRAME_LEND)
+    if (send && send->out.frame.kind == FRAME_DEVICE_RTS)
         request_finish(mesh, send, CT_OK, "");
 }
 
-static void arrived_loan_end(struct mesh *mesh, struct stream *stream)
+static void arrived_device_cancel(struct mesh *mesh, struct stream *stream)
 {
-    loan_end_arrived(mesh, &stream->head, stream->peer);
+    device_cancel_arrived(mesh, &stream->head, stream->peer);
 }
 
-static void arrived_leave(struct mesh *mesh, struct stream *stream)
+static void arrived_goodbye(struct mesh *mesh, struct stream *stream)
 {
-    leave_arrived(mesh, &stream->head, stream->peer);
+    goodbye_arrived(mesh, &stream->head, stream->peer);
 }
 
-/* Kinds that are not here are a later version's. */
+/* A later version may send other kinds; they are skipped. */
 static void (*const arrivals[])(struct mesh *mesh, struct stream *stream) = {
-    [FRAME_EAGER] = arrived_eager,   [FRAME_OFFER] = arrived_offer,
-    [FRAME_ACCEPT] = arrived_accept, [FRAME_DATA] = arrived_data,
-    [FRAME_REFUSE] = arrived_refuse, [FRAME_ASK] = arrived_ask,
-    [FRAME_BREAK] = arrived_break,   [FRAME_LEND] = arrived_lend,
-    [FRAME_TAKEN] = arrived_taken,   [FRAME_LOAN_ENDS] = arrived_loan_end,
-    [FRAME_LEAVE] = arrived_leave,   [FRAME_CANCEL] = arrived_cancel,
+    [FRAME_EAGER] = arrived_eager,       [FRAME_RTS] = arrived_rts,
+    [FRAME_CTS] = arrived_cts,           [FRAME_DATA] = arrived_data,
+    [FRAME_MISMATCH] = arrived_mismatch, [FRAME_PROBE] = arrived_probe,
+    [FRAME_FAILURE] = arrived_failure,   [FRAME_DEVICE_RTS] = arrived_device_rts,
+    [FRAME_ATS] = arrived_ats,           [FRAME_DEVICE_CANCEL] = arrived_device_cancel,
+    [FRAME_GOODBYE] = arrived_goodbye,   [FRAME_CANCEL] = arrived_cancel,
     [FRAME_CREDIT] = arrived_credit,
 };
 
@@ -316,9 +318,9 @@ int message_arrived(struct mesh *mesh, struct stream *stream)
 {
     const size_t kind = stream->head.kind;
 
-    /* As much is kept of an eager message as an eager one can have: with a larger one its receive
-     * would succeed and have nothing. */
-    if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_BREAK))
+    /* No peer of ours sends a larger one.  It would be skipped for want of memory, and its receive
+     * would succeed without data. */
+    if (stream->head.bytes > EAGER_OVER_SOCKETS && (kind == FRAME_EAGER || kind == FRAME_FAILURE))
         return -1;
     if (kind < sizeof arrivals / sizeof *arrivals && arrivals[kind])
         arrivals[kind](mesh, stream);
@@ -327,19 +329,19 @@ int message_arrived(struct mesh *mesh, struct stream *stream)
 
 /* ---- Landings ------------------------------------------------------------ */
 
-/* Nobody had asked for it when it began; perhaps somebody does now. */
+/* No receive matched when its first byte came; one may have been posted since. */
 static void landed_unexpected(struct mesh *mesh, struct unexpected *message)
 {
-    const int is_lent = message->frame.kind == FRAME_LEND;
+    const int has_device_rts = message->frame.kind == FRAME_DEVICE_RTS;
     struct request *late = take_posted(mesh, &message->frame, message->from);
 
-    if (!late && !(is_lent && answer_leaving(mesh, &message->frame, message->from))) {
+    if (!late && !(has_device_rts && answer_with_goodbye(mesh, &message->frame, message->from))) {
         keep(mesh, message);
         return;
     }
     if (late && agrees(mesh, late, &message->frame, message->from)) {
-        if (is_lent) {
-            loan_met(mesh, late, message);
+        if (has_device_rts) {
+            device_rts_met(mesh, late, message);
         } else {
             if (late->bytes > 0)
                 memcpy(late->data, message->data, late->bytes);
@@ -359,8 +361,9 @@ void message_landed(struct mesh *mesh, struct stream *stream)
     if (request)
         request_finish(mesh, request, CT_OK, "");
     else if (message && message->frame.kind == FRAME_DATA)
-        message->frame.kind = FRAME_EAGER; /* it has its place, and is as one that came unasked */
-    else if (message && message->frame.kind == FRAME_BREAK)
+        message->frame.kind =
+            FRAME_EAGER; /* it is in the list, and from now on like an eager one */
+    else if (message && message->frame.kind == FRAME_FAILURE)
         failure_arrived(mesh, message);
     else if (message)
         landed_unexpected(mesh, message);

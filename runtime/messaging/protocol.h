@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* protocol.h - messages between two ranks of a mesh, matched as MPI matches them.
  *
- * A message is matched to the first posted receive with its channel, sender
- * and tag.  A small one goes unasked, and is kept by the receiver until it is asked for; a larger
- * one is offered first and sent when the receive is posted, straight into its buffer.  So is a
- * small one while the receiver keeps as much of this sender as it may: what a receive has taken the
- * receiver says now and then (CREDIT).  Whoever waits makes everything move. */
+ * A message is matched to the first posted receive with its channel, sender and tag.  A small one
+ * is sent at once (eager); the receiver keeps it until a receive asks for it.  A larger one waits
+ * for its receive (rendezvous): the sender sends an RTS, the receiver answers with a CTS when the
+ * receive is posted, and the bytes go straight into the receive's buffer.  A small one also takes
+ * that way while the sender has no eager credit left; the receiver returns credit (FRAME_CREDIT) as
+ * receives take what it keeps.  Any thread that waits for a request moves all of them. */
 #ifndef RUNTIME_MESSAGING_PROTOCOL_H
 #define RUNTIME_MESSAGING_PROTOCOL_H
 
@@ -15,40 +16,40 @@
 #include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
 
-/* A message of so many bytes goes unasked though there is no link yet. */
+/* The largest eager message before there is a link. */
 #define EAGER_BYTES (32u << 10)
-/* Where there is a link already, more do: to ask and be answered takes longer than to copy so much
- * once more, if it comes before its receive.  In memory the answer is a change of ranks, and so
- * much fits into a ring of up to 16 ranks; over sockets it is a round trip. */
+/* The largest eager message where there is a link.  RTS and CTS take longer than the second copy of
+ * a message that comes before its receive: in shared memory they are a switch between two
+ * processes, over sockets a round trip.  The ring of up to 16 ranks holds EAGER_IN_MEMORY. */
 #define EAGER_IN_MEMORY (128u << 10)
 #define EAGER_OVER_SOCKETS (256u << 10)
-/* Bytes that a receiver keeps of one sender in messages that no receive has taken yet: a slow one
- * would have to keep all that the fast ones send.  The sender counts them, with what it costs to
- * keep a message; it says in pieces of CREDIT_LEAST that they were taken. */
-#define UNASKED_MOST (4u << 20)
-#define CREDIT_LEAST (UNASKED_MOST / 4)
+/* The most bytes that a receiver keeps of one sender in eager messages that no receive has taken,
+ * so that a slow rank need not keep all that fast ones send.  The sender counts them, records
+ * included; the receiver returns them in steps of CREDIT_STEP. */
+#define EAGER_CREDIT (4u << 20)
+#define CREDIT_STEP (EAGER_CREDIT / 4)
 
 enum frame_kind {
-    FRAME_EAGER = 1, /* header, payload */
-    FRAME_OFFER,     /* "I have so many bytes for you" */
-    FRAME_ACCEPT,    /* "send them" */
-    FRAME_DATA,      /* header, payload of an accepted offer */
-    FRAME_REFUSE,    /* "I make another call than you"; its signature says which */
-    FRAME_ASK,       /* "I am in this call of the group": its signature */
-    FRAME_BREAK,     /* "the group is broken": status, on which rank first, payload: its words */
-    FRAME_LEAVE,     /* "I have destroyed the group" */
-    FRAME_LEND,  /* "so many bytes lie there on a device": header, struct loan (device_rendezvous.h)
-                  */
-    FRAME_TAKEN, /* "I have copied them" */
-    FRAME_LOAN_ENDS, /* "I have given up the message that I lent" */
-    FRAME_CANCEL,    /* "I have given up the message that I offered, or sent in part" */
-    FRAME_CREDIT     /* "so many bytes that came unasked are received" */
+    FRAME_EAGER = 1,     /* header and payload of a message */
+    FRAME_RTS,           /* sender: a message of so many bytes is ready */
+    FRAME_CTS,           /* receiver: send it */
+    FRAME_DATA,          /* header and payload of a message after its CTS */
+    FRAME_MISMATCH,      /* receiver: this rank makes another call; with its signature */
+    FRAME_PROBE,         /* a rank that waits: it is in this call of the group; its signature */
+    FRAME_FAILURE,       /* the group has failed: status and rank of the first failure, sentence */
+    FRAME_GOODBYE,       /* the sender has destroyed the group */
+    FRAME_DEVICE_RTS,    /* sender: the message lies in device memory; struct device_rts */
+    FRAME_ATS,           /* receiver: it has copied the message out of the sender's memory */
+    FRAME_DEVICE_CANCEL, /* sender: it gave up a message of which it sent a DEVICE_RTS */
+    FRAME_CANCEL,        /* sender: it gave up a message of which it sent an RTS, or a part */
+    FRAME_CREDIT         /* receiver: receives have taken so many bytes of eager messages */
 };
 
 struct device_copy; /* device_rendezvous.h */
 
-/* What a device does for a request meanwhile (device_rendezvous.c): nobody else ends it then. */
-enum errand { NO_ERRAND, TAKES_LOAN, GOES_TO_HOST };
+/* The copy that a device makes for a request (device_rendezvous.c).  Until it is through, only
+ * device_rendezvous.c ends the request. */
+enum pending_copy { NO_COPY, COPY_FROM_PEER, COPY_TO_STAGING };
 
 /* One send or receive, the caller's memory; in use until done is set. */
 struct request {
@@ -56,18 +57,18 @@ struct request {
     struct request **list;           /* which; NULL: in none */
     uint64_t id, channel;
     uint64_t met;     /* of a receive: the id of the send */
-    int peer;         /* rank in the mesh; CT_ANY_SOURCE while a receive waits for anybody */
-    int from_anybody; /* so `peer` may change, under the lock */
+    int peer;         /* rank in the mesh; CT_ANY_SOURCE until such a receive is matched */
+    int from_anybody; /* it was CT_ANY_SOURCE: `peer` changes under the lock */
     int tag;
     void *data;
     size_t bytes;
     struct signature signature;
     struct device_copy *copy; /* its data is on a device; NULL: in host memory */
     uint8_t is_send;
-    uint8_t errand;     /* enum errand */
-    uint8_t loan_ended; /* of a receive: what it takes may be something else by now */
-    uint8_t background; /* counted in messages->background: the thread moves it if nobody waits */
-    ct_status given_up; /* during its errand; CT_OK: it was not */
+    uint8_t pending_copy;     /* enum pending_copy */
+    uint8_t sender_cancelled; /* of a receive: what it copies may have been overwritten */
+    uint8_t background;       /* counted in messages->background: the progress thread moves it */
+    ct_status given_up;       /* while its copy was pending; CT_OK: it was not */
     ct_status status;
     _Atomic int done;   /* set last */
     uint64_t looked_ns; /* when request_poll() last looked at its peer, by the coarse clock */
@@ -77,8 +78,8 @@ struct request {
 };
 _Static_assert(sizeof(struct request) <= 512, "two are what malloc() keeps in its quick lists");
 
-/* The bytes stay the caller's until the request is done.  Failures show up in
- * request_wait().  In the background, nobody need wait for it to move. */
+/* The request and the bytes are the caller's, and stay as they are until the request is done.
+ * request_wait() reports failures. */
 void request_send(struct mesh *mesh, struct request *request, uint64_t channel, int to, int tag,
                   const void *data, size_t bytes, const struct signature *signature);
 void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, int from, int tag,
@@ -87,6 +88,7 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
 void request_prepare(struct request *request, int is_send, uint64_t channel, int peer, int tag,
                      void *data, size_t bytes, const struct signature *signature);
 void requests_start(struct mesh *mesh, struct request *requests, int count);
+/* The progress thread moves them while no thread waits. */
 void requests_in_background(struct mesh *mesh, struct request *requests, int count);
 
 /* Waits; *interrupted (may be NULL) set by another thread ends the wait with
@@ -105,11 +107,11 @@ void request_cancel(struct mesh *mesh, struct request *request);
 /* Is a receive from ourselves posted that a send to ourselves would match? */
 int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag);
 
-/* Takes up what has arrived, without waiting.  0: another thread was at it. */
+/* Reads what has arrived, without waiting.  0: another thread has the lock. */
 int messages_look(struct mesh *mesh);
-/* The same, as often as the coarse clock moves: who only sends would not hear that its group
- * broke.  Always while other threads wait: they find the lock taken by who sends all the time, and
- * leave it to him to move what there is. */
+/* The same, once per tick of the coarse clock, for a thread that only sends: it would not see that
+ * its group has failed.  While other threads wait it looks each time: they find the lock taken by
+ * the thread that sends, and rely on it to move what there is. */
 void messages_glance(struct mesh *mesh);
 
 ct_status messages_create(struct mesh *mesh);

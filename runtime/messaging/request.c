@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - sends and receives are started and given up.
+/* request.c - starts and gives up sends and receives.
  *
- * A send that is small for the link goes unasked, head and payload, if the peer may still be sent
- * so much; of another one an offer goes, and protocol.c sends the bytes when the peer's receive is
- * there.  A receive takes the first message that came before it, or is posted.  A send to ourselves
- * is copied by whichever of the two comes second.  request_wait.c waits for them.
+ * A send that is small for its link and has eager credit is sent at once.  Of any other send an RTS
+ * goes out, and protocol.c sends the bytes when the peer's CTS has come.  A receive takes the first
+ * unexpected message that matches, or is posted.  A send to the rank itself is copied by whichever
+ * of send and receive starts second.  request_wait.c waits for them.
  *
- * Given up, a request is its owner's again at once: nobody else may hold it or its buffer. */
+ * A request that was given up is its owner's again at once: no list, queue or stream may still
+ * point to it or to its buffer. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,14 +38,14 @@ void request_prepare(struct request *request, int is_send, uint64_t channel, int
     request->out = (struct outgoing){ .request = request,
                                       .payload = data,
                                       .frame = { .magic = FRAME_MAGIC,
-                                                 .kind = FRAME_OFFER,
+                                                 .kind = FRAME_RTS,
                                                  .channel = channel,
                                                  .tag = tag,
                                                  .bytes = bytes,
                                                  .signature = *signature } };
 }
 
-/* A send to ourselves meets its receive here, or waits among the unexpected. */
+/* It meets a posted receive, or waits among the unexpected messages. */
 static void send_to_self(struct mesh *mesh, struct request *send)
 {
     struct request *receive = take_posted(mesh, &send->out.frame, mesh->rank);
@@ -72,26 +73,27 @@ static void send_to_self(struct mesh *mesh, struct request *send)
     keep(mesh, message);
 }
 
-/* A collective's message is of no other call: whatever its receiver knows of it may stay. */
+/* Messages of a collective are used in that call alone, so one that is given up need not be taken
+ * back from its receiver. */
 static int is_of_p2p(const struct request *request)
 {
     return request->channel & 1;
 }
 
-/* An offer becomes the message itself where that is small for the link, and the peer may be sent so
- * much unasked.  The link is known once there is a connection. */
-static void go_unasked_if_it_may(const struct mesh *mesh, struct request *send)
+/* The message goes instead of its RTS if it is small for the link and there is credit for it. Which
+ * link it is is known once there is a connection. */
+static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->transport->wires[send->peer];
     const size_t most = !wire->out          ? EAGER_BYTES
                         : wire->out->fd < 0 ? EAGER_IN_MEMORY
                                             : EAGER_OVER_SOCKETS;
 
-    if (send->out.frame.kind != FRAME_OFFER || send->bytes > most
-        || (wire->unasked + unasked_cost(send->bytes) > UNASKED_MOST
+    if (send->out.frame.kind != FRAME_RTS || send->bytes > most
+        || (wire->uncredited + eager_cost(send->bytes) > EAGER_CREDIT
             && (send->bytes > 0 || is_of_p2p(send))))
-        return; /* an empty one of a collective is a sign that costs nothing to keep */
-    wire->unasked += unasked_cost(send->bytes);
+        return; /* an empty message of a collective needs no credit: the receiver keeps no data */
+    wire->uncredited += eager_cost(send->bytes);
     send->out.frame.kind = FRAME_EAGER;
     send->out.bytes = send->bytes;
 }
@@ -107,14 +109,14 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
-        go_unasked_if_it_may(mesh, request);
+        go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
     }
-    look_for_leaver(mesh, request);
+    look_for_goodbye(mesh, request);
     trace_end(mesh->trace, traced, CT_OK);
 }
 
-/* What was accepted by a receive that was given up comes to this one. */
+/* The receive takes a message whose first receive was given up after the CTS. */
 static void take_over(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct stream *stream = stream_into(mesh, message);
@@ -131,7 +133,7 @@ static void take_over(struct mesh *mesh, struct request *receive, struct unexpec
     stream->into = (unsigned char *)receive->data + got;
 }
 
-/* 1: it still waits.  Once it is done it is another thread's. */
+/* 1: it still waits.  0: it is done, and another thread's. */
 static int receive_kept(struct mesh *mesh, struct request *receive, struct unexpected *message)
 {
     struct request *sender = message->sender;
@@ -144,12 +146,12 @@ static int receive_kept(struct mesh *mesh, struct request *receive, struct unexp
             finish_mismatch(mesh, sender, mesh->rank, &theirs);
         return 0;
     }
-    if (!sender && message->frame.kind == FRAME_OFFER) {
-        accept_offer(mesh, receive, &message->frame, message->from, 0);
+    if (!sender && message->frame.kind == FRAME_RTS) {
+        send_cts(mesh, receive, &message->frame, message->from, 0);
         return 1;
     }
-    if (!sender && message->frame.kind == FRAME_LEND) {
-        loan_met(mesh, receive, message);
+    if (!sender && message->frame.kind == FRAME_DEVICE_RTS) {
+        device_rts_met(mesh, receive, message);
         return 1;
     }
     if (!sender && message->frame.kind == FRAME_DATA) {
@@ -172,7 +174,7 @@ static void start_recv(struct mesh *mesh, struct request *request)
 
     if (message) {
         if (receive_kept(mesh, request, message))
-            look_for_leaver(mesh, request); /* what was offered may have ended with the group */
+            look_for_goodbye(mesh, request); /* the sender may have destroyed the group */
         unexpected_free(mesh, message);
         return;
     }
@@ -180,7 +182,7 @@ static void start_recv(struct mesh *mesh, struct request *request)
     if (from != CT_ANY_SOURCE && mesh->transport->wires[from].gone)
         peer_gone(mesh, from, mesh->transport->wires[from].why);
     else
-        look_for_leaver(mesh, request);
+        look_for_goodbye(mesh, request);
 }
 
 void receive_again(struct mesh *mesh, struct request *receive)
@@ -217,7 +219,8 @@ void request_recv(struct mesh *mesh, struct request *request, uint64_t channel, 
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-/* Receives first: what this rank sends to itself, or a peer has offered, finds them. */
+/* Receives start first, so that sends of this rank to itself, and messages whose RTS is here, find
+ * them. */
 void requests_start(struct mesh *mesh, struct request *requests, int count)
 {
     pthread_mutex_lock(&mesh->transport->lock);
@@ -246,14 +249,14 @@ void requests_in_background(struct mesh *mesh, struct request *requests, int cou
         }
     m->background += moving;
     if (moving > 0)
-        background_needed(mesh);
+        progress_thread_wake(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
 /* ---- Giving up ----------------------------------------------------------- */
 
-/* A send that has begun to be written can't be taken back: the peer would read what follows
- * as its rest.  So the rest is copied, and nobody's from now on; the peer gets it. */
+/* A send that was written in part can't be taken back: the peer would read later frames as its
+ * rest. So its rest is copied into a frame that no request owns, and the peer gets it. */
 static int leave_behind(struct messages *m, struct outgoing **place, struct wire *wire)
 {
     struct outgoing *out = *place, *rest = malloc(sizeof *rest + out->bytes);
@@ -273,7 +276,7 @@ static int leave_behind(struct messages *m, struct outgoing **place, struct wire
     return 1;
 }
 
-/* What has come of it, and what still comes, goes to the message. */
+/* The bytes that have come, and those to come, go to the message. */
 static void keep_what_came(const struct mesh *mesh, struct request *receive,
                            struct unexpected *message)
 {
@@ -291,8 +294,8 @@ static void keep_what_came(const struct mesh *mesh, struct request *receive,
     stream->into = message->data + got;
 }
 
-/* Its sender was told that the message is sent, or will be, so that it may not be lost.  The next
- * receive that fits gets it, before what was sent later: one that is posted, or a later one. */
+/* The sender was told that its message is sent, or will be, so the message must not be lost.  The
+ * next receive that matches gets it, before messages that were sent later. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
 {
     struct messages *m = mesh->messages;
@@ -322,7 +325,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind)
         receive_again(mesh, next);
 }
 
-/* It leaves the queue; of what has begun to be written the rest stays there. */
+/* The send leaves the queue; if it was written in part, a copy of its rest stays. */
 static int leave_queue(struct mesh *mesh, struct request *send)
 {
     struct messages *m = mesh->messages;
@@ -342,7 +345,7 @@ static int leave_queue(struct mesh *mesh, struct request *send)
     return 1;
 }
 
-/* What its receiver knows of is cancelled. */
+/* A message that the receiver has heard of is cancelled there. */
 static void give_up_send(struct mesh *mesh, struct request *send, ct_status status,
                          const char *reason)
 {
@@ -351,16 +354,16 @@ static void give_up_send(struct mesh *mesh, struct request *send, ct_status stat
     const uint64_t id = send->id;
 
     if (!leave_queue(mesh, send)) {
-        peer_broken(mesh, to, "a send to it was given up half way");
+        peer_unreachable(mesh, to, "a send to it was given up half way");
         return;
     }
     if (kind == FRAME_EAGER && send->out.written == 0)
-        unasked_less(&mesh->transport->wires[to], unasked_cost(send->bytes));
-    request_finish(mesh, send, status, reason); /* a word that can't be said ends all that waits */
-    if (is_known && kind == FRAME_LEND)
-        loan_given_up(mesh, to, id);
+        eager_credited(&mesh->transport->wires[to], eager_cost(send->bytes));
+    request_finish(mesh, send, status, reason); /* first: sending the cancel may fail the peer */
+    if (is_known && kind == FRAME_DEVICE_RTS)
+        device_send_cancelled(mesh, to, id);
     else if (is_known)
-        send_word(mesh, to, FRAME_CANCEL, id);
+        send_control(mesh, to, FRAME_CANCEL, id);
 }
 
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
@@ -370,7 +373,7 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
 
     if (atomic_load(&request->done))
         return;
-    if (request->errand != NO_ERRAND) { /* it is ended with that: errand_end() */
+    if (request->pending_copy != NO_COPY) { /* device_copy_finish() ends it */
         request->given_up = status;
         snprintf(request->reason, sizeof request->reason, "%s", reason);
         return;
@@ -398,6 +401,6 @@ void request_cancel(struct mesh *mesh, struct request *request)
     pthread_mutex_lock(&mesh->transport->lock);
     request_cancel_locked(mesh, request);
     if (m->background > 0 && atomic_load(&m->waiting) == 0)
-        background_needed(mesh);
+        progress_thread_wake(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }

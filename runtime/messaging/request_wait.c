@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_wait.c - waiting for a request, or asking again and again whether it is done.
  *
- * There is no thread that moves messages while somebody waits: who waits looks at its peer's link
- * (progress.c) after each turn of its wait (waiter.c) until the request is done, the deadline
- * passed or the group broke.  A look tries the lock: a thread that holds it moves all there is. But
- * that thread may be past what has come since, and leave: a look after a sleep, and the last one
- * before it, waits for the lock.  There is no other look until the bell rings again.
+ * A waiting thread moves messages itself: after each turn of its wait (waiter.c) it looks at its
+ * peer's link (progress.c), until the request is done, the deadline passed or the group failed.  A
+ * look only tries the lock, since a thread that holds it moves all messages.  But that thread may
+ * already be past what has come since.  So the look after a sleep, and the last look before one,
+ * waits for the lock: there is no other look until the bell rings again.
  *
- * Between turns it hears of deaths (death_notice.h).  When a sleep passed without a sign of life it
- * looks whether the peer's process still is there (of one elsewhere a connection tells), and asks
- * it once whether it makes the same call. Who gave up waiting leaves what moves in the background
- * to the thread (progress_thread.c). */
+ * Between turns the thread looks for death notices (death_notice.h).  After a sleep without any
+ * bytes it checks whether the peer's process still exists (for a peer on another host its
+ * connection tells), and probes once whether the peer makes the same call (call_probe.h).  Requests
+ * in the background are left to the progress thread (progress_thread.c) when no thread waits any
+ * more. */
 #include <stdio.h>
 
 #include "runtime/messaging/call_probe.h"
@@ -23,7 +24,7 @@
 
 enum { NAPS_BEFORE_LOOK = 1000, LOOKS_WITH_SOCKETS = 600 };
 
-/* 0: another thread has it, and is not waited for. */
+/* 0: another thread has the lock, and `waits` is 0. */
 static int take_lock(struct mesh *mesh, int waits)
 {
     pthread_mutex_t *const lock = &mesh->transport->lock;
@@ -31,14 +32,14 @@ static int take_lock(struct mesh *mesh, int waits)
     return (waits ? pthread_mutex_lock(lock) : pthread_mutex_trylock(lock)) == 0;
 }
 
-/* at_all: not only at its peer. */
+/* at_all: looks at all links, not only at its peer's. */
 static int test(struct mesh *mesh, struct request *request, int at_all, int waits)
 {
     if (!atomic_load(&request->done) && take_lock(mesh, waits)) {
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
         pthread_mutex_unlock(&mesh->transport->lock);
     }
-    errands_move(mesh);
+    device_copies_move(mesh);
     return atomic_load(&request->done);
 }
 
@@ -47,8 +48,8 @@ int request_test(struct mesh *mesh, struct request *request)
     return test(mesh, request, 1, 0);
 }
 
-/* While it waits.  Asleep, or about to be, it may be woken by any peer, and by a bell that does not
- * ring again; and before it gives up it takes what the others have said. */
+/* In a wait.  A thread that has slept, or is about to, may have been woken by any peer, and the
+ * bell does not ring again; before a timeout it reads what has come from all peers. */
 static int test_in_turn(struct mesh *mesh, struct request *request, const struct wait *wait,
                         enum wait_turn turn)
 {
@@ -60,10 +61,10 @@ static int test_in_turn(struct mesh *mesh, struct request *request, const struct
 int messages_look(struct mesh *mesh)
 {
     if (pthread_mutex_trylock(&mesh->transport->lock) != 0)
-        return 0; /* who holds it looks, mostly */
+        return 0; /* its holder mostly is in progress() itself */
     progress(mesh);
-    if (atomic_load(&mesh->messages->questions))
-        questions_look(mesh);
+    if (atomic_load(&mesh->messages->probes))
+        probes_look(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
     return 1;
 }
@@ -79,7 +80,7 @@ void messages_glance(struct mesh *mesh)
         atomic_store_explicit(&mesh->messages->glanced, now, memory_order_relaxed);
 }
 
-/* Has it ended?  What it wrote before is read. */
+/* Has the peer's process ended?  What it wrote before that is read first. */
 static void look_for_end(struct mesh *mesh, int peer)
 {
     const int local = mesh->node.base ? mesh->peers[peer].local : -1;
@@ -88,12 +89,12 @@ static void look_for_end(struct mesh *mesh, int peer)
         connect_for_liveness(mesh, peer);
     } else if (node_peer_gone(&mesh->node, local)) {
         progress(mesh);
-        peer_broken(mesh, peer, "its process ended");
+        peer_unreachable(mesh, peer, "its process ended");
         peer_gone(mesh, peer, "its process ended");
     }
 }
 
-/* A member that will send nothing more: in words, why.  0: it may. */
+/* 1: the member will send nothing more; words says why. */
 static int is_out(struct mesh *mesh, const struct channel *channel, int member, char *words,
                   size_t size)
 {
@@ -111,8 +112,8 @@ static int is_out(struct mesh *mesh, const struct channel *channel, int member, 
     return wire->gone;
 }
 
-/* Of a receive from any rank.  While one other member may send, its end is what we want to see;
- * when none is left, only this rank could send to itself, and it waits. */
+/* A receive from any rank fails when no other member is left that could send: this rank, which
+ * waits, can't send to itself. */
 static void look_at_members(struct mesh *mesh, struct request *request)
 {
     const struct channel *channel = channel_find(mesh->messages, request->channel);
@@ -127,14 +128,14 @@ static void look_at_members(struct mesh *mesh, struct request *request)
     request_finish(mesh, request, CT_ERR_PEER, reason);
 }
 
-/* A send that waits for its connection alone: its message says by itself which call it is of. */
+/* A send that only waits for its connection needs no probe: its message carries the signature. */
 static int waits_for_connection(const struct mesh *mesh, const struct request *request)
 {
     return request->is_send && request->peer != mesh->rank
            && !mesh->transport->wires[request->peer].out;
 }
 
-/* A sleep passed without a sign of life from the one we wait for.  1: it was asked. */
+/* A sleep passed and nothing came from the peer.  1: a probe was sent. */
 static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
 {
     int peer, asks;
@@ -142,10 +143,10 @@ static int look_at_peer(struct mesh *mesh, struct request *request, int may_ask)
     pthread_mutex_lock(&mesh->transport->lock);
     asks = may_ask && !atomic_load(&request->done) && !waits_for_connection(mesh, request);
     if (asks)
-        ask(mesh, request);
-    if (atomic_load(&mesh->messages->questions))
-        questions_look(mesh);
-    peer = request->peer; /* a receive from anybody learns it when it is matched */
+        probe_send(mesh, request);
+    if (atomic_load(&mesh->messages->probes))
+        probes_look(mesh);
+    peer = request->peer; /* CT_ANY_SOURCE until it is matched */
     if (atomic_load(&mesh->waiter.sockets))
         end_lost_connections(mesh);
     if (!atomic_load(&request->done) && peer == CT_ANY_SOURCE)
@@ -168,7 +169,8 @@ int request_peer(struct mesh *mesh, const struct request *request)
     return peer;
 }
 
-/* A receive is a wait even if its message is there: its arrow ends in it. */
+/* A receive is drawn as a wait even if its message is there: the arrow of the message ends in it.
+ */
 static uint64_t begin_traced_wait(struct mesh *mesh, struct request *request)
 {
     if (!mesh->trace || (request->is_send && atomic_load(&request->done)))
@@ -184,7 +186,7 @@ static void end_traced_wait(struct mesh *mesh, const struct request *request, ui
                    arrow ? trace_arrow(mesh->trace, request->peer, request->met) : 0);
 }
 
-/* Its rank in the node; -1: it is elsewhere, or may be anybody. */
+/* The peer's rank on this host; -1: it is on another host, or may be any rank. */
 static int neighbour(struct mesh *mesh, const struct request *request)
 {
     const int peer = request_peer(mesh, request);
@@ -192,16 +194,17 @@ static int neighbour(struct mesh *mesh, const struct request *request)
     return peer >= 0 && peer != mesh->rank && mesh->node.base ? mesh->peers[peer].local : -1;
 }
 
-/* What a neighbour has written to us, ever. */
+/* The ring's write counter. */
 static uint64_t sent_so_far(const struct ring *ring)
 {
     return ring ? atomic_load_explicit(&ring->written, memory_order_relaxed) : 0;
 }
 
-/* For as long as a hand-over between two processors takes only that is looked at, and no lock is
- * taken: longer where there are sockets, since nobody spins behind that then.  1: there is more.
- * A few bytes begin in the line before (link_shm.c): let both come at the same time. */
-static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
+/* Polls the ring's write counter without the lock, for about as long as a cache line takes from one
+ * processor to another; longer where there are sockets, since the wait does not spin after it then.
+ * 1: bytes have come.  The first bytes lie in the line before the counter's (link_shm.c), which is
+ * prefetched so that both come at the same time. */
+static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
     const int looks = atomic_load(&mesh->waiter.sockets) ? LOOKS_WITH_SOCKETS : LOOKS_BEFORE_WAIT;
 
@@ -215,10 +218,10 @@ static int comes_soon(const struct mesh *mesh, const struct ring *ring, uint64_t
     return 0;
 }
 
-/* A device is asked again and again; the peer seldom, as after sleeps. */
-static enum wait_turn turn_of_errands(int *naps)
+/* The device is polled in a loop; the peer is checked as seldom as after sleeps. */
+static enum wait_turn turn_of_copies(int *naps)
 {
-    errands_nap((*naps)++);
+    device_copies_nap((*naps)++);
     return *naps % NAPS_BEFORE_LOOK == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
@@ -230,7 +233,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     enum wait_turn turn = WAIT_AGAIN;
     unsigned ends = 0, moves = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed),
              moved;
-    int may_ask = request->signature.seq != 0; /* of a collective: there is a call to ask about */
+    int may_ask = request->signature.seq != 0; /* of a collective: there is a call to compare */
     const int local = neighbour(mesh, request);
     const struct ring *ring = local >= 0 ? node_ring(&mesh->node, local, mesh->node.rank) : NULL;
     uint64_t sent = sent_so_far(ring);
@@ -242,7 +245,7 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     wait_begin(&wait, &mesh->waiter, deadline);
     wait.soon = may_ask;
     if (atomic_load(&mesh->waiter.sockets))
-        wait_for_processor(&wait); /* each test asks the kernel: others may run meanwhile */
+        wait_for_processor(&wait); /* each test is a system call, which lets other ranks run */
     while (!test_in_turn(mesh, request, &wait, turn) && turn != WAIT_OVER
            && !(interrupted && atomic_load(interrupted))) {
         moved = atomic_load_explicit(&mesh->transport->moves, memory_order_relaxed);
@@ -255,12 +258,12 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
         moves = moved;
         if (local >= 0)
             wait_for_rank(&wait, local);
-        turn = clock_coarse_ms() >= deadline           ? WAIT_OVER /* bytes may flow */
-               : errands_are_left(mesh)                ? turn_of_errands(&naps)
-               : !spun && comes_soon(mesh, ring, sent) ? WAIT_AGAIN
-                                                       : wait_turn(&wait);
+        turn = clock_coarse_ms() >= deadline               ? WAIT_OVER /* bytes may flow */
+               : device_copies_pending(mesh)               ? turn_of_copies(&naps)
+               : !spun && spin_for_bytes(mesh, ring, sent) ? WAIT_AGAIN
+                                                           : wait_turn(&wait);
         spun = 1;
-        mesh_look_for_news(mesh);
+        mesh_look_for_deaths(mesh);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
             may_ask &= !look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);
@@ -271,7 +274,8 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
     return turn;
 }
 
-/* Who adds to the background looks who waits, who waits no more looks at the background. */
+/* Pairs with requests_in_background(): either that sees our count in `waiting`, or we see its count
+ * in `background` and wake the progress thread. */
 static void wait_is_over(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
@@ -279,7 +283,7 @@ static void wait_is_over(struct mesh *mesh)
     if (atomic_fetch_sub(&m->waiting, 1) != 1 || atomic_load(&m->background) == 0)
         return;
     pthread_mutex_lock(&mesh->transport->lock);
-    background_needed(mesh);
+    progress_thread_wake(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
@@ -296,7 +300,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
             pthread_mutex_lock(&mesh->transport->lock);
             request_cancel_locked(mesh, request);
             pthread_mutex_unlock(&mesh->transport->lock);
-            errand_end(mesh, request);
+            device_copy_finish(mesh, request);
         }
         wait_is_over(mesh);
     }
@@ -317,12 +321,12 @@ int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline
     return atomic_load(&request->done);
 }
 
-/* Who asks again and again without ever waiting hears of deaths too. */
+/* It looks for death notices too, for programs that poll and never wait. */
 int request_poll(struct mesh *mesh, struct request *request)
 {
     const uint64_t now = clock_coarse_ns();
 
-    mesh_look_for_news(mesh);
+    mesh_look_for_deaths(mesh);
     if (!request_test(mesh, request) && now != request->looked_ns) {
         request->looked_ns = now;
         look_at_peer(mesh, request, 0);

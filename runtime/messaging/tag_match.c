@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tag_match.c - which message meets which receive, and the lists in which they wait.
  *
- * A receive without a message stands among the posted, a message that nobody asked for yet among
- * the unexpected; both oldest first, so messages of one sender and tag are received as they were
- * sent.  Who starts a receive looks among the unexpected, what arrives looks among the posted.
- * Sends not yet gone and receives being filled are active: there the peer's answers and bytes find
- * them by id.  All of it runs under transport->lock, which request_is_posted() takes itself. */
+ * A receive without a message is in the list of posted receives; a message that came before its
+ * receive is in the list of unexpected messages.  Both lists are oldest first, so messages of one
+ * sender and tag are received in the order of their sends.  A new receive searches the unexpected
+ * messages, an arriving message searches the posted receives.  Sends and receives that are under
+ * way are in the active list, where the peer's answers and bytes find them by id.  All of this runs
+ * under transport->lock, which request_is_posted() takes itself. */
 #include <stdlib.h>
 
 #include "runtime/messaging/messaging_internal.h"
@@ -110,7 +111,7 @@ int request_is_posted(struct mesh *mesh, uint64_t channel, int from, int tag)
     return found;
 }
 
-/* ---- Messages nobody asked for ------------------------------------------- */
+/* ---- Unexpected messages ------------------------------------------------- */
 
 void keep(struct mesh *mesh, struct unexpected *message)
 {
@@ -119,13 +120,13 @@ void keep(struct mesh *mesh, struct unexpected *message)
     mesh->messages->unexpected_end = &message->next;
 }
 
-/* A failure's id is a rank. */
+/* The id of a FAILURE frame is a rank, and no message's. */
 void keep_in_order(struct messages *m, struct unexpected *message)
 {
     struct unexpected **link = &m->unexpected;
 
     while (*link
-           && ((*link)->from != message->from || (*link)->frame.kind == FRAME_BREAK
+           && ((*link)->from != message->from || (*link)->frame.kind == FRAME_FAILURE
                || (*link)->frame.id < message->frame.id))
         link = &(*link)->next;
     message->next = *link;
@@ -158,17 +159,17 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
     return NULL;
 }
 
-/* Without memory for the word it is said with the next one. */
-void say_taken(struct mesh *mesh, int peer)
+/* If there is no memory for the frame, the next one carries the credit. */
+void send_credit(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
-    if (!wire->out || wire->broken || wire->gone || !(out = calloc(1, sizeof *out)))
+    if (!wire->out || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
-        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->taken };
-    wire->taken = 0;
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->consumed };
+    wire->consumed = 0;
     send_out_alone(mesh, peer, out);
 }
 
@@ -178,9 +179,9 @@ void unexpected_free(struct mesh *mesh, struct unexpected *message)
 
     if (stream) {
         stream->unexpected = NULL;
-        stream->into = NULL; /* what is still to come goes nowhere */
+        stream->into = NULL; /* its other bytes are read and dropped */
     }
-    unasked_taken(mesh, message->from, message->unasked);
+    eager_consumed(mesh, message->from, message->cost);
     scratch_give(&mesh->scratch, message);
 }
 

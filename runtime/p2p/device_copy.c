@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_copy.c - the steps of what a device does for a message (device_rendezvous.c): it takes
- * what was lent, when a trial has shown that it can, or brings to the host what it has lent. */
+/* device_copy.c - the steps of a pending copy (device_rendezvous.h): out of the sender's memory,
+ * once the peer-access check has passed, or from this rank's device memory to the host. */
 #include "runtime/device/peer_access_check.h"
 #include "runtime/group/device_peer_access.h"
 #include "runtime/p2p/device_staging_internal.h"
@@ -27,7 +27,7 @@ static enum device_copy_step step_to(const struct device_staging *s, void *mark,
                                        : DEVICE_COPY_FAILED;
 }
 
-/* Where the device can't say whether the copy is done, all copies are waited for. */
+/* If the device can't say whether the copy is done, all its copies are waited for. */
 static enum device_copy_step step_of_copy(const struct device_staging *s, ct_status *status)
 {
     const enum device_copy_step step = step_to(s, s->copied, status);
@@ -39,28 +39,29 @@ static enum device_copy_step step_of_copy(const struct device_staging *s, ct_sta
 
 static ct_status map(struct device_staging *s, const struct device_handle *handle, void **from)
 {
-    atomic_store(&s->group->borrows_from, s->place.space);
+    atomic_store(&s->group->maps_from, s->place.space);
     return s->place.space->take(s->place.device, handle, &s->group->pinned, from);
 }
 
-/* DEVICE_COPY_DONE: its device reads what lies in the other's memory.  The sample goes into the
- * buffer, where the message will be. */
-static enum device_copy_step try_sample(struct device_staging *s, ct_status *status)
+/* DEVICE_COPY_DONE: this rank's device reads what lies in the sender's memory.  The sample is
+ * copied into the buffer of the receive, which the message overwrites. */
+static enum device_copy_step check_peer_access(struct device_staging *s, ct_status *status)
 {
-    unsigned char own[sizeof s->loan.device];
+    unsigned char own[sizeof s->rts.device];
     void *from;
 
     s->place.space->id(s->place.device, own);
-    /* What is under way is at the buffer, though it be proved meanwhile. */
-    if (!s->trial && reads_as_proved(s->group, own, s->loan.device))
+    /* A check that goes on writes to the buffer, so it ends first even if another one has passed.
+     */
+    if (!s->trial && reads_as_proved(s->group, own, s->rts.device))
         return DEVICE_COPY_DONE;
-    if (!s->loan.has_sample)
+    if (!s->rts.has_sample)
         return DEVICE_COPY_NEEDS_SAMPLE;
     if (!s->trial) {
-        *status = map(s, &s->loan.sample, &from);
+        *status = map(s, &s->rts.sample, &from);
         if (*status != CT_OK)
             return *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN : DEVICE_COPY_CANT;
-        s->trial = trial_make(s->place, s->device, from, s->loan.device);
+        s->trial = trial_make(s->place, s->device, from, s->rts.device);
         if (!s->trial)
             return DEVICE_COPY_CANT;
     }
@@ -70,14 +71,14 @@ static enum device_copy_step try_sample(struct device_staging *s, ct_status *sta
     trial_free(s->trial);
     s->trial = NULL;
     if (*status == CT_OK)
-        reach_proved_to_read(s->group, own, s->loan.device);
+        reach_proved_to_read(s->group, own, s->rts.device);
     return *status == CT_OK                ? DEVICE_COPY_DONE
            : *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN
                                            : DEVICE_COPY_CANT;
 }
 
-/* Where anything fails before the copy runs, the bytes can still come through the host. */
-static enum device_copy_step begin_to_take(struct device_staging *s, ct_status *status)
+/* If a step fails before the copy runs, the bytes can still come through the host. */
+static enum device_copy_step begin_get(struct device_staging *s, ct_status *status)
 {
     enum device_copy_step step = s->mark ? step_to(s, s->mark, status) : DEVICE_COPY_DONE;
     void *from;
@@ -85,10 +86,10 @@ static enum device_copy_step begin_to_take(struct device_staging *s, ct_status *
     if (step != DEVICE_COPY_DONE)
         return step;
     staging_forget_mark(s);
-    step = try_sample(s, status);
+    step = check_peer_access(s, status);
     if (step != DEVICE_COPY_DONE)
         return step;
-    *status = map(s, &s->loan.handle, &from);
+    *status = map(s, &s->rts.handle, &from);
     if (*status == CT_OK)
         *status = begin_copy(s, COPY_BETWEEN_DEVICES, s->device, from);
     return *status == CT_OK                ? DEVICE_COPY_GOES_ON
@@ -96,7 +97,7 @@ static enum device_copy_step begin_to_take(struct device_staging *s, ct_status *
                                            : DEVICE_COPY_CANT;
 }
 
-static enum device_copy_step begin_to_stage(struct device_staging *s, ct_status *status)
+static enum device_copy_step begin_to_host(struct device_staging *s, ct_status *status)
 {
     *status = staging_find_host_memory(s);
     if (*status == CT_OK)
@@ -106,8 +107,8 @@ static enum device_copy_step begin_to_stage(struct device_staging *s, ct_status 
 
 typedef enum device_copy_step begin_fn(struct device_staging *s, ct_status *status);
 
-static enum device_copy_step run_errand(struct device_staging *s, begin_fn *begin, int given_up,
-                                        ct_status *status)
+static enum device_copy_step run_copy(struct device_staging *s, begin_fn *begin, int given_up,
+                                      ct_status *status)
 {
     enum device_copy_step step = DEVICE_COPY_CANT;
     void *before;
@@ -121,7 +122,8 @@ static enum device_copy_step run_errand(struct device_staging *s, begin_fn *begi
         step = step_of_copy(s, status);
     else if (!given_up)
         step = begin(s, status);
-    else if (try_sample(s, status) == DEVICE_COPY_GOES_ON) /* into its buffer */
+    else if (check_peer_access(s, status)
+             == DEVICE_COPY_GOES_ON) /* the check still writes to the buffer */
         step = DEVICE_COPY_GOES_ON;
     s->place.space->leave(before);
     return step;
@@ -129,33 +131,33 @@ static enum device_copy_step run_errand(struct device_staging *s, begin_fn *begi
 
 /* ---- Its ops ----------------------------------------------------------------- */
 
-static void staging_borrows(struct device_copy *copy, const struct loan *loan)
+static void staging_set_source(struct device_copy *copy, const struct device_rts *rts)
 {
-    device_staging_of(copy)->loan = *loan;
+    device_staging_of(copy)->rts = *rts;
 }
 
-static void staging_is_not_taken(struct device_copy *copy)
+static void staging_drop_source(struct device_copy *copy)
 {
-    device_staging_of(copy)->is_taken = 0;
+    device_staging_of(copy)->has_arrived = 0;
 }
 
-static enum device_copy_step staging_take(struct device_copy *copy, int given_up, ct_status *status)
+static enum device_copy_step staging_get(struct device_copy *copy, int given_up, ct_status *status)
 {
     struct device_staging *const s = device_staging_of(copy);
     enum device_copy_step step = DEVICE_COPY_DONE;
 
     *status = CT_OK;
-    if (!s->is_taken) /* else the sender is still to say whether it was sound */
-        step = run_errand(s, begin_to_take, given_up, status);
-    s->is_taken = step == DEVICE_COPY_DONE;
+    if (!s->has_arrived) /* else only a cancel is awaited */
+        step = run_copy(s, begin_get, given_up, status);
+    s->has_arrived = step == DEVICE_COPY_DONE;
     return step;
 }
 
-static enum device_copy_step staging_stage(struct device_copy *copy, int given_up,
-                                           ct_status *status)
+static enum device_copy_step staging_to_host(struct device_copy *copy, int given_up,
+                                             ct_status *status)
 {
     *status = CT_OK;
-    return run_errand(device_staging_of(copy), begin_to_stage, given_up, status);
+    return run_copy(device_staging_of(copy), begin_to_host, given_up, status);
 }
 
 static void *staging_host(struct device_copy *copy)
@@ -169,17 +171,17 @@ static void staging_end(struct device_copy *copy)
 }
 
 const struct device_copy_ops staging_copy_ops = {
-    .borrows = staging_borrows,
-    .is_not_taken = staging_is_not_taken,
-    .take = staging_take,
-    .stage = staging_stage,
+    .set_source = staging_set_source,
+    .drop_source = staging_drop_source,
+    .get = staging_get,
+    .to_host = staging_to_host,
     .host = staging_host,
     .end = staging_end,
 };
 
 void device_staging_close(ct_group *group)
 {
-    const struct space *space = atomic_load(&group->borrows_from);
+    const struct space *space = atomic_load(&group->maps_from);
     void *before;
 
     if (!space || space->enter(&before) != CT_OK)

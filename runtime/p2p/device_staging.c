@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging.c - see device_staging.h; what devices do for a message meanwhile: device_copy.c.
- */
 #include <stdlib.h>
 
 #include "runtime/device/peer_access_check.h"
@@ -44,28 +42,28 @@ static int add_sample(struct device_staging *s)
     const struct space *space = s->place.space;
     void *sample;
 
-    s->loan.has_sample =
+    s->rts.has_sample =
         space->sample(s->place.device, &sample) == CT_OK
-        && space->give(s->place.device, sample, SAMPLE_BYTES, &s->loan.sample) == CT_OK;
-    return s->loan.has_sample;
+        && space->give(s->place.device, sample, SAMPLE_BYTES, &s->rts.sample) == CT_OK;
+    return s->rts.has_sample;
 }
 
-/* Who gives memory that nobody can map copies it himself. */
-static int lend(struct device_staging *s, int to)
+/* 1: a DEVICE_RTS can go out.  0: the sender copies to host memory itself. */
+static int offer_device_memory(struct device_staging *s, int to)
 {
     const struct space *space = s->place.space;
-    enum lending may;
+    enum device_rendezvous may;
 
-    if (s->bytes <= LEND_ABOVE || s->group->lends_nothing)
+    if (s->bytes <= DEVICE_RENDEZVOUS_ABOVE || s->group->no_device_rendezvous)
         return 0;
-    may = may_lend_to(s->group->mesh, to);
-    if (may == LENDS_NOTHING || (may == LENDS_WITH_SAMPLE && !add_sample(s)))
+    may = device_rendezvous_with(s->group->mesh, to);
+    if (may == NO_DEVICE_RENDEZVOUS || (may == DEVICE_RENDEZVOUS_WITH_SAMPLE && !add_sample(s)))
         return 0;
-    space->id(s->place.device, s->loan.device);
-    return space->give(s->place.device, s->device, s->bytes, &s->loan.handle) == CT_OK;
+    space->id(s->place.device, s->rts.device);
+    return space->give(s->place.device, s->device, s->bytes, &s->rts.handle) == CT_OK;
 }
 
-/* What is sent is there, and lies in host memory when this returns, or is lent. */
+/* When this returns, what is sent lies in host memory, or a DEVICE_RTS for it is made. */
 static ct_status take_over(struct device_staging *s, int to, int64_t deadline)
 {
     const struct space *space = s->place.space;
@@ -75,7 +73,7 @@ static ct_status take_over(struct device_staging *s, int to, int64_t deadline)
         return staging_find_host_memory(s);
     if (status == CT_OK)
         status = wait_for_mark(s, deadline);
-    if (status != CT_OK || (s->is_lent = lend(s, to)))
+    if (status != CT_OK || (s->has_device_rts = offer_device_memory(s, to)))
         return status;
     status = staging_find_host_memory(s);
     if (status == CT_OK)
@@ -106,7 +104,7 @@ ct_status device_staging_begin(ct_group *group, struct place place, void **buf, 
         staging_free(s);
         return status;
     }
-    if (!s->is_lent)
+    if (!s->has_device_rts)
         *buf = s->host;
     *staging = s;
     return CT_OK;
@@ -115,8 +113,8 @@ ct_status device_staging_begin(ct_group *group, struct place place, void **buf, 
 void device_staging_attach(struct device_staging *s, struct request *request)
 {
     request->copy = s ? &s->copy : NULL;
-    if (s && s->is_lent)
-        request_lends(request, &s->loan);
+    if (s && s->has_device_rts)
+        request_send_device_rts(request, &s->rts);
 }
 
 int device_staging_is_clear(struct request *receive, int64_t deadline)
@@ -126,7 +124,7 @@ int device_staging_is_clear(struct request *receive, int64_t deadline)
     void *before;
 
     if (!s->mark || s->place.space->enter(&before) != CT_OK)
-        return 1; /* device_staging_land() says why it can't */
+        return 1; /* device_staging_land() reports why it can't */
     status = wait_for_mark(s, deadline);
     s->place.space->leave(before);
     return status != CT_ERR_TIMEOUT;
@@ -137,9 +135,9 @@ ct_status device_staging_land(struct request *receive, int64_t deadline)
     struct device_staging *const s = device_staging_of(receive->copy);
     const struct space *space = s->place.space;
     void *before;
-    ct_status status = s->is_taken ? CT_OK : space->enter(&before);
+    ct_status status = s->has_arrived ? CT_OK : space->enter(&before);
 
-    if (status != CT_OK || s->is_taken)
+    if (status != CT_OK || s->has_arrived)
         return status;
     status = wait_for_mark(s, deadline);
     if (status == CT_OK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging.h - a message from or to device memory: it travels in host memory of its own, or
- * is lent to a neighbour, who copies it where it lies (runtime/messaging/device_rendezvous.c).
+/* device_staging.h - a message from or to device memory: its bytes go through pinned host memory,
+ * or the receiver copies them out of the sender's device memory (device_rendezvous.h).
  *
- * A request has one, or NULL for a buffer that the host reaches itself. */
+ * A request has one, or NULL for a buffer in host memory. */
 #ifndef RUNTIME_P2P_DEVICE_STAGING_H
 #define RUNTIME_P2P_DEVICE_STAGING_H
 
@@ -14,22 +14,23 @@ struct device_staging;
 
 enum { RECEIVES = -1 };
 
-/* *buf becomes host memory, where what is sent to rank `to` of the mesh lies when this returns; or
- * it stays what it was, and is lent.  What is in the group's stream now comes first. */
+/* *buf becomes host memory in which the message lies when this returns, or stays device memory for
+ * a device rendezvous with rank `to` of the mesh.  It waits for what is in the group's stream. */
 ct_status device_staging_begin(ct_group *group, struct place place, void **buf, size_t bytes,
                                int to, int64_t deadline, struct device_staging **staging);
-/* The request, prepared and not started, has it from now on.  NULL is fine. */
+/* The request, which is prepared and not started, owns it from now on.  NULL is fine. */
 void device_staging_attach(struct device_staging *staging, struct request *request);
 
-/* Of a receive.  May what was received be written to the caller's buffer now?  By the deadline. */
+/* Of a receive.  1: what was received may be written to the user's buffer now; it waits for that
+ * until the deadline. */
 int device_staging_is_clear(struct request *receive, int64_t deadline);
-/* What was received goes into the caller's buffer. */
+/* Copies what was received into the user's buffer. */
 ct_status device_staging_land(struct request *receive, int64_t deadline);
 
-/* However the request went, which has none any more then; a request without one is fine. */
+/* Frees it, whether or not the request succeeded; a request without one is fine. */
 void device_staging_end(struct request *request);
 
-/* The group ends: of what was lent to it nothing stays mapped. */
+/* The group ends: no memory of its peers stays mapped. */
 void device_staging_close(ct_group *group);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_staging_internal.h - what device staging is made of, for device_staging.c and
- * device_copy.c. */
+/* device_staging_internal.h - shared by device_staging.c and device_copy.c. */
 #ifndef RUNTIME_P2P_DEVICE_STAGING_INTERNAL_H
 #define RUNTIME_P2P_DEVICE_STAGING_INTERNAL_H
 
@@ -13,14 +12,14 @@ struct device_staging {
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    void *mark;   /* what comes before that is read or written; NULL: nothing any more */
+    void *mark;   /* the buffer is used when the device has passed it; NULL: at once */
     size_t bytes;
-    void *host;   /* NULL: none yet, it is lent */
-    void *copied; /* when an errand's copy is done; NULL: none was begun */
-    int is_lent, is_taken;
-    struct loan loan;
-    struct trial *trial;         /* whether that can be copied; NULL: none goes on */
-    struct pinned_block *pinned; /* NULL: it is of malloc() */
+    void *host;   /* NULL: none yet, the message stays in device memory */
+    void *copied; /* the mark behind the pending copy; NULL: none was begun */
+    int has_device_rts, has_arrived;
+    struct device_rts rts;
+    struct trial *trial;         /* the peer-access check that goes on; NULL: none does */
+    struct pinned_block *pinned; /* of `host`; NULL: that is of malloc() */
 };
 
 static inline struct device_staging *device_staging_of(struct device_copy *copy)

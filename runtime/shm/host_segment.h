@@ -29,7 +29,7 @@ struct ring {
     _Atomic uint64_t note[14];                   /* the bytes written last, if they were few */
     _Atomic uint64_t written;                    /* bytes ever */
     _Alignas(CACHE_PAIR) _Atomic uint64_t read;  /* by the receiver */
-    _Atomic uint64_t loans_ended;              /* by the sender, hardly ever: device_rendezvous.c */
+    _Atomic uint64_t device_cancels;           /* by the sender, hardly ever: device_rendezvous.c */
     _Alignas(CACHE_PAIR) unsigned char data[]; /* node_ring_bytes() */
 };
 

@@ -61,8 +61,8 @@ struct region_offer {
 };
 
 /* Fills in the offsets of the buffers of one call.  They stay in the node's list until
- * regions_withdraw().  A page is offered by one call at a time: what lies in a page that another
- * call offers is not offered. */
+ * regions_withdraw().  A page is offered by one call at a time: what lies in a page that
+ * another call offers is not offered. */
 void regions_offer(struct node *node, struct region_offer *offers, int count,
                    const uint64_t *members);
 /* What was not offered, or is withdrawn already, is passed over. */

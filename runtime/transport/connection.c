@@ -62,7 +62,7 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     wire->held -= stream->held;
     stream->held = 0;
     wire->ended_one = 1;
-    peer_broken(mesh, stream->peer, why);
+    peer_unreachable(mesh, stream->peer, why);
     if (wire->streams == 0 && wire->ended_ms == 0) {
         wire->ended_ms = clock_ms();
         snprintf(wire->why, sizeof wire->why, "%s", why);
@@ -81,13 +81,13 @@ void peer_gone(struct mesh *mesh, int peer, const char *why)
     mesh->transport->handlers.on_peer_gone(mesh, peer);
 }
 
-void peer_broken(struct mesh *mesh, int peer, const char *why)
+void peer_unreachable(struct mesh *mesh, int peer, const char *why)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
-    if (!wire->broken && why != wire->why)
+    if (!wire->unreachable && why != wire->why)
         snprintf(wire->why, sizeof wire->why, "%s", why);
-    wire->broken = 1;
+    wire->unreachable = 1;
     mesh->transport->handlers.on_send_failed(mesh, peer);
 }
 
@@ -108,7 +108,7 @@ static int may_still_come(struct mesh *mesh, int peer)
            && (clock_ms() - wire->ended_ms < OPENING_MS || !is_known_dead(mesh, peer));
 }
 
-void judge_ended(struct mesh *mesh)
+void check_ended_peers(struct mesh *mesh)
 {
     take_arrivals(mesh); /* what a peer said before its end may lie in another connection */
     for (int peer = 0; peer < mesh->size; peer++) {
@@ -147,7 +147,7 @@ static void forget_link(struct wire *wire, const struct link *link)
 }
 
 /* Nobody holds a closed stream any more: not the walk, not epoll's last answer. */
-void bury_streams(struct mesh *mesh)
+void free_closed_streams(struct mesh *mesh)
 {
     struct transport *t = mesh->transport;
 
@@ -175,14 +175,14 @@ int is_on_its_way(struct mesh *mesh)
     for (int peer = 0; peer < mesh->size; peer++) {
         const struct wire *wire = &t->wires[peer];
 
-        if (wire->first && !wire->broken && !wire->left) {
+        if (wire->first && !wire->unreachable && !wire->left) {
             if (!is_known_dead(mesh, peer))
                 return 1;
-            peer_broken(mesh, peer, "its process ended");
+            peer_unreachable(mesh, peer, "its process ended");
         }
     }
     for (const struct stream *s = t->streams; s; s = s->next)
-        if (s->link->fd >= 0 && !s->closed && !t->wires[s->peer].broken
+        if (s->link->fd >= 0 && !s->closed && !t->wires[s->peer].unreachable
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;

@@ -48,13 +48,13 @@ static void say_none(int peer, const char *why)
 }
 
 /* No call fails for it, so the caller's sentence stays. */
-void second_link_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
+void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct wire *wire = &mesh->transport->wires[peer];
     struct link *none;
     char sentence[1024];
 
-    if (wire->own_tried || wire->broken || !wire->theirs || !is_large(out)
+    if (wire->own_tried || wire->unreachable || !wire->theirs || !is_large(out)
         || !wire->theirs->ops->can_reach(mesh, peer))
         return;
     wire->own_tried = 1;
@@ -111,8 +111,8 @@ void link_made(struct mesh *mesh, int peer, struct link *link)
                 : mesh->rank < peer ? wire->own
                                     : wire->theirs;
     wire->gone = 0;
-    if (wire->broken && !wire->ended_one && wire->said == 0)
-        wire->broken = 0; /* our own could not be made, and nothing was lost by that */
+    if (wire->unreachable && !wire->ended_one && wire->said == 0)
+        wire->unreachable = 0; /* our own could not be made, and nothing was lost by that */
 }
 
 void link_not_made(struct mesh *mesh, int peer, const char *why)
@@ -127,13 +127,13 @@ void link_not_made(struct mesh *mesh, int peer, const char *why)
     }
     if (wire->ended_one)
         why = wire->why; /* that of the connection which it had */
-    peer_broken(mesh, peer, why);
+    peer_unreachable(mesh, peer, why);
     peer_gone(mesh, peer, why);
 }
 
 /* ---- The order ------------------------------------------------------------- */
 
-int its_turn(struct mesh *mesh, struct stream *stream)
+int is_in_turn(struct mesh *mesh, struct stream *stream)
 {
     struct wire *wire = &mesh->transport->wires[stream->peer];
     const int32_t ahead = (int32_t)(stream->head.turn - wire->landed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.h - what travels between two ranks: a head, as it lies in memory, and a payload. */
+/* frame.h - what ranks send to each other: a header, as it lies in memory, and a payload. */
 #ifndef RUNTIME_TRANSPORT_FRAME_H
 #define RUNTIME_TRANSPORT_FRAME_H
 
@@ -12,27 +12,27 @@
 
 struct frame {
     uint32_t magic;
-    uint16_t kind;     /* enum frame_kind of protocol.h */
-    uint16_t no_loans; /* accept: bits of device_rendezvous.h, of what you will lend me */
-    uint64_t channel;  /* one per group and purpose */
+    uint16_t kind;              /* enum frame_kind of protocol.h */
+    uint16_t device_rts_limits; /* CTS: bits of device_rendezvous.h */
+    uint64_t channel;           /* one per group and purpose */
     int32_t tag;
-    uint32_t turn; /* of the frames that go this way, from 0 on: they may come on two connections */
+    uint32_t turn;   /* number of the frame on this link, from 0 on: it may have two connections */
     uint64_t bytes;  /* of the whole message */
-    uint64_t id;     /* of a message: the sender's request, in all frames about it, and they grow;
-                        break: the rank on which it broke first */
-    uint64_t answer; /* break: minus the status; credit: bytes */
+    uint64_t id;     /* of the sender's request, in all frames about its message; ids grow.
+                        FAILURE: the rank on which the group failed first */
+    uint64_t answer; /* FAILURE: minus the status; CREDIT: bytes */
     struct signature signature;
 };
 
 struct request; /* protocol.h */
 
-/* What waits to be written to a peer. */
+/* A frame that waits to be written. */
 struct outgoing {
     struct outgoing *next;
     struct frame frame;
     const void *payload;
-    size_t bytes, written; /* payload's; of frame and payload together */
-    uint8_t is_large;      /* it goes where large frames do, though it be small */
+    size_t bytes, written; /* of the payload; of frame and payload together */
+    uint8_t is_large;      /* it goes on the lane of large frames, whatever its size */
     /* The handlers' own. */
     uint8_t background;      /* counted in messages->background */
     struct request *request; /* NULL: no request owns it, and on_sent() frees it */

@@ -58,14 +58,14 @@ static void look(struct mesh *mesh, const struct link *one, int all)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (t->ended > 0)
-        judge_ended(mesh); /* it may find connections */
+        check_ended_peers(mesh); /* it may find connections */
     for (int peer = 0; peer < mesh->size; peer++)
         if (t->wires[peer].first)
             flush_to(mesh, peer);
     for (struct stream *stream = t->streams; stream; stream = stream->next)
         closed |= stream->closed;
     if (closed)
-        bury_streams(mesh);
+        free_closed_streams(mesh);
 }
 
 void progress(struct mesh *mesh)
@@ -133,7 +133,7 @@ void transport_close(struct mesh *mesh)
         return;
     for (struct stream *stream = t->streams; stream; stream = stream->next)
         stream->closed = 1;
-    bury_streams(mesh);
+    free_closed_streams(mesh);
     if (mesh->waiter.epoll_fd >= 0)
         descriptor_close(mesh->waiter.epoll_fd);
     pthread_mutex_destroy(&t->lock);

@@ -53,7 +53,7 @@ static int read_head(struct mesh *mesh, struct stream *stream)
         stream_close(mesh, stream, NO_FRAME);
         return 0;
     }
-    if (its_turn(mesh, stream))
+    if (is_in_turn(mesh, stream))
         take_frame(mesh, stream);
     return 1;
 }

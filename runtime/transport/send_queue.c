@@ -98,7 +98,7 @@ void flush_to(struct mesh *mesh, int peer)
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
-    while (wire->first && wire->out && !wire->broken && taken > 0) {
+    while (wire->first && wire->out && !wire->unreachable && taken > 0) {
         wire->begun_on = link_for(wire, wire->first);
         taken = wire->begun_on->ops->write(wire->begun_on, parts,
                                            parts_of(wire, wire->begun_on, parts));
@@ -111,7 +111,7 @@ void flush_to(struct mesh *mesh, int peer)
         }
     }
     if (taken < 0)
-        peer_broken(mesh, peer, wire->begun_on->why);
+        peer_unreachable(mesh, peer, wire->begun_on->why);
     else if (wire->out)
         watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
 }
@@ -136,22 +136,22 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
     else
         wire->first = out;
     wire->last = out;
-    second_link_wanted(mesh, peer, out);
-    if (!wire->broken && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
-        peer_broken(mesh, peer, ct_last_error());
-    else if (wire->broken)
-        peer_broken(mesh, peer, wire->why);
+    second_lane_wanted(mesh, peer, out);
+    if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
+        peer_unreachable(mesh, peer, ct_last_error());
+    else if (wire->unreachable)
+        peer_unreachable(mesh, peer, wire->why);
     else if (mesh->transport->gathering)
         wire->gathered = 1;
     else
         flush_to(mesh, peer);
 }
 
-int reach(struct mesh *mesh, int peer)
+int ensure_connection(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
 
-    if (wire->broken || wire->gone)
+    if (wire->unreachable || wire->gone)
         return 0;
     return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
 }
@@ -160,7 +160,7 @@ void connect_for_liveness(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
 
-    if (!wire->out && !wire->opening && !wire->broken && !wire->gone
+    if (!wire->out && !wire->opening && !wire->unreachable && !wire->gone
         && peer_connect(mesh, peer) != CT_OK)
         link_not_made(mesh, peer, ct_last_error());
 }

@@ -62,7 +62,7 @@ static const struct store_ops counting = { .kind = "counting",
                                            .check_each = are_checked };
 
 /* One of 64 ranks waits for the others, who don't come in time. */
-static void waits_as(int rank, const char *log, int waits_due, int questions_due)
+static void waits_as(int rank, const char *log, int waits_due, int probes_due)
 {
     struct ct_store store = { .ops = &counting, .timeout_ms = 1000, .maker = forks_maker() };
     char all[RANKS];
@@ -73,7 +73,7 @@ static void waits_as(int rank, const char *log, int waits_due, int questions_due
     EXPECT_ERROR(meet(&store, "card", rank, RANKS, "x", 1, all, clock_ms() + 60000), CT_ERR_TIMEOUT,
                  "of 64 ranks|rank 2-3, 63");
     EXPECT(waits == waits_due);
-    EXPECT(questions == questions_due);
+    EXPECT(questions == probes_due);
 }
 
 static void keeps_the_line(void *arg, const char *line, size_t size)

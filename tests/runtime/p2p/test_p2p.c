@@ -356,7 +356,7 @@ static void runs_ahead(ct_group *group, void *arg)
     if (me == 1) {
         EXPECT_OK(ct_recv(group, &last, 1, CT_U8, 0, 1, NULL));
         kept = bytes_kept(group);
-        EXPECT(kept > UNASKED_MOST / 2 && kept <= UNASKED_MOST);
+        EXPECT(kept > EAGER_CREDIT / 2 && kept <= EAGER_CREDIT);
     }
     for (size_t i = 0; i < AHEAD; i++) {
         unsigned char *const at = data + i * bytes;
@@ -413,7 +413,7 @@ static void many_run_ahead(ct_group *group, void *arg)
         for (const struct unexpected *u = m->unexpected; u; u = u->next)
             kept += u->frame.kind == FRAME_EAGER;
         pthread_mutex_unlock(&group->mesh->transport->lock);
-        EXPECT(kept > MANY / 3 && kept <= UNASKED_MOST / sizeof(struct unexpected));
+        EXPECT(kept > MANY / 3 && kept <= EAGER_CREDIT / sizeof(struct unexpected));
     }
     for (int i = 0; i < MANY; i++)
         if (ct_rank(group) == 0)
@@ -442,7 +442,7 @@ static void face_to_face(ct_group *group, void *arg)
     int right = 0;
 
     (void)arg;
-    _Static_assert(ROUNDS_OF_THEM * SIZE > 2 * UNASKED_MOST, "else none comes to the end of it");
+    _Static_assert(ROUNDS_OF_THEM * SIZE > 2 * EAGER_CREDIT, "else none comes to the end of it");
     for (int i = 0; i < ROUNDS_OF_THEM; i++) {
         right += ct_send(group, data, SIZE, CT_U8, other, 0) == CT_OK;
         right += ct_recv(group, data, SIZE, CT_U8, other, 0, NULL) == CT_OK;

@@ -70,7 +70,7 @@ static void among_many_groups(ct_group *group, void *arg)
     const struct signature signature = { .operation = OPERATION_SEND, .op = -1, .root = -1 };
     struct channel *channels = calloc(GROUPS, sizeof *channels);
     struct messages *m = group->mesh->messages;
-    struct frame leave = { .magic = FRAME_MAGIC, .kind = FRAME_LEAVE };
+    struct frame leave = { .magic = FRAME_MAGIC, .kind = FRAME_GOODBYE };
     struct request request;
     double start;
 
@@ -82,7 +82,7 @@ static void among_many_groups(ct_group *group, void *arg)
     }
     pthread_mutex_lock(&group->mesh->transport->lock);
     leave.channel = channels[1].id;
-    leave_arrived(group->mesh, &leave, 1);
+    goodbye_arrived(group->mesh, &leave, 1);
     EXPECT(m->left_channels == 1);
     pthread_mutex_unlock(&group->mesh->transport->lock);
     start = now_ms();

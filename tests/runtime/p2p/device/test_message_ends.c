@@ -70,7 +70,7 @@ static void receiver_leaves(ct_group *group, void *arg)
         device_free(buffer);
     } else if (receive_held(&s, part, 0)) {
         await("lent it", 0);
-        while (!errands_are_left(group->mesh)) /* it waits for the gate */
+        while (!device_copies_pending(group->mesh)) /* it waits for the gate */
             EXPECT_OK(ct_test(s.work, &done));
         lost = s.work;
         EXPECT_OK(ct_destroy_process_group(part));

@@ -17,16 +17,16 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "tests/cuda/pairs.h"
 
-/* Until what goes on now in rank 1's errands is through with this step. */
+/* Until what goes on now in rank 1's copies is through with this step. */
 static void await_first_step(ct_group *group, ct_work *work)
 {
     struct messages *m = group->mesh->messages;
     int done = 0;
 
-    while (!atomic_load(&group->borrows_from)) /* set when a trial begins */
+    while (!atomic_load(&group->maps_from)) /* set when a trial begins */
         EXPECT_OK(ct_test(work, &done));
-    pthread_mutex_lock(&m->errands_lock);
-    pthread_mutex_unlock(&m->errands_lock);
+    pthread_mutex_lock(&m->copies_lock);
+    pthread_mutex_unlock(&m->copies_lock);
 }
 
 /* A trial is under way, and its second copy can't come, when the pair is proved otherwise. */

@@ -25,11 +25,11 @@ struct pair {
 };
 
 /* What rank 0 may lend after the message number i. */
-static enum lending expected(const struct pair *pair, int i)
+static enum device_rendezvous expected(const struct pair *pair, int i)
 {
     if (pair->corrupt)
-        return i == 0 ? LENDS_WITH_SAMPLE : LENDS_NOTHING;
-    return pair->calls ? LENDS : LENDS_WITH_SAMPLE;
+        return i == 0 ? DEVICE_RENDEZVOUS_WITH_SAMPLE : NO_DEVICE_RENDEZVOUS;
+    return pair->calls ? DEVICE_RENDEZVOUS : DEVICE_RENDEZVOUS_WITH_SAMPLE;
 }
 
 /* Two GPUs, of which nobody knows whether they reach each other. */
@@ -54,7 +54,8 @@ static void another_gpus(ct_group *group, void *arg)
         if (i == 0 && pair->calls)
             EXPECT_OK(ct_all_reduce(group, b.at, b.at, 1000, CT_I32, CT_MAX, NULL));
         EXPECT_OK(ct_barrier(group, NULL)); /* both know */
-        EXPECT(me == 1 || may_lend_to(group->mesh, group->ranks[1]) == expected(pair, i));
+        EXPECT(me == 1
+               || device_rendezvous_with(group->mesh, group->ranks[1]) == expected(pair, i));
         EXPECT(me == 0 || pair->calls || (group->reached != NULL) == (!pair->corrupt && i > 0));
     }
     free_buffer(b);

@@ -24,7 +24,7 @@ static void expect_way(const ct_group *group, int goes_over)
     if (ct_rank(group) == 0)
         EXPECT(goes_over ? group->pinned.bytes == 0 : group->pinned.bytes > 0);
     else
-        EXPECT(goes_over ? group->borrows_from != NULL : 1);
+        EXPECT(goes_over ? group->maps_from != NULL : 1);
 }
 
 static void stays(ct_group *group, void *arg)
@@ -74,7 +74,7 @@ static void does_not_stay(ct_group *unused, void *arg)
     else
         EXPECT_OK(ct_recv(group, b.at, LARGE, CT_U8, 0, 0, NULL));
     EXPECT(has_key(b, 0, LARGE, 5));
-    EXPECT(!group->borrows_from);
+    EXPECT(!group->maps_from);
     expect_way(group, 0);
     free_buffer(b);
     EXPECT_OK(ct_destroy_process_group(NULL));
@@ -102,7 +102,7 @@ static void cant_map(ct_group *group, void *arg)
     for (int i = 0; i < 3; i++) {
         write_key(b, 1, LARGE, me == 0 ? i : 77);
         if (me == 0) {
-            EXPECT(may_lend_to(group->mesh, group->ranks[1]) == (i == 0));
+            EXPECT(device_rendezvous_with(group->mesh, group->ranks[1]) == (i == 0));
             EXPECT_OK(ct_send(group, b.at + 1, LARGE, CT_U8, 1, i));
         } else {
             EXPECT_OK(ct_recv(group, b.at + 1, LARGE, CT_U8, 0, i, NULL));
@@ -126,7 +126,9 @@ static void what_cant_be_mapped_comes_through_the_host(void **state)
 
 static void all_kinds(ct_group *group, void *arg)
 {
-    const size_t sizes[] = { 0, 1, LEND_ABOVE, LEND_ABOVE + 1, 131072, 131073, LARGE };
+    const size_t sizes[] = {
+        0, 1, DEVICE_RENDEZVOUS_ABOVE, DEVICE_RENDEZVOUS_ABOVE + 1, 131072, 131073, LARGE
+    };
     const int me = ct_rank(group);
 
     (void)arg;

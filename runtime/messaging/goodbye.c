@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_leave.c - a member has destroyed the group: nobody need wait for it there any more.
+/* goodbye.c - a member has destroyed the group: no rank need wait for it there any more.
  *
- * It says so on the wires that are open (FRAME_LEAVE).  All that it had sent for the group lies
- * before that word, so what is still waited for will not come.  Only those who wait for it
- * fail: a group is destroyed by one rank after the other, and most are done with it.
+ * A rank that destroys a group sends a GOODBYE on the connections that are open.  All that it had
+ * sent for the group comes before that frame, so what a peer still waits for will not come.  Only
+ * requests that wait for that rank fail: the members destroy a group one after the other, and most
+ * are done with it.
  *
- * Whom it has no wire to hears it when it sends or asks: a rank remembers the last groups it
- * destroyed.  Not heard is it by who waits for a rank that is busy outside of the library, over
- * a wire that is opened only then; there the limit of time ends the wait. */
+ * A peer without a connection learns of it when it sends or probes: a rank remembers the last
+ * groups that it destroyed.  Not covered: a peer that opens its first connection while this rank is
+ * outside of the library.  Its wait ends with the timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@
 
 static struct request *request_of(const struct messages *m, uint64_t channel)
 {
-    struct request *const lists[] = { m->posted, m->active, m->errands };
+    struct request *const lists[] = { m->posted, m->active, m->copies };
 
     for (int i = 0; i < 3; i++)
         for (struct request *r = lists[i]; r; r = r->next)
@@ -28,8 +29,8 @@ static struct request *request_of(const struct messages *m, uint64_t channel)
     return NULL;
 }
 
-/* Works that nobody waited for are lost with their group, but their buffers are the caller's, and
- * what they have of the group goes back to it. */
+/* A ct_work that the program never waited for ends with its group.  Its buffer is the program's
+ * again, and what it has of the group is given back. */
 void channel_give_up(struct mesh *mesh, const struct channel *channel)
 {
     struct messages *m = mesh->messages;
@@ -39,7 +40,7 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
     while ((request = request_of(m, channel->id))) {
         request_give_up(mesh, request, CT_ERR_ABORTED, "its group was destroyed");
         pthread_mutex_unlock(&mesh->transport->lock);
-        errand_end(mesh, request);
+        device_copy_finish(mesh, request);
         if (request->copy)
             request->copy->ops->end(request->copy);
         request->copy = NULL;
@@ -48,29 +49,28 @@ void channel_give_up(struct mesh *mesh, const struct channel *channel)
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-/* ---- Saying it ------------------------------------------------------------- */
+/* ---- Sending ---------------------------------------------------------------- */
 
-static void say(struct mesh *mesh, uint64_t channel, int peer)
+static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
     struct outgoing *out;
 
-    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->broken || wire->gone
+    if (peer == mesh->rank || (!wire->out && !wire->opening) || wire->unreachable || wire->gone
         || !(out = calloc(1, sizeof *out)))
         return;
     out->frame =
-        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_LEAVE, .channel = channel & ~1ull };
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_GOODBYE, .channel = channel & ~1ull };
     send_out_alone(mesh, peer, out);
 }
 
-/* It looks once more: a rank that makes and destroys groups, and only that, would never read what
- * the others say. */
-void channel_leave(struct mesh *mesh, const struct channel *channel)
+/* It also reads what has arrived: a rank that only makes and destroys groups would never do so. */
+void channel_goodbye(struct mesh *mesh, const struct channel *channel)
 {
     pthread_mutex_lock(&mesh->transport->lock);
     take_arrivals(mesh);
     for (int i = 0; i < channel->size; i++)
-        say(mesh, channel->id, channel->ranks[i]);
+        send_goodbye(mesh, channel->id, channel->ranks[i]);
     progress(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
@@ -88,15 +88,15 @@ int was_closed(const struct messages *m, uint64_t channel)
     return 0;
 }
 
-int answer_leaving(struct mesh *mesh, const struct frame *frame, int from)
+int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from)
 {
     if (!was_closed(mesh->messages, frame->channel))
         return 0;
-    say(mesh, frame->channel, from);
+    send_goodbye(mesh, frame->channel, from);
     return 1;
 }
 
-/* ---- Hearing it -------------------------------------------------------------- */
+/* ---- Receiving --------------------------------------------------------------- */
 
 static int index_of(const struct channel *channel, int peer)
 {
@@ -106,13 +106,13 @@ static int index_of(const struct channel *channel, int peer)
     return -1;
 }
 
-/* What it has not received yet it will not, though it accepted it; a small message needs no
- * receiver to be sent. */
+/* A peer that is gone receives nothing more, not even a message of which it sent a CTS.  An eager
+ * message needs no receiver. */
 static int is_in_vain(const struct request *request, uint64_t channel, int peer)
 {
     return request->peer == peer && (request->channel & ~1ull) == channel
-           && (!request->is_send || request->out.frame.kind == FRAME_OFFER
-               || request->out.frame.kind == FRAME_LEND
+           && (!request->is_send || request->out.frame.kind == FRAME_RTS
+               || request->out.frame.kind == FRAME_DEVICE_RTS
                || (request->out.frame.kind == FRAME_DATA && request->out.written == 0));
 }
 
@@ -133,17 +133,17 @@ static void note_left(struct messages *m, struct channel *channel, int member)
         channel->left[member] = 1;
 }
 
-/* This rank has destroyed it too; or makes it after another was through with it. */
+/* This rank has destroyed the group too, or has yet to make it. */
 static void note_early(struct messages *m, uint64_t channel, int from)
 {
     if (!was_closed(m, channel))
-        m->early[m->earlies++ % CLOSED] = (struct early_leaver){ channel & ~1ull, from };
+        m->early[m->earlies++ % CLOSED] = (struct early_goodbye){ channel & ~1ull, from };
 }
 
-void leaves_came_early(struct messages *m, struct channel *channel)
+void goodbyes_came_early(struct messages *m, struct channel *channel)
 {
     for (unsigned i = 0; i < CLOSED && i < m->earlies; i++) {
-        const struct early_leaver *early = &m->early[i];
+        const struct early_goodbye *early = &m->early[i];
         const int member = early->channel == channel->id ? index_of(channel, early->peer) : -1;
 
         if (member >= 0)
@@ -151,7 +151,7 @@ void leaves_came_early(struct messages *m, struct channel *channel)
     }
 }
 
-void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
+void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
 {
     struct messages *m = mesh->messages;
     struct channel *channel = channel_find(m, frame->channel);
@@ -172,11 +172,11 @@ void leave_arrived(struct mesh *mesh, const struct frame *frame, int from)
                 continue;
             }
             give_up(mesh, r);
-            r = *lists[i]; /* with it others may have ended, and be their owners' again */
+            r = *lists[i]; /* other requests may have ended with it and are their owners' again */
         }
 }
 
-void look_for_leaver(struct mesh *mesh, struct request *request)
+void look_for_goodbye(struct mesh *mesh, struct request *request)
 {
     const struct channel *channel;
     int member;
