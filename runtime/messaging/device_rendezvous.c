@@ -45,7 +45,7 @@ enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
     if (peer == mesh->rank)
         return may;
     pthread_mutex_lock(&mesh->transport->lock);
-    if (wire->out && wire->out->fd < 0 && !wire->unreachable && !wire->gone
+    if (wire->out && wire->out->ops->device_rendezvous && !wire->unreachable && !wire->gone
         && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
         may = wire->device_rts_limits & DEVICE_RTS_NEEDS_SAMPLE ? DEVICE_RENDEZVOUS_WITH_SAMPLE
                                                                 : DEVICE_RENDEZVOUS;

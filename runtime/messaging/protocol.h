@@ -16,13 +16,8 @@
 #include "runtime/transport/frame.h"
 #include "runtime/transport/mesh.h"
 
-/* The largest eager message before there is a link. */
+/* The largest eager message before there is a connection; then link_ops.eager_bytes. */
 #define EAGER_BYTES (32u << 10)
-/* The largest eager message where there is a link.  RTS and CTS take longer than the second copy of
- * a message that comes before its receive: in shared memory they are a switch between two
- * processes, over sockets a round trip.  The ring of up to 16 ranks holds EAGER_IN_MEMORY. */
-#define EAGER_IN_MEMORY (128u << 10)
-#define EAGER_OVER_SOCKETS (256u << 10)
 /* The most bytes that a receiver keeps of one sender in eager messages that no receive has taken,
  * so that a slow rank need not keep all that fast ones send.  The sender counts them, records
  * included; the receiver returns them in steps of CREDIT_STEP. */

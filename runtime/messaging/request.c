@@ -85,9 +85,7 @@ static int is_of_p2p(const struct request *request)
 static void go_eager_if_allowed(const struct mesh *mesh, struct request *send)
 {
     struct wire *wire = &mesh->transport->wires[send->peer];
-    const size_t most = !wire->out          ? EAGER_BYTES
-                        : wire->out->fd < 0 ? EAGER_IN_MEMORY
-                                            : EAGER_OVER_SOCKETS;
+    const size_t most = wire->out ? wire->out->ops->eager_bytes : EAGER_BYTES;
 
     if (send->out.frame.kind != FRAME_RTS || send->bytes > most
         || (wire->uncredited + eager_cost(send->bytes) > EAGER_CREDIT

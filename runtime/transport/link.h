@@ -14,8 +14,16 @@
 struct mesh;
 struct link;
 
+/* The largest eager message of each kind of link.  Above, RTS and CTS cost less than the second
+ * copy of a message that comes before its receive: in shared memory they are a switch between two
+ * processes, over sockets a round trip.  The ring of up to 16 ranks holds EAGER_IN_MEMORY. */
+#define EAGER_IN_MEMORY (128u << 10)
+#define EAGER_OVER_SOCKETS (256u << 10) /* the largest of all */
+
 struct link_ops {
     const char *name; /* for CT_LINK and messages */
+    size_t eager_bytes;
+    int device_rendezvous; /* the peer is on this host, so it can map device memory of this rank */
     int (*can_reach)(const struct mesh *mesh, int peer);
     /* An open link.  *link NULL: a connection is being made, and will be an arrival (wireup.h). */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);

@@ -155,6 +155,7 @@ static void close_socket(struct link *link)
 static ct_status open_socket(struct mesh *mesh, int peer, struct link **link);
 
 const struct link_ops link_tcp = { .name = "tcp",
+                                   .eager_bytes = EAGER_OVER_SOCKETS,
                                    .can_reach = can_reach,
                                    .open = open_socket,
                                    .write = write_socket,
