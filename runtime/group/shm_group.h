@@ -31,7 +31,7 @@
 #ifndef RUNTIME_GROUP_SHM_GROUP_H
 #define RUNTIME_GROUP_SHM_GROUP_H
 
-#include "runtime/messaging/failure_record.h"
+#include "runtime/messaging/group_channel.h"
 #include "runtime/transport/mesh.h"
 #include "runtime/types/call_signature.h"
 
