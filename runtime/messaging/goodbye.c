@@ -75,19 +75,6 @@ void channel_goodbye(struct mesh *mesh, const struct channel *channel)
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-void note_closing(struct messages *m, uint64_t channel)
-{
-    m->closed[m->closings++ % CLOSED] = channel;
-}
-
-int was_closed(const struct messages *m, uint64_t channel)
-{
-    for (unsigned i = 0; i < CLOSED && i < m->closings; i++)
-        if (m->closed[i] == (channel & ~1ull))
-            return 1;
-    return 0;
-}
-
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from)
 {
     if (!was_closed(mesh->messages, frame->channel))

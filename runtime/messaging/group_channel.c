@@ -10,21 +10,6 @@
 #define FAILURE_TAG (-1) /* no receive has this tag: FAILURE frames may be among the unexpected */
 #define KEPT_FAILURES 64
 
-/* Ids are hashes, doubled (group.c). */
-static size_t place_of_id(uint64_t id)
-{
-    return (size_t)(id >> 1) % CHANNEL_PLACES;
-}
-
-struct channel *channel_find(const struct messages *m, uint64_t id)
-{
-    struct channel *channel = m->channels_by_id[place_of_id(id)];
-
-    while (channel && channel->id != (id & ~(uint64_t)1))
-        channel = channel->next_alike;
-    return channel;
-}
-
 /* ---- A failure ------------------------------------------------------------- */
 
 struct group_failure failure_here(const struct mesh *mesh, ct_status status, uint64_t from_call)

@@ -47,6 +47,7 @@ struct messages {
     uint64_t next_id;
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
+    void *(*thread_main)(void *mesh);
     int has_thread, stop;
     /* What the progress thread is needed for: requests in the background, frames that no request
      * owns, failed groups.  A thread that leaves request_wait() reads it without the lock. */
@@ -58,23 +59,13 @@ struct messages {
     pthread_cond_t needed;
 };
 
-/* protocol.c, under the lock */
-/* Do both sides make the same call?  If not, both fail. */
-int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
-/* device_rts_limits: bits of device_rendezvous.h. */
-void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
-              int device_rts_limits);
-/* As of struct transport_handlers. */
-int message_arrived(struct mesh *mesh, struct stream *stream);
-void message_landed(struct mesh *mesh, struct stream *stream);
-/* No request owns the frame: if it can't be written now, the progress thread sends it. */
-void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
-/* The same, of a frame without payload. */
-void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
-/* The sender gave the message up: the receive that had met it waits for the next one. */
-void message_cancelled(struct mesh *mesh, uint64_t id, int from);
+/* All of what follows runs under the lock, and each file uses only what stands above it; request.c,
+ * goodbye.c and device_rendezvous.c use each other. */
 
-/* tag_match.c, under the lock */
+/* tag_match.c */
+size_t place_of_id(uint64_t id); /* in channels_by_id */
+void note_closing(struct messages *m, uint64_t channel);
+int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
 void list_add(struct request **list, struct request *request);
 void list_add_by_id(struct request **list, struct request *request);
 void list_remove(struct request *request);
@@ -93,6 +84,14 @@ void unexpected_free(struct mesh *mesh, struct unexpected *message);   /* in no 
 void unexpected_remove(struct mesh *mesh, struct unexpected *message); /* and frees it */
 void forget_sender(struct mesh *mesh, const struct request *send);     /* one to ourselves */
 
+/* control_frame.c */
+void progress_thread_wake(struct mesh *mesh);
+/* No request owns the frame: if it can't be written now, the progress thread sends it. */
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out);
+/* The same, of a frame without payload. */
+void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id);
+void send_credit(struct mesh *mesh, int peer);
+
 /* The eager credit that a message uses. */
 static inline size_t eager_cost(size_t bytes)
 {
@@ -104,8 +103,6 @@ static inline void eager_credited(struct wire *wire, uint64_t bytes)
     wire->uncredited -= bytes < wire->uncredited ? (size_t)bytes : wire->uncredited;
 }
 
-void send_credit(struct mesh *mesh, int peer);
-
 /* An eager message of this peer is kept no more. */
 static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
 {
@@ -116,34 +113,42 @@ static inline void eager_consumed(struct mesh *mesh, int peer, size_t cost)
         send_credit(mesh, peer);
 }
 
-/* completion.c, under the lock */
+/* request.c */
 void request_finish(struct mesh *mesh, struct request *request, ct_status status,
                     const char *reason);
 void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
                      const struct signature *theirs);
 /* "rank 3 (pid 7 on a) is gone: why", or better, where its death is known. */
 void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size);
-
-/* request.c, under the lock: also of a send that has begun to be written */
+/* Do both sides make the same call?  If not, both fail. */
+int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from);
+/* device_rts_limits: bits of device_rendezvous.h. */
+void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+              int device_rts_limits);
+/* Also of a send that was written in part. */
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason);
 void request_cancel_locked(struct mesh *mesh, struct request *request);
+/* The sender gave the message up: the receive that had met it waits for the next one. */
+void message_cancelled(struct mesh *mesh, uint64_t id, int from);
 /* The message that it had met was cancelled: it takes the next one, or is posted where it was. */
 void receive_again(struct mesh *mesh, struct request *receive);
 /* A receive that had met a message is given up: the message is kept for the next receive. */
 void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 
-/* goodbye.c, under the lock */
+/* goodbye.c */
 void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
 void goodbyes_came_early(struct messages *messages, struct channel *channel); /* it was made now */
 void look_for_goodbye(struct mesh *mesh, struct request *request);            /* which begins */
-void note_closing(struct messages *m, uint64_t channel);
-int was_closed(const struct messages *m, uint64_t channel); /* not long ago */
 /* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 
-/* progress_thread.c */
-void progress_thread_wake(struct mesh *mesh);
+/* protocol.c: as of struct transport_handlers */
+int message_arrived(struct mesh *mesh, struct stream *stream);
+void message_landed(struct mesh *mesh, struct stream *stream);
+
+/* progress_thread.c, without the lock */
+void *progress_thread_main(void *mesh);
 void progress_thread_stop(struct mesh *mesh);
 
 #endif

@@ -6,7 +6,6 @@
  * a millisecond of that: it never competes for a core with a program that starts requests and waits
  * for them at once. */
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #include "runtime/messaging/device_rendezvous.h"
@@ -51,7 +50,7 @@ static void move(struct mesh *mesh)
     wait_end(&wait);
 }
 
-static void *run(void *arg)
+void *progress_thread_main(void *arg)
 {
     struct mesh *mesh = arg;
     struct messages *m = mesh->messages;
@@ -65,21 +64,6 @@ static void *run(void *arg)
     }
     pthread_mutex_unlock(&mesh->transport->lock);
     return NULL;
-}
-
-/* The program's signal handlers must not run on this thread, so it blocks all signals. */
-void progress_thread_wake(struct mesh *mesh)
-{
-    struct messages *m = mesh->messages;
-    sigset_t all, old;
-
-    if (!m->has_thread) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        m->has_thread = pthread_create(&m->thread, NULL, run, mesh) == 0;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
-    pthread_cond_signal(&m->needed);
 }
 
 void progress_thread_stop(struct mesh *mesh)

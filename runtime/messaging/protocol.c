@@ -12,10 +12,10 @@
  *   failed group:    FAILURE                 ->  its members; group_channel.c
  *   destroyed group: GOODBYE                 ->  its members; goodbye.c
  *
- * request.c starts sends and receives, request_wait.c waits for them; tag_match.c says which
- * message meets which receive, completion.c how a request ends.  transport/receive.c reads the
- * bytes and calls message_arrived() and message_landed().  All of this runs under transport->lock.
- */
+ * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
+ * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for them.
+ * transport/receive.c reads the bytes and calls message_arrived() and message_landed().  All of this
+ * runs under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,71 +23,6 @@
 #include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/log.h"
-
-/* ---- Answers ------------------------------------------------------------- */
-
-/* The answer to an RTS. */
-static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
-                        const struct signature *signature, int device_rts_limits)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out) {
-        peer_unreachable(mesh, peer, "no memory to answer it");
-        return;
-    }
-    out->frame = (struct frame){ .magic = FRAME_MAGIC,
-                                 .kind = (uint16_t)kind,
-                                 .device_rts_limits = (uint16_t)device_rts_limits,
-                                 .id = id,
-                                 .signature = *signature };
-    out->is_large =
-        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
-    send_out(mesh, peer, out);
-}
-
-void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
-{
-    struct messages *m = mesh->messages;
-
-    out->background = 1;
-    m->background++;
-    send_out(mesh, peer, out);
-    if (m->background > 0 && atomic_load(&m->waiting) == 0)
-        progress_thread_wake(mesh);
-}
-
-void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
-{
-    struct outgoing *out = calloc(1, sizeof *out);
-
-    if (!out) {
-        peer_unreachable(mesh, peer, "no memory to answer it");
-        return;
-    }
-    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
-    send_out_alone(mesh, peer, out);
-}
-
-int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
-{
-    receive->met = frame->id;
-    if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
-        return 1;
-    if (frame->kind != FRAME_EAGER && from != mesh->rank)
-        send_answer(mesh, from, FRAME_MISMATCH, frame->id, &receive->signature, 0);
-    finish_mismatch(mesh, receive, from, &frame->signature);
-    return 0;
-}
-
-void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
-              int device_rts_limits)
-{
-    if (receive->from_anybody)
-        receive->peer = from;
-    list_add(&mesh->messages->active, receive);
-    send_answer(mesh, from, FRAME_CTS, frame->id, &receive->signature, device_rts_limits);
-}
 
 /* ---- Arrivals ------------------------------------------------------------ */
 
@@ -218,34 +153,6 @@ static void arrived_data(struct mesh *mesh, struct stream *stream)
         stream->unexpected = put_back_before(mesh, frame, stream->peer);
         stream->into = stream->unexpected ? stream->unexpected->data : NULL;
     }
-}
-
-/* Does a stream write into its buffer now? */
-static int is_coming(const struct mesh *mesh, const struct request *receive)
-{
-    const struct stream *stream = mesh->transport->streams;
-
-    while (stream && stream->request != receive)
-        stream = stream->next;
-    return stream != NULL;
-}
-
-/* A message whose bytes are arriving is not cancelled, whatever the peer sends. */
-void message_cancelled(struct mesh *mesh, uint64_t id, int from)
-{
-    struct messages *m = mesh->messages;
-    struct request *receive = receive_by_message(m, id, from);
-
-    if (receive && !is_coming(mesh, receive)) {
-        list_remove(receive);
-        receive_again(mesh, receive);
-    }
-    for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
-        if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_FAILURE
-            && !stream_into(mesh, u)) {
-            unexpected_remove(mesh, u);
-            return;
-        }
 }
 
 static void arrived_credit(struct mesh *mesh, struct stream *stream)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - starts and gives up sends and receives.
+/* request.c - starts, ends and gives up sends and receives.
  *
  * A send that is small for its link and has eager credit is sent at once.  Of any other send an RTS
  * goes out, and protocol.c sends the bytes when the peer's CTS has come.  A receive takes the first
@@ -16,7 +16,110 @@
 #include "runtime/messaging/device_rendezvous.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/trace/trace.h"
+#include "runtime/types/dtype.h"
 #include "runtime/util/log.h"
+
+/* ---- Ending -------------------------------------------------------------- */
+
+void request_finish(struct mesh *mesh, struct request *request, ct_status status,
+                    const char *reason)
+{
+    struct messages *m = mesh->messages;
+
+    list_remove(request);
+    if (!request->is_send)
+        for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
+            if (stream->request == request) {
+                stream->request = NULL;
+                stream->into = NULL; /* its other bytes are read and dropped */
+            }
+    if (request->background)
+        m->background--;
+    request->background = 0;
+    request->status = status;
+    if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
+        snprintf(request->reason, sizeof request->reason, "%s", reason);
+    atomic_store(&request->done, 1);
+    bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
+}
+
+/* A send and a receive whose counts or dtypes differ. */
+static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
+                            char *text, size_t size)
+{
+    const struct signature *mine = &request->signature;
+
+    snprintf(text, size, "%llu %s are %s here, but rank %d %s %llu %s",
+             (unsigned long long)mine->count, dtype_name((ct_dtype)mine->dtype),
+             request->is_send ? "sent" : "wanted", peer, request->is_send ? "wants" : "sends",
+             (unsigned long long)theirs->count, dtype_name((ct_dtype)theirs->dtype));
+}
+
+void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
+                     const struct signature *theirs)
+{
+    char mine[96], reason[240];
+
+    signature_describe(&request->signature, mine, sizeof mine);
+    if (request->signature.operation == OPERATION_SEND && theirs->operation == OPERATION_SEND)
+        messages_differ(request, peer, theirs, reason, sizeof reason);
+    else if (signature_equal(&request->signature, theirs))
+        snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
+                 mine);
+    else
+        signature_differ(&request->signature, theirs, peer, reason, sizeof reason);
+    request_finish(mesh, request, CT_ERR_MISMATCH, reason);
+}
+
+void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size)
+{
+    char name[160];
+
+    if (mesh_death(mesh, peer))
+        mesh_death_words(mesh, peer, text, size);
+    else
+        snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
+}
+
+/* The answer to an RTS. */
+static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id,
+                        const struct signature *signature, int device_rts_limits)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out) {
+        peer_unreachable(mesh, peer, "no memory to answer it");
+        return;
+    }
+    out->frame = (struct frame){ .magic = FRAME_MAGIC,
+                                 .kind = (uint16_t)kind,
+                                 .device_rts_limits = (uint16_t)device_rts_limits,
+                                 .id = id,
+                                 .signature = *signature };
+    out->is_large =
+        kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
+    send_out(mesh, peer, out);
+}
+
+int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)
+{
+    receive->met = frame->id;
+    if (signature_equal(&receive->signature, &frame->signature) && receive->bytes == frame->bytes)
+        return 1;
+    if (frame->kind != FRAME_EAGER && from != mesh->rank)
+        send_answer(mesh, from, FRAME_MISMATCH, frame->id, &receive->signature, 0);
+    finish_mismatch(mesh, receive, from, &frame->signature);
+    return 0;
+}
+
+void send_cts(struct mesh *mesh, struct request *receive, const struct frame *frame, int from,
+              int device_rts_limits)
+{
+    if (receive->from_anybody)
+        receive->peer = from;
+    list_add(&mesh->messages->active, receive);
+    send_answer(mesh, from, FRAME_CTS, frame->id, &receive->signature, device_rts_limits);
+}
 
 /* ---- Starting ------------------------------------------------------------ */
 
@@ -385,6 +488,34 @@ void request_give_up(struct mesh *mesh, struct request *request, ct_status statu
     else if (request->list == &m->active && is_of_p2p(request))
         put_back(mesh, request, FRAME_DATA);
     request_finish(mesh, request, status, reason);
+}
+
+/* Does a stream write into its buffer now? */
+static int is_coming(const struct mesh *mesh, const struct request *receive)
+{
+    const struct stream *stream = mesh->transport->streams;
+
+    while (stream && stream->request != receive)
+        stream = stream->next;
+    return stream != NULL;
+}
+
+/* A message whose bytes are arriving is not cancelled, whatever the peer sends. */
+void message_cancelled(struct mesh *mesh, uint64_t id, int from)
+{
+    struct messages *m = mesh->messages;
+    struct request *receive = receive_by_message(m, id, from);
+
+    if (receive && !is_coming(mesh, receive)) {
+        list_remove(receive);
+        receive_again(mesh, receive);
+    }
+    for (struct unexpected *u = m->unexpected; u && !receive; u = u->next)
+        if (u->from == from && u->frame.id == id && u->frame.kind != FRAME_FAILURE
+            && !stream_into(mesh, u)) {
+            unexpected_remove(mesh, u);
+            return;
+        }
 }
 
 void request_cancel_locked(struct mesh *mesh, struct request *request)

@@ -9,7 +9,38 @@
  * under transport->lock, which request_is_posted() takes itself. */
 #include <stdlib.h>
 
+#include "runtime/messaging/group_channel.h"
 #include "runtime/messaging/messaging_internal.h"
+
+/* ---- Groups -------------------------------------------------------------- */
+
+/* Ids are hashes, doubled (group.c). */
+size_t place_of_id(uint64_t id)
+{
+    return (size_t)(id >> 1) % CHANNEL_PLACES;
+}
+
+struct channel *channel_find(const struct messages *m, uint64_t id)
+{
+    struct channel *channel = m->channels_by_id[place_of_id(id)];
+
+    while (channel && channel->id != (id & ~(uint64_t)1))
+        channel = channel->next_alike;
+    return channel;
+}
+
+void note_closing(struct messages *m, uint64_t channel)
+{
+    m->closed[m->closings++ % CLOSED] = channel;
+}
+
+int was_closed(const struct messages *m, uint64_t channel)
+{
+    for (unsigned i = 0; i < CLOSED && i < m->closings; i++)
+        if (m->closed[i] == (channel & ~1ull))
+            return 1;
+    return 0;
+}
 
 /* ---- Requests ------------------------------------------------------------ */
 
@@ -157,20 +188,6 @@ struct unexpected *take_unexpected(struct messages *m, const struct request *rec
         }
     }
     return NULL;
-}
-
-/* If there is no memory for the frame, the next one carries the credit. */
-void send_credit(struct mesh *mesh, int peer)
-{
-    struct wire *wire = &mesh->transport->wires[peer];
-    struct outgoing *out;
-
-    if (!wire->out || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
-        return;
-    out->frame =
-        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->consumed };
-    wire->consumed = 0;
-    send_out_alone(mesh, peer, out);
 }
 
 void unexpected_free(struct mesh *mesh, struct unexpected *message)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - how requests end, and with the mesh all of them.
+/* messages.c - the messages of a mesh: made and torn down with it, and the handlers of the
+ * transport's events.
  *
- * A request ends because it succeeded; because both sides make different calls (each learns the
- * other's); because the rank that started it gives it up (request.c); or because of its peer: when
- * nothing can arrive from the peer any more its receives fail (on_peer_gone), when nothing can be
- * sent to it its sends fail (on_send_failed).  The wire keeps the reason for requests that start
- * later.  These and the other handlers of the transport's events are here and in protocol.c.
+ * When nothing can arrive from a peer any more its receives fail (on_peer_gone), when nothing can
+ * be sent to it its sends fail (on_send_failed).  The wire keeps the reason for requests that start
+ * later.  protocol.c handles the frames that arrive.
  *
- * Before the messages of a mesh are torn down, frames that wait to be written are written; those
- * that can't be are ended as if the peer could not be reached.  All else here runs under
- * transport->lock. */
+ * Before the messages are torn down, frames that wait to be written are written; those that can't
+ * be end as if the peer could not be reached.  All else here runs under transport->lock. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,70 +15,9 @@
 
 #include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
-#include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"
 
 #define FLUSH_MS 10000 /* a peer may be busy outside of the library for long */
-
-void request_finish(struct mesh *mesh, struct request *request, ct_status status,
-                    const char *reason)
-{
-    struct messages *m = mesh->messages;
-
-    list_remove(request);
-    if (!request->is_send)
-        for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
-            if (stream->request == request) {
-                stream->request = NULL;
-                stream->into = NULL; /* its other bytes are read and dropped */
-            }
-    if (request->background)
-        m->background--;
-    request->background = 0;
-    request->status = status;
-    if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
-        snprintf(request->reason, sizeof request->reason, "%s", reason);
-    atomic_store(&request->done, 1);
-    bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
-}
-
-/* A send and a receive whose counts or dtypes differ. */
-static void messages_differ(const struct request *request, int peer, const struct signature *theirs,
-                            char *text, size_t size)
-{
-    const struct signature *mine = &request->signature;
-
-    snprintf(text, size, "%llu %s are %s here, but rank %d %s %llu %s",
-             (unsigned long long)mine->count, dtype_name((ct_dtype)mine->dtype),
-             request->is_send ? "sent" : "wanted", peer, request->is_send ? "wants" : "sends",
-             (unsigned long long)theirs->count, dtype_name((ct_dtype)theirs->dtype));
-}
-
-void finish_mismatch(struct mesh *mesh, struct request *request, int peer,
-                     const struct signature *theirs)
-{
-    char mine[96], reason[240];
-
-    signature_describe(&request->signature, mine, sizeof mine);
-    if (request->signature.operation == OPERATION_SEND && theirs->operation == OPERATION_SEND)
-        messages_differ(request, peer, theirs, reason, sizeof reason);
-    else if (signature_equal(&request->signature, theirs))
-        snprintf(reason, sizeof reason, "rank %d and this rank give different counts for %s", peer,
-                 mine);
-    else
-        signature_differ(&request->signature, theirs, peer, reason, sizeof reason);
-    request_finish(mesh, request, CT_ERR_MISMATCH, reason);
-}
-
-void peer_gone_words(struct mesh *mesh, int peer, const char *why, char *text, size_t size)
-{
-    char name[160];
-
-    if (mesh_death(mesh, peer))
-        mesh_death_words(mesh, peer, text, size);
-    else
-        snprintf(text, size, "%s is gone: %s", mesh_peer_name(mesh, peer, name, sizeof name), why);
-}
 
 /* Messages whose bytes will not come: a receive that took one would wait for them. */
 static void forget_rts(struct mesh *mesh, int peer)
@@ -239,6 +176,7 @@ ct_status messages_create(struct mesh *mesh)
     pthread_cond_init(&m->needed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     m->unexpected_end = &m->unexpected;
+    m->thread_main = progress_thread_main;
     mesh->messages = m;
     status = transport_open(mesh, &handlers);
     if (!mesh->transport)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_frame.c - frames that no request owns, and waking the progress thread, which sends those
+ * that can't be written at once. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "runtime/messaging/messaging_internal.h"
+
+/* The program's signal handlers must not run on this thread, so it blocks all signals. */
+void progress_thread_wake(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+    sigset_t all, old;
+
+    if (!m->has_thread) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        m->has_thread = pthread_create(&m->thread, NULL, m->thread_main, mesh) == 0;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    pthread_cond_signal(&m->needed);
+}
+
+void send_out_alone(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct messages *m = mesh->messages;
+
+    out->background = 1;
+    m->background++;
+    send_out(mesh, peer, out);
+    if (m->background > 0 && atomic_load(&m->waiting) == 0)
+        progress_thread_wake(mesh);
+}
+
+void send_control(struct mesh *mesh, int peer, enum frame_kind kind, uint64_t id)
+{
+    struct outgoing *out = calloc(1, sizeof *out);
+
+    if (!out) {
+        peer_unreachable(mesh, peer, "no memory to answer it");
+        return;
+    }
+    out->frame = (struct frame){ .magic = FRAME_MAGIC, .kind = (uint16_t)kind, .id = id };
+    send_out_alone(mesh, peer, out);
+}
+
+/* If there is no memory for the frame, the next one carries the credit. */
+void send_credit(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct outgoing *out;
+
+    if (!wire->out || wire->unreachable || wire->gone || !(out = calloc(1, sizeof *out)))
+        return;
+    out->frame =
+        (struct frame){ .magic = FRAME_MAGIC, .kind = FRAME_CREDIT, .answer = wire->consumed };
+    wire->consumed = 0;
+    send_out_alone(mesh, peer, out);
+}
