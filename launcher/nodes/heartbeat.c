@@ -6,6 +6,8 @@
 
 #include "runtime/util/clock.h"
 
+#define INTERVAL_MS 1000
+
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
     struct heartbeat *heartbeat = arg;
@@ -13,7 +15,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (now - heartbeat->last > 2 * heartbeat->interval_ms)
+    if (now - heartbeat->last > 2 * INTERVAL_MS)
         heartbeat->woke = now; /* what the others sent meanwhile was not read yet */
     heartbeat->last = now;
     heartbeat->beat(heartbeat->arg);
@@ -22,18 +24,17 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
                      const struct rdzv_conf *conf, int is_fixed, void (*beat)(void *arg), void *arg)
 {
-    const int is_ours = is_fixed && !conf->keep_alive_given;
-    const int64_t interval = is_ours ? 1 : conf->keep_alive_interval;
+    const int64_t seconds = is_fixed && !conf->keep_alive_given
+                                ? 5
+                                : (int64_t)conf->keep_alive_interval * conf->keep_alive_max_attempt;
 
-    *heartbeat = (struct heartbeat){ .interval_ms = 1000 * interval, .beat = beat, .arg = arg };
-    heartbeat->patience_ms = heartbeat->interval_ms * (is_ours ? 5 : conf->keep_alive_max_attempt);
+    *heartbeat = (struct heartbeat){ .patience_ms = 1000 * seconds, .beat = beat, .arg = arg };
     event_assign(&heartbeat->tick, base, -1, EV_PERSIST, tick, heartbeat);
 }
 
 void heartbeat_start(struct heartbeat *heartbeat)
 {
-    const struct timeval interval = { heartbeat->interval_ms / 1000,
-                                      heartbeat->interval_ms % 1000 * 1000 };
+    const struct timeval interval = { INTERVAL_MS / 1000, INTERVAL_MS % 1000 * 1000 };
 
     heartbeat->last = heartbeat->woke = clock_ms();
     event_add(&heartbeat->tick, &interval);

@@ -2,9 +2,10 @@
 /* heartbeat.h - does the ctrun at the other end of a link still run?
  *
  * TCP notices a cut cable (socket_notice_silence), but the kernel of a host answers for a
- * ctrun that is stopped or swapped out.  So both ends send a message every interval, and an end
- * that has sent nothing for `patience_ms` counts as lost.  A ctrun that stood still itself counts
- * the silence of the others from its own waking. */
+ * ctrun that is stopped or swapped out.  So both ends send a message every second.  An end counts
+ * as lost when it has sent nothing for as long as this end's options allow: the options of two
+ * nodes may differ, the second is the same for all.  A ctrun that stood still itself counts the
+ * silence of the others from its own waking. */
 #ifndef LAUNCHER_NODES_HEARTBEAT_H
 #define LAUNCHER_NODES_HEARTBEAT_H
 
@@ -15,14 +16,14 @@
 
 struct heartbeat {
     struct event tick;
-    int64_t interval_ms, patience_ms;
+    int64_t patience_ms;
     int64_t last, woke;
-    void (*beat)(void *arg); /* every interval: sends, and looks which ends are silent */
+    void (*beat)(void *arg); /* every second: sends, and checks which ends are silent */
     void *arg;
 };
 
-/* --rdzv-conf=keep_alive_interval and keep_alive_max_attempt.  A fixed job that was not given
- * them has 1 s, five times. */
+/* The patience is --rdzv-conf=keep_alive_interval times keep_alive_max_attempt; 5 s in a fixed job
+ * that was given neither. */
 void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
                      const struct rdzv_conf *conf, int is_fixed, void (*beat)(void *arg),
                      void *arg);

@@ -3,6 +3,7 @@
 #include "tests/harness.h"
 
 #include <event2/event.h>
+#include <sys/time.h>
 
 #include "launcher/nodes/heartbeat.h"
 #include "runtime/util/clock.h"
@@ -38,6 +39,23 @@ static void who_was_heard_within_the_patience_is_there(void **state)
     event_base_free(base);
 }
 
+/* Another node may have fewer attempts, or a shorter interval: it must not wait for ours. */
+static void the_beat_is_every_second_whatever_the_patience_is(void **state)
+{
+    struct event_base *base = event_base_new();
+    struct heartbeat heartbeat;
+    struct timeval next, now;
+
+    (void)state;
+    heartbeat = heartbeat_of(base, 3600, 3);
+    heartbeat_start(&heartbeat);
+    assert_true(event_pending(&heartbeat.tick, EV_TIMEOUT, &next));
+    gettimeofday(&now, NULL);
+    assert_true(next.tv_sec - now.tv_sec <= 1);
+    heartbeat_stop(&heartbeat);
+    event_base_free(base);
+}
+
 static void a_patience_of_years_does_not_turn_into_none(void **state)
 {
     struct event_base *base = event_base_new();
@@ -48,7 +66,7 @@ static void a_patience_of_years_does_not_turn_into_none(void **state)
     (void)state;
     assert_int_equal(month.patience_ms, INT64_C(3000000000));
     assert_int_equal(years.patience_ms, INT64_C(2000000000000));
-    assert_int_equal(longest.interval_ms, INT64_C(2147483647000));
+    assert_int_equal(longest.patience_ms, INT64_C(2147483647000));
     assert_false(heartbeat_is_silent(&month, clock_ms()));
     assert_false(heartbeat_is_silent(&longest, clock_ms()));
     event_base_free(base);
@@ -58,6 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_heard_within_the_patience_is_there),
+        cmocka_unit_test(the_beat_is_every_second_whatever_the_patience_is),
         cmocka_unit_test(a_patience_of_years_does_not_turn_into_none),
     };
 
