@@ -86,11 +86,26 @@ static void clear_workers(struct job *job)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
 
+/* Has each worker finished its program?  One that failed and was forgiven does not count. */
+static int all_are_done(const struct job *job)
+{
+    for (int i = 0; i < job->size; i++) {
+        const struct worker *worker = &job->workers[i];
+
+        if (!worker->lost
+            && (worker->pid <= 0 || worker_failed(worker) || worker->asked
+                || job_stopped_at(job, worker)))
+            return 0;
+    }
+    return 1;
+}
+
 static void tell_end(void *arg)
 {
     struct job *job = arg;
+    const struct round_end end = { job_code_of_stopped(job), all_are_done(job) };
 
-    job->nodes->ops->ended(job->nodes, job_code_of_stopped(job));
+    job->nodes->ops->ended(job->nodes, &end);
 }
 
 void job_end_round(struct job *job)

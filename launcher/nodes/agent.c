@@ -91,7 +91,7 @@ static void join_again(struct agent *a)
                         "--rdzv-conf=keep_alive_interval=...,keep_alive_max_attempt=...");
 }
 
-static void leave_without_host(struct agent *a)
+static void leave_without_coordinator(struct agent *a)
 {
     if (a->is_over)
         over(a, a->code, a->lost);
@@ -103,7 +103,7 @@ static void leave_without_host(struct agent *a)
         over(a, 1, a->lost);
 }
 
-static void lose_host(struct agent *a, int how, const char *cause)
+static void lose_coordinator(struct agent *a, int how, const char *cause)
 {
     node_link_close(&a->link);
     heartbeat_stop(&a->heartbeat);
@@ -114,10 +114,10 @@ static void lose_host(struct agent *a, int how, const char *cause)
         a->nodes.hooks->member(a->nodes.job, 0, 0);
     if (a->running) {
         deliver_all_others_lost(a, how);
-        a->nodes.hooks->stop_asked(a->nodes.job, 0); /* no node is left to agree with */
+        a->nodes.hooks->stop_asked(a->nodes.job, 0); /* ranks that vote end without SIGTERM */
         a->nodes.hooks->stop(a->nodes.job, a->lost);
     } else {
-        leave_without_host(a);
+        leave_without_coordinator(a);
     }
 }
 
@@ -165,7 +165,7 @@ static void on_message(void *arg, int type, const char *text)
 
 static void on_broke(void *arg, const char *cause)
 {
-    lose_host(arg, CONTROL_CLOSED, cause);
+    lose_coordinator(arg, CONTROL_CLOSED, cause);
 }
 
 static const struct node_link_hooks link_hooks = { .message = on_message, .broke = on_broke };
@@ -180,7 +180,7 @@ static void on_beat(void *arg)
         return;
     snprintf(cause, sizeof cause, "it has not answered for %lld s",
              (long long)a->heartbeat.patience_ms / 1000);
-    lose_host(a, CONTROL_SILENT, cause);
+    lose_coordinator(a, CONTROL_SILENT, cause);
 }
 
 /* ---- Joining ---------------------------------------------------------------- */
@@ -288,15 +288,18 @@ static void agent_ask_stop(struct nodes *nodes, int for_good)
     node_link_print(&a->link, NODE_ASK_STOP, "%s %d", a->generation, for_good);
 }
 
-static void agent_ended(struct nodes *nodes, int gave)
+static void agent_ended(struct nodes *nodes, const struct round_end *end)
 {
     struct agent *a = (struct agent *)nodes;
+    char text[NODE_TEXT];
 
     a->running = 0;
-    if (a->link.stream)
-        node_link_print(&a->link, NODE_ENDED, "%d", gave);
-    else
-        leave_without_host(a);
+    if (a->link.stream) {
+        round_end_print(end, text);
+        node_link_print(&a->link, NODE_ENDED, "%s", text);
+    } else {
+        leave_without_coordinator(a);
+    }
 }
 
 static void agent_destroy(struct nodes *nodes)

@@ -62,9 +62,9 @@ static void own_ask_stop(struct nodes *nodes, int for_good)
     rounds_ask_stop(of(nodes), own(nodes), &request);
 }
 
-static void own_ended(struct nodes *nodes, int gave)
+static void own_ended(struct nodes *nodes, const struct round_end *end)
 {
-    rounds_ended(of(nodes), own(nodes), gave);
+    rounds_ended(of(nodes), own(nodes), end);
 }
 
 /* ---- The agents --------------------------------------------------------------- */
@@ -76,6 +76,7 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
     struct failure failure;
     struct node_death dead;
     struct stop_request request;
+    struct round_end end;
     char text[NODE_TEXT];
     int number = 0;
 
@@ -98,10 +99,12 @@ static void on_said(void *arg, struct store_agent *agent, int type, const void *
         rounds_signalled(c, from, number);
     else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0)
         rounds_ask_stop(c, from, &request);
-    else if (type == NODE_ENDED)
-        rounds_ended(c, from,
-                     sscanf(text, "%d", &number) == 1 && number >= 0 && number < 256 ? number : -1);
+    else if (type == NODE_ENDED && round_end_read(text, &end) == 0)
+        rounds_ended(c, from, &end);
 }
+
+/* Of a node that can't tell us how its workers ended. */
+static const struct round_end lost_end = { -1, 0 };
 
 static void on_left(void *arg, struct store_agent *agent)
 {
@@ -121,7 +124,7 @@ static void on_left(void *arg, struct store_agent *agent)
             join_left(c);
     } else {
         rounds_lose_node(c, from);
-        rounds_ended(c, from, -1);
+        rounds_ended(c, from, &lost_end);
     }
 }
 
@@ -147,14 +150,14 @@ static void give_up_the_silent(struct coordinator *c)
         member->agent = NULL;
         if (last) {
             last->ended = 1;
-            last->gave = -1;
+            last->end = lost_end;
         }
         last = member;
     }
     if (last && !c->is_elastic)
         c->phase = STOPPING;
     if (last)
-        rounds_ended(c, last, -1);
+        rounds_ended(c, last, &lost_end);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)

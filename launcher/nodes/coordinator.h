@@ -36,9 +36,9 @@ struct member {
     int in_round; /* 0: it waits for the next one */
     int base;     /* rank of its first worker */
     int ended;    /* its workers have */
-    int gave;     /* the exit code that they chose when they stopped at a common step; -1 */
-    int lost;     /* of its workers, with --on-failure=continue */
-    int leaves;   /* signal that told its ctrun to stop, of an elastic job: the others go on */
+    struct round_end end;
+    int lost;   /* of its workers, with --on-failure=continue */
+    int leaves; /* signal that told its ctrun to stop, of an elastic job: the others go on */
 };
 
 struct coordinator {
@@ -94,7 +94,7 @@ void rounds_failed(struct coordinator *c, struct member *from, const struct fail
 void rounds_lost(struct coordinator *c, struct member *from, const struct failure *failure);
 void rounds_refused(struct coordinator *c, struct member *from, int code);
 void rounds_signalled(struct coordinator *c, struct member *from, int number);
-void rounds_ended(struct coordinator *c, struct member *from, int gave);
+void rounds_ended(struct coordinator *c, struct member *from, const struct round_end *end);
 void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request);
 /* Workers of a member ended: all other nodes are told; in the sockets when this returns. */

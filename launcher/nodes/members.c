@@ -98,7 +98,7 @@ int members_rank(struct coordinator *c)
         ranked[i]->number = i;
         ranked[i]->base = base;
         ranked[i]->ended = ranked[i]->lost = 0;
-        ranked[i]->gave = -1;
+        ranked[i]->end = (struct round_end){ -1, 0 };
         base += ranked[i]->workers;
     }
     c->world = base;

@@ -145,6 +145,18 @@ void node_round_print(const struct plan *plan, char text[NODE_TEXT])
              plan->restarts, plan->port, plan->generation);
 }
 
+int round_end_read(const char *text, struct round_end *end)
+{
+    const char *at = text;
+
+    return number(&at, -1, 255, &end->stop_code) && number(&at, 0, 1, &end->done) && !*at ? 0 : -1;
+}
+
+void round_end_print(const struct round_end *end, char text[NODE_TEXT])
+{
+    snprintf(text, NODE_TEXT, "%d %d", end->stop_code, end->done);
+}
+
 /* ---- Failures --------------------------------------------------------------- */
 
 enum { MAY_RESTART = 1, IS_CAUSE = 2 };

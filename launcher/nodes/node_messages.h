@@ -42,6 +42,10 @@ void node_round_print(const struct plan *plan, char text[NODE_TEXT]);
 int node_failure(const char *text, struct failure *failure);
 void node_failure_print(const struct failure *failure, char text[NODE_TEXT]);
 
+/* NODE_ENDED: "code done"; code is -1 or the stop code. */
+int round_end_read(const char *text, struct round_end *end);
+void round_end_print(const struct round_end *end, char text[NODE_TEXT]);
+
 /* NODE_DIED: "generation rank count how code pid asked host tombs", and three numbers for
  * each tomb.  count > 1: so many workers from that rank on, all of one host that was lost. */
 struct node_death {

@@ -55,6 +55,12 @@ struct failure {
                      be */
 };
 
+/* How a round ended on one node. */
+struct round_end {
+    int stop_code; /* the workers' exit code, if all stopped at a common step; else -1 */
+    int done;      /* each worker exited with 0, and nothing had told it to stop */
+};
+
 struct nodes_ops {
     void (*start)(struct nodes *nodes); /* to meet the others; a round may begin within */
     /* A worker of this node ended, however.  The message is in the sockets when it returns. */
@@ -67,9 +73,7 @@ struct nodes_ops {
     /* All ranks of the round shall stop at the same step; for_good: the job does not begin
      * again.  More than once is fine. */
     void (*ask_stop)(struct nodes *nodes, int for_good);
-    /* No worker of the round is left.  gave: the exit code that they chose when they had stopped
-     * at a common step; -1: they had not. */
-    void (*ended)(struct nodes *nodes, int gave);
+    void (*ended)(struct nodes *nodes, const struct round_end *end); /* its last worker has */
     void (*destroy)(struct nodes *nodes);
 };
 
@@ -91,7 +95,7 @@ enum {
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */
     NODE_SIGNALLED,          /* agent: "number" */
-    NODE_ENDED,              /* agent: "code", if the workers chose one; -1 */
+    NODE_ENDED,              /* agent: "code done"; node_messages.h */
     NODE_STOP,               /* coordinator: why */
     NODE_OVER,               /* coordinator: "code why" */
     NODE_BEAT,               /* both ways: "" */

@@ -355,10 +355,10 @@ static int take_code_of_workers(struct coordinator *c)
 
         if (member->lost == member->workers) /* the others went on without them */
             continue;
-        if (member->gave < 0)
+        if (member->end.stop_code < 0)
             return 0;
         if (code == 0)
-            code = member->gave;
+            code = member->end.stop_code;
     }
     c->code = code;
     c->why[0] = 0;
@@ -375,17 +375,29 @@ static void announce_changed_failure(struct coordinator *c)
     c->nodes.hooks->stop(c->nodes.job, c->culprit == c->members[0] ? "" : c->why);
 }
 
-void rounds_ended(struct coordinator *c, struct member *from, int gave)
+static int all_are_done(const struct coordinator *c)
+{
+    for (int i = 0; i < c->ranked_count; i++)
+        if (!c->ranked[i]->end.done)
+            return 0;
+    return 1;
+}
+
+void rounds_ended(struct coordinator *c, struct member *from, const struct round_end *end)
 {
     if (!from->in_round || from->ended || c->phase == WAITING || c->phase == FINISHED)
         return;
     from->ended = 1;
-    from->gave = gave;
+    from->end = *end;
     for (int i = 0; i < c->ranked_count; i++)
         if (!c->ranked[i]->ended)
             return;
     if (c->signalled && take_code_of_workers(c))
         c->phase = STOPPING;
+    if (c->phase == REGROUPING && all_are_done(c)) { /* a node came or left too late to matter */
+        c->phase = RUNNING;
+        c->why[0] = 0;
+    }
     if (c->phase == RESTARTING || c->phase == REGROUPING) {
         announce_changed_failure(c);
         c->restarts += c->phase == RESTARTING;

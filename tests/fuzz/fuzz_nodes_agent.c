@@ -133,6 +133,7 @@ static void say_message(const struct scene *s, unsigned type, struct input *in)
 /* Of this node's workers, as a job says it; or time passes, and node 0 says nothing. */
 static void happen(struct scene *s, unsigned what)
 {
+    static const struct round_end failed = { -1, 0 }, stopped = { 3, 0 }, done = { -1, 1 };
     const struct failure failure = { 2, 1 + (int)(what % 255), 0, "local rank 2 failed", 0 };
     const struct control_death death = { .rank = s->first,
                                          .how = CLD_KILLED,
@@ -161,7 +162,7 @@ static void happen(struct scene *s, unsigned what)
         s->nodes->ops->died(s->nodes, &death);
     else {
         s->runs = 0;
-        s->nodes->ops->ended(s->nodes, what < 7 ? -1 : 3);
+        s->nodes->ops->ended(s->nodes, what < 7 ? &failed : what < 14 ? &stopped : &done);
     }
 }
 

@@ -202,6 +202,23 @@ static void no_rank_of_a_round_lies_outside_of_the_world(void **state)
         assert_int_equal(node_round_read(wrong[i], 2, &read, generation), -1);
 }
 
+static void the_end_of_a_round_is_two_numbers(void **state)
+{
+    static const char *const wrong[] = { "", "0", "0 2", "-2 0", "256 1", "0 1 ", "0 1 1", "0  1" };
+    struct round_end end, read;
+    char text[NODE_TEXT];
+
+    (void)state;
+    for (int code = -1; code < 2; code++) {
+        end = (struct round_end){ code, code != 0 };
+        round_end_print(&end, text);
+        assert_int_equal(round_end_read(text, &read), 0);
+        assert_memory_equal(&read, &end, sizeof read);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(round_end_read(wrong[i], &read), -1);
+}
+
 static void a_wish_names_its_round(void **state)
 {
     struct stop_request request;
@@ -225,6 +242,7 @@ int main(void)
         cmocka_unit_test(a_failure_keeps_its_words),
         cmocka_unit_test(a_join_comes_through_whole),
         cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
+        cmocka_unit_test(the_end_of_a_round_is_two_numbers),
         cmocka_unit_test(a_wish_names_its_round),
     };
 

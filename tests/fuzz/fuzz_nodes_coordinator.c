@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_nodes_host.c - what the coordinator gets from agents: texts of any kind, from agents that
- * joined and agents that did not, which come and go, while its own workers fail, end and are
+/* fuzz_nodes_coordinator.c - what the coordinator gets from agents: texts of any kind, from agents
+ * that joined and agents that did not, which come and go, while its own workers fail, end and are
  * told to stop, and time passes.
  *
  * The input is a byte for the options, then a row of steps: a byte that says what happens (its
@@ -164,17 +164,18 @@ static void leave(struct scene *s, int i)
 /* Agents that were silent for long are given up. */
 static void fall_silent(struct scene *s)
 {
-    struct coordinator *h = (struct coordinator *)s->nodes;
+    struct coordinator *c = (struct coordinator *)s->nodes;
 
-    h->heartbeat.woke = 0;
-    for (int i = 1; i < h->count; i++)
-        h->members[i]->last_message = 0;
-    on_beat(h);
+    c->heartbeat.woke = 0;
+    for (int i = 1; i < c->count; i++)
+        c->members[i]->last_message = 0;
+    on_beat(c);
 }
 
 /* Of node 0's own workers, as a job says it. */
 static void happen(struct scene *s, unsigned what)
 {
+    static const struct round_end failed = { -1, 0 }, stopped = { 3, 0 }, done = { -1, 1 };
     const struct failure failure = { 1, 1 + (int)what % 255, (int)what >> 3 & 1, "rank 1 failed",
                                      (int)what >> 4 & 1 };
     const struct control_death death = { .rank = 1, .how = CLD_KILLED, .code = SIGKILL };
@@ -197,18 +198,18 @@ static void happen(struct scene *s, unsigned what)
         s->nodes->ops->refused(s->nodes, 127);
     else {
         s->runs = 0;
-        s->nodes->ops->ended(s->nodes, what < 7 ? -1 : 3);
+        s->nodes->ops->ended(s->nodes, what < 7 ? &failed : what < 14 ? &stopped : &done);
     }
 }
 
 static void let_time_pass(struct scene *s)
 {
-    struct coordinator *h = (struct coordinator *)s->nodes;
+    struct coordinator *c = (struct coordinator *)s->nodes;
 
-    if (!event_pending(&h->tick, EV_TIMEOUT, NULL))
+    if (!event_pending(&c->tick, EV_TIMEOUT, NULL))
         return;
-    event_del(&h->tick);
-    on_tick(-1, 0, h);
+    event_del(&c->tick);
+    on_tick(-1, 0, c);
 }
 
 static void step(struct scene *s, unsigned what, struct input *in)
@@ -246,12 +247,12 @@ static void let_them_leave(struct scene *s)
         }
 }
 
-static void check(const struct coordinator *h)
+static void check(const struct coordinator *c)
 {
-    for (int i = 0; i < h->count; i++)
-        holds(h->members[i]->lost >= 0 && h->members[i]->lost <= h->members[i]->workers);
-    holds(h->code >= 0 && h->code <= 255);
-    holds(h->ranked_count <= NODES && h->members[0]->number == 0);
+    for (int i = 0; i < c->count; i++)
+        holds(c->members[i]->lost >= 0 && c->members[i]->lost <= c->members[i]->workers);
+    holds(c->code >= 0 && c->code <= 255);
+    holds(c->ranked_count <= NODES && c->members[0]->number == 0);
 }
 
 /* ---- One input ----------------------------------------------------------------------------------

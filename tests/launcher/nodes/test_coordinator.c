@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_coordinator.c - what follows when a round has ended on all nodes.
+ *
+ * An elastic job with one agent, and another that comes while the round runs.  The store and its
+ * connections are not there: the functions that send to agents are replaced here. */
+#include "tests/harness.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/nodes/coordinator.h"
+
+static char agents[2]; /* agents are told apart by these addresses */
+static const struct store_agent_hooks *coordinator_hooks;
+static struct nodes *nodes;
+static int rounds, stops, ends, last_code, told_over;
+
+static struct store_agent *agent(int i)
+{
+    return (struct store_agent *)&agents[i];
+}
+
+/* ---- Instead of the store ------------------------------------------------------ */
+
+void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
+                            void *arg)
+{
+    (void)server;
+    (void)arg;
+    coordinator_hooks = hooks;
+}
+
+void store_agent_send(struct store_agent *to, int type, const void *data, size_t bytes)
+{
+    (void)to;
+    (void)data;
+    (void)bytes;
+    told_over += type == NODE_OVER;
+}
+
+void store_agent_flush(struct store_agent *to)
+{
+    (void)to;
+}
+
+void store_agent_end(struct store_agent *to)
+{
+    (void)to;
+}
+
+void rendezvous_new_round(struct rendezvous *meet)
+{
+    (void)meet;
+}
+
+void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+{
+    (void)meet;
+    (void)rank;
+    (void)cause;
+}
+
+/* ---- The job ------------------------------------------------------------------- */
+
+static void on_round(void *job, const struct plan *plan)
+{
+    (void)job;
+    (void)plan;
+    rounds++;
+}
+
+static void on_stop(void *job, const char *why)
+{
+    (void)job;
+    (void)why;
+    stops++;
+}
+
+static void on_over(void *job, int code, const char *why)
+{
+    (void)job;
+    assert_string_equal(why, "");
+    last_code = code;
+    ends++;
+}
+
+static const struct nodes_hooks hooks = { .round = on_round, .stop = on_stop, .over = on_over };
+
+static void tell(int i, int type, const char *text)
+{
+    coordinator_hooks->said(nodes, agent(i), type, text, strlen(text));
+}
+
+static void join(int i)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "-1 2 3 1 %s host%d 1 1 r job", CT_VERSION, i);
+    tell(i, NODE_JOIN, text);
+}
+
+/* A node joins while the last words of the round are under way; then the round ends with these. */
+static void end_round(struct event_base *base, const struct round_end *own, const char *text)
+{
+    const struct options options = { .nnodes = { 2, 3 }, .role = "r" };
+    static struct rendezvous meet;
+
+    meet = (struct rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
+    rounds = stops = ends = told_over = 0;
+    nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
+    assert_non_null(nodes);
+    nodes->ops->start(nodes);
+    join(0);
+    if (rounds == 0) /* the last call is over */
+        rounds_begin((struct coordinator *)nodes);
+    join(1);
+    assert_int_equal(stops, 1);
+    tell(0, NODE_ENDED, text);
+    nodes->ops->ended(nodes, own);
+}
+
+static void a_node_that_comes_when_all_are_done_does_not_begin_the_job_again(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    end_round(base, &(struct round_end){ -1, 1 }, "-1 1");
+    assert_int_equal(rounds, 1);
+    assert_int_equal(told_over, 2);
+    for (int i = 0; i < 2; i++)
+        coordinator_hooks->left(nodes, agent(i));
+    assert_int_equal(ends, 1);
+    assert_int_equal(last_code, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+static void a_node_that_comes_before_begins_the_next_round(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    end_round(base, &(struct round_end){ -1, 1 }, "-1 0");
+    assert_int_equal(rounds, 2);
+    assert_int_equal(told_over, 0);
+    nodes->ops->destroy(nodes);
+    end_round(base, &(struct round_end){ 0, 0 }, "-1 1");
+    assert_int_equal(rounds, 2);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
+        cmocka_unit_test(a_node_that_comes_before_begins_the_next_round),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
