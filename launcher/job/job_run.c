@@ -22,15 +22,16 @@
 typedef int step(struct job *job);
 
 /* The store has a descriptor for each client, and node 0 one for each node.  With c10d it is not
- * known yet which node is their host. */
+ * known yet which node is node 0. */
 static int check_limits(struct job *job)
 {
-    const int is_host = job->meeting->kind == MEET_ALONE
-                        || (job->meeting->kind == MEET_STATIC && job->options->node_rank == 0);
+    const int is_coordinator =
+        job->meeting->kind == MEET_ALONE
+        || (job->meeting->kind == MEET_STATIC && job->options->node_rank == 0);
     const int nodes = job->meeting->kind == MEET_STATIC ? job->options->nnodes.max : 1;
     const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
 
-    return limits_check(job->options, job->size, is_host ? clients : 0, &job->descriptors);
+    return limits_check(job->options, job->size, is_coordinator ? clients : 0, &job->descriptors);
 }
 
 /* Their ends, whoever of theirs outlives them, and what is told of both. */
@@ -73,7 +74,7 @@ static int open_doors(struct job *job)
 
     if ((code = store_host_open(&job->meet, job->options, job->meeting)) != 0
         || (code = job_listen(job)) != 0
-        || (job->meet.is_host && (code = rendezvous_serve(&job->meet, job->base)) != 0))
+        || (job->meet.is_coordinator && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
     events_job_started(&job->events, job->meet.run_id, job->size);
     return 0;
@@ -98,7 +99,7 @@ static int open_folder_and_guard(struct job *job)
 
 static int meet_nodes(struct job *job)
 {
-    job->nodes = (job->meet.is_host ? nodes_coordinator : nodes_agent)(
+    job->nodes = (job->meet.is_coordinator ? nodes_coordinator : nodes_agent)(
         job->base, &job->meet, job->options, job->size, &job_nodes_hooks, job);
     return job->nodes ? 0 : 1;
 }

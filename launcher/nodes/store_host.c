@@ -50,7 +50,7 @@ static void plan(struct rendezvous *meet, const struct options *options,
 {
     *meet = (struct rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
     meet->is_elastic = meeting->kind == MEET_DYNAMIC;
-    meet->is_host =
+    meet->is_coordinator =
         meeting->kind == MEET_ALONE || (meeting->kind == MEET_STATIC && options->node_rank == 0);
     meet->own_store = meeting->kind != MEET_STATIC && shares_no_store();
     snprintf(meet->address, sizeof meet->address, "%s", meeting->host);
@@ -97,7 +97,7 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
  * on other hosts is let in, as by torchrun, and that is said. */
 static void warn_if_open(const struct rendezvous *meet)
 {
-    if (meet->policy.open && meet->is_host && !is_this_host_only(meet->address))
+    if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
         log_line(LOG_WARN,
                  "no job secret: every host that reaches %s port %d may read and write the store; "
                  "--store-secret-file, or CT_STORE_SECRET_FILE, on all nodes shuts it",
@@ -200,7 +200,7 @@ static ct_status listen_at_endpoint(struct rendezvous *meet, const struct option
         status = listen_at_address(meet, options);
     if (status != CT_OK && (meet->file_lock >= 0 || options->nnodes.max == 1))
         return status; /* no other node can be node 0 */
-    meet->is_host = status == CT_OK;
+    meet->is_coordinator = status == CT_OK;
     return status == CT_OK || asked != 1 ? CT_OK : ct_fail_in(status, "--rdzv-conf=is_host=1: ");
 }
 
@@ -230,9 +230,9 @@ int store_host_open(struct rendezvous *meet, const struct options *options,
     status = plan_policy(meet, options);
     if (status == CT_OK && meet->is_elastic)
         status = listen_at_endpoint(meet, options);
-    else if (status == CT_OK && meet->is_host)
+    else if (status == CT_OK && meet->is_coordinator)
         status = listen_as_node_0(meet, options);
-    if (status == CT_OK && meet->is_host) {
+    if (status == CT_OK && meet->is_coordinator) {
         meet->port = socket_port(meet->listener);
         warn_if_open(meet);
         status = write_file(meet);

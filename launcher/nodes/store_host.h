@@ -12,7 +12,7 @@
 #include "runtime/store/server/server.h"
 
 struct rendezvous {
-    int is_host;         /* this ctrun is node 0 */
+    int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
     char file[512];      /* where node 0 writes address and port for the others; "": known */
     int file_lock;       /* its descriptor, held by node 0; -1 */
@@ -31,7 +31,7 @@ struct rendezvous {
  * code and the sentence is said.  store_host_close() is owed in both cases. */
 int store_host_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting);
-int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the host's */
+int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the coordinator's */
 
 /* Reads address and port from `file`, if there is one. */
 ct_status rendezvous_look_up(struct rendezvous *meet);
