@@ -24,6 +24,10 @@ static void warn(const struct trace_merge *merge)
     }
     if (count > 0)
         fputs("\n", stderr);
+    if (merge->lacks_chains)
+        fputs("ctctl: there are too many chains of messages for all to be used; clocks may be less "
+              "exact\n",
+              stderr);
     if (merge->backwards_ns > 0)
         fprintf(stderr, "ctctl: arrows point back by up to %.3f us: a clock did not run evenly\n",
                 (double)merge->backwards_ns / 1000);

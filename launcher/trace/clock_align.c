@@ -23,6 +23,10 @@
 #define MOST_STEPS 4e8 /* of the relaxation: seconds */
 #define MARGIN_NS 2    /* more than rounding takes */
 
+/* No sum of a time, a base and an offset leaves 64 bits: a time that is mapped is cut to FAR_NS. */
+#define FAR_NS INT64_C(3000000000000000000)
+#define OFFSET_MOST 2e18
+
 /* ---- Lines ------------------------------------------------------------------- */
 
 static double part_of(const struct clock_line *line, int64_t ns)
@@ -34,7 +38,20 @@ int64_t clock_line_map(const struct clock_line *line, int64_t ns)
 {
     const double offset = line->at_first + (line->at_last - line->at_first) * part_of(line, ns);
 
-    return ns + line->base + llround(offset);
+    const int64_t mapped = ns + line->base + llround(fmax(-OFFSET_MOST, fmin(offset, OFFSET_MOST)));
+
+    return mapped < -FAR_NS ? -FAR_NS : mapped > FAR_NS ? FAR_NS : mapped;
+}
+
+static int is_far(const struct clock_line *line)
+{
+    return llabs(clock_line_map(line, line->first)) == FAR_NS
+           || llabs(clock_line_map(line, line->last)) == FAR_NS;
+}
+
+static int64_t error_of(double ns)
+{
+    return (int64_t)fmin(ceil(ns), OFFSET_MOST);
 }
 
 /* ---- Two clocks -------------------------------------------------------------- */
@@ -171,7 +188,7 @@ static void take_line(struct clock_line *line, const struct polygon *lines)
         error = fmax(error, fmax(fabs(c->first - middle.first), fabs(c->last - middle.last)));
     line->at_first = middle.first;
     line->at_last = middle.last;
-    line->error_ns = (int64_t)ceil(error);
+    line->error_ns = error_of(error);
 }
 
 /* The child's line by the messages that it exchanged with a clock that is placed.  Returns how much
@@ -205,7 +222,7 @@ static double fit(struct clock_line *clocks, int child, struct messages messages
     if (loose > 0)
         fitting_lines(clocks, child, messages, SLEWED, loose, &lines);
     take_line(line, &lines);
-    line->error_ns += (int64_t)loose;
+    line->error_ns = error_of((double)line->error_ns + loose);
     return loose;
 }
 
@@ -245,7 +262,8 @@ static void look_at_pair(struct alignment *a, int placed, struct messages pair)
         || (loose = fit(a->clocks, child, pair)) < 0)
         return;
     a->loose = fmax(a->loose, loose);
-    a->clocks[child].error_ns += a->found[placed].error_ns;
+    a->clocks[child].error_ns =
+        error_of((double)a->clocks[child].error_ns + (double)a->found[placed].error_ns);
     if (a->parent[child] < 0 || a->clocks[child].error_ns < a->found[child].error_ns) {
         a->found[child] = a->clocks[child];
         a->parent[child] = placed;
@@ -294,7 +312,8 @@ static int place_next(struct alignment *a)
     return next;
 }
 
-static void place_all(struct alignment *a)
+/* 0: a clock lies far from all times, and no other one can be placed by it. */
+static int place_all(struct alignment *a)
 {
     int placed = 0;
 
@@ -304,7 +323,10 @@ static void place_all(struct alignment *a)
         a->is_placed[placed] = 1;
         look_for_children(a, placed);
         placed = place_next(a);
+        if (is_far(&a->clocks[placed]))
+            return 0;
     }
+    return 1;
 }
 
 /* ---- Messages between clocks that were not placed by each other -------------- */
@@ -373,15 +395,20 @@ static double relax(struct alignment *a, struct clock_line *best)
     return least;
 }
 
-static void take_best(struct alignment *a, const struct clock_line *placed,
-                      const struct clock_line *best)
+/* 0: a line leads far from all times. */
+static int take_best(struct alignment *a, const struct clock_line *placed,
+                     const struct clock_line *best)
 {
     for (int i = 0; i < a->count; i++) {
         a->clocks[i] = best[i];
         if (best[i].error_ns >= 0) /* what it was moved by may be wrong too */
-            a->clocks[i].error_ns += (int64_t)ceil(fmax(fabs(best[i].at_first - placed[i].at_first),
-                                                        fabs(best[i].at_last - placed[i].at_last)));
+            a->clocks[i].error_ns = error_of((double)best[i].error_ns
+                                             + fmax(fabs(best[i].at_first - placed[i].at_first),
+                                                    fabs(best[i].at_last - placed[i].at_last)));
+        if (is_far(&a->clocks[i]))
+            return 0;
     }
+    return 1;
 }
 
 int64_t clocks_align(struct clock_line *clocks, int count, struct clock_message *messages,
@@ -394,7 +421,7 @@ int64_t clocks_align(struct clock_line *clocks, int count, struct clock_message 
                            .found = calloc(2 * n, sizeof *clocks),
                            .parent = calloc(n, sizeof *a.parent),
                            .is_placed = calloc(n, 1) };
-    int64_t left = -1;
+    int64_t left = CLOCKS_NO_MEMORY;
 
     if (a.found && a.parent && a.is_placed) {
         for (int i = 0; i < count; i++) {
@@ -404,10 +431,13 @@ int64_t clocks_align(struct clock_line *clocks, int count, struct clock_message 
         }
         if (message_count > 0)
             qsort(messages, message_count, sizeof *messages, by_pair);
-        place_all(&a);
-        memcpy(a.found, clocks, n * sizeof *clocks); /* before they are moved */
-        left = (int64_t)relax(&a, a.found + n);
-        take_best(&a, a.found, a.found + n);
+        left = CLOCKS_FAR_APART;
+        if (place_all(&a)) {
+            memcpy(a.found, clocks, n * sizeof *clocks); /* before they are moved */
+            left = (int64_t)relax(&a, a.found + n);
+            if (!take_best(&a, a.found, a.found + n))
+                left = CLOCKS_FAR_APART;
+        }
     }
     free(a.found);
     free(a.parent);

@@ -31,8 +31,13 @@ struct clock_message {
 int64_t clock_line_map(const struct clock_line *line, int64_t ns);
 
 /* Finds all lines.  Clock 0 stays as it is; a clock that no messages both ways link to it, through
- * others or not, is placed by its wall clock.  Reorders the messages.  How far a message still is
- * taken before it was sent, at most; 0: none is; -1: out of memory. */
+ * others or not, is placed by its wall clock.  Times are at least 0 and at most CLOCK_MOST_NS, wall
+ * clocks from -CLOCK_MOST_NS to twice that.  Reorders the messages.  Returns how far a message
+ * still is taken before it was sent, at most; 0: none is; CLOCKS_NO_MEMORY, or CLOCKS_FAR_APART: a
+ * line leads to times that no clock shows, since the messages contradict each other or wall clocks
+ * differ by decades. */
+#define CLOCK_MOST_NS (2 * INT64_C(1001000000000000000))
+enum { CLOCKS_NO_MEMORY = -1, CLOCKS_FAR_APART = -2 };
 int64_t clocks_align(struct clock_line *clocks, int count, struct clock_message *messages,
                      size_t message_count);
 

@@ -23,6 +23,7 @@ struct chains {
     struct text *messages;
     size_t count; /* of those that were there before, */
     int clocks;   /* and between how many */
+    int is_full;  /* no more are added */
     char *direct; /* [from * clocks + to]: there are messages */
     struct step *steps, *ordered;
     size_t step_count, ordered_count;
@@ -109,8 +110,12 @@ static void add_chains_from(struct chains *c, int source)
         if (!step->is_taken || origin <= c->latest[step->clock] || step->clock == source)
             continue;
         c->latest[step->clock] = origin;
-        if (is_wanted(c, source, step->clock))
-            text_add(c->messages, (const char *)&chain, sizeof chain);
+        if (!is_wanted(c, source, step->clock))
+            continue;
+        c->is_full |= c->messages->used >= CHAINS_GROWTH * c->count * sizeof chain;
+        if (c->is_full)
+            return;
+        text_add(c->messages, (const char *)&chain, sizeof chain);
     }
 }
 
@@ -118,7 +123,7 @@ static void add_chains(struct chains *c)
 {
     list_steps(c);
     order_steps(c);
-    for (int source = 0; source < c->clocks; source++)
+    for (int source = 0; source < c->clocks && !c->is_full; source++)
         for (int i = 0; i < c->clocks; i++)
             if (is_wanted(c, source, i)) {
                 add_chains_from(c, source);
@@ -126,7 +131,7 @@ static void add_chains(struct chains *c)
             }
 }
 
-void message_chains_add(struct text *messages, int clocks)
+int message_chains_add(struct text *messages, int clocks)
 {
     const size_t n = (size_t)clocks, count = messages->used / sizeof(struct clock_message);
     struct chains c = { .messages = messages,
@@ -147,4 +152,5 @@ void message_chains_add(struct text *messages, int clocks)
     free(c.next);
     free(c.latest);
     free(c.carried);
+    return c.is_full;
 }

@@ -9,7 +9,9 @@
 #include "runtime/util/text.h"
 
 /* Adds chains from A to B where there are messages from B to A alone.  `messages` holds struct
- * clock_message.  Out of memory it adds none, or not all. */
-void message_chains_add(struct text *messages, int clocks);
+ * clock_message, and is not made longer than CHAINS_GROWTH times what it was.  Returns 1 if chains
+ * were left out for that.  Out of memory it adds none, or not all, and returns 0. */
+#define CHAINS_GROWTH 4
+int message_chains_add(struct text *messages, int clocks);
 
 #endif

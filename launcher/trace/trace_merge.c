@@ -10,7 +10,8 @@
 #include "runtime/trace/trace_json.h"
 #include "runtime/util/json_writer.h"
 
-/* What one node did in one round; its number is the same in no two files of a job. */
+/* What one node did in one round; its number is the same in no two files of a job.  In a file the
+ * numbers rise from round to round. */
 struct trace_process {
     int64_t number;
     int file;
@@ -65,7 +66,9 @@ static ct_status read_file(struct trace_merge *merge, int file)
     merge->clocks[file].last = -1;
     while (status == CT_OK && (status = trace_lines_next(&lines, &line)) == CT_OK && line.kind) {
         merge->lines[file]++;
-        if (line.process != process.number) {
+        if (line.process < process.number)
+            status = trace_lines_fail(&lines, "the round of this line had ended before");
+        else if (line.process > process.number) {
             process.number = line.process;
             status = add(&merge->processes, &process, sizeof process);
         }
@@ -145,14 +148,17 @@ static ct_status align(struct trace_merge *merge)
     free(arrows->data);
     *arrows = (struct text){ 0 };
     if (status == CT_OK) {
-        message_chains_add(&messages, merge->count);
+        merge->lacks_chains = message_chains_add(&messages, merge->count);
         merge->backwards_ns = clocks_align(merge->clocks, merge->count, (void *)messages.data,
                                            messages.used / sizeof(struct clock_message));
     }
     free(messages.data);
-    return merge->backwards_ns < 0
-               ? ct_fail(CT_ERR_NOMEM, "out of memory for %d clocks", merge->count)
-               : status;
+    if (merge->backwards_ns == CLOCKS_NO_MEMORY)
+        return ct_fail(CT_ERR_NOMEM, "out of memory for %d clocks", merge->count);
+    if (merge->backwards_ns == CLOCKS_FAR_APART)
+        return ct_fail(CT_ERR_INVALID, "the times of these traces lie decades apart, so their "
+                                       "nodes' clocks can't be made one");
+    return status;
 }
 
 ct_status trace_merge_read(struct trace_merge *merge, char *const *paths, int count)

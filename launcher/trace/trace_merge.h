@@ -24,6 +24,7 @@ struct trace_merge {
     struct clock_line *clocks;
     struct text arrows, processes; /* struct trace_arrow, struct trace_process */
     int64_t backwards_ns;          /* by which arrows point back, at most */
+    int lacks_chains;              /* message_chains_add() left some out */
 };
 
 /* The sentence is ct_last_error()'s. */

@@ -278,6 +278,47 @@ static void one_clock_and_clocks_without_times_are_no_trouble(void **state)
     assert_int_equal(clocks[1].error_ns, -1);
 }
 
+/* Times that a broken file may have: sums of them must not leave 64 bits. */
+static void clocks_that_lie_decades_apart_are_refused(void **state)
+{
+    const int64_t most = CLOCK_MOST_NS;
+    struct clock_line clocks[3] = {
+        { .first = 0, .last = most, .wall = -most / 2, .has_wall = 1 },
+        { .first = most, .last = most, .wall = 2 * most, .has_wall = 1 },
+        { .first = 0, .last = most }
+    };
+    struct clock_message contradict[] = { { 0, most, 0, 1 }, { most, 0, 1, 2 }, { most, 0, 2, 1 },
+                                          { 0, most, 2, 0 }, { 0, most, 1, 0 }, { most, 0, 0, 2 } };
+
+    (void)state;
+    assert_int_equal(clocks_align(clocks, 2, NULL, 0), CLOCKS_FAR_APART);
+    for (size_t i = 1; i <= sizeof contradict / sizeof *contradict; i++)
+        assert_true(clocks_align(clocks, 3, contradict, i) >= CLOCKS_FAR_APART);
+}
+
+/* Each clock sends to the half of the others that follow it, in no order: so most messages end a
+ * chain of some clock that gets none from their receiver. */
+static void chains_take_no_more_than_four_times_the_memory_of_the_messages(void **state)
+{
+    enum { CLOCKS = 21, MESSAGES = 3000 };
+    struct text all = { 0 };
+    size_t before;
+    unsigned draw = 1;
+
+    (void)state;
+    for (int i = 0; i < MESSAGES; i++) {
+        const int from = (int)((draw = 1103515245 * draw + 12345) >> 16) % CLOCKS;
+        const int by = 1 + (int)((draw = 1103515245 * draw + 12345) >> 16) % (CLOCKS / 2);
+        const struct clock_message m = { 2 * i, 2 * i + 1, from, (from + by) % CLOCKS };
+
+        text_add(&all, (const char *)&m, sizeof m);
+    }
+    before = all.used;
+    assert_int_equal(message_chains_add(&all, CLOCKS), 1);
+    assert_int_equal(all.used, CHAINS_GROWTH * before);
+    free(all.data);
+}
+
 /* ---- Files ------------------------------------------------------------------- */
 
 static char folder[200];
@@ -472,6 +513,8 @@ static const struct {
     { "\"ts\":5000000.000", "\"ts\":-5000000.000", "0.json:4: a node's trace has no such line" },
     { "\"ts\":5000000.000", "\"ts\":9999999999999999999.000", "0.json:4: " },
     { "\"pid\":1,", "\"pid\":0,", "0.json:2: a node's trace has no such line" },
+    { "\"name\":\"to rank 1\",\"pid\":1", "\"name\":\"to rank 1\",\"pid\":100001",
+      "0.json:5: the round of this line had ended before" },
     { "\"bytes\":4,", "\"bytes\":four,", "0.json:4: a node's trace has no such line" },
     { "clock_realtime_ns", "clock_real_ns", "0.json:8: a node's trace has no such line" },
 };
@@ -550,6 +593,8 @@ int main(void)
         cmocka_unit_test(where_no_line_fits_the_best_one_is_taken_and_what_is_left_said),
         cmocka_unit_test(exact_messages_give_exact_clocks),
         cmocka_unit_test(one_clock_and_clocks_without_times_are_no_trouble),
+        cmocka_unit_test(clocks_that_lie_decades_apart_are_refused),
+        cmocka_unit_test(chains_take_no_more_than_four_times_the_memory_of_the_messages),
         cmocka_unit_test(two_nodes_traces_are_one_on_the_clock_of_the_first),
         cmocka_unit_test(what_is_no_trace_of_a_node_is_refused),
         cmocka_unit_test(a_broken_file_is_refused_with_its_line),
