@@ -40,7 +40,8 @@ static void say_what_failed(struct job *job, int restarts)
         const uint64_t stopped_at = job_stopped_at(job, job->culprit);
 
         if (stopped_at) /* no failure: they did as they were asked to */
-            log_line(LOG_WARN, "the ranks stopped at step %llu and chose exit code %d%s",
+            log_line(LOG_WARN,
+                     "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
                      (unsigned long long)stopped_at, job->culprit->code, next);
         else
             report_failure(&round, next);

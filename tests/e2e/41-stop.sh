@@ -39,7 +39,7 @@ expect "at a step after that" test "$(cut -d' ' -f1 stopped.0)" -ge 20
 expect "with their code" is "$code" 75
 expect "and ctrun says who it was" has "$err" "rank 1 was told to stop by SIGTERM: the ranks are asked to stop at the same step"
 expect "which is no failure" lacks "$err" "Root Cause"
-expect "but the end of the job" matches "$err" 'the ranks stopped at step [0-9]+ and chose exit code 75'
+expect "but the end of the job" matches "$err" 'the ranks stopped at call [0-9]+ of ct_should_stop\(\) and chose exit code 75'
 
 for try in 1 2 3 4 5; do
     fresh
@@ -109,7 +109,7 @@ run --on-failure=continue --nproc-per-node=3 "$stops" world 75 loses alone
 out=$(stopped)
 expect "so they do when one of them is told alone" one_step 2
 expect "with their code" is "$code" 75
-expect "which is said" matches "$err" 'the ranks stopped at step [0-9]+ and chose exit code 75'
+expect "which is said" matches "$err" 'the ranks stopped at call [0-9]+ of ct_should_stop\(\) and chose exit code 75'
 
 # A SIGTERM of ctrun's own is no news.
 fresh
