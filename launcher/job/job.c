@@ -5,9 +5,8 @@
  * none).  From then on the event loop (job_events.c) drives: a round that begins, a worker's end, a
  * signal to ctrun, a word of another node or the grace timer becomes one event, and moves[][] says
  * what follows.  The first failure stops the others: SIGTERM, then SIGKILL when the grace period is
- * over; with restarts left all begin again, in a new generation. A round ends when the last worker
- * is reaped and its process group is killed, never earlier, so no process outlives ctrun
- * (job_round.c). */
+ * over; with restarts left all begin again, in a new generation.  A round ends when the last worker
+ * has ended, and what the workers started is killed (job_round.c). */
 #include "launcher/job/job_internal.h"
 
 #include <event2/event.h>

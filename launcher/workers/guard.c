@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.c - nothing of the job survives a kill -9 of ctrun.
+/* guard.c - kills the workers' process groups after a kill -9 of ctrun.
  *
- * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.
- * The guard is a fork of ctrun in a session of its own, deaf to signals, which
- * holds nothing but one end of a pipe and sleeps.  In memory that both see, each
- * worker writes its process group before its exec (told by ctrun, a group would be
- * unknown while its program already runs), and ctrun strikes out those that ended.
- * When ctrun dies, however it does, the guard reads EOF and kills the groups that
- * are left.  Memory, since a message would wake the guard: two switches a worker,
- * each of them a time slice on a busy machine. */
+ * PR_SET_PDEATHSIG kills the workers themselves, but not what they started.  The guard is a fork
+ * of ctrun in a session of its own.  It blocks all signals, holds one end of a pipe and sleeps.
+ * Each worker writes its process group into memory that the guard shares, before its exec: if
+ * ctrun wrote it, the program could run before its group is known.  ctrun strikes out groups that
+ * ended.  When ctrun dies, however it does, the guard reads EOF and kills the groups that are left.
+ * A descendant that left its worker's group (setsid(), setpgid()) is in none of them and lives on.
+ * The groups lie in memory since a message would wake the guard: two switches a worker, each of
+ * them a time slice on a busy machine. */
 #include "launcher/workers/guard.h"
 
 #include <errno.h>

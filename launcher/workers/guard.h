@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.h - the process that outlives ctrun by a moment, if ctrun is killed. */
+/* guard.h - the process that kills what ctrun's workers started, if ctrun is killed. */
 #ifndef LAUNCHER_WORKERS_GUARD_H
 #define LAUNCHER_WORKERS_GUARD_H
 

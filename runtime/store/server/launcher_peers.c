@@ -112,7 +112,7 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
     server->hooks_arg = arg;
 }
 
-/* ---- Who is that? ----------------------------------------------------------- */
+/* ---- Of which user is a program? --------------------------------------------- */
 
 int agents_ask(struct conn *guest, uint32_t question)
 {

@@ -24,10 +24,10 @@ void store_agent_flush(struct store_agent *agent);
 /* Closes the connection, soon; left() follows. */
 void store_agent_end(struct store_agent *agent);
 
-/* A message: u32 size of what follows, u8 type, data; little-endian.  WHO asks about the
- * program at the other end of a connection: u32 question, then its address and the
- * server's, each 16 bytes (IPv4 mapped) and a u16 port in network order.  OURS answers:
- * u32 question, u8: 1, it belongs to our user. */
+/* A message: u32 size of what follows, u8 type, data; little-endian.  With AGENT_WHO the
+ * server asks an agent about the program at the other end of a connection: u32 question, then the
+ * program's address and the server's, each 16 bytes (IPv4 mapped) and a u16 port in network order.
+ * With AGENT_OURS the agent answers: u32 question, u8: 1 if the program belongs to its user. */
 enum { AGENT_WHO = 1, AGENT_OURS = 2, AGENT_FIRST = 16 };
 #define AGENT_WHO_BYTES (4 + 2 * 18)
 #define AGENT_MOST_BYTES (64 << 10)
