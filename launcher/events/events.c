@@ -131,10 +131,10 @@ void events_job_ended(struct events *events, int code, const struct failed_round
         return;
     begin(events, &json, "job_end");
     json_number(&json, "code", code);
-    if (round->culprit) {
+    if (round->first_failed) {
         json_open(&json, "culprit", '{');
-        json_number(&json, "rank", round->culprit->rank);
-        json_number(&json, "pid", round->culprit->pid);
+        json_number(&json, "rank", round->first_failed->rank);
+        json_number(&json, "pid", round->first_failed->pid);
         json_close(&json, '}');
     } else {
         json_null(&json, "culprit");

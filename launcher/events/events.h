@@ -24,7 +24,7 @@ int events_open(struct events *events, const struct options *options);
 void events_close(struct events *events);
 
 void events_job_started(struct events *events, const char *run_id, int size);
-/* round->culprit NULL: the job did not end by a worker here.  fault: what ctrun said last;
+/* round->first_failed NULL: the job did not end by a worker here.  fault: what ctrun said last;
  * "": nothing. */
 void events_job_ended(struct events *events, int code, const struct failed_round *round,
                       const char *fault);
@@ -32,7 +32,7 @@ void events_job_ended(struct events *events, int code, const struct failed_round
 void events_round_began(struct events *events, const struct plan *plan);
 void events_restarted(struct events *events, const struct plan *plan, int most);
 void events_worker_started(struct events *events, const struct worker *worker);
-/* round->culprit may be NULL; its_own: it did not follow another's failure. */
+/* round->first_failed may be NULL; its_own: it did not follow another's failure. */
 void events_worker_ended(struct events *events, const struct failed_round *round,
                          const struct worker *worker, int its_own);
 struct verdict_list;

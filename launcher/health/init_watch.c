@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_watch.c - the rank that never comes.
+/* init_watch.c - names the ranks that do not come to ct_init_process_group().
  *
- * Each rank of libct notes its arrival in the store before it waits for the
- * others.  Once somebody has come to the store we look once a second until all have: when
- * some came and 5 s later others had not, one line names them; again every 30 s.  A program
- * that does not use libct never arrives: nothing is said, and soon we look no more. */
+ * Each rank of libct notes its arrival in the store before it waits for the others.  From the first
+ * connection to the store on, ctrun checks once a second until all ranks have arrived.  If ranks
+ * are missing 5 s after the first arrival, one line names them; again every 30 s.  Ranks of a
+ * program that does not use libct never arrive: then ctrun says nothing and soon stops checking. */
 #include "launcher/health/init_watch.h"
 
 #include <event2/event.h>
@@ -16,13 +16,13 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define QUIET_LOOKS 10 /* nobody has arrived, and nobody came: it is another kind of program */
+#define QUIET_CHECKS 10 /* no arrival and no connection: a program that does not use libct */
 
-static void look_again(struct arrivals *arrivals)
+static void check_again(struct init_watch *watch)
 {
     const struct timeval second = { 1, 0 };
 
-    event_add(&arrivals->tick, &second);
+    event_add(&watch->tick, &second);
 }
 
 /* "2 (pid 4310 alive, not in init)" */
@@ -38,78 +38,78 @@ static void describe(const struct worker *worker, char *text, size_t size)
     snprintf(text, size, "%d (pid %d %s)", worker->rank, (int)worker->pid, cause);
 }
 
-static void say(const struct arrivals *arrivals, int arrived, int64_t waited_ms)
+static void say(const struct init_watch *watch, int arrived, int64_t waited_ms)
 {
     char missing[700] = "";
     size_t used = 0;
     int listed = 0;
 
-    for (int i = 0; i < arrivals->size; i++) {
+    for (int i = 0; i < watch->size; i++) {
         char one[128];
 
-        if (rendezvous_arrived(arrivals->meet, arrivals->workers[i].rank))
+        if (rendezvous_arrived(watch->meet, watch->workers[i].rank))
             continue;
         if (++listed > 8)
             continue; /* one screen */
-        describe(&arrivals->workers[i], one, sizeof one);
+        describe(&watch->workers[i], one, sizeof one);
         used +=
             (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", one);
     }
     if (listed > 8)
         snprintf(missing + used, sizeof missing - used, " and %d more", listed - 8);
     log_line(LOG_WARN, "waiting %d s: %d/%d ranks are in ct_init_process_group(); missing %s",
-             (int)(waited_ms / 1000), arrived, arrivals->size, missing);
+             (int)(waited_ms / 1000), arrived, watch->size, missing);
 }
 
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
-    struct arrivals *arrivals = arg;
+    struct init_watch *watch = arg;
     const int64_t now = clock_ms();
     int arrived = 0;
 
     (void)fd;
     (void)what;
-    for (int i = 0; i < arrivals->size; i++)
-        arrived += rendezvous_arrived(arrivals->meet, arrivals->workers[i].rank);
-    if (arrived == arrivals->size || (arrived == 0 && ++arrivals->quiet > QUIET_LOOKS))
+    for (int i = 0; i < watch->size; i++)
+        arrived += rendezvous_arrived(watch->meet, watch->workers[i].rank);
+    if (arrived == watch->size || (arrived == 0 && ++watch->quiet > QUIET_CHECKS))
         return;
-    look_again(arrivals);
-    if (arrived > 0 && !arrivals->first) {
-        arrivals->first = now;
-        arrivals->say = now + 4500; /* it came up to a second ago */
+    check_again(watch);
+    if (arrived > 0 && !watch->first) {
+        watch->first = now;
+        watch->say = now + 4500; /* it came up to a second ago */
     }
-    if (arrived > 0 && now >= arrivals->say) {
-        say(arrivals, arrived, now - arrivals->first + 500);
-        arrivals->say = now + 30000;
+    if (arrived > 0 && now >= watch->say) {
+        say(watch, arrived, now - watch->first + 500);
+        watch->say = now + 30000;
     }
 }
 
-void arrivals_setup(struct arrivals *arrivals, struct event_base *base,
-                    const struct rendezvous *meet, const struct worker *workers, int size)
+void init_watch_setup(struct init_watch *watch, struct event_base *base,
+                      const struct rendezvous *meet, const struct worker *workers, int size)
 {
-    *arrivals = (struct arrivals){ .meet = meet, .workers = workers, .size = size };
-    evtimer_assign(&arrivals->tick, base, tick, arrivals);
+    *watch = (struct init_watch){ .meet = meet, .workers = workers, .size = size };
+    evtimer_assign(&watch->tick, base, tick, watch);
 }
 
-static void somebody_came(void *arg)
+static void on_connection(void *arg)
 {
-    struct arrivals *arrivals = arg;
+    struct init_watch *watch = arg;
 
-    arrivals->quiet = 0;
-    if (!event_pending(&arrivals->tick, EV_TIMEOUT, NULL))
-        look_again(arrivals);
+    watch->quiet = 0;
+    if (!event_pending(&watch->tick, EV_TIMEOUT, NULL))
+        check_again(watch);
 }
 
-void arrivals_start(struct arrivals *arrivals)
+void init_watch_start(struct init_watch *watch)
 {
-    arrivals->first = arrivals->say = 0;
-    if (arrivals->size > 1 && arrivals->meet->server)
-        store_server_on_guest(arrivals->meet->server, somebody_came, arrivals);
+    watch->first = watch->say = 0;
+    if (watch->size > 1 && watch->meet->server)
+        store_server_on_guest(watch->meet->server, on_connection, watch);
 }
 
-void arrivals_stop(struct arrivals *arrivals)
+void init_watch_stop(struct init_watch *watch)
 {
-    event_del(&arrivals->tick);
-    if (arrivals->meet->server)
-        store_server_on_guest(arrivals->meet->server, NULL, NULL);
+    event_del(&watch->tick);
+    if (watch->meet->server)
+        store_server_on_guest(watch->meet->server, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_watch.h - says who keeps the others waiting in ct_init_process_group(). */
+/* init_watch.h - names the ranks that the others wait for in ct_init_process_group(). */
 #ifndef LAUNCHER_HEALTH_INIT_WATCH_H
 #define LAUNCHER_HEALTH_INIT_WATCH_H
 
@@ -8,19 +8,19 @@
 #include "launcher/nodes/store_host.h"
 #include "launcher/workers/worker.h"
 
-struct arrivals {
+struct init_watch {
     struct event tick;
     const struct rendezvous *meet;
     const struct worker *workers;
     int size;
-    int quiet;     /* looks since somebody last came to the store */
+    int quiet;     /* checks since the last connection to the store */
     int64_t first; /* when an arrival was first seen; 0: none yet */
     int64_t say;   /* when to speak next */
 };
 
-void arrivals_setup(struct arrivals *arrivals, struct event_base *base,
-                    const struct rendezvous *meet, const struct worker *workers, int size);
-void arrivals_start(struct arrivals *arrivals); /* of a round */
-void arrivals_stop(struct arrivals *arrivals);
+void init_watch_setup(struct init_watch *watch, struct event_base *base,
+                      const struct rendezvous *meet, const struct worker *workers, int size);
+void init_watch_start(struct init_watch *watch); /* of a round */
+void init_watch_stop(struct init_watch *watch);
 
 #endif

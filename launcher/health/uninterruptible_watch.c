@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uninterruptible_watch.c - a look at /proc/<pid>/stat of each worker, ten times within the limit.
- */
+/* uninterruptible_watch.c - reads /proc/<pid>/stat of each worker, ten times within the limit. */
 #include "launcher/health/uninterruptible_watch.h"
 
 #include <event2/event.h>
@@ -31,69 +30,72 @@ static char state_of(pid_t pid)
     return behind_name && behind_name[1] == ' ' ? behind_name[2] : 0;
 }
 
-static void look_again(struct stuck *stuck)
+static void check_again(struct uninterruptible_watch *watch)
 {
-    const double pause = fmin(fmax(stuck->limit / 10, 0.01), 5);
+    const double pause = fmin(fmax(watch->limit / 10, 0.01), 5);
     const struct timeval time = { (time_t)pause, (suseconds_t)(fmod(pause, 1) * 1e6) };
 
-    event_add(&stuck->look, &time);
+    event_add(&watch->timer, &time);
 }
 
-static void look(evutil_socket_t fd, short what, void *arg)
+static void check(evutil_socket_t fd, short what, void *arg)
 {
-    struct stuck *stuck = arg;
+    struct uninterruptible_watch *watch = arg;
     const int64_t now = clock_ms();
 
     (void)fd;
     (void)what;
-    for (int i = 0; i < stuck->size; i++) {
-        if (!stuck->workers[i].running || state_of(stuck->workers[i].pid) != 'D')
-            stuck->since[i] = 0;
-        else if (stuck->since[i] == 0)
-            stuck->since[i] = now;
-        else if ((double)(now - stuck->since[i]) >= stuck->limit * 1000) {
-            stuck->found(stuck->arg, i);
+    for (int i = 0; i < watch->size; i++) {
+        if (!watch->workers[i].running || state_of(watch->workers[i].pid) != 'D')
+            watch->since[i] = 0;
+        else if (watch->since[i] == 0)
+            watch->since[i] = now;
+        else if ((double)(now - watch->since[i]) >= watch->limit * 1000) {
+            watch->found(watch->arg, i);
             return;
         }
     }
-    look_again(stuck);
+    check_again(watch);
 }
 
 /* torchrun reads a float; what is none, or not above 0, means off. */
-int stuck_open(struct stuck *stuck, struct event_base *base, const struct worker *workers, int size,
-               void (*found)(void *arg, int local_rank), void *arg)
+int uninterruptible_watch_open(struct uninterruptible_watch *watch, struct event_base *base,
+                               const struct worker *workers, int size,
+                               void (*found)(void *arg, int local_rank), void *arg)
 {
     const char *text = getenv("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
     char *end = NULL;
     const double limit = text && *text ? strtod(text, &end) : 0;
 
-    *stuck = (struct stuck){ .workers = workers, .size = size, .found = found, .arg = arg };
+    *watch = (struct uninterruptible_watch){
+        .workers = workers, .size = size, .found = found, .arg = arg
+    };
     if (!end || *end || !(limit > 0) || limit > 1e9)
         return 0;
-    if (!(stuck->since = calloc((size_t)size, sizeof *stuck->since)))
+    if (!(watch->since = calloc((size_t)size, sizeof *watch->since)))
         return -1;
-    stuck->limit = limit;
-    evtimer_assign(&stuck->look, base, look, stuck);
+    watch->limit = limit;
+    evtimer_assign(&watch->timer, base, check, watch);
     return 0;
 }
 
-void stuck_begin(struct stuck *stuck)
+void uninterruptible_watch_begin(struct uninterruptible_watch *watch)
 {
-    if (stuck->limit > 0) {
-        memset(stuck->since, 0, (size_t)stuck->size * sizeof *stuck->since);
-        look_again(stuck);
+    if (watch->limit > 0) {
+        memset(watch->since, 0, (size_t)watch->size * sizeof *watch->since);
+        check_again(watch);
     }
 }
 
-void stuck_end(struct stuck *stuck)
+void uninterruptible_watch_end(struct uninterruptible_watch *watch)
 {
-    if (stuck->limit > 0)
-        event_del(&stuck->look);
+    if (watch->limit > 0)
+        event_del(&watch->timer);
 }
 
-void stuck_close(struct stuck *stuck)
+void uninterruptible_watch_close(struct uninterruptible_watch *watch)
 {
-    stuck_end(stuck);
-    free(stuck->since);
-    *stuck = (struct stuck){ .limit = 0 };
+    uninterruptible_watch_end(watch);
+    free(watch->since);
+    *watch = (struct uninterruptible_watch){ .limit = 0 };
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uninterruptible_watch.h - workers that hang in the kernel (state D: a driver, a file system).
  *
- * With TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=SECONDS, and only then, they are looked at:
- * who was in that state whenever we looked, for that long, is stuck. */
+ * Only with TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=SECONDS: a worker hangs if it was in that
+ * state at each check for that long. */
 #ifndef LAUNCHER_HEALTH_UNINTERRUPTIBLE_WATCH_H
 #define LAUNCHER_HEALTH_UNINTERRUPTIBLE_WATCH_H
 
@@ -11,21 +11,22 @@
 
 #include "launcher/workers/worker.h"
 
-struct stuck {
-    double limit; /* seconds; 0: nobody looks */
-    struct event look;
+struct uninterruptible_watch {
+    double limit; /* seconds; 0: off */
+    struct event timer;
     const struct worker *workers;
     int size;
-    int64_t *since; /* by worker: in state D at each look since then, in ms; 0: not */
+    int64_t *since; /* by worker: in state D at each check since then, in ms; 0: not */
     void (*found)(void *arg, int local_rank);
     void *arg;
 };
 
 /* found() is told once per round.  0 or -1: out of memory. */
-int stuck_open(struct stuck *stuck, struct event_base *base, const struct worker *workers, int size,
-               void (*found)(void *arg, int local_rank), void *arg);
-void stuck_begin(struct stuck *stuck); /* a round */
-void stuck_end(struct stuck *stuck);
-void stuck_close(struct stuck *stuck);
+int uninterruptible_watch_open(struct uninterruptible_watch *watch, struct event_base *base,
+                               const struct worker *workers, int size,
+                               void (*found)(void *arg, int local_rank), void *arg);
+void uninterruptible_watch_begin(struct uninterruptible_watch *watch); /* a round */
+void uninterruptible_watch_end(struct uninterruptible_watch *watch);
+void uninterruptible_watch_close(struct uninterruptible_watch *watch);
 
 #endif

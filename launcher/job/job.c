@@ -89,9 +89,9 @@ static void stop_workers(struct job *job)
 {
     char why[64] = "";
 
-    if (job->culprit)
-        snprintf(why, sizeof why, "rank %d failed", job->culprit->rank);
-    events_stopping(&job->events, SIGTERM, job->culprit ? why : job->elsewhere);
+    if (job->first_failed)
+        snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
+    events_stopping(&job->events, SIGTERM, job->first_failed ? why : job->elsewhere);
     trace_host_stopping(&job->trace, SIGTERM);
     job_signal_workers(job, SIGTERM);
     grace(job, job->options->shutdown_timeout);
@@ -104,7 +104,7 @@ static void tell_failure(struct job *job,
     const struct worker *worker = job->failed;
     const struct restart_policy *policy = &job->options->restart;
     struct failure failure = { worker->rank, worker_exit_code(worker), 0, NULL,
-                               deaths_struck(worker) };
+                               worker_was_killed(worker) };
     char what[128], cause[64];
 
     report_cause(worker, cause, sizeof cause);
@@ -131,8 +131,8 @@ static void give_time(struct job *job)
 
 static void stop_late(struct job *job)
 {
-    job->failed = job->culprit;
-    if (job->culprit)
+    job->failed = job->first_failed;
+    if (job->first_failed)
         stop_and_tell(job);
     else
         stop_workers(job);
@@ -145,7 +145,7 @@ static void stop_for_good(struct job *job)
     char what[160];
 
     snprintf(what, sizeof what, "rank %d (pid %d) waits in the kernel (state D) for %g s",
-             worker->rank, (int)worker->pid, job->stuck.limit);
+             worker->rank, (int)worker->pid, job->uninterruptible.limit);
     log_line(LOG_ERROR, "%s: marking worker group UNHEALTHY; it is stopped and not restarted",
              what);
     failure.what = what;
@@ -195,7 +195,7 @@ static void say_deadline(const struct job *job)
 static void forward_and_stop(struct job *job)
 {
     (job->by_deadline ? say_deadline : say_signal)(job);
-    job->culprit = NULL;
+    job->first_failed = NULL;
     job_ask_stop(job, "", 1);
     events_stopping(&job->events, job->signal,
                     job->by_deadline ? "--deadline was reached" : "ctrun was told to stop");

@@ -24,46 +24,46 @@ void job_worker_died(void *arg, const struct worker *worker)
     job->nodes->ops->died(job->nodes, &death);
 }
 
-static void blame(struct job *job, struct worker *worker)
+static void set_first_failed(struct job *job, struct worker *worker)
 {
-    if (job->culprit)
-        job->culprit->first_failed = 0;
-    job->culprit = worker;
+    if (job->first_failed)
+        job->first_failed->first_failed = 0;
+    job->first_failed = worker;
     worker->first_failed = 1;
 }
 
-/* The first that failed.  Who left at the step at which all stop did as it was asked to: it is
- * less to blame than a failure, and more than a loss that is forgiven. */
-static int is_to_blame(const struct job *job, int left)
+/* A worker that left at the step at which all stop did as it was asked to: a failure takes its
+ * place as the first one, and it takes the place of a loss that is forgiven. */
+static int is_first_failed(const struct job *job, int left)
 {
-    if (!job->culprit)
+    if (!job->first_failed)
         return 1;
     if (left)
-        return job->culprit->lost;
-    return !job->options->on_failure.go_on && job_stopped_at(job, job->culprit);
+        return job->first_failed->lost;
+    return !job->options->on_failure.go_on && job_stopped_at(job, job->first_failed);
 }
 
 static void worker_ended(struct job *job, struct worker *worker)
 {
-    const struct failed_round round = job_failed_round(job, job->culprit);
+    const struct failed_round round = job_failed_round(job, job->first_failed);
 
     events_worker_ended(&job->events, &round, worker,
-                        !job->culprit || job->options->on_failure.go_on);
+                        !job->first_failed || job->options->on_failure.go_on);
     job->running--;
     if (worker_failed(worker) && job->state == RUNNING) {
         const int left = job_stopped_at(job, worker) > 0;
 
         job->failed = worker;
-        if (is_to_blame(job, left))
-            blame(job, worker);
+        if (is_first_failed(job, left))
+            set_first_failed(job, worker);
         job_event(job, left                             ? WORKER_LEFT
                        : job->options->on_failure.go_on ? WORKER_LOST
                                                         : WORKER_FAILED);
     }
     if (job->running > 0)
         return;
-    if (job->culprit && job->state == RUNNING && job_stopped_at(job, job->culprit)) {
-        job->failed = job->culprit; /* the others had their time: now it is told */
+    if (job->first_failed && job->state == RUNNING && job_stopped_at(job, job->first_failed)) {
+        job->failed = job->first_failed; /* the others had their time: now it is told */
         job_event(job, WORKER_FAILED);
     }
     job_event(job, LAST_WORKER_GONE);
@@ -95,35 +95,36 @@ static void look_after_guard(struct job *job)
 
 static void take_deaths(struct job *job, int count)
 {
-    struct deaths *deaths = &job->deaths;
+    struct first_failure *failures = &job->failures;
 
     job->takes_deaths = 1;
     if (count > 0)
         job_look_for_signalled(job); /* they may have stopped because of it */
-    if (job->state == RUNNING && !job->culprit && !job->options->on_failure.go_on)
-        count = deaths_put_culprit_first(deaths, count, &job->folder);
+    if (job->state == RUNNING && !job->first_failed && !job->options->on_failure.go_on)
+        count = first_failure_to_front(failures, count, &job->folder);
     for (int i = 0; i < count; i++)
-        worker_ended(job, &job->workers[deaths->ended[i]]);
+        worker_ended(job, &job->workers[failures->ended[i]]);
     job->takes_deaths = 0;
 }
 
 /* Their SIGCHLD may still wait, as the word of the other node did.  If a death that is being taken
  * led here, since too few are left, those that came after it are taken with their own SIGCHLD:
- * deaths.ended is in use. */
+ * failures.ended is in use. */
 void job_take_deaths(struct job *job)
 {
     if (job->state == RUNNING && !job->takes_deaths)
-        take_deaths(job, deaths_await_struck(&job->deaths, deaths_collect(&job->deaths)));
+        take_deaths(
+            job, first_failure_await_killed(&job->failures, first_failure_collect(&job->failures)));
 }
 
 /* SIGCHLDs merge while they wait: there may be several, or none any more; `first` is whose
  * was kept. */
 static void reap(struct job *job, pid_t first)
 {
-    take_deaths(job, deaths_collect(&job->deaths));
+    take_deaths(job, first_failure_collect(&job->failures));
     look_after_guard(job);
     if (!is_known(job, first))
-        orphans_reap(is_known, job);
+        subreaper_reap(is_known, job);
 }
 
 static void signals_ready(evutil_socket_t fd, short what, void *arg)
@@ -207,7 +208,7 @@ int job_listen(struct job *job)
         event_config_free(config);
     }
     if (job->base) /* without it tear_down() stops none */
-        arrivals_setup(&job->arrivals, job->base, &job->meet, job->workers, job->size);
+        init_watch_setup(&job->init_watch, job->base, &job->meet, job->workers, job->size);
     job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!job->base || job->signal_fd < 0) {
         log_line(LOG_ERROR, "cannot watch for events: %s", strerror(errno));
@@ -219,7 +220,9 @@ int job_listen(struct job *job)
     job_deadline_open(job);
     event_add(&job->signals, NULL);
     output_setup(&job->output, job->base, job->options, &job->folder);
-    if (stuck_open(&job->stuck, job->base, job->workers, job->size, found_stuck, job) < 0) {
+    if (uninterruptible_watch_open(&job->uninterruptible, job->base, job->workers, job->size,
+                                   found_stuck, job)
+        < 0) {
         log_line(LOG_ERROR, "out of memory for %d workers", job->size);
         return 1;
     }

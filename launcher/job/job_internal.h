@@ -55,35 +55,35 @@ struct job {
     int restarted;    /* it costs one of the restarts that we have */
     struct run_folder folder;
     struct oom_watch oom;
-    struct deaths deaths;
+    struct first_failure failures;
     struct control_host control;
     struct trace_host trace;
     struct events events;
     struct placement *placement; /* NULL: workers run where ctrun does */
     struct guard guard;
-    struct orphans orphans;
-    struct stuck stuck;
+    struct subreaper subreaper;
+    struct uninterruptible_watch uninterruptible;
     struct stall stall;
     struct health health;
     struct output output;
-    struct arrivals arrivals;
+    struct init_watch init_watch;
     enum job_state state;
     struct worker *workers;
     int size, running;
-    int takes_deaths;          /* deaths.ended is being walked */
-    struct worker *culprit;    /* of this round, here: the first that failed */
-    struct worker *blamed;     /* the culprit that the job ended for */
-    struct worker *failed;     /* the one that just has */
-    int lost;                  /* in this round, here: with --on-failure=continue */
-    char elsewhere[NODE_TEXT]; /* the failure on another node; "": none */
-    int signal;                /* the one that stopped the job; 0: none */
-    int impatience;            /* signals since the workers were asked to stop */
-    int code;                  /* ctrun's */
-    int asked_to_stop;         /* in this round: 1, 2 for good */
-    int for_good;              /* no restart any more */
-    int64_t stop_by;           /* seconds since the epoch; 0: no deadline */
-    int after_deadline;        /* they were asked for it */
-    int by_deadline;           /* and stopped for it: `signal` is our own */
+    int takes_deaths;            /* failures.ended is being walked */
+    struct worker *first_failed; /* of this round, here: the first that failed */
+    struct worker *reported;     /* the first failure that the job ended for */
+    struct worker *failed;       /* the one that just has */
+    int lost;                    /* in this round, here: with --on-failure=continue */
+    char elsewhere[NODE_TEXT];   /* the failure on another node; "": none */
+    int signal;                  /* the one that stopped the job; 0: none */
+    int impatience;              /* signals since the workers were asked to stop */
+    int code;                    /* ctrun's */
+    int asked_to_stop;           /* in this round: 1, 2 for good */
+    int for_good;                /* no restart any more */
+    int64_t stop_by;             /* seconds since the epoch; 0: no deadline */
+    int after_deadline;          /* they were asked for it */
+    int by_deadline;             /* and stopped for it: `signal` is our own */
 };
 
 /* job.c */
@@ -97,7 +97,7 @@ extern const struct nodes_hooks job_nodes_hooks;
 void job_start_round(struct job *job);
 void job_end_round(struct job *job);
 void job_finish(struct job *job);
-struct failed_round job_failed_round(struct job *job, struct worker *culprit);
+struct failed_round job_failed_round(struct job *job, struct worker *first_failed);
 
 /* job_stop.c */
 void job_ask_stop(struct job *job, const char *why, int for_good);

@@ -18,9 +18,9 @@
 
 /* ---- What failed, and what follows -------------------------------------- */
 
-struct failed_round job_failed_round(struct job *job, struct worker *culprit)
+struct failed_round job_failed_round(struct job *job, struct worker *first_failed)
 {
-    return (struct failed_round){ job->workers,  job->size,    culprit,
+    return (struct failed_round){ job->workers,  job->size,    first_failed,
                                   &job->program, &job->folder, &job->oom };
 }
 
@@ -35,21 +35,21 @@ static void say_what_failed(struct job *job, int restarts)
     if (*job->elsewhere) { /* the first failure of all nodes, whatever failed here */
         log_line(LOG_ERROR, "%s%s%s", job->elsewhere,
                  job->plan.world > 0 ? "; the workers here were stopped" : "", next);
-    } else if (job->culprit) {
-        const struct failed_round round = job_failed_round(job, job->culprit);
-        const uint64_t stopped_at = job_stopped_at(job, job->culprit);
+    } else if (job->first_failed) {
+        const struct failed_round round = job_failed_round(job, job->first_failed);
+        const uint64_t stopped_at = job_stopped_at(job, job->first_failed);
 
         if (stopped_at) /* no failure: they did as they were asked to */
             log_line(LOG_WARN,
                      "the ranks stopped at call %llu of ct_should_stop() and chose exit code %d%s",
-                     (unsigned long long)stopped_at, job->culprit->code, next);
+                     (unsigned long long)stopped_at, job->first_failed->code, next);
         else
             report_failure(&round, next);
-        job->blamed = restarts == 0 ? job->culprit : NULL;
+        job->reported = restarts == 0 ? job->first_failed : NULL;
     }
-    if (job->culprit)
+    if (job->first_failed)
         oom_watch_reset(&job->oom);
-    job->culprit = NULL;
+    job->first_failed = NULL;
     job->elsewhere[0] = 0;
 }
 
@@ -59,7 +59,7 @@ static void say_what_changed(struct job *job)
     if (*job->elsewhere)
         log_line(LOG_WARN, "%s; the workers here begin again, %d in all", job->elsewhere,
                  job->plan.world);
-    job->culprit = NULL;
+    job->first_failed = NULL;
     job->elsewhere[0] = 0;
 }
 
@@ -73,16 +73,17 @@ static void clear_workers(struct job *job)
 
     event_del(&job->grace);
     job_stop_end(job);
-    arrivals_stop(&job->arrivals);
-    stuck_end(&job->stuck);
+    init_watch_stop(&job->init_watch);
+    uninterruptible_watch_end(&job->uninterruptible);
     stall_end(&job->stall);
     for (int i = 0; i < job->size; i++)
         worker_kill_rest(&job->workers[i], &job->guard);
     deadline = clock_ms() + 200;
     for (int i = 0; i < job->size; i++)
         worker_clear(&job->workers[i], deadline);
-    left = job->plan.generation ? orphans_kill(&job->orphans, job->guard.pid, job->plan.generation)
-                                : 0;
+    left = job->plan.generation
+               ? subreaper_kill(&job->subreaper, job->guard.pid, job->plan.generation)
+               : 0;
     if (left > 0)
         log_line(LOG_WARN, "%d of the processes that workers started do not die of SIGKILL", left);
 }
@@ -187,7 +188,7 @@ static int start_workers(struct job *job)
                             &job->guard);
         if (code != 0)
             break;
-        deaths_watch(&job->deaths, &job->workers[i]);
+        first_failure_watch(&job->failures, &job->workers[i]);
         control_host_started(&job->control, i, job->workers[i].pid);
         events_worker_started(&job->events, &job->workers[i]);
         job->running++;
@@ -214,8 +215,8 @@ void job_start_round(struct job *job)
     code = trace_host_round(&job->trace, &job->plan) < 0 ? 1 : start_workers(job);
     if (code == 0) {
         if (job->running == job->size)
-            arrivals_start(&job->arrivals);
-        stuck_begin(&job->stuck);
+            init_watch_start(&job->init_watch);
+        uninterruptible_watch_begin(&job->uninterruptible);
         stall_begin(&job->stall);
         return;
     }

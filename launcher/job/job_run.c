@@ -44,12 +44,12 @@ static int watch_workers(struct job *job)
     }
     for (int i = 0; i < job->size; i++)
         worker_setup(&job->workers[i], i);
-    if (deaths_open(&job->deaths, job->workers, job->size, job_worker_died, job) < 0) {
+    if (first_failure_open(&job->failures, job->workers, job->size, job_worker_died, job) < 0) {
         log_line(LOG_ERROR, "cannot watch %d workers: %s", job->size, strerror(errno));
         return 1;
     }
     oom_watch_open(&job->oom, "/sys/fs/cgroup", "/proc/self/cgroup");
-    orphans_adopt(&job->orphans);
+    subreaper_start(&job->subreaper);
     return events_open(&job->events, job->options) < 0;
 }
 
@@ -118,7 +118,7 @@ static int setup(struct job *job)
 /* Who started us may want to know it as torchrun would have told it. */
 static void pass_on(struct job *job)
 {
-    const struct failed_round round = job_failed_round(job, job->blamed);
+    const struct failed_round round = job_failed_round(job, job->reported);
     char fault[1200] = "";
 
     if (job->code != 0)
@@ -127,7 +127,7 @@ static void pass_on(struct job *job)
         snprintf(fault, sizeof fault, "the workers did not stop when --deadline was reached");
     else if (job->code != 0 && job->code == 128 + job->signal)
         snprintf(fault, sizeof fault, "ctrun was told to stop by signal %d", job->signal);
-    if (job->blamed)
+    if (job->reported)
         report_upward(&round);
     else if (job->code != 0)
         report_own_fault(fault);
@@ -150,7 +150,7 @@ static void tear_down(struct job *job)
 {
     for (int i = 0; job->workers && i < job->size; i++)
         worker_free(&job->workers[i]);
-    deaths_close(&job->deaths);
+    first_failure_close(&job->failures);
     control_host_close(&job->control);
     trace_host_close(&job->trace);
     events_close(&job->events);
@@ -160,9 +160,9 @@ static void tear_down(struct job *job)
         job->nodes->ops->destroy(job->nodes);
     store_host_close(&job->meet);
     if (job->base) {
-        arrivals_stop(&job->arrivals);
+        init_watch_stop(&job->init_watch);
         finish_output(job);
-        stuck_close(&job->stuck);
+        uninterruptible_watch_close(&job->uninterruptible);
         health_close(&job->health);
         event_base_free(job->base);
     }
@@ -182,7 +182,7 @@ int job_run(const struct options *options, const struct meeting *meeting, int si
                        .signal_fd = -1,
                        .meet = { .listener = -1, .file_lock = -1 },
                        .health.listener = -1,
-                       .deaths.epoll = -1,
+                       .failures.epoll = -1,
                        .control = { .memory = -1, .event = -1 },
                        .trace = { .memory = -1, .file.fd = -1 },
                        .events.fd = -1,

@@ -53,8 +53,8 @@ struct coordinator {
     enum { WAITING, RUNNING, RESTARTING, REGROUPING, STOPPING, FINISHED } phase;
     struct restarts budget;
     int rounds, restarts;
-    int code;                     /* of the first failure */
-    const struct member *culprit; /* the node it was on; NULL: none */
+    int code;                         /* of the first failure */
+    const struct member *failed_node; /* the node it was on; NULL: none */
     int is_cause, changed; /* it is no exit; it took the place of one, which is what was told */
     char why[NODE_TEXT];
     struct event tick;

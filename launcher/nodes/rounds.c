@@ -109,7 +109,7 @@ void rounds_begin(struct coordinator *c)
     c->phase = RUNNING;
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;
-    c->culprit = NULL;
+    c->failed_node = NULL;
     c->why[0] = 0;
     for (int i = 1; i < c->ranked_count; i++) {
         char text[NODE_TEXT];
@@ -133,7 +133,7 @@ static void next_round(struct coordinator *c)
         if (member->leaves || !member->agent)
             members_remove(c, member);
     }
-    c->culprit = NULL;
+    c->failed_node = NULL;
     if (c->count < c->min)
         log_line(LOG_WARN, "%s; %d of at least %d nodes are left: the job waits for another one",
                  c->why, c->count, c->min);
@@ -148,7 +148,7 @@ void rounds_leave(struct coordinator *c)
         if (c->members[i]->agent)
             return;
     event_del(&c->tick);
-    c->nodes.hooks->over(c->nodes.job, c->code, c->culprit == c->members[0] ? "" : c->why);
+    c->nodes.hooks->over(c->nodes.job, c->code, c->failed_node == c->members[0] ? "" : c->why);
 }
 
 /* The others have to be told: they close their connections then, or are given up. */
@@ -160,7 +160,7 @@ void rounds_end_job(struct coordinator *c)
     event_add(&c->tick, &patience);
     for (int i = 1; i < c->count; i++)
         send_text(c->members[i], NODE_OVER, "%d %s", c->code,
-                  c->culprit == c->members[i] ? "" : c->why);
+                  c->failed_node == c->members[i] ? "" : c->why);
     rounds_leave(c);
 }
 
@@ -188,7 +188,7 @@ static void note_failure(struct coordinator *c, const struct member *from,
     if (c->code != 0)
         return;
     c->code = failure->code;
-    c->culprit = from;
+    c->failed_node = from;
     c->is_cause = failure->is_cause;
     if (c->ranked_count > 1)
         snprintf(c->why, sizeof c->why, "%s: %.900s", from->name, failure->what);
@@ -282,7 +282,7 @@ void rounds_regroup(struct coordinator *c, const struct member *from, const char
         return;
     c->phase = REGROUPING;
     c->code = 0;
-    c->culprit = NULL;
+    c->failed_node = NULL;
     snprintf(c->why, sizeof c->why, "%s", why);
     stop_all(c, from);
 }
@@ -304,7 +304,7 @@ static void regroup_without(struct coordinator *c, const struct member *from, co
         restarts_give_back(&c->budget);
     c->phase = REGROUPING;
     c->code = 0;
-    c->culprit = NULL;
+    c->failed_node = NULL;
     c->is_cause = c->changed = 1;
     snprintf(c->why, sizeof c->why, "%s", why);
 }
@@ -339,7 +339,7 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
     rounds_failed(c, from, &failure);
     if (c->phase == RESTARTING)
         c->phase = STOPPING;
-    if (c->culprit != from) /* something else is the job's failure */
+    if (c->failed_node != from) /* something else is the job's failure */
         log_line(LOG_WARN, "%s: %s", from->name, failure.what);
 }
 
@@ -371,8 +371,8 @@ static void announce_changed_failure(struct coordinator *c)
     if (!c->changed)
         return;
     for (int i = 1; i < c->ranked_count; i++)
-        send_text(c->ranked[i], NODE_STOP, "%s", c->culprit == c->ranked[i] ? "" : c->why);
-    c->nodes.hooks->stop(c->nodes.job, c->culprit == c->members[0] ? "" : c->why);
+        send_text(c->ranked[i], NODE_STOP, "%s", c->failed_node == c->ranked[i] ? "" : c->why);
+    c->nodes.hooks->stop(c->nodes.job, c->failed_node == c->members[0] ? "" : c->why);
 }
 
 static int all_are_done(const struct coordinator *c)
@@ -444,7 +444,7 @@ void rounds_signalled(struct coordinator *c, struct member *from, int number)
     c->phase = STOPPING;
     c->signalled = 1;
     c->code = 128 + number;
-    c->culprit = from;
+    c->failed_node = from;
     if (c->count > 1)
         snprintf(c->why, sizeof c->why, "%s: its ctrun was told to stop by %s", from->name, name);
     if (was == WAITING)

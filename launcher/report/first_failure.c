@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* first_failure.c - the truth about who died first, as far as the kernel tells it.
+/* first_failure.c - which worker died first, as far as the kernel tells.
  *
- * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors
- * in the order in which they became ready, and a pidfd becomes ready when its
- * process has died: one epoll set of pidfds is a queue of the dead.
+ * SIGCHLDs merge, and a zombie bears no date.  But an epoll set reports descriptors in the order
+ * in which they became ready, and a pidfd becomes ready when its process has died.  So one epoll
+ * set of pidfds lists the workers in the order of their deaths.
  *
- * Two things it can't know.  A dying process closes its sockets some time before it
- * counts as dead, with a GPU up to seconds; a quick neighbour sees that, fails too
- * and is dead earlier.  So of those found dead in one look, or dying, who was killed or
- * crashed goes before those who left by themselves: an exit can be an answer to a
- * death, SIGKILL can't.  And a Python exception is older than
- * the death that follows it: @record notes its time in error.json, and the earlier one
- * wins, though Python may take long to end after it; since the others may be about to
- * write theirs, they get the time that torchrun's polling would have given them. */
+ * Two things are missing there.  A dying process closes its sockets before it counts as dead, with
+ * a GPU up to seconds before.  A neighbour that sees that fails too, and may be dead earlier.  So
+ * among the workers that are found dead at one moment, or are dying then, a death by signal goes
+ * before an exit: an exit can be the answer to a death, SIGKILL can't.  And a Python exception is
+ * older than the death that follows it.  @record notes its time in error.json, and the earliest
+ * note wins, though Python may take long to end after it.  The other workers may be about to write
+ * theirs, so they get the time that torchrun's polling would have given them. */
 #include "launcher/report/first_failure.h"
 
 #include <errno.h>
@@ -28,89 +27,90 @@
 #include "launcher/report/error_file.h"
 #include "runtime/util/clock.h"
 
-#define STRUCK_MS 1000
+#define KILLED_MS 1000
 #define NOTES_MS 100
 #define EARLIER_MS 2000
 
-int deaths_open(struct deaths *deaths, struct worker *workers, int size,
-                void (*died)(void *arg, const struct worker *worker), void *arg)
+int first_failure_open(struct first_failure *failures, struct worker *workers, int size,
+                       void (*died)(void *arg, const struct worker *worker), void *arg)
 {
-    *deaths = (struct deaths){ .workers = workers, .size = size, .died = died, .arg = arg };
-    deaths->epoll = epoll_create1(EPOLL_CLOEXEC);
-    deaths->pidfds = malloc((size_t)size * sizeof *deaths->pidfds);
-    deaths->ended = calloc((size_t)size, sizeof *deaths->ended);
-    for (int i = 0; deaths->pidfds && i < size; i++)
-        deaths->pidfds[i] = -1;
-    return deaths->epoll >= 0 && deaths->pidfds && deaths->ended ? 0 : -1;
+    *failures =
+        (struct first_failure){ .workers = workers, .size = size, .died = died, .arg = arg };
+    failures->epoll = epoll_create1(EPOLL_CLOEXEC);
+    failures->pidfds = malloc((size_t)size * sizeof *failures->pidfds);
+    failures->ended = calloc((size_t)size, sizeof *failures->ended);
+    for (int i = 0; failures->pidfds && i < size; i++)
+        failures->pidfds[i] = -1;
+    return failures->epoll >= 0 && failures->pidfds && failures->ended ? 0 : -1;
 }
 
-static void forget(struct deaths *deaths, int i)
+static void forget(struct first_failure *failures, int i)
 {
-    if (deaths->pidfds[i] >= 0)
-        close(deaths->pidfds[i]);
-    deaths->pidfds[i] = -1;
+    if (failures->pidfds[i] >= 0)
+        close(failures->pidfds[i]);
+    failures->pidfds[i] = -1;
 }
 
-void deaths_close(struct deaths *deaths)
+void first_failure_close(struct first_failure *failures)
 {
-    for (int i = 0; deaths->pidfds && i < deaths->size; i++)
-        forget(deaths, i);
-    if (deaths->epoll >= 0)
-        close(deaths->epoll);
-    free(deaths->pidfds);
-    free(deaths->ended);
-    deaths->epoll = -1;
-    deaths->pidfds = deaths->ended = NULL;
+    for (int i = 0; failures->pidfds && i < failures->size; i++)
+        forget(failures, i);
+    if (failures->epoll >= 0)
+        close(failures->epoll);
+    free(failures->pidfds);
+    free(failures->ended);
+    failures->epoll = -1;
+    failures->pidfds = failures->ended = NULL;
 }
 
-void deaths_watch(struct deaths *deaths, const struct worker *worker)
+void first_failure_watch(struct first_failure *failures, const struct worker *worker)
 {
-    const int i = (int)(worker - deaths->workers);
+    const int i = (int)(worker - failures->workers);
     struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = (uint32_t)i };
 
-    forget(deaths, i);
-    deaths->pidfds[i] = (int)syscall(SYS_pidfd_open, worker->pid, 0);
-    if (deaths->pidfds[i] >= 0)
-        epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, deaths->pidfds[i], &event);
+    forget(failures, i);
+    failures->pidfds[i] = (int)syscall(SYS_pidfd_open, worker->pid, 0);
+    if (failures->pidfds[i] >= 0)
+        epoll_ctl(failures->epoll, EPOLL_CTL_ADD, failures->pidfds[i], &event);
 }
 
-static int note(struct deaths *deaths, int count, int i)
+static int note(struct first_failure *failures, int count, int i)
 {
-    if (!worker_check(&deaths->workers[i]))
+    if (!worker_check(&failures->workers[i]))
         return count;
-    forget(deaths, i);
-    deaths->died(deaths->arg, &deaths->workers[i]);
-    deaths->ended[count] = i;
+    forget(failures, i);
+    failures->died(failures->arg, &failures->workers[i]);
+    failures->ended[count] = i;
     return count + 1;
 }
 
 /* More than fit into one call come in the next, still in order. */
-static int collect(struct deaths *deaths, int count, int wait_ms)
+static int collect(struct first_failure *failures, int count, int wait_ms)
 {
     struct epoll_event events[64];
     int got;
 
     do {
-        got = epoll_wait(deaths->epoll, events, sizeof events / sizeof *events, wait_ms);
+        got = epoll_wait(failures->epoll, events, sizeof events / sizeof *events, wait_ms);
         for (int i = 0; i < got; i++)
-            count = note(deaths, count, (int)events[i].data.u32);
+            count = note(failures, count, (int)events[i].data.u32);
         wait_ms = 0;
     } while (got > 0);
-    for (int i = 0; i < deaths->size; i++) /* those without a pidfd */
-        count = note(deaths, count, i);
+    for (int i = 0; i < failures->size; i++) /* those without a pidfd */
+        count = note(failures, count, i);
     return count;
 }
 
-int deaths_collect(struct deaths *deaths)
+int first_failure_collect(struct first_failure *failures)
 {
-    return collect(deaths, 0, 0);
+    return collect(failures, 0, 0);
 }
 
 /* ---- Who failed first? ------------------------------------------------------ */
 
-/* What no program does to itself in answer to a death.  PyTorch's watchdog aborts, a
- * broken pipe is one, and a stopped process has the stop signal for its status. */
-static int strikes(int number)
+/* No program dies of these in answer to a death.  PyTorch's watchdog aborts, a write to a dead
+ * peer may be SIGPIPE, and a stopped process has the stop signal as its status. */
+static int is_unprovoked(int number)
 {
     switch (number) {
     case 0:
@@ -127,14 +127,14 @@ static int strikes(int number)
     }
 }
 
-int deaths_struck(const struct worker *worker)
+int worker_was_killed(const struct worker *worker)
 {
-    return !worker->running && worker->how != CLD_EXITED && strikes(worker->code);
+    return !worker->running && worker->how != CLD_EXITED && is_unprovoked(worker->code);
 }
 
 /* Field 52 of /proc/<pid>/stat is the status that a process will have ended with; the
  * kernel knows it when the end begins.  Field 2, the name, may hold anything. */
-static int is_being_struck(const struct worker *worker)
+static int is_being_killed(const struct worker *worker)
 {
     char path[64], stat[1024], *at;
     FILE *file;
@@ -148,21 +148,21 @@ static int is_being_struck(const struct worker *worker)
     at = strrchr(stat, ')');
     for (int field = 2; at && field < 52; field++)
         at = strchr(at + 1, ' ');
-    return at && strikes(atoi(at) & 0x7f);
+    return at && is_unprovoked(atoi(at) & 0x7f);
 }
 
-static int somebody_is_being_struck(const struct deaths *deaths)
+static int any_is_being_killed(const struct first_failure *failures)
 {
-    for (int i = 0; i < deaths->size; i++)
-        if (is_being_struck(&deaths->workers[i]))
+    for (int i = 0; i < failures->size; i++)
+        if (is_being_killed(&failures->workers[i]))
             return 1;
     return 0;
 }
 
-static int somebody_runs(const struct deaths *deaths)
+static int any_runs(const struct first_failure *failures)
 {
-    for (int i = 0; i < deaths->size; i++)
-        if (deaths->workers[i].running)
+    for (int i = 0; i < failures->size; i++)
+        if (failures->workers[i].running)
             return 1;
     return 0;
 }
@@ -192,56 +192,56 @@ static int is_earlier(struct note note, struct note than)
     return note.timestamp < than.timestamp;
 }
 
-static int first_failed(const struct deaths *deaths, int count)
+static int first_failed(const struct first_failure *failures, int count)
 {
     for (int i = 0; i < count; i++)
-        if (worker_failed(&deaths->workers[deaths->ended[i]]))
+        if (worker_failed(&failures->workers[failures->ended[i]]))
             return i;
     return -1;
 }
 
 /* -1: none was. */
-static int first_struck(const struct deaths *deaths, int count)
+static int first_killed(const struct first_failure *failures, int count)
 {
     for (int i = 0; i < count; i++)
-        if (deaths_struck(&deaths->workers[deaths->ended[i]]))
+        if (worker_was_killed(&failures->workers[failures->ended[i]]))
             return i;
     return -1;
 }
 
-int deaths_await_struck(struct deaths *deaths, int count)
+int first_failure_await_killed(struct first_failure *failures, int count)
 {
-    const int64_t deadline = clock_ms() + STRUCK_MS;
+    const int64_t deadline = clock_ms() + KILLED_MS;
 
-    while (somebody_is_being_struck(deaths) && clock_ms() < deadline)
-        count = collect(deaths, count, 5);
+    while (any_is_being_killed(failures) && clock_ms() < deadline)
+        count = collect(failures, count, 5);
     return count;
 }
 
 /* Runs, but has written its note before: it is on its way out. */
-static int somebody_failed_earlier(const struct deaths *deaths, struct note note,
-                                   const struct run_folder *files)
+static int any_failed_earlier(const struct first_failure *failures, struct note note,
+                              const struct run_folder *files)
 {
-    for (int i = 0; i < deaths->size; i++)
-        if (deaths->workers[i].running && is_earlier(note_of(&deaths->workers[i], files), note))
+    for (int i = 0; i < failures->size; i++)
+        if (failures->workers[i].running && is_earlier(note_of(&failures->workers[i], files), note))
             return 1;
     return 0;
 }
 
-static int wait_for_notes(struct deaths *deaths, int *count, int first,
+static int wait_for_notes(struct first_failure *failures, int *count, int first,
                           const struct run_folder *files)
 {
     const int64_t now = clock_ms();
-    struct note note = note_of(&deaths->workers[deaths->ended[first]], files);
+    struct note note = note_of(&failures->workers[failures->ended[first]], files);
 
     if (note.timestamp == 0)
         return first;
-    while (somebody_runs(deaths)
+    while (any_runs(failures)
            && (clock_ms() < now + NOTES_MS
-               || (clock_ms() < now + EARLIER_MS && somebody_failed_earlier(deaths, note, files))))
-        *count = collect(deaths, *count, 5);
+               || (clock_ms() < now + EARLIER_MS && any_failed_earlier(failures, note, files))))
+        *count = collect(failures, *count, 5);
     for (int i = 0; i < *count; i++) {
-        const struct worker *worker = &deaths->workers[deaths->ended[i]];
+        const struct worker *worker = &failures->workers[failures->ended[i]];
         const struct note its = worker_failed(worker) ? note_of(worker, files) : (struct note){ 0 };
 
         if (is_earlier(its, note)) {
@@ -252,19 +252,20 @@ static int wait_for_notes(struct deaths *deaths, int *count, int first,
     return first;
 }
 
-int deaths_put_culprit_first(struct deaths *deaths, int count, const struct run_folder *files)
+int first_failure_to_front(struct first_failure *failures, int count,
+                           const struct run_folder *files)
 {
-    const int first = first_failed(deaths, count);
-    int culprit, worker;
+    const int first = first_failed(failures, count);
+    int found, worker;
 
     if (first < 0)
         return count;
-    count = deaths_await_struck(deaths, count);
-    culprit = first_struck(deaths, count);
-    if (culprit < 0)
-        culprit = wait_for_notes(deaths, &count, first, files);
-    worker = deaths->ended[culprit];
-    memmove(deaths->ended + 1, deaths->ended, (size_t)culprit * sizeof *deaths->ended);
-    deaths->ended[0] = worker;
+    count = first_failure_await_killed(failures, count);
+    found = first_killed(failures, count);
+    if (found < 0)
+        found = wait_for_notes(failures, &count, first, files);
+    worker = failures->ended[found];
+    memmove(failures->ended + 1, failures->ended, (size_t)found * sizeof *failures->ended);
+    failures->ended[0] = worker;
     return count;
 }

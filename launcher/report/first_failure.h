@@ -6,7 +6,7 @@
 #include "launcher/stdio/log_dir.h"
 #include "launcher/workers/worker.h"
 
-struct deaths {
+struct first_failure {
     struct worker *workers;
     int size;
     int epoll;   /* -1: this kernel has no pidfd; then the order is that of the ranks */
@@ -17,28 +17,28 @@ struct deaths {
 };
 
 /* died is called for each at once, before anything is waited for.
- * -1 with errno.  deaths_close() is owed in both cases. */
-int deaths_open(struct deaths *deaths, struct worker *workers, int size,
-                void (*died)(void *arg, const struct worker *worker), void *arg);
-void deaths_close(struct deaths *deaths);
+ * -1 with errno.  first_failure_close() is owed in both cases. */
+int first_failure_open(struct first_failure *failures, struct worker *workers, int size,
+                       void (*died)(void *arg, const struct worker *worker), void *arg);
+void first_failure_close(struct first_failure *failures);
 
 /* Right after its start. */
-void deaths_watch(struct deaths *deaths, const struct worker *worker);
+void first_failure_watch(struct first_failure *failures, const struct worker *worker);
 
-/* Fills ->ended with those that were not there at the last call; how many. */
-int deaths_collect(struct deaths *deaths);
+/* Fills ->ended with the workers that have ended since the last call.  Returns how many. */
+int first_failure_collect(struct first_failure *failures);
 
-/* Died of a signal that is no answer to another's death. */
-int deaths_struck(const struct worker *worker);
+/* It died of a signal that is no answer to another worker's death. */
+int worker_was_killed(const struct worker *worker);
 
-/* Before ctrun asks workers to stop: those that are dying of such a signal at this moment are
- * waited for, 1 s at most, and added to ->ended.  How many there are now. */
-int deaths_await_struck(struct deaths *deaths, int count);
+/* Before ctrun stops the workers: waits 1 s at most for those that are dying of such a signal at
+ * this moment, and adds them to ->ended.  Returns how many are there now. */
+int first_failure_await_killed(struct first_failure *failures, int count);
 
-/* Of ->ended, puts the worker that failed first in front.  Others may be waited for and
- * are added: those that are being killed (1 s at most), after a Python exception all (100 ms)
- * and those that had one earlier (2 s).  Before anybody was asked to stop.  How many there are now.
- */
-int deaths_put_culprit_first(struct deaths *deaths, int count, const struct run_folder *files);
+/* Puts the worker of ->ended that failed first in front, before ctrun stops any.  May wait for
+ * workers and add them: those that are being killed (1 s at most); after a Python exception all
+ * (100 ms), and those that had one earlier (2 s).  Returns how many are there now. */
+int first_failure_to_front(struct first_failure *failures, int count,
+                           const struct run_folder *files);
 
 #endif

@@ -83,27 +83,27 @@ void report_detail(const struct failed_round *round, const struct worker *worker
 
 static void sentence(const struct failed_round *round, const char *what_follows)
 {
-    const struct worker *culprit = round->culprit;
+    const struct worker *first_failed = round->first_failed;
     char cause[64], others[900] = "";
 
-    report_cause(culprit, cause, sizeof cause);
+    report_cause(first_failed, cause, sizeof cause);
     add_ranks(others, sizeof others, round->workers, round->size, failed_too, "failed after it");
     add_ranks(others, sizeof others, round->workers, round->size, was_stopped, "stopped by ctrun");
     add_ranks(others, sizeof others, round->workers, round->size, was_killed,
               "did not obey and had to be killed");
-    log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", culprit->rank,
-             (int)culprit->pid, culprit->local_rank, cause, round->size > 1 ? ", first of all" : "",
-             others, what_follows);
+    log_line(LOG_ERROR, "rank %d (pid %d, local rank %d) %s%s%s%s", first_failed->rank,
+             (int)first_failed->pid, first_failed->local_rank, cause,
+             round->size > 1 ? ", first of all" : "", others, what_follows);
 }
 
-static void add_last_words(struct text *out, struct worker *culprit)
+static void add_last_words(struct text *out, struct worker *first_failed)
 {
-    const char *last = stream_last_lines(&culprit->err, LAST_LINES);
+    const char *last = stream_last_lines(&first_failed->err, LAST_LINES);
     char title[64];
 
     if (!*last)
         return;
-    snprintf(title, sizeof title, "ctrun: last words of rank %d:\n", culprit->rank);
+    snprintf(title, sizeof title, "ctrun: last words of rank %d:\n", first_failed->rank);
     text_add(out, title, strlen(title));
     while (*last) {
         const size_t length = strcspn(last, "\n");
@@ -124,7 +124,7 @@ void report_failure(const struct failed_round *round, const char *what_follows)
         report_add_short(&out, round);
     else
         report_add_blocks(&out, round);
-    add_last_words(&out, round->culprit);
+    add_last_words(&out, round->first_failed);
     log_text(out.data, out.used); /* one piece: no line of others comes between */
     free(out.data);
 }
@@ -139,16 +139,17 @@ void report_own_fault(const char *what)
 
 void report_upward(const struct failed_round *round)
 {
-    const struct worker *culprit = round->culprit;
+    const struct worker *first_failed = round->first_failed;
     const char *const to = getenv("TORCHELASTIC_ERROR_FILE");
     struct error_json error;
     char path[PATH_MAX];
 
     if (!to || !*to)
         return;
-    run_folder_error_file(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
+    run_folder_error_file(round->files, first_failed->attempt, first_failed->local_rank, path,
+                          sizeof path);
     error_json_read(&error, path);
-    if (error.bytes && error_json_copy(&error, to, report_exit_code(culprit)) < 0)
+    if (error.bytes && error_json_copy(&error, to, report_exit_code(first_failed)) < 0)
         log_line(LOG_WARN, "cannot write TORCHELASTIC_ERROR_FILE=%s: %s", to, strerror(errno));
     error_json_free(&error);
 }

@@ -11,18 +11,18 @@
 struct failed_round {
     struct worker *workers;
     int size;
-    struct worker *culprit;
+    struct worker *first_failed;
     const struct program *program;
     const struct run_folder *files;
     const struct oom_watch *oom;
 };
 
-/* One sentence: the culprit first, then who was stopped because of it, then
+/* One sentence: the first failure, then the workers that were stopped because of it, then
  * what_follows.  "" follows when the job is over: then torchrun's layout, all on one
- * screen.  Last the culprit's last words, if they passed through our hands. */
+ * screen.  Last the last lines of the worker that failed first, if ctrun has its stderr. */
 void report_failure(const struct failed_round *round, const char *what_follows);
 
-/* torchrun passes the culprit's error.json on to whoever started it with a
+/* torchrun passes the error.json of the first failure on to whoever started it with a
  * TORCHELASTIC_ERROR_FILE of its own. */
 void report_upward(const struct failed_round *round);
 

@@ -138,7 +138,7 @@ static void add_cause(struct text *out, const struct failed_round *round,
     if (*detail)
         add(out, "  cause     : %s\n", detail);
     else if (failed_too(worker))
-        add(out, "  cause     : failed after rank %d did\n", round->culprit->rank);
+        add(out, "  cause     : failed after rank %d did\n", round->first_failed->rank);
     else if (was_stopped(worker))
         add(out, "  cause     : stopped by ctrun (%s)\n",
             signal_name(worker->asked, name, sizeof name));
@@ -224,7 +224,7 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
 
     report_add_plain(&title, round->program->words[0], strlen(round->program->words[0]));
     add(&title, " FAILED");
-    add_block(&root, round, round->culprit, 0, ROOT_LINES);
+    add_block(&root, round, round->first_failed, 0, ROOT_LINES);
     count = add_failures(&others, round, 0, failed_too, "failed after it");
     count = add_failures(&others, round, count, stopped, "stopped by ctrun");
     width = widest(&title, &root);
@@ -248,18 +248,19 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
 
 void report_add_short(struct text *out, const struct failed_round *round)
 {
-    const struct worker *culprit = round->culprit;
+    const struct worker *first_failed = round->first_failed;
     struct error_json error;
     char detail[800], path[PATH_MAX];
 
-    report_detail(round, culprit, detail, sizeof detail);
+    report_detail(round, first_failed, detail, sizeof detail);
     if (*detail)
-        add(out, "ctrun: rank %d: %s\n", culprit->rank, detail);
-    run_folder_error_file(round->files, culprit->attempt, culprit->local_rank, path, sizeof path);
+        add(out, "ctrun: rank %d: %s\n", first_failed->rank, detail);
+    run_folder_error_file(round->files, first_failed->attempt, first_failed->local_rank, path,
+                          sizeof path);
     error_json_read(&error, path);
     if (error.state != ERROR_ABSENT) {
-        add(out, "ctrun: error of rank %d:\n", culprit->rank);
-        add_traceback(out, round, culprit, &error, ROOT_LINES);
+        add(out, "ctrun: error of rank %d:\n", first_failed->rank);
+        add_traceback(out, round, first_failed, &error, ROOT_LINES);
     }
     error_json_free(&error);
 }

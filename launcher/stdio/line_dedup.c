@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line_dedup.c - see line_dedup.h.  Pure: the clock is the caller's.
  *
- * Held lines stand in a queue, numbered as they came.  A worker joins the first one
- * that says what it says and is younger than its own newest; if there is none, it
- * adds one.  So the oldest is settled when no worker that can still write has its
- * newest before it, and lines leave from the old end only. */
+ * Pending lines form a FIFO and have numbers.  A worker's line merges into the first pending line
+ * with the same text that is newer than the worker's own last line; otherwise it is appended.  So
+ * no worker can merge into the oldest line any more when each worker that still has a stream has
+ * written that line or a newer one.  Lines leave from the old end only. */
 #include "launcher/stdio/line_dedup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 1024 /* held at a time: who writes faster than that folds less */
+#define MOST 1024 /* pending at a time; a worker that writes faster is deduplicated less */
 
-struct fold_line {
-    struct fold_line *next;
+struct dedup_line {
+    struct dedup_line *next;
     uint64_t number;
     int64_t due;
     int to;
@@ -23,53 +23,53 @@ struct fold_line {
     char text[];
 };
 
-int fold_start(struct fold *fold, int size, fold_emit *emit, void *arg)
+int line_dedup_start(struct line_dedup *dedup, int size, dedup_emit *emit, void *arg)
 {
-    *fold = (struct fold){ .size = size, .emit = emit, .arg = arg };
-    fold->workers = calloc((size_t)size, sizeof *fold->workers);
-    return fold->workers ? 0 : -1;
+    *dedup = (struct line_dedup){ .size = size, .emit = emit, .arg = arg };
+    dedup->workers = calloc((size_t)size, sizeof *dedup->workers);
+    return dedup->workers ? 0 : -1;
 }
 
-void fold_free(struct fold *fold)
+void line_dedup_free(struct line_dedup *dedup)
 {
-    fold_flush(fold);
-    free(fold->workers);
-    *fold = (struct fold){ 0 };
+    line_dedup_flush(dedup);
+    free(dedup->workers);
+    *dedup = (struct line_dedup){ 0 };
 }
 
-static void show_first(struct fold *fold)
+static void show_first(struct line_dedup *dedup)
 {
-    struct fold_line *line = fold->first;
+    struct dedup_line *line = dedup->first;
 
-    fold->first = line->next;
-    if (!fold->first)
-        fold->last = NULL;
-    fold->held--;
-    fold->emit(fold->arg, line->to, line->workers, line->text, line->size);
+    dedup->first = line->next;
+    if (!dedup->first)
+        dedup->last = NULL;
+    dedup->held--;
+    dedup->emit(dedup->arg, line->to, line->workers, line->text, line->size);
     free(line);
 }
 
-/* Shows all that nobody can join any more. */
-static void settle(struct fold *fold)
+/* Shows all lines into which no worker can merge any more. */
+static void settle(struct line_dedup *dedup)
 {
     uint64_t settled = UINT64_MAX;
 
-    for (int i = 0; i < fold->size; i++)
-        if (fold->workers[i].streams > 0 && fold->workers[i].newest < settled)
-            settled = fold->workers[i].newest;
-    while (fold->first && fold->first->number <= settled)
-        show_first(fold);
+    for (int i = 0; i < dedup->size; i++)
+        if (dedup->workers[i].streams > 0 && dedup->workers[i].newest < settled)
+            settled = dedup->workers[i].newest;
+    while (dedup->first && dedup->first->number <= settled)
+        show_first(dedup);
 }
 
-void fold_opened(struct fold *fold, int worker)
+void line_dedup_opened(struct line_dedup *dedup, int worker)
 {
-    fold->workers[worker].streams++;
+    dedup->workers[worker].streams++;
 }
 
-void fold_closed(struct fold *fold, int worker)
+void line_dedup_closed(struct line_dedup *dedup, int worker)
 {
-    fold->workers[worker].streams--;
-    settle(fold);
+    dedup->workers[worker].streams--;
+    settle(dedup);
 }
 
 static uint32_t hash_of(const char *text, size_t size) /* FNV-1a */
@@ -81,70 +81,71 @@ static uint32_t hash_of(const char *text, size_t size) /* FNV-1a */
     return hash;
 }
 
-static struct fold_line *find(struct fold *fold, int worker, int to, const char *text, size_t size,
-                              uint32_t hash)
+static struct dedup_line *find(struct line_dedup *dedup, int worker, int to, const char *text,
+                               size_t size, uint32_t hash)
 {
-    for (struct fold_line *line = fold->first; line; line = line->next)
-        if (line->number > fold->workers[worker].newest && line->hash == hash && line->to == to
+    for (struct dedup_line *line = dedup->first; line; line = line->next)
+        if (line->number > dedup->workers[worker].newest && line->hash == hash && line->to == to
             && line->size == size && (size == 0 || !memcmp(line->text, text, size)))
             return line;
     return NULL;
 }
 
-static struct fold_line *append(struct fold *fold, int to, const char *text, size_t size,
-                                uint32_t hash, int64_t now)
+static struct dedup_line *append(struct line_dedup *dedup, int to, const char *text, size_t size,
+                                 uint32_t hash, int64_t now)
 {
-    const size_t bits = (size_t)fold->size / 8 + 1;
-    struct fold_line *line = calloc(1, sizeof *line + size + bits);
+    const size_t bits = (size_t)dedup->size / 8 + 1;
+    struct dedup_line *line = calloc(1, sizeof *line + size + bits);
 
     if (!line)
         return NULL;
-    line->number = ++fold->numbered;
-    line->due = now + FOLD_MS;
+    line->number = ++dedup->numbered;
+    line->due = now + DEDUP_MS;
     line->to = to;
     line->hash = hash;
     line->size = size;
     line->workers = (unsigned char *)line->text + size;
     if (size > 0)
         memcpy(line->text, text, size);
-    if (fold->last)
-        fold->last->next = line;
+    if (dedup->last)
+        dedup->last->next = line;
     else
-        fold->first = line;
-    fold->last = line;
-    fold->held++;
+        dedup->first = line;
+    dedup->last = line;
+    dedup->held++;
     return line;
 }
 
-void fold_add(struct fold *fold, int worker, int to, const char *text, size_t size, int64_t now)
+void line_dedup_add(struct line_dedup *dedup, int worker, int to, const char *text, size_t size,
+                    int64_t now)
 {
     const uint32_t hash = hash_of(text, size);
-    struct fold_line *line = find(fold, worker, to, text, size, hash);
+    struct dedup_line *line = find(dedup, worker, to, text, size, hash);
 
     if (!line) {
-        if (fold->held == MOST)
-            show_first(fold);
-        if (!(line = append(fold, to, text, size, hash, now)))
+        if (dedup->held == MOST)
+            show_first(dedup);
+        if (!(line = append(dedup, to, text, size, hash, now)))
             return; /* out of memory: as in text_add() */
     }
     line->workers[worker / 8] |= (unsigned char)(1 << worker % 8);
-    fold->workers[worker].newest = line->number;
-    settle(fold);
+    dedup->workers[worker].newest = line->number;
+    settle(dedup);
 }
 
-int64_t fold_due(const struct fold *fold)
+int64_t line_dedup_due(const struct line_dedup *dedup)
 {
-    return fold->first ? fold->first->due : -1;
+    return dedup->first ? dedup->first->due : -1;
 }
 
-void fold_expire(struct fold *fold, int64_t now)
+void line_dedup_expire(struct line_dedup *dedup, int64_t now)
 {
-    while (fold->first && fold->first->due <= now)
-        show_first(fold);
+    while (dedup->first && dedup->first->due <= now)
+        show_first(dedup);
 }
 
-void fold_flush(struct fold *fold)
+void line_dedup_flush(struct line_dedup *dedup)
 {
-    while (fold->first)
-        show_first(fold);
+    while (dedup->first)
+        show_first(dedup);
 }

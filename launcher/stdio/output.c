@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.c - consoles, folding, filtered files.
+/* output.c - consoles, line dedup, filtered files.
  *
  * A stream hands its lines to output_line().  Those that begin with their rank wait
- * a moment in the fold, so that equal ones of several workers are shown once; the
+ * a moment in the line dedup, so that equal ones of several workers are shown once; the
  * others go to their console with their prefix, and to the filtered file if they
  * match.  log_line() comes here too, so that its lines stand behind what the workers
  * said before and never within one of theirs. */
@@ -30,15 +30,15 @@ static void show_line(struct output *output, int to)
     console_add(output->to[to], output->line.data, output->line.used);
 }
 
-static void set_fold_timer(struct output *output)
+static void set_dedup_timer(struct output *output)
 {
-    const int64_t due = fold_due(&output->fold), left = due - clock_ms();
+    const int64_t due = line_dedup_due(&output->dedup), left = due - clock_ms();
     const struct timeval time = { 0, (left > 0 ? left : 0) * 1000 };
 
     if (due < 0)
-        event_del(&output->fold_timer);
-    else if (!event_pending(&output->fold_timer, EV_TIMEOUT, NULL))
-        event_add(&output->fold_timer, &time);
+        event_del(&output->dedup_timer);
+    else if (!event_pending(&output->dedup_timer, EV_TIMEOUT, NULL))
+        event_add(&output->dedup_timer, &time);
 }
 
 static void flush_consoles(struct output *output)
@@ -47,18 +47,18 @@ static void flush_consoles(struct output *output)
         console_flush(output->to[to]);
 }
 
-static void fold_timer_over(evutil_socket_t fd, short what, void *arg)
+static void dedup_timer_over(evutil_socket_t fd, short what, void *arg)
 {
     struct output *output = arg;
 
     (void)fd;
     (void)what;
-    fold_expire(&output->fold, clock_ms());
+    line_dedup_expire(&output->dedup, clock_ms());
     flush_consoles(output);
-    set_fold_timer(output);
+    set_dedup_timer(output);
 }
 
-static void show_folded(void *arg, int to, const unsigned char *workers, const char *text,
+static void show_merged(void *arg, int to, const unsigned char *workers, const char *text,
                         size_t size)
 {
     struct output *output = arg;
@@ -84,9 +84,9 @@ void output_line(struct output *output, const struct stream *stream, const char 
     const size_t prefix = strlen(stream->prefix);
     const char *filter = filter_of(output, stream->to);
 
-    if (stream->folds) {
-        fold_add(&output->fold, stream->local_rank, stream->to, text, size, clock_ms());
-        set_fold_timer(output);
+    if (stream->is_deduped) {
+        line_dedup_add(&output->dedup, stream->local_rank, stream->to, text, size, clock_ms());
+        set_dedup_timer(output);
         return;
     }
     line->used = 0;
@@ -107,7 +107,7 @@ void output_bar(struct output *output, const struct stream *stream, const char *
 {
     struct console *console = output->to[stream->to];
 
-    fold_flush(&output->fold); /* what its worker said before it */
+    line_dedup_flush(&output->dedup); /* what its worker said before it */
     console->on_bar = 1;
     console_wipe(console);
     console_add(console, stream->prefix, strlen(stream->prefix));
@@ -132,7 +132,7 @@ static void say(struct output *output, const char *line, size_t size)
 {
     struct console *console = output->to[STDERR_FILENO];
 
-    fold_flush(&output->fold);
+    line_dedup_flush(&output->dedup);
     console_flush(output->to[STDOUT_FILENO]);
     console_wipe(console);
     console_add(console, line, size);
@@ -238,7 +238,7 @@ void output_setup(struct output *output, struct event_base *base, const struct o
     gethostname(output->host, sizeof output->host - 1);
     output->host[strcspn(output->host, ".")] = '\0';
     output->filtered[STDOUT_FILENO].fd = output->filtered[STDERR_FILENO].fd = -1;
-    evtimer_assign(&output->fold_timer, base, fold_timer_over, output);
+    evtimer_assign(&output->dedup_timer, base, dedup_timer_over, output);
 }
 
 static int open_filtered(struct output *output, int to, const char *name)
@@ -259,10 +259,10 @@ int output_round(struct output *output, int first_rank, int world, int size)
     if (open_filtered(output, STDOUT_FILENO, "filtered_stdout.log") < 0
         || open_filtered(output, STDERR_FILENO, "filtered_stderr.log") < 0)
         return -1;
-    fold_free(&output->fold);
-    /* Without memory for it nothing is folded. */
+    line_dedup_free(&output->dedup);
+    /* Without memory for it no line is deduplicated. */
     if (!output->options->no_fold && world > 1)
-        fold_start(&output->fold, size, show_folded, output);
+        line_dedup_start(&output->dedup, size, show_merged, output);
     return 0;
 }
 
@@ -271,7 +271,7 @@ void output_finish(struct output *output, int patience_ms)
     if (!output->to[STDOUT_FILENO])
         return;
     leave_threads(output);
-    fold_flush(&output->fold);
+    line_dedup_flush(&output->dedup);
     console_wipe(output->to[STDERR_FILENO]);
     console_finish(output->to[STDOUT_FILENO], patience_ms);
     if (output->to[STDERR_FILENO] != output->to[STDOUT_FILENO])
@@ -282,8 +282,8 @@ void output_free(struct output *output)
 {
     if (!output->base) /* it was never set up */
         return;
-    event_del(&output->fold_timer);
-    fold_free(&output->fold);
+    event_del(&output->dedup_timer);
+    line_dedup_free(&output->dedup);
     log_file_free(&output->filtered[STDOUT_FILENO]);
     log_file_free(&output->filtered[STDERR_FILENO]);
     input_close(&output->input);

@@ -25,8 +25,8 @@ struct output {
     struct console consoles[2], *to[3]; /* opened when the first stream needs them */
     struct text line;                   /* the one that is being put together */
     struct log_file filtered[3];
-    struct fold fold;
-    struct event fold_timer;
+    struct line_dedup dedup;
+    struct event dedup_timer;
     struct stream *streams; /* open ones */
     struct other_threads {  /* their lines, until ours shows them */
         pthread_t ours;

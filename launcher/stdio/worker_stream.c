@@ -83,8 +83,8 @@ static void shut(struct stream *stream)
     if (stream->next)
         stream->next->link = stream->link;
     lines_end(&stream->lines, &taker);
-    if (stream->folds)
-        fold_closed(&stream->output->fold, stream->local_rank);
+    if (stream->is_deduped)
+        line_dedup_closed(&stream->output->dedup, stream->local_rank);
     if (stream->route.shown)
         console_flush(stream->output->to[stream->to]);
     log_file_close(&stream->file);
@@ -142,9 +142,9 @@ static void begin_showing(struct stream *stream)
 
     output_open_consoles(output);
     stream->lines.split = !output->to[stream->to]->is_terminal;
-    stream->folds = stream->route.by_rank && output->fold.workers;
-    if (stream->folds)
-        fold_opened(&output->fold, stream->local_rank);
+    stream->is_deduped = stream->route.by_rank && output->dedup.workers;
+    if (stream->is_deduped)
+        line_dedup_opened(&output->dedup, stream->local_rank);
 }
 
 static int open_pipe(struct stream *stream)

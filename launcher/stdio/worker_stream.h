@@ -13,7 +13,7 @@ struct stream {
     int to, rank, local_rank;
     int given; /* the worker's descriptor, until it has it; -1: it inherits ours */
     int fd;    /* our end of the pipe; -1: none */
-    int paused, folds;
+    int paused, is_deduped;
     char *prefix;
     struct log_file file;
     struct lines lines;

@@ -253,7 +253,7 @@ static int by_pair(const void *a, const void *b)
     return one->from + one->to - other->from - other->to;
 }
 
-static void look_at_pair(struct alignment *a, int placed, struct messages pair)
+static void fit_pair(struct alignment *a, int placed, struct messages pair)
 {
     const int child = pair.at->from + pair.at->to - placed;
     double loose;
@@ -271,7 +271,7 @@ static void look_at_pair(struct alignment *a, int placed, struct messages pair)
 }
 
 /* A clock was placed: its messages may place others better than what was found before. */
-static void look_for_children(struct alignment *a, int placed)
+static void fit_by_messages(struct alignment *a, int placed)
 {
     struct messages rest = a->messages;
 
@@ -280,7 +280,7 @@ static void look_for_children(struct alignment *a, int placed)
 
         while (pair.count < rest.count && by_pair(pair.at, pair.at + pair.count) == 0)
             pair.count++;
-        look_at_pair(a, placed, pair);
+        fit_pair(a, placed, pair);
         rest.at += pair.count;
         rest.count -= pair.count;
     }
@@ -321,7 +321,7 @@ static int place_all(struct alignment *a)
     a->clocks->at_first = a->clocks->at_last = 0;
     for (int i = 1; i < a->count; i++) {
         a->is_placed[placed] = 1;
-        look_for_children(a, placed);
+        fit_by_messages(a, placed);
         placed = place_next(a);
         if (is_far(&a->clocks[placed]))
             return 0;

@@ -72,17 +72,17 @@ static pid_t next_pid(const char **at)
     return (pid_t)pid;
 }
 
-void orphans_adopt(struct orphans *orphans)
+void subreaper_start(struct subreaper *subreaper)
 {
     char *before = children();
 
-    orphans->strangers = getpid() == 1 || (before && *before);
+    subreaper->strangers = getpid() == 1 || (before && *before);
     free(before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 /* All of them, not the one that a SIGCHLD names: signals merge while they wait. */
-void orphans_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
+void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg)
 {
     char *list = children();
     const char *at = list;
@@ -112,7 +112,7 @@ static int has_generation(pid_t pid, const char *generation)
 
 /* Kills and reaps each child but the guard and strangers.  Returns how many still live; *unsure
  * are not counted. */
-static int kill_once(const struct orphans *orphans, pid_t guard, const char *generation,
+static int kill_once(const struct subreaper *subreaper, pid_t guard, const char *generation,
                      int *unsure)
 {
     char *list = children();
@@ -125,7 +125,7 @@ static int kill_once(const struct orphans *orphans, pid_t guard, const char *gen
 
         if (pid == guard || waitpid(pid, NULL, WNOHANG) != 0)
             continue;
-        if (orphans->strangers)
+        if (subreaper->strangers)
             ours = has_generation(pid, generation);
         if (ours == 1)
             kill(pid, SIGKILL);
@@ -137,7 +137,7 @@ static int kill_once(const struct orphans *orphans, pid_t guard, const char *gen
 }
 
 /* Whom the killed leave behind comes to us in turn, and is met by the next pass. */
-int orphans_kill(const struct orphans *orphans, pid_t guard, const char *generation)
+int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation)
 {
     const int64_t begin = clock_ms();
     int alive, unsure;
@@ -145,7 +145,7 @@ int orphans_kill(const struct orphans *orphans, pid_t guard, const char *generat
     for (;;) {
         const int64_t passed = clock_ms() - begin;
 
-        alive = kill_once(orphans, guard, generation, &unsure);
+        alive = kill_once(subreaper, guard, generation, &unsure);
         if ((alive == 0 && (unsure == 0 || passed > EXEC_MS)) || passed > PATIENCE_MS)
             return alive;
         usleep(200);

@@ -5,19 +5,19 @@
 
 #include <sys/types.h>
 
-struct orphans {
+struct subreaper {
     int strangers; /* others' children may be given to us too */
 };
 
 /* From here on who loses his parent among our descendants becomes our child. */
-void orphans_adopt(struct orphans *orphans);
+void subreaper_start(struct subreaper *subreaper);
 
 /* Children that died and are nobody's whom is_known() knows: nobody else takes their exit codes. */
-void orphans_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg);
+void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg);
 
 /* At the end of a round, with no worker left: kills the children that we have but for the
  * guard, and theirs.  Where there are strangers, only those that were given this generation.
  * Returns how many do not die. */
-int orphans_kill(const struct orphans *orphans, pid_t guard, const char *generation);
+int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation);
 
 #endif

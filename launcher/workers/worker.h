@@ -22,7 +22,7 @@ struct worker {
     int how,
         code;  /* once ended: CLD_EXITED and its code, CLD_KILLED or CLD_DUMPED and the signal */
     int asked; /* the last signal that ctrun sent it; 0: none */
-    int first_failed;              /* the culprit */
+    int first_failed;              /* in its round */
     int lost;                      /* it failed, and the others go on */
     int attempt;                   /* rounds before this one: its error file's */
     time_t ended;                  /* when its end was noticed */

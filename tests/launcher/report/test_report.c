@@ -214,7 +214,7 @@ static struct program program = { .path = "/bin/sh", .words = (char *[]){ "sh", 
 static struct run_folder none;
 static struct oom_watch unwatched = { .kills = -1 };
 
-/* Rank 1 of `size` is the culprit, rank 2 failed after it, the others were stopped. */
+/* Rank 1 of `size` failed first, rank 2 failed after it, the others were stopped. */
 static char *layout_of(int size)
 {
     static struct worker workers[200];
@@ -410,37 +410,37 @@ static void the_dead_come_in_the_order_of_their_deaths(void **state)
 {
     enum { COUNT = 150, STRIDE = 77 };
     struct worker workers[COUNT];
-    struct deaths deaths;
+    struct first_failure failures;
 
     (void)state;
-    assert_int_equal(deaths_open(&deaths, workers, COUNT, tell_nobody, NULL), 0);
+    assert_int_equal(first_failure_open(&failures, workers, COUNT, tell_nobody, NULL), 0);
     for (int i = 0; i < COUNT; i++) {
         workers[i] = sleeper(i);
-        deaths_watch(&deaths, &workers[i]);
-        assert_true(deaths.pidfds[i] >= 0);
+        first_failure_watch(&failures, &workers[i]);
+        assert_true(failures.pidfds[i] >= 0);
     }
-    assert_int_equal(deaths_collect(&deaths), 0);
+    assert_int_equal(first_failure_collect(&failures), 0);
     for (int i = 0; i < COUNT; i++) {
         kill(workers[i * STRIDE % COUNT].pid, SIGTERM);
         wait_until_dead(workers[i * STRIDE % COUNT].pid);
     }
-    assert_int_equal(deaths_collect(&deaths), COUNT);
+    assert_int_equal(first_failure_collect(&failures), COUNT);
     for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(deaths.ended[i], i * STRIDE % COUNT);
+        assert_int_equal(failures.ended[i], i * STRIDE % COUNT);
         assert_int_equal(waitpid(workers[i].pid, NULL, 0), workers[i].pid);
     }
-    assert_int_equal(deaths_collect(&deaths), 0);
-    deaths_close(&deaths);
+    assert_int_equal(first_failure_collect(&failures), 0);
+    first_failure_close(&failures);
 }
 
 /* The order in which they end, and how: > 0: an exit code, < 0: a signal. */
-static int culprit_of(int count, const int *ranks, const int *ends)
+static int first_of(int count, const int *ranks, const int *ends)
 {
     struct worker workers[4] = { 0 };
-    struct deaths deaths;
+    struct first_failure failures;
     int first;
 
-    assert_int_equal(deaths_open(&deaths, workers, 4, tell_nobody, NULL), 0);
+    assert_int_equal(first_failure_open(&failures, workers, 4, tell_nobody, NULL), 0);
     for (int i = 0; i < count; i++) {
         struct worker *worker = &workers[ranks[i]];
 
@@ -452,27 +452,27 @@ static int culprit_of(int count, const int *ranks, const int *ends)
             _exit(ends[i] & 255);
         }
         wait_until_dead(worker->pid);
-        deaths_watch(&deaths, worker);
+        first_failure_watch(&failures, worker);
     }
-    assert_int_equal(deaths_collect(&deaths), count);
-    assert_int_equal(deaths_put_culprit_first(&deaths, count, &none), count);
-    first = deaths.ended[0];
+    assert_int_equal(first_failure_collect(&failures), count);
+    assert_int_equal(first_failure_to_front(&failures, count, &none), count);
+    first = failures.ended[0];
     for (int i = 0; i < count; i++)
         waitpid(workers[i].pid, NULL, 0);
-    deaths_close(&deaths);
+    first_failure_close(&failures);
     return first;
 }
 
-static void the_first_failure_is_the_culprit_unless_another_was_struck(void **state)
+static void an_exit_gives_way_to_a_death_by_signal(void **state)
 {
     static const int ranks[] = { 2, 0, 1 };
 
     (void)state;
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, 4, 5 }), 2);
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 0, 4, 5 }), 0);
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, 4, -SIGKILL }), 1);
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, -SIGTERM, -SIGKILL }), 0);
-    assert_int_equal(culprit_of(3, ranks, (const int[]){ 3, -SIGABRT, -SIGPIPE }), 2);
+    assert_int_equal(first_of(3, ranks, (const int[]){ 3, 4, 5 }), 2);
+    assert_int_equal(first_of(3, ranks, (const int[]){ 0, 4, 5 }), 0);
+    assert_int_equal(first_of(3, ranks, (const int[]){ 3, 4, -SIGKILL }), 1);
+    assert_int_equal(first_of(3, ranks, (const int[]){ 3, -SIGTERM, -SIGKILL }), 0);
+    assert_int_equal(first_of(3, ranks, (const int[]){ 3, -SIGABRT, -SIGPIPE }), 2);
 }
 
 static int setup(void **state)
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(without_a_counter_nothing_is_claimed),
         cmocka_unit_test(a_core_pattern_becomes_the_name_of_a_file),
         cmocka_unit_test(the_dead_come_in_the_order_of_their_deaths),
-        cmocka_unit_test(the_first_failure_is_the_culprit_unless_another_was_struck),
+        cmocka_unit_test(an_exit_gives_way_to_a_death_by_signal),
     };
 
     return cmocka_run_group_tests(tests, setup, tear_down);

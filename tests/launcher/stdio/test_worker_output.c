@@ -178,124 +178,124 @@ static void a_filter_is_a_list_of_words(void **state)
 
 /* ---- Folding -------------------------------------------------------------- */
 
-static char folded[4096];
-static int folds_counted;
+static char merged[4096];
+static int lines_counted;
 
-static void got_folded(void *arg, int to, const unsigned char *workers, const char *text,
+static void got_merged(void *arg, int to, const unsigned char *workers, const char *text,
                        size_t size)
 {
-    const struct fold *fold = arg;
+    const struct line_dedup *dedup = arg;
     char prefix[160];
-    const size_t used = strlen(folded);
+    const size_t used = strlen(merged);
 
-    prefix_ranks(workers, fold->size, 0, 0, prefix, sizeof prefix);
-    snprintf(folded + used, sizeof folded - used, "%d%s%.*s;", to, prefix, (int)size, text);
+    prefix_ranks(workers, dedup->size, 0, 0, prefix, sizeof prefix);
+    snprintf(merged + used, sizeof merged - used, "%d%s%.*s;", to, prefix, (int)size, text);
 }
 
-static void start_fold(struct fold *fold, int size)
+static void start_dedup(struct line_dedup *dedup, int size)
 {
-    *folded = '\0';
-    assert_int_equal(fold_start(fold, size, got_folded, fold), 0);
+    *merged = '\0';
+    assert_int_equal(line_dedup_start(dedup, size, got_merged, dedup), 0);
     for (int i = 0; i < size; i++)
-        fold_opened(fold, i);
+        line_dedup_opened(dedup, i);
 }
 
-static void say(struct fold *fold, int worker, const char *text, int64_t now)
+static void say(struct line_dedup *dedup, int worker, const char *text, int64_t now)
 {
-    fold_add(fold, worker, 1, text, strlen(text), now);
+    line_dedup_add(dedup, worker, 1, text, strlen(text), now);
 }
 
 static void an_equal_line_of_all_is_shown_once_and_at_once(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 3);
-    say(&fold, 1, "loading", 10);
-    say(&fold, 0, "loading", 20);
-    assert_string_equal(folded, "");
-    say(&fold, 2, "loading", 30);
-    assert_string_equal(folded, "1[0-2] loading;");
-    assert_int_equal(fold_due(&fold), -1);
-    fold_free(&fold);
+    start_dedup(&dedup, 3);
+    say(&dedup, 1, "loading", 10);
+    say(&dedup, 0, "loading", 20);
+    assert_string_equal(merged, "");
+    say(&dedup, 2, "loading", 30);
+    assert_string_equal(merged, "1[0-2] loading;");
+    assert_int_equal(line_dedup_due(&dedup), -1);
+    line_dedup_free(&dedup);
 }
 
 static void a_line_waits_50_ms_and_no_longer(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 3);
-    say(&fold, 0, "a", 100);
-    say(&fold, 2, "a", 120);
-    assert_int_equal(fold_due(&fold), 150);
-    fold_expire(&fold, 149);
-    assert_string_equal(folded, "");
-    fold_expire(&fold, 150);
-    assert_string_equal(folded, "1[0,2] a;");
-    fold_free(&fold);
+    start_dedup(&dedup, 3);
+    say(&dedup, 0, "a", 100);
+    say(&dedup, 2, "a", 120);
+    assert_int_equal(line_dedup_due(&dedup), 150);
+    line_dedup_expire(&dedup, 149);
+    assert_string_equal(merged, "");
+    line_dedup_expire(&dedup, 150);
+    assert_string_equal(merged, "1[0,2] a;");
+    line_dedup_free(&dedup);
 }
 
 static void who_can_write_alone_never_waits(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 2);
-    say(&fold, 0, "a", 0);
-    assert_string_equal(folded, "");
-    fold_closed(&fold, 1);
-    assert_string_equal(folded, "1[0] a;");
-    say(&fold, 0, "b", 1);
-    assert_string_equal(folded, "1[0] a;1[0] b;");
-    fold_free(&fold);
+    start_dedup(&dedup, 2);
+    say(&dedup, 0, "a", 0);
+    assert_string_equal(merged, "");
+    line_dedup_closed(&dedup, 1);
+    assert_string_equal(merged, "1[0] a;");
+    say(&dedup, 0, "b", 1);
+    assert_string_equal(merged, "1[0] a;1[0] b;");
+    line_dedup_free(&dedup);
 }
 
 /* A worker can't join a line that is older than its last one. */
 static void what_a_worker_wrote_stays_in_order(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 2);
-    say(&fold, 0, "a", 0);
-    say(&fold, 0, "b", 0);
-    say(&fold, 1, "b", 0);
-    assert_string_equal(folded, "1[0] a;1[0-1] b;");
-    say(&fold, 1, "a", 0);
-    fold_flush(&fold);
-    assert_string_equal(folded, "1[0] a;1[0-1] b;1[1] a;");
-    fold_free(&fold);
+    start_dedup(&dedup, 2);
+    say(&dedup, 0, "a", 0);
+    say(&dedup, 0, "b", 0);
+    say(&dedup, 1, "b", 0);
+    assert_string_equal(merged, "1[0] a;1[0-1] b;");
+    say(&dedup, 1, "a", 0);
+    line_dedup_flush(&dedup);
+    assert_string_equal(merged, "1[0] a;1[0-1] b;1[1] a;");
+    line_dedup_free(&dedup);
 }
 
 static void a_repetition_and_another_stream_are_no_copies(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 2);
-    say(&fold, 0, "x", 0);
-    say(&fold, 0, "x", 0);
-    fold_add(&fold, 1, 2, "x", 1, 0);
-    fold_flush(&fold);
-    assert_string_equal(folded, "1[0] x;1[0] x;2[1] x;");
-    fold_free(&fold);
+    start_dedup(&dedup, 2);
+    say(&dedup, 0, "x", 0);
+    say(&dedup, 0, "x", 0);
+    line_dedup_add(&dedup, 1, 2, "x", 1, 0);
+    line_dedup_flush(&dedup);
+    assert_string_equal(merged, "1[0] x;1[0] x;2[1] x;");
+    line_dedup_free(&dedup);
 }
 
 static void two_workers_out_of_step_still_fold(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
 
     (void)state;
-    start_fold(&fold, 2);
-    say(&fold, 0, "a", 0);
-    say(&fold, 0, "b", 0);
-    say(&fold, 0, "c", 0);
-    say(&fold, 1, "a", 5);
-    say(&fold, 1, "b", 5);
-    say(&fold, 1, "c", 5);
-    assert_string_equal(folded, "1[0-1] a;1[0-1] b;1[0-1] c;");
-    fold_free(&fold);
+    start_dedup(&dedup, 2);
+    say(&dedup, 0, "a", 0);
+    say(&dedup, 0, "b", 0);
+    say(&dedup, 0, "c", 0);
+    say(&dedup, 1, "a", 5);
+    say(&dedup, 1, "b", 5);
+    say(&dedup, 1, "c", 5);
+    assert_string_equal(merged, "1[0-1] a;1[0-1] b;1[0-1] c;");
+    line_dedup_free(&dedup);
 }
 
 static void count_shown(void *arg, int to, const unsigned char *workers, const char *text,
@@ -305,8 +305,8 @@ static void count_shown(void *arg, int to, const unsigned char *workers, const c
 
     (void)arg;
     (void)workers;
-    folds_counted++;
-    snprintf(wanted, sizeof wanted, "line %d", folds_counted);
+    lines_counted++;
+    snprintf(wanted, sizeof wanted, "line %d", lines_counted);
     assert_int_equal(to, 1);
     assert_int_equal(size, strlen(wanted));
     assert_memory_equal(text, wanted, size);
@@ -314,21 +314,21 @@ static void count_shown(void *arg, int to, const unsigned char *workers, const c
 
 static void much_more_than_can_be_held_loses_nothing(void **state)
 {
-    struct fold fold;
+    struct line_dedup dedup;
     char line[32];
 
     (void)state;
-    folds_counted = 0;
-    assert_int_equal(fold_start(&fold, 2, count_shown, &fold), 0);
-    fold_opened(&fold, 0);
-    fold_opened(&fold, 1);
+    lines_counted = 0;
+    assert_int_equal(line_dedup_start(&dedup, 2, count_shown, &dedup), 0);
+    line_dedup_opened(&dedup, 0);
+    line_dedup_opened(&dedup, 1);
     for (int i = 1; i <= 5000; i++) {
         snprintf(line, sizeof line, "line %d", i);
-        say(&fold, 0, line, 0);
+        say(&dedup, 0, line, 0);
     }
-    assert_in_range(fold.held, 1, 4999);
-    fold_free(&fold);
-    assert_int_equal(folds_counted, 5000);
+    assert_in_range(dedup.held, 1, 4999);
+    line_dedup_free(&dedup);
+    assert_int_equal(lines_counted, 5000);
 }
 
 /* ---- Routes --------------------------------------------------------------- */
