@@ -12,7 +12,7 @@
 #include "launcher/cli/variables.h"
 #include "launcher/job/job.h"
 #include "launcher/job/no_effect.h"
-#include "launcher/placement/nproc.h"
+#include "launcher/placement/placement.h"
 #include "launcher/report/report.h"
 #include "launcher/util/standard_output.h"
 #include "launcher/workers/signals.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/placement/placement.h"
-#include "launcher/stdio/stream_route.h"
+#include "launcher/stdio/worker_stream.h"
 #include "launcher/util/shell_words.h"
 #include "launcher/workers/debug_wrapper.h"
 #include "launcher/workers/program.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_internal.h - the job as its five files see it: job.c decides, job_events.c listens,
+/* job_internal.h - the job as its four files see it: job.c takes in events and decides,
  * job_round.c starts the workers of a round and clears what is left of them, job_stop.c has them
  * stop at the same step, job_run.c sets up and tears down. */
 #ifndef LAUNCHER_JOB_JOB_INTERNAL_H
@@ -91,6 +91,8 @@ void job_event(struct job *job, enum job_event event);
 void job_signal_workers(struct job *job, int number);
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 extern const struct nodes_hooks job_nodes_hooks;
+/* 0, or ctrun's exit code and the sentence is said. */
+int job_listen(struct job *job);
 
 /* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
  * is over. */
@@ -112,10 +114,5 @@ int job_stops_itself(const struct job *job);
 /* The exit code of workers of which all did; -1: not so. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);
-
-/* job_events.c */
-void job_take_deaths(struct job *job); /* before the workers are asked to stop for another node */
-/* 0, or ctrun's exit code and the sentence is said. */
-int job_listen(struct job *job);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/job/job_internal.h"
+#include "launcher/report/gpu_topology_report.h"
 #include "launcher/workers/limits.h"
 #include "launcher/workers/signals.h"
 #include "runtime/util/log.h"
@@ -63,7 +64,7 @@ static int find_program_and_places(struct job *job)
         || (code = placement_create(&job->placement, job->options, job->size, "")) != 0)
         return code;
     if (job->options->report != REPORT_NOT)
-        place_links(job->placement, "");
+        links_report_read(job->placement, "");
     return 0;
 }
 

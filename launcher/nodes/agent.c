@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - a ctrun that is not the coordinator: it joins the one that is (connect_retry.c),
+/* agent.c - a ctrun that is not the coordinator: it joins the one that is (node_link.h),
  * starts and stops its workers as it is told, and tells how they fare.
  *
  * An agent that loses the coordinator stops its workers, since no failure of theirs would be known
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/nodes/connect_retry.h"
 #include "launcher/nodes/heartbeat.h"
 #include "launcher/nodes/node_link.h"
 #include "launcher/nodes/node_messages.h"

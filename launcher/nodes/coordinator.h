@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.h - the ctrun that decides for all nodes of a job, as its four files see it:
- * coordinator.c takes in what happens, members.c holds the nodes, join.c waits for them,
- * rounds.c decides what follows.
+/* coordinator.h - the ctrun that decides for all nodes of a job, as its three
+ * files see it: coordinator.c holds the nodes and takes in what happens to them, join.c waits for
+ * them, rounds.c decides what follows.
  *
  * The first member is this ctrun itself, told by a call; the others are agents, told by a
  * message.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
@@ -16,10 +16,10 @@
 
 #include <event2/event_struct.h>
 
+#include "config/values/parse_restart.h"
 #include "launcher/nodes/heartbeat.h"
 #include "launcher/nodes/node_messages.h"
 #include "launcher/nodes/nodes.h"
-#include "launcher/nodes/restart_budget.h"
 
 #define GOODBYE_SECONDS 5
 
@@ -39,6 +39,13 @@ struct member {
     struct round_end end;
     int lost;   /* of its workers, with --on-failure=continue */
     int leaves; /* signal that told its ctrun to stop, of an elastic job: the others go on */
+};
+
+/* Of --max-restarts, in all or in a time. */
+struct restarts {
+    struct restart_budget limit;
+    int64_t *times; /* of the restarts that still count; malloc'ed */
+    int used, room;
 };
 
 struct coordinator {
@@ -64,7 +71,7 @@ struct coordinator {
     int64_t since, speak, last_call; /* of WAITING; last_call 0: too few nodes are there */
 };
 
-/* ---- members.c ---------------------------------------------------------------- */
+/* ---- coordinator.c ------------------------------------------------------------ */
 
 /* NULL: out of memory. */
 struct member *members_add(struct coordinator *c, const struct node_join *join,
@@ -86,6 +93,8 @@ void join_left(struct coordinator *c); /* a node did, while others are awaited *
 void join_agent(struct coordinator *c, struct store_agent *agent, const char *text);
 
 /* ---- rounds.c ----------------------------------------------------------------- */
+
+void restarts_free(struct restarts *restarts);
 
 void rounds_begin(struct coordinator *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_link.h - the connection of an agent to the coordinator.
+/* node_link.h - the connection of an agent to the coordinator, which may not be up yet.
  *
  * Both ends send messages (docs/protocol.md, "Launchers").  The link also answers for this
  * host's programs: when one of them connects to the store without a secret, as PyTorch's do, the
@@ -7,8 +7,10 @@
 #ifndef LAUNCHER_NODES_NODE_LINK_H
 #define LAUNCHER_NODES_NODE_LINK_H
 
+#include <event2/event_struct.h>
 #include <stdint.h>
 
+#include "launcher/nodes/store_host.h"
 #include "runtime/store/server/launcher_peers.h"
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/error.h"
@@ -42,5 +44,31 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
 /* Writes now what the socket takes: the event loop may be about to stand still. */
 void node_link_flush(struct node_link *link);
 void node_link_close(struct node_link *link); /* closed already is fine */
+
+/* ---- Connecting -------------------------------------------------------------- */
+
+struct connect_retry_hooks {
+    void (*connected)(void *arg, int fd);        /* the secret is proved; fd is the hook's */
+    void (*gave_up)(void *arg, const char *why); /* the sentence is said */
+};
+
+struct connect_retry {
+    struct event again;
+    struct rendezvous *meet;
+    int timeout;       /* seconds */
+    const char *limit; /* the option that sets them */
+    int64_t since, speak;
+    int pause_ms;
+    const struct connect_retry_hooks *hooks;
+    void *arg;
+};
+
+void connect_retry_setup(struct connect_retry *retry, struct event_base *base,
+                         struct rendezvous *meet, const struct connect_retry_hooks *hooks,
+                         void *arg);
+/* The first attempt is the loop's next turn, the last one after `timeout` seconds, which are set by
+ * `limit`. */
+void connect_retry_start(struct connect_retry *retry, int timeout, const char *limit);
+void connect_retry_stop(struct connect_retry *retry); /* stopped already is fine */
 
 #endif

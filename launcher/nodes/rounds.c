@@ -3,6 +3,7 @@
 #include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/nodes/coordinator.h"
@@ -10,6 +11,50 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/signal_name.h"
+
+/* ---- How many restarts are left ---------------------------------------------- */
+
+static void forget(struct restarts *b, int64_t before)
+{
+    int old = 0;
+
+    while (old < b->used && b->times[old] <= before)
+        old++;
+    b->used -= old;
+    memmove(b->times, b->times + old, (size_t)b->used * sizeof *b->times);
+}
+
+/* 1: there was one left, and it is taken.  One stops counting when its window has passed. */
+static int restarts_take(struct restarts *b, int64_t now_ms)
+{
+    if (b->limit.window_seconds > 0 && b->used > 0)
+        forget(b, now_ms - (int64_t)b->limit.window_seconds * 1000);
+    if (b->used >= b->limit.most)
+        return 0;
+    if (b->used == b->room) {
+        const int room = b->room ? 2 * b->room : 8;
+        int64_t *grown = realloc(b->times, (size_t)room * sizeof *grown);
+
+        if (!grown)
+            return 0;
+        b->times = grown;
+        b->room = room;
+    }
+    b->times[b->used++] = now_ms;
+    return 1;
+}
+
+/* The last one, which another node's failure made unnecessary. */
+static void restarts_give_back(struct restarts *b)
+{
+    b->used -= b->used > 0;
+}
+
+void restarts_free(struct restarts *b)
+{
+    free(b->times);
+    *b = (struct restarts){ .limit = b->limit };
+}
 
 static void send_text(const struct member *member, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -7,6 +7,8 @@
 #ifndef LAUNCHER_PLACEMENT_PLACEMENT_H
 #define LAUNCHER_PLACEMENT_PLACEMENT_H
 
+#include <stddef.h>
+
 #include "config/options.h"
 #include "launcher/placement/gpu_topology.h"
 #include "launcher/placement/gpus.h"
@@ -29,7 +31,7 @@ struct placement {
     int own_gpu_only;       /* --virtual-local-rank: worker i sees device i and no other */
     char *visible;          /* CUDA_VISIBLE_DEVICES of all, by --gpus; NULL: as inherited */
     int hip;                /* the list came from HIP_VISIBLE_DEVICES, which is set too */
-    struct gpu_links links; /* by place_links(); none, or two at least */
+    struct gpu_links links; /* by links_report_read(); none, or two at least */
     int unlinked;           /* GPUs for which there was no room in it */
 };
 
@@ -48,10 +50,6 @@ const char *placement_visible(const struct placement *placement, int local_rank)
 int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
                       struct devices *devices, char *error, size_t size);
 
-/* Fills in ->links: the GPUs that are some worker's.  It loads the driver's management library,
- * so only a run that will report them asks for it. */
-void place_links(struct placement *placement, const char *root);
-
 /* ---- How --bind (bind.c) and --numa-binding (numa_binding.c) fill in ->place ---- */
 
 /* Both: 0, or ctrun's exit code and the sentence is said. */
@@ -68,5 +66,9 @@ int place_no_gpu(const char *option);
 
 /* "GPU 3 is at NUMA node 1, of which ..." */
 int place_empty(const char *device, int node);
+
+/* The number of workers that --nproc-per-node means here, and why, for
+ * --explain.  0: there is none of what was asked for; why is the sentence. */
+int nproc_count(const struct options *options, char *why, size_t size);
 
 #endif

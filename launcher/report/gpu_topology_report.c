@@ -5,11 +5,53 @@
  * the order of PCI addresses.  Beside each stands who uses it, so that it is found above. */
 #include "launcher/report/gpu_topology_report.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/placement/placement.h"
 #include "runtime/util/json_writer.h"
+
+/* ---- Reading ----------------------------------------------------------------- */
+
+/* The links are read before the first worker starts, and once, however often they are restarted:
+ * the driver's library may take a while (it wakes GPUs), and nothing waits for ctrun's loop yet. */
+
+/* In the order of struct gpus.  One whose address is hidden has no place in PCI's tree. */
+static void choose(struct placement *placement)
+{
+    struct gpu_links *links = &placement->links;
+    unsigned char used[GPUS_MOST] = { 0 };
+
+    for (int i = 0; i < placement->size; i++) {
+        const struct device *device = placement->place[i].device;
+
+        if (device && device->gpu >= 0)
+            used[device->gpu] = 1;
+    }
+    for (int i = 0; i < placement->gpus.count; i++) {
+        if (!used[i] || !*placement->gpus.gpu[i].pci)
+            continue;
+        if (links->count < LINKED_GPUS_MOST)
+            strcpy(links->gpu[links->count++].pci, placement->gpus.gpu[i].pci);
+        else
+            placement->unlinked++;
+    }
+}
+
+void links_report_read(struct placement *placement, const char *root)
+{
+    char sys[PATH_MAX];
+
+    choose(placement);
+    if (placement->links.count < 2) {
+        placement->links.count = 0;
+        return;
+    }
+    snprintf(sys, sizeof sys, "%s/sys", root);
+    gpu_links_read(&placement->links, sys);
+}
 
 static void add(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -56,4 +56,12 @@ static inline int failed_too(const struct worker *worker)
     return worker->asked == 0 && worker_failed(worker) && !worker->first_failed;
 }
 
+/* ---- As torchrun lays it out ------------------------------------------------- */
+
+/* Title, root cause, failures. */
+void report_add_blocks(struct text *out, const struct failed_round *round);
+
+/* Bytes of anybody's, without what a terminal would obey. */
+void report_add_plain(struct text *out, const char *bytes, size_t size);
+
 #endif

@@ -10,16 +10,46 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "launcher/stdio/line_filter.h"
 #include "launcher/stdio/line_prefix.h"
 #include "launcher/stdio/worker_stream.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+
+/* ---- Words of a filter ------------------------------------------------------- */
+
+/* Does the line go on with the word at word?  A ",," of the word is one ','. */
+static int begins(const char *word, const char *line, const char *end)
+{
+    while (*word && !(*word == ',' && word[1] != ',')) {
+        if (line == end || *line++ != *word)
+            return 0;
+        word += *word == ',' ? 2 : 1;
+    }
+    return 1;
+}
+
+/* Behind its comma; NULL: it is the last one. */
+static const char *next_word(const char *word)
+{
+    while (*word && !(*word == ',' && word[1] != ','))
+        word += *word == ',' ? 2 : 1;
+    return *word ? word + 1 : NULL;
+}
+
+int filters_match(const char *list, const char *line, size_t size)
+{
+    for (const char *word = list; word; word = next_word(word))
+        for (size_t i = 0; i <= size; i++)
+            if (begins(word, line + i, line + size))
+                return 1;
+    return 0;
+}
 
 /* ---- Lines ---------------------------------------------------------------- */
 
@@ -292,4 +322,54 @@ void output_free(struct output *output)
     if (output->to[STDOUT_FILENO])
         console_close(output->to[STDOUT_FILENO]);
     free(output->line.data);
+}
+
+/* ---- Standard input ---------------------------------------------------------- */
+
+/* Standard input is handed on as it is, by its descriptor: nothing is read ahead and nothing
+ * copied.
+ *
+ * Workers have sessions of their own, so nothing stops them from reading a terminal that is not
+ * theirs: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun runs in the
+ * background (ctrun ... &) they would read what is typed for the shell: they get /dev/null. */
+
+static int is_away(void)
+{
+    const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
+
+    return foreground > 0 && foreground != getpgrp();
+}
+
+void input_setup(struct input *input, const struct options *options)
+{
+    *input = (struct input){ &options->stdin_to, is_away(), -1 };
+}
+
+int input_null(struct input *input)
+{
+    if (input->null < 0)
+        input->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return input->null;
+}
+
+int input_of(struct input *input, int rank)
+{
+    const struct stdin_to *to = input->to;
+    const int is_it = to->kind == STDIN_ALL || (to->kind == STDIN_RANK && to->rank == rank);
+
+    return is_it && !input->away ? -1 : input_null(input);
+}
+
+void input_check(const struct input *input, int world)
+{
+    if (input->to->kind == STDIN_RANK && input->to->rank >= world)
+        log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; nobody reads standard input",
+                 input->to->rank, world - 1);
+}
+
+void input_close(struct input *input)
+{
+    if (input->null >= 0)
+        close(input->null);
+    input->null = -1;
 }

@@ -1,17 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.h - what the output of all workers of this node shares. */
+/* output.h - standard input, and what the output of all workers of this node shares. */
 #ifndef LAUNCHER_STDIO_OUTPUT_H
 #define LAUNCHER_STDIO_OUTPUT_H
 
 #include <pthread.h>
+#include <stddef.h>
 
+#include "config/options.h"
 #include "launcher/stdio/console.h"
 #include "launcher/stdio/line_dedup.h"
 #include "launcher/stdio/log_dir.h"
 #include "launcher/stdio/log_file.h"
-#include "launcher/stdio/stdin_route.h"
 
 struct stream;
+
+/* ---- Standard input ---------------------------------------------------------- */
+
+struct input {
+    const struct stdin_to *to;
+    int away; /* ours is a terminal that belongs to somebody else now */
+    int null; /* /dev/null, for workers; -1: not opened yet */
+};
+
+void input_setup(struct input *input, const struct options *options);
+
+/* What this rank gets as its descriptor 0; -1: ours. */
+int input_of(struct input *input, int rank);
+int input_null(struct input *input); /* -1 with errno */
+
+/* A sentence if nobody gets it and that can't be meant. */
+void input_check(const struct input *input, int world);
+void input_close(struct input *input);
+
+/* ---- Output ------------------------------------------------------------------ */
 
 struct output {
     const struct options *options;
@@ -53,5 +74,9 @@ void output_bar(struct output *output, const struct stream *stream, const char *
 /* Shows what is left, as long as somebody reads it. */
 void output_finish(struct output *output, int patience_ms);
 void output_free(struct output *output);
+
+/* Has the line one of the words of list in it?  They are separated by commas, two
+ * commas stand for one in a word, and the empty word is in every line. */
+int filters_match(const char *list, const char *line, size_t size);
 
 #endif

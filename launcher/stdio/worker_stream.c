@@ -17,6 +17,113 @@
 
 #include "launcher/stdio/line_prefix.h"
 
+/* ---- Where a stream goes ----------------------------------------------------- */
+
+/* --redirects and --tee decide first, then whether the rank is to be shown at all, then whether a
+ * prefix is wanted.  A stream that no option shows or changes is inherited: the worker writes for
+ * itself, at no cost and into what may be a real terminal. */
+
+static const char *tee_prefix(const struct options *options)
+{
+    const char *template = options->log_line_prefix_template;
+
+    if (template && *template)
+        return template;
+    if (!strcmp(options->prefix, "auto"))
+        return "[${role_name}${local_rank}]:";
+    return !strcmp(options->prefix, "none") ? "" : options->prefix;
+}
+
+struct route route_of(const struct options *options, const struct origin *origin)
+{
+    const int bit = origin->to == STDOUT_FILENO ? 1 : 2;
+    const int redirect =
+        origin->files && stream_spec_of(&options->redirects, origin->local_rank) & bit;
+    const int tee = origin->files && stream_spec_of(&options->tee, origin->local_rank) & bit;
+    const int listed =
+        rank_filter_has(options->local_ranks_filter, origin->local_rank)
+        && (!options->show || ranks_have(options->show, origin->rank, origin->world));
+
+    if (tee && listed)
+        return (struct route){
+            .file = 1, .through = 1, .shown = 1, .tee = 1, .prefix = tee_prefix(options)
+        };
+    if (tee || redirect)
+        return (struct route){ .file = 1 };
+    if (!listed && origin->to == STDERR_FILENO) /* its last words may still be wanted */
+        return (struct route){ .through = 1 };
+    if (!listed)
+        return (struct route){ .nowhere = 1 };
+    if (!strcmp(options->prefix, "none") || !*options->prefix)
+        return (struct route){ 0 };
+    if (strcmp(options->prefix, "auto") != 0)
+        return (struct route){ .through = 1, .shown = 1, .prefix = options->prefix };
+    if (origin->terminal && origin->world > 1)
+        return (struct route){ .through = 1, .shown = 1, .by_rank = 1 };
+    return (struct route){ 0 };
+}
+
+/* ---- Lines and progress bars ------------------------------------------------- */
+
+#define LONGEST (1 << 20) /* a line without end is cut here */
+
+static void end_line(struct lines *lines, const struct line_taker *to)
+{
+    to->line(to->arg, lines->held.data, lines->held.used);
+    lines->held.used = 0;
+    lines->bar = 0;
+}
+
+/* After a '\r': what stood there is written over.  Where that has ended a line
+ * already, only its '\n' is left to skip. */
+static const char *after_return(struct lines *lines, const char *data)
+{
+    if (lines->split)
+        data += *data == '\n';
+    else if (*data == '\r')
+        return data;
+    else if (*data != '\n') {
+        lines->held.used = 0;
+        lines->bar = 1;
+    }
+    lines->returned = 0;
+    return data;
+}
+
+void lines_feed(struct lines *lines, const char *data, size_t size, const struct line_taker *to)
+{
+    const char *const end = data + size;
+
+    while (data < end) {
+        const char *stop;
+
+        if (lines->returned && (data = after_return(lines, data)) == end)
+            break;
+        stop = data;
+        while (stop < end && *stop != '\n' && *stop != '\r')
+            stop++;
+        text_add(&lines->held, data, (size_t)(stop - data));
+        if (stop < end && *stop == '\r')
+            lines->returned = 1;
+        if (stop < end ? *stop == '\n' || lines->split : lines->held.used > LONGEST)
+            end_line(lines, to);
+        data = stop + (stop < end);
+    }
+    if (lines->held.used > 0 && (lines->bar || lines->returned)) {
+        lines->bar = 1;
+        to->bar(to->arg, lines->held.data, lines->held.used);
+    }
+}
+
+void lines_end(struct lines *lines, const struct line_taker *to)
+{
+    if (lines->held.used > 0)
+        end_line(lines, to);
+    free(lines->held.data);
+    lines->held = (struct text){ 0 };
+    lines->returned = lines->bar = 0;
+}
+
 #define KEPT 8192  /* bytes of stderr, for the report */
 #define READ 65536 /* at a time: what a pipe holds */
 

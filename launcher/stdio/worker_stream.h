@@ -1,11 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_stream.h - standard output or error of one worker: its file, its pipe through us. */
+/* worker_stream.h - standard output or error of one worker: where it goes by the options, its file,
+ * its pipe through ctrun, its lines. */
 #ifndef LAUNCHER_STDIO_WORKER_STREAM_H
 #define LAUNCHER_STDIO_WORKER_STREAM_H
 
-#include "launcher/stdio/line_splitter.h"
+#include "config/options.h"
 #include "launcher/stdio/output.h"
-#include "launcher/stdio/stream_route.h"
+#include "runtime/util/text.h"
+
+/* ---- Where a stream goes ----------------------------------------------------- */
+
+/* Whose stream it is. */
+struct origin {
+    int rank, local_rank, world;
+    int to;       /* 1 or 2 */
+    int terminal; /* is ours of that number one? */
+    int files;    /* there is a folder for files */
+};
+
+/* All 0: the worker inherits ours, as under torchrun. */
+struct route {
+    int file;           /* into stdout.log or stderr.log */
+    int through;        /* by a pipe through ctrun, */
+    int shown;          /* which shows it */
+    int tee;            /* the torchrun's way */
+    int nowhere;        /* into /dev/null */
+    int by_rank;        /* after "[3] ", else: */
+    const char *prefix; /* a template */
+};
+
+struct route route_of(const struct options *options, const struct origin *origin);
+
+/* ---- Lines and progress bars ------------------------------------------------- */
+
+struct lines {
+    int split;         /* a '\r' ends a line, as for torchrun: then there are no bars */
+    struct text held;  /* the line that has no end yet */
+    int returned, bar; /* a '\r' came last; held is a progress bar: it began after a '\r' */
+};
+
+/* line() gets a line without its end, bar() a progress bar each time that it changed.  When a bar
+ * has come to its end it comes once more as a line. */
+struct line_taker {
+    void (*line)(void *arg, const char *text, size_t size);
+    void (*bar)(void *arg, const char *text, size_t size);
+    void *arg;
+};
+
+void lines_feed(struct lines *lines, const char *data, size_t size, const struct line_taker *to);
+
+/* The stream ended: so does its last line. */
+void lines_end(struct lines *lines, const struct line_taker *to);
+
+/* ---- A stream ---------------------------------------------------------------- */
 
 struct stream {
     struct output *output;

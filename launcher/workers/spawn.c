@@ -11,13 +11,12 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/mempolicy.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "launcher/workers/terminal_foreground.h"
 
 /* An ignored signal stays ignored over exec, and a program that ignores SIGINT
  * could not be stopped by it.  Then the mask: nothing may be blocked. */
@@ -106,4 +105,54 @@ pid_t spawn(const struct spawn_args *args, int *execed)
         continue;
     errno = abs(cause);
     return -1;
+}
+
+/* ---- The terminal ------------------------------------------------------------ */
+
+/* Job control, as a shell does it for one job.  The worker has a process group of its own in our
+ * session, and that group is the terminal's foreground one: it may read, and Ctrl-C reaches it and
+ * not ctrun.  The shell knows only ctrun, so it would not notice that the worker was stopped. */
+
+int foreground_is_ours(void)
+{
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* From the background, tcsetpgrp() would stop us with SIGTTOU.  Who blocks it may go on. */
+int foreground_give(pid_t group)
+{
+    sigset_t output, before;
+    int status;
+
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    status = tcsetpgrp(STDIN_FILENO, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+void foreground_take(void)
+{
+    foreground_give(getpgrp());
+}
+
+int foreground_stopped(pid_t pid, int lent)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid == 0)
+        return lent;
+    if (lent)
+        foreground_take();
+    kill(0, SIGTSTP); /* where no shell waits for us, the kernel passes over it */
+    return foreground_continued(pid);
+}
+
+int foreground_continued(pid_t pid)
+{
+    const int lent = foreground_is_ours() && foreground_give(pid) == 0;
+
+    kill(-pid, SIGCONT);
+    return lent;
 }

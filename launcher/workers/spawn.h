@@ -30,4 +30,19 @@ struct spawn_args {
  * meets an unknown pid.  The caller has all its signals blocked. */
 pid_t spawn(const struct spawn_args *args, int *execed);
 
+/* ---- The terminal, which one worker (a debugger) may have for its life ------- */
+
+/* Is standard input our terminal, and are we the ones who may read it now? */
+int foreground_is_ours(void);
+
+/* To a process group of our session.  Async-signal-safe: the child calls it, before its exec. */
+int foreground_give(pid_t group);
+void foreground_take(void);
+
+/* After a SIGCHLD: if the user stopped that worker (Ctrl-Z), ctrun stops too, so that the shell
+ * has its terminal; continued, it continues the worker.  Both return whether the worker has the
+ * terminal then; it has not if the shell put ctrun into the background. */
+int foreground_stopped(pid_t pid, int lent);
+int foreground_continued(pid_t pid);
+
 #endif

@@ -11,7 +11,6 @@
 
 #include "launcher/placement/placement.h"
 #include "launcher/workers/spawn.h"
-#include "launcher/workers/terminal_foreground.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/options.h"
-#include "launcher/stdio/line_filter.h"
+#include "launcher/stdio/output.h"
 #include "launcher/stdio/line_prefix.h"
 #include "tests/fuzz/input.h"
 

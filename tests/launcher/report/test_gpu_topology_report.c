@@ -4,7 +4,6 @@
 
 #include "launcher/placement/cpu_set.c"
 #include "launcher/placement/gpu_topology.c"
-#include "launcher/placement/gpu_topology_query.c"
 #include "launcher/report/gpu_topology_report.c"
 #include "tests/launcher/placement/machine.h"
 
@@ -54,7 +53,7 @@ static void three_gpus(void)
     static const int given[] = { 3, 0, 2, 3, -1 };
 
     begin_node(4, 5, given);
-    place_links(&machine, root);
+    links_report_read(&machine, root);
     assert_int_equal(machine.links.count, 3);
     connect_by(0, 1, (struct between){ .way = WAY_NVLINK, 18, 1, "4.0" });
     connect_by(0, 2, (struct between){ .way = WAY_SYS });
@@ -105,7 +104,7 @@ static void without_a_library_to_ask_it_says_so(void **state)
 
 static void assert_nothing_is_said(void)
 {
-    place_links(&machine, root);
+    links_report_read(&machine, root);
     assert_int_equal(machine.links.count, 0);
     assert_string_equal(report(links_report_text), "");
     assert_string_equal(report(links_report_json), "");
@@ -136,7 +135,7 @@ static void more_than_sixteen_are_counted(void **state)
     for (int i = 0; i < 20; i++)
         given[i] = i;
     begin_node(20, 20, given);
-    place_links(&machine, root);
+    links_report_read(&machine, root);
     assert_int_equal(machine.links.count, LINKED_GPUS_MOST);
     assert_non_null(
         strstr(report(links_report_text), "Between the GPUs of node\"7 (the first 16 of 20):\n"));

@@ -16,7 +16,7 @@
 #include "launcher/report/core_file.h"
 #include "launcher/report/error_file.h"
 #include "launcher/report/first_failure.h"
-#include "launcher/report/report_torchrun.h"
+#include "launcher/report/report.h"
 #include "runtime/util/json_writer.h"
 
 static char folder[] = "/tmp/test_report_XXXXXX";

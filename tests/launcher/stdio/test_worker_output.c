@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "launcher/stdio/line_dedup.h"
-#include "launcher/stdio/line_filter.h"
+#include "launcher/stdio/output.h"
 #include "launcher/stdio/line_prefix.h"
-#include "launcher/stdio/line_splitter.h"
-#include "launcher/stdio/stream_route.h"
+#include "launcher/stdio/worker_stream.h"
 #include "runtime/util/text.h"
 
 /* ---- Lines ---------------------------------------------------------------- */

@@ -13,7 +13,6 @@
 
 #include "launcher/placement/cpu_set.c"
 #include "launcher/workers/spawn.c"
-#include "launcher/workers/terminal_foreground.c"
 
 static pid_t start(const char *path, char *const *argv, int *execed)
 {
