@@ -6,7 +6,6 @@
 #include "launcher/report/gpu_topology_report.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,20 +52,6 @@ void links_report_read(struct placement *placement, const char *root)
     gpu_links_read(&placement->links, sys);
 }
 
-static void add(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *out, const char *format, ...)
-{
-    char line[512];
-    va_list args;
-    int used;
-
-    va_start(args, format);
-    used = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    text_add(out, line, (size_t)used < sizeof line ? (size_t)used : sizeof line - 1);
-}
-
 /* Of links.gpu[i]: its index in struct gpus. */
 static int number_of(const struct placement *placement, int i)
 {
@@ -88,7 +73,7 @@ static int uses(const struct placement *placement, int local_rank, int number)
 
 static void add_cell(struct text *out, const char *word)
 {
-    add(out, "%-6s ", word);
+    text_print(out, "%-6s ", word);
 }
 
 static void add_label(struct text *out, const struct placement *placement, int i)
@@ -106,12 +91,12 @@ static void add_ranks(struct text *out, const struct placement *placement, int i
 
     for (int local_rank = 0; local_rank < placement->size; local_rank++)
         if (uses(placement, local_rank, number))
-            add(out, "%s%d", said++ ? "," : "", base + local_rank);
+            text_print(out, "%s%d", said++ ? "," : "", base + local_rank);
 }
 
 static void add_word(void *to, const char *word, const char *words)
 {
-    add(to, "  %s: %s\n", word, words);
+    text_print(to, "  %s: %s\n", word, words);
 }
 
 void links_report_text(struct text *out, const struct placement *placement, int base,
@@ -121,14 +106,14 @@ void links_report_text(struct text *out, const struct placement *placement, int 
 
     if (links->count == 0)
         return;
-    add(out, "Between the GPUs of %s", host);
+    text_print(out, "Between the GPUs of %s", host);
     if (placement->unlinked)
-        add(out, " (the first %d of %d)", links->count, links->count + placement->unlinked);
-    add(out, ":\n");
+        text_print(out, " (the first %d of %d)", links->count, links->count + placement->unlinked);
+    text_print(out, ":\n");
     add_cell(out, "");
     for (int i = 0; i < links->count; i++)
         add_label(out, placement, i);
-    add(out, "RANK\n");
+    text_print(out, "RANK\n");
     for (int from = 0; from < links->count; from++) {
         add_label(out, placement, from);
         for (int to = 0; to < links->count; to++) {
@@ -138,11 +123,11 @@ void links_report_text(struct text *out, const struct placement *placement, int 
             add_cell(out, word);
         }
         add_ranks(out, placement, from, base);
-        add(out, "\n");
+        text_print(out, "\n");
     }
     gpu_links_legend(links, add_word, out);
     if (!links->nvlinks_known)
-        add(out, "  NVLinks are not shown: libnvidia-ml.so.1 is missing or does not work\n");
+        text_print(out, "  NVLinks are not shown: libnvidia-ml.so.1 is missing or does not work\n");
 }
 
 /* ---- JSON ------------------------------------------------------------------------ */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* placement_report.c - who runs where.
+/* placement_report.c - where each worker runs.
  *
- * CPUs are asked of the kernel, for each worker: the report says what is, not what was
- * meant.  The GPU is the one that is number LOCAL_RANK for the worker, which most
- * programs take.  The transport is what libct would choose; other libraries have their
- * own ways. */
+ * The kernel says which CPUs a worker may use, so that the report says what is, not what was
+ * meant.  The GPU is the one that is number LOCAL_RANK for the worker, which most programs take.
+ * The transport is what libct would choose; other libraries choose by themselves. */
 #include "launcher/report/placement_report.h"
 
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/report/gpu_topology_report.h"
+#include "runtime/util/json_writer.h"
 
 /* ---- Facts ----------------------------------------------------------------------- */
 
@@ -80,15 +80,16 @@ static void cells_of(const struct place_row *row, const char *cells[COLUMNS], ch
         cells[i] = all[i] && *all[i] ? all[i] : "-";
 }
 
-static void print_line(FILE *out, const char *const cells[COLUMNS], const int widths[COLUMNS])
+static void add_line(struct text *out, const char *const cells[COLUMNS], const int widths[COLUMNS])
 {
     for (int i = 0; i < COLUMNS; i++)
         if (widths[i] > 0)
-            fprintf(out, i < COLUMNS - 1 ? "%-*s  " : "%.*s\n", i < COLUMNS - 1 ? widths[i] : 99,
-                    cells[i]);
+            text_print(out, i < COLUMNS - 1 ? "%-*s  " : "%.*s\n", i < COLUMNS - 1 ? widths[i] : 99,
+                       cells[i]);
 }
 
-/* As wide as its widest cell; a column of a GPU's that nobody has anything in is left out. */
+/* A column is as wide as its widest cell.  One of a GPU in which all cells are empty is left out.
+ */
 static void measure(const struct place_row *rows, int count, const char *const names[COLUMNS],
                     int widths[COLUMNS])
 {
@@ -111,75 +112,51 @@ static void measure(const struct place_row *rows, int count, const char *const n
     }
 }
 
-char *place_report_text(const struct place_row *rows, int count)
+void place_report_text(struct text *out, const struct place_row *rows, int count)
 {
     static const char *const names[COLUMNS] = { "RANK", "LOCAL",   "PID",      "HOST",
                                                 "GPU",  "PCI",     "UUID",     "NUMA",
                                                 "CPUS", "THREADS", "TRANSPORT" };
     int widths[COLUMNS];
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
 
-    if (!out)
-        return NULL;
     measure(rows, count, names, widths);
-    print_line(out, names, widths);
+    add_line(out, names, widths);
     for (int i = 0; i < count; i++) {
         const char *cells[COLUMNS];
         char numbers[3][12];
 
         cells_of(&rows[i], cells, numbers);
-        print_line(out, cells, widths);
+        add_line(out, cells, widths);
     }
-    return fclose(out) == 0 ? text : NULL;
 }
 
 /* ---- JSON ------------------------------------------------------------------------ */
 
-/* null where nothing is known.  A host's name and a user's words may hold anything. */
-static void print_string(FILE *out, const char *name, const char *value)
+static void json_word(struct json_text *json, const char *name, const char *value)
 {
-    fprintf(out, ",\"%s\":", name);
-    if (!value || !*value) {
-        fprintf(out, "null");
-        return;
-    }
-    fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)value; *c; c++)
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c < ' ')
-            fprintf(out, "\\u%04x", *c);
-        else
-            fputc(*c, out);
-    fputc('"', out);
+    json_string(json, name, value && *value ? value : NULL);
 }
 
-char *place_report_json(const struct place_row *rows, int count)
+void place_report_json(struct text *out, const struct place_row *rows, int count)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
+    for (const struct place_row *row = rows; row < rows + count; row++) {
+        struct json_text json = { .to = out, .gap = "" };
 
-    if (!out)
-        return NULL;
-    for (int i = 0; i < count; i++) {
-        const struct place_row *row = &rows[i];
-
-        fprintf(out, "{\"rank\":%d,\"local_rank\":%d,\"pid\":%d", row->rank, row->local_rank,
-                row->pid);
-        print_string(out, "host", row->host);
-        print_string(out, "gpu", row->gpu);
-        print_string(out, "pci", row->pci);
-        print_string(out, "uuid", row->uuid);
-        print_string(out, "numa", row->nodes);
-        print_string(out, "cpus", row->cpus);
-        print_string(out, "omp_num_threads", row->threads);
-        print_string(out, "transport", row->transport);
-        fprintf(out, "}\n");
+        json_open(&json, NULL, '{');
+        json_number(&json, "rank", row->rank);
+        json_number(&json, "local_rank", row->local_rank);
+        json_number(&json, "pid", row->pid);
+        json_word(&json, "host", row->host);
+        json_word(&json, "gpu", row->gpu);
+        json_word(&json, "pci", row->pci);
+        json_word(&json, "uuid", row->uuid);
+        json_word(&json, "numa", row->nodes);
+        json_word(&json, "cpus", row->cpus);
+        json_word(&json, "omp_num_threads", row->threads);
+        json_word(&json, "transport", row->transport);
+        json_close(&json, '}');
+        text_add(out, "\n", 1);
     }
-    return fclose(out) == 0 ? text : NULL;
 }
 
 /* ---- The whole ------------------------------------------------------------------- */
@@ -189,20 +166,17 @@ void place_report(enum report_form form, const struct worker *workers, const str
     const int count = env->round->size;
     struct place_row *rows = calloc((size_t)count, sizeof *rows);
     struct text all = { 0 };
-    char host[256] = "", *text = NULL;
+    char host[256] = "";
 
     gethostname(host, sizeof host - 1);
     for (int i = 0; rows && i < count; i++)
         fill_row(&rows[i], &workers[i], env, host);
     if (rows)
-        text = (form == REPORT_JSON ? place_report_json : place_report_text)(rows, count);
-    if (text)
-        text_add(&all, text, strlen(text));
+        (form == REPORT_JSON ? place_report_json : place_report_text)(&all, rows, count);
     (form == REPORT_JSON ? links_report_json : links_report_text)(&all, env->round->placement,
                                                                   env->round->base, host);
-    if (write(STDERR_FILENO, all.data, all.used) < 0) /* nobody listens: not our business */
+    if (write(STDERR_FILENO, all.data, all.used) < 0) /* no reader: the job goes on */
         all.used = 0;
     free(all.data);
-    free(text);
     free(rows);
 }

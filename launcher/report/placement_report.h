@@ -3,6 +3,7 @@
 #define LAUNCHER_REPORT_PLACEMENT_REPORT_H
 
 #include "launcher/workers/worker.h"
+#include "runtime/util/text.h"
 
 /* --report: where the workers of this node run, on stderr in one write; all of them
  * have just been started. */
@@ -19,8 +20,7 @@ struct place_row {
     const char *threads, *transport; /* threads: OMP_NUM_THREADS, NULL: unset */
 };
 
-/* In memory that is the caller's; NULL: there is no more of it. */
-char *place_report_text(const struct place_row *rows, int count);
-char *place_report_json(const struct place_row *rows, int count);
+void place_report_text(struct text *out, const struct place_row *rows, int count);
+void place_report_json(struct text *out, const struct place_row *rows, int count);
 
 #endif

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,20 +48,6 @@
 
 static const char *const hint =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
-
-static void add(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *out, const char *format, ...)
-{
-    char line[2048];
-    va_list args;
-    int used;
-
-    va_start(args, format);
-    used = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    text_add(out, line, (size_t)used < sizeof line ? (size_t)used : sizeof line - 1);
-}
 
 /* torchrun's: -signal */
 static int report_exit_code(const struct worker *worker)
@@ -108,7 +93,7 @@ static void add_text(struct text *out, char *text, int most, int structured)
         text[--length] = '\0';
     at = last_lines(text, most, &left_out);
     if (left_out > 0)
-        add(out, "(%d lines left out)\n%s", left_out, structured ? "  " : "");
+        text_print(out, "(%d lines left out)\n%s", left_out, structured ? "  " : "");
     for (;;) {
         length = strcspn(at, "\n");
         report_add_plain(out, at, length < LONGEST_LINE ? length : LONGEST_LINE);
@@ -124,7 +109,7 @@ static void add_text(struct text *out, char *text, int most, int structured)
 static void add_traceback(struct text *out, const struct failed_round *round,
                           const struct worker *worker, const struct error_json *error, int most)
 {
-    add(out, "  traceback : ");
+    text_print(out, "  traceback : ");
     if (error->state == ERROR_BROKEN) {
         char why[300];
 
@@ -132,15 +117,15 @@ static void add_traceback(struct text *out, const struct failed_round *round,
         add_text(out, why, 2, 0);
     } else if (error->text) {
         if (error->state == ERROR_RAW)
-            add(out, "(%s)\n", error->why);
+            text_print(out, "(%s)\n", error->why);
         add_text(out, error->text, most, error->structured);
     } else if (worker->how != CLD_EXITED) {
         const char *name = sigabbrev_np(worker->code);
 
-        add(out, "Signal %d (%s%s) received by PID %d\n", worker->code, name ? "SIG" : "<N/A>",
-            name ? name : "", (int)worker->pid);
+        text_print(out, "Signal %d (%s%s) received by PID %d\n", worker->code,
+                   name ? "SIG" : "<N/A>", name ? name : "", (int)worker->pid);
     } else {
-        add(out, "%s\n", round->program->leading[0] ? hint : "<N/A>");
+        text_print(out, "%s\n", round->program->leading[0] ? hint : "<N/A>");
     }
 }
 
@@ -153,14 +138,14 @@ static void add_cause(struct text *out, const struct failed_round *round,
 
     report_detail(round, worker, detail, sizeof detail);
     if (*detail)
-        add(out, "  cause     : %s\n", detail);
+        text_print(out, "  cause     : %s\n", detail);
     else if (failed_too(worker))
-        add(out, "  cause     : failed after rank %d did\n", round->first_failed->rank);
+        text_print(out, "  cause     : failed after rank %d did\n", round->first_failed->rank);
     else if (was_stopped(worker))
-        add(out, "  cause     : stopped by ctrun (%s)\n",
-            signal_name(worker->asked, name, sizeof name));
+        text_print(out, "  cause     : stopped by ctrun (%s)\n",
+                   signal_name(worker->asked, name, sizeof name));
     else if (was_killed(worker))
-        add(out, "  cause     : killed by ctrun, since it did not stop\n");
+        text_print(out, "  cause     : killed by ctrun, since it did not stop\n");
 }
 
 static void add_block(struct text *out, const struct failed_round *round,
@@ -177,12 +162,12 @@ static void add_block(struct text *out, const struct failed_round *round,
     time = error.timestamp > 0 && error.timestamp < 1e11 ? (time_t)error.timestamp : worker->ended;
     strftime(when, sizeof when, "%Y-%m-%d_%H:%M:%S", localtime_r(&time, &day));
     gethostname(host, sizeof host - 1);
-    add(out, "[%d]:\n  time      : %s\n  host      : %s\n", index, when, host);
-    add(out, "  rank      : %d (local_rank: %d)\n", worker->rank, worker->local_rank);
-    add(out, "  exitcode  : %d (pid: %d) ", report_exit_code(worker), (int)worker->pid);
+    text_print(out, "[%d]:\n  time      : %s\n  host      : %s\n", index, when, host);
+    text_print(out, "  rank      : %d (local_rank: %d)\n", worker->rank, worker->local_rank);
+    text_print(out, "  exitcode  : %d (pid: %d) ", report_exit_code(worker), (int)worker->pid);
     if (worker->how != CLD_EXITED)
-        add(out, " (%s%s)", name ? "SIG" : "<N/A>", name ? name : "");
-    add(out, "\n  error_file: %s\n", error.bytes ? path : "<N/A>");
+        text_print(out, " (%s%s)", name ? "SIG" : "<N/A>", name ? name : "");
+    text_print(out, "\n  error_file: %s\n", error.bytes ? path : "<N/A>");
     add_traceback(out, round, worker, &error, most_lines);
     error_json_free(&error);
     add_cause(out, round, worker);
@@ -208,7 +193,7 @@ static int add_failures(struct text *out, const struct failed_round *round, int 
         left += pick(&round->workers[i]) != 0;
     report_ranks(round->workers + next, round->size - next, pick, ranks, sizeof ranks);
     if (left > 0)
-        add(out, "  and %d more %s: rank%s %s\n", left, fate, left > 1 ? "s" : "", ranks);
+        text_print(out, "  and %d more %s: rank%s %s\n", left, fate, left > 1 ? "s" : "", ranks);
     return before + left;
 }
 
@@ -240,7 +225,7 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
     size_t width, more;
 
     report_add_plain(&title, round->program->words[0], strlen(round->program->words[0]));
-    add(&title, " FAILED");
+    text_print(&title, " FAILED");
     add_block(&root, round, round->first_failed, 0, ROOT_LINES);
     count = add_failures(&others, round, 0, failed_too, "failed after it");
     count = add_failures(&others, round, count, stopped, "stopped by ctrun");
@@ -252,10 +237,10 @@ void report_add_blocks(struct text *out, const struct failed_round *round)
     text_add(out, title.data, title.used);
     text_add(out, "\n", 1);
     add_rule(out, '-', width);
-    add(out, "Root Cause (first observed failure):\n");
+    text_print(out, "Root Cause (first observed failure):\n");
     text_add(out, root.data, root.used);
     add_rule(out, '-', width);
-    add(out, "Failures:\n%s", count ? "" : "  <NO_OTHER_FAILURES>\n");
+    text_print(out, "Failures:\n%s", count ? "" : "  <NO_OTHER_FAILURES>\n");
     text_add(out, others.data, others.used);
     add_rule(out, '=', width);
     free(title.data);
@@ -272,12 +257,12 @@ static void add_short(struct text *out, const struct failed_round *round)
 
     report_detail(round, first_failed, detail, sizeof detail);
     if (*detail)
-        add(out, "ctrun: rank %d: %s\n", first_failed->rank, detail);
+        text_print(out, "ctrun: rank %d: %s\n", first_failed->rank, detail);
     run_folder_error_file(round->files, first_failed->attempt, first_failed->local_rank, path,
                           sizeof path);
     error_json_read(&error, path);
     if (error.state != ERROR_ABSENT) {
-        add(out, "ctrun: error of rank %d:\n", first_failed->rank);
+        text_print(out, "ctrun: error of rank %d:\n", first_failed->rank);
         add_traceback(out, round, first_failed, &error, ROOT_LINES);
     }
     error_json_free(&error);

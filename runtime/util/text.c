@@ -3,6 +3,8 @@
  * which is what readers of torchrun's output have met. */
 #include "runtime/util/text.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,18 @@ void text_add(struct text *text, const char *data, size_t size)
     if (size > 0)
         memcpy(text->data + text->used, data, size);
     text->used += size;
+}
+
+void text_print(struct text *text, const char *format, ...)
+{
+    char words[2048];
+    va_list args;
+    int used;
+
+    va_start(args, format);
+    used = vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    text_add(text, words, (size_t)used < sizeof words ? (size_t)used : sizeof words - 1);
 }
 
 /* How many bytes follow the first one of a character; -1: none begins so.  low and

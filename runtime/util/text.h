@@ -14,6 +14,9 @@ struct text {
 /* Out of memory: the bytes are dropped, the job goes on. */
 void text_add(struct text *text, const char *data, size_t size);
 
+/* The same for words, cut at 2 KiB. */
+void text_print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* The same, with U+FFFD for what is no UTF-8: one for each byte or broken beginning. */
 void text_add_utf8(struct text *text, const char *data, size_t size);
 

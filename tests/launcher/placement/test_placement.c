@@ -401,45 +401,52 @@ static const struct place_row rows[] = {
 
 static void the_table_is_aligned(void **state)
 {
-    char *text = place_report_text(rows, 2);
+    struct text out = { 0 };
 
     (void)state;
-    assert_string_equal(text,
+    place_report_text(&out, rows, 2);
+    text_add(&out, "", 1);
+    assert_string_equal(out.data,
                         "RANK  LOCAL  PID   HOST    GPU  PCI           UUID   NUMA  CPUS       "
                         "  THREADS  TRANSPORT\n"
                         "8     0      4711  node\"7  0    0000:1b:00.0  GPU-a  3     "
                         "12-13,28-29  1        shm+tcp\n"
                         "9     1      4712  node\"7  1    0000:1c:00.0  -      3     14     "
                         "      -        shm+tcp\n");
-    free(text);
+    free(out.data);
 }
 
 static void columns_of_gpus_need_gpus(void **state)
 {
     struct place_row row = rows[0];
-    char *text;
+    struct text out = { 0 };
 
     (void)state;
     row.gpu = row.pci = row.uuid = "";
-    text = place_report_text(&row, 1);
-    assert_string_equal(text, "RANK  LOCAL  PID   HOST    NUMA  CPUS         THREADS  TRANSPORT\n"
-                              "8     0      4711  node\"7  3     12-13,28-29  1        shm+tcp\n");
-    free(text);
+    place_report_text(&out, &row, 1);
+    text_add(&out, "", 1);
+    assert_string_equal(out.data,
+                        "RANK  LOCAL  PID   HOST    NUMA  CPUS         THREADS  TRANSPORT\n"
+                        "8     0      4711  node\"7  3     12-13,28-29  1        shm+tcp\n");
+    free(out.data);
 }
 
 static void json_is_an_object_a_line(void **state)
 {
-    char *text = place_report_json(rows, 2);
+    struct text out = { 0 };
 
     (void)state;
+    place_report_json(&out, rows, 2);
+    text_add(&out, "", 1);
     assert_string_equal(
-        text, "{\"rank\":8,\"local_rank\":0,\"pid\":4711,\"host\":\"node\\\"7\",\"gpu\":\"0\","
-              "\"pci\":\"0000:1b:00.0\",\"uuid\":\"GPU-a\",\"numa\":\"3\",\"cpus\":\"12-13,28-29\","
-              "\"omp_num_threads\":\"1\",\"transport\":\"shm+tcp\"}\n"
-              "{\"rank\":9,\"local_rank\":1,\"pid\":4712,\"host\":\"node\\\"7\",\"gpu\":\"1\","
-              "\"pci\":\"0000:1c:00.0\",\"uuid\":null,\"numa\":\"3\",\"cpus\":\"14\","
-              "\"omp_num_threads\":null,\"transport\":\"shm+tcp\"}\n");
-    free(text);
+        out.data,
+        "{\"rank\":8,\"local_rank\":0,\"pid\":4711,\"host\":\"node\\\"7\",\"gpu\":\"0\","
+        "\"pci\":\"0000:1b:00.0\",\"uuid\":\"GPU-a\",\"numa\":\"3\",\"cpus\":\"12-13,28-29\","
+        "\"omp_num_threads\":\"1\",\"transport\":\"shm+tcp\"}\n"
+        "{\"rank\":9,\"local_rank\":1,\"pid\":4712,\"host\":\"node\\\"7\",\"gpu\":\"1\","
+        "\"pci\":\"0000:1c:00.0\",\"uuid\":null,\"numa\":\"3\",\"cpus\":\"14\","
+        "\"omp_num_threads\":null,\"transport\":\"shm+tcp\"}\n");
+    free(out.data);
 }
 
 static int begin_empty(void **state)
