@@ -361,6 +361,7 @@ static struct {
     struct store_server *server;
     pthread_t thread;
     int stop_fd, port, open_before;
+    _Atomic int said; /* messages of agents that the server took */
     _Atomic int left; /* agents that went */
 } served;
 
@@ -377,10 +378,15 @@ static void *serve(void *arg)
     return NULL;
 }
 
+enum { CLEAR = 200 }; /* the message upon which the server is cleared */
+
 /* What an agent says comes back under the next type. */
 static void said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     (void)arg;
+    served.said++;
+    if (type == CLEAR)
+        store_server_clear(served.server);
     store_agent_send(agent, type + 1, data, bytes);
 }
 
@@ -399,6 +405,7 @@ static int serve_with(const struct store_policy *policy)
 
     served.open_before = open_descriptors();
     served.left = 0;
+    served.said = 0;
     if (socket_listen("127.0.0.1", 0, &fd) != CT_OK)
         return -1;
     served.port = socket_port(fd);
@@ -818,6 +825,90 @@ static void an_agent_needs_the_secret(void **state)
     assert_int_equal(served.left, 0);
 }
 
+static void ping_agent(int fd, int type)
+{
+    unsigned char message[5];
+
+    header(message, 1, type);
+    say(fd, message, 5);
+    echo_is(fd, type + 1, message, 0);
+}
+
+/* A new round forgets the programs of the one before.  Launchers belong to no round. */
+static void a_clear_closes_clients_and_spares_launchers(void **state)
+{
+    const int client = guest(), fd = agent();
+
+    (void)state;
+    say(client, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    is_served(client);
+    ping_agent(fd, CLEAR);
+    is_closed(client);
+    EXPECT(!k_is_there());
+    ping_agent(fd, AGENT_FIRST);
+    close(fd);
+    lefts_are(1);
+}
+
+/* It has said that it is a launcher and has the server's nonce: its proof is on the way. */
+static void a_clear_spares_a_launcher_that_proves_itself(void **state)
+{
+    unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES], theirs[PROOF_BYTES];
+    const int fd = guest(), other = agent();
+
+    (void)state;
+    EXPECT_OK(hello_make(hello, HELLO_AGENT));
+    say(fd, hello, HELLO_BYTES);
+    hear(fd, nonce, NONCE_BYTES);
+    ping_agent(other, CLEAR);
+    EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
+    say(fd, proof, PROOF_BYTES);
+    hear(fd, theirs, PROOF_BYTES);
+    ping_agent(fd, AGENT_FIRST);
+    close(fd);
+    close(other);
+    lefts_are(2);
+}
+
+static void saids_are(int wanted)
+{
+    const int64_t deadline = patience();
+
+    while (served.said != wanted && clock_ms() < deadline)
+        nap(2);
+    assert_int_equal(served.said, wanted);
+}
+
+/* It broke the protocol while answers to it wait, so its connection ends once they are sent.
+ * left() may come only then: until then the owner may use the agent. */
+static void a_clear_spares_a_launcher_that_is_about_to_end(void **state)
+{
+    enum { MESSAGES = 300 }; /* 19 MB: more than the two sockets hold */
+    static unsigned char message[AGENT_MOST_BYTES];
+    const uint32_t largest = AGENT_MOST_BYTES - 4 - 1;
+    const int fd = agent(), other = agent();
+
+    (void)state;
+    header(message, 1 + largest, AGENT_FIRST);
+    for (int i = 0; i < MESSAGES; i++)
+        say(fd, message, 5 + largest);
+    saids_are(MESSAGES);
+    header(message, 1, AGENT_FIRST);
+    header(message + 5, 0, AGENT_FIRST); /* of no size: the mistake, read together with the ping */
+    say(fd, message, 10);
+    saids_are(MESSAGES + 1);
+    ping_agent(other, CLEAR);
+    assert_int_equal(served.left, 0);
+    memset(message, 0, sizeof message);
+    for (int i = 0; i < MESSAGES; i++)
+        echo_is(fd, AGENT_FIRST + 1, message, largest);
+    echo_is(fd, AGENT_FIRST + 1, message, 0);
+    is_closed(fd);
+    lefts_are(1);
+    close(other);
+    lefts_are(2);
+}
+
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, secret_file, no_secret_file)
 #define WITH_SECRET(test) cmocka_unit_test_setup_teardown(test, serve_with_our_secret, stop_serving)
 
@@ -853,6 +944,9 @@ int main(void)
         WITH_SECRET(an_answer_without_a_question_is_ignored),
         WITH_SECRET(a_message_of_a_size_nobody_sends_closes_the_agent),
         WITH_SECRET(an_agent_needs_the_secret),
+        WITH_SECRET(a_clear_closes_clients_and_spares_launchers),
+        WITH_SECRET(a_clear_spares_a_launcher_that_proves_itself),
+        WITH_SECRET(a_clear_spares_a_launcher_that_is_about_to_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
