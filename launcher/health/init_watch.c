@@ -104,12 +104,12 @@ void init_watch_start(struct init_watch *watch)
 {
     watch->first = watch->say = 0;
     if (watch->size > 1 && watch->meet->server)
-        store_server_on_guest(watch->meet->server, on_connection, watch);
+        store_server_on_connection(watch->meet->server, on_connection, watch);
 }
 
 void init_watch_stop(struct init_watch *watch)
 {
     event_del(&watch->tick);
     if (watch->meet->server)
-        store_server_on_guest(watch->meet->server, NULL, NULL);
+        store_server_on_connection(watch->meet->server, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static ct_status accept_follower(struct node *node, ct_store *store, int listene
         for (int i = 1; i < node->size; i++)
             if (sockets[i] < 0 && node_peer_gone(node, i))
                 return died(node, i);
-        if (store_look(store) != CT_OK)
+        if (store_check_deaths(store) != CT_OK)
             return CT_ERR_PEER;
     } while (clock_ms() < deadline);
     return status;
@@ -107,7 +107,7 @@ static ct_status connect_leader(struct node *node, ct_store *store, const char *
             return status;
         if (node_peer_gone(node, 0))
             return died(node, 0);
-        if (store_look(store) != CT_OK)
+        if (store_check_deaths(store) != CT_OK)
             return CT_ERR_PEER;
         poll(NULL, 0, GLANCE_MS);
     } while (clock_ms() < deadline);

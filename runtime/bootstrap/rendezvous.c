@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/file_store.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"

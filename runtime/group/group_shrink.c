@@ -229,7 +229,8 @@ static ct_status make(struct shrink *s, ct_group **group)
     struct mesh *mesh;
     ct_status status;
 
-    store_knows(s->store, control_deaths(&s->old->mesh->control)); /* before the look at them */
+    store_skip_deaths(s->store,
+                      control_deaths(&s->old->mesh->control)); /* before the look at them */
     look_for_deaths(s->old);
     for (int i = 0; i < s->count; i++)
         if (is_dead(s->old, s->left[i]))

@@ -148,19 +148,20 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     control_waiting(&world.control, "%s", "");
     if (status != CT_OK)
         return status;
-    store_tells(world.rendezvous.store, &world.control, known_deaths(who), 1);
+    store_watch_deaths(world.rendezvous.store, &world.control, known_deaths(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
         status =
             group_create_root(mesh, world.rendezvous.store, "world", limit, NULL, extension, group);
     if (status == CT_OK) {
         world.rendezvous.store->faults = mesh->faults;
-        store_tells(world.rendezvous.store, options && options->store ? NULL : &world.control,
-                    world.control.head ? control_deaths(&world.control) : 0, 0);
+        store_watch_deaths(world.rendezvous.store,
+                           options && options->store ? NULL : &world.control,
+                           world.control.head ? control_deaths(&world.control) : 0, 0);
     } else {
         mesh_destroy(mesh);
         status = blame_death(who, status);
-        store_tells(world.rendezvous.store, NULL, 0, 0);
+        store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
         /* The others are about to find out too, and shall not find the store gone. */
         rendezvous_close(&world.rendezvous, clock_ms() + LAST_WORDS_MS);
     }
@@ -261,7 +262,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     pthread_mutex_lock(&world.lock);
     deadline = deadline_after(g->timeout_ms);
     atomic_store(&world.group, NULL);
-    store_tells(world.rendezvous.store, NULL, 0, 0);
+    store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
     world.rendezvous.store->faults = NULL; /* they go with the mesh */
     control_set_state(&world.control, CONTROL_LEFT);
     group_destroy(g);

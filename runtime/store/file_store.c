@@ -1,40 +1,221 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_store.c - PyTorch's FileStore: a file that is replayed under its lock before each operation.
+/* file_store.c - PyTorch's FileStore: a log in a file that each process replays before each
+ * operation.
  *
- * Writers hold an exclusive flock, readers a shared one; who waits looks every
- * 10 ms.  What lies in the file is for file_store_log.c.  The file goes when the last of
- * num_workers closes it; who had opened it by then, and gets its lock after that, opens the path
- * again.
+ *   u32 key length, key, u32 value length, value      little-endian
+ *   "/key" value       a key of the API               "-/key" ""   its deletion
+ *   "refcount/", "cleanup/"   how many have it open, and how many ever closed it
  *
- * A lock is held for one operation only, but whoever holds it may be stopped: who
- * waits for it gives up at the store's timeout. */
+ * Writers hold an exclusive flock, readers a shared one; a process that waits for it tries again
+ * every 10 ms.  file_replay() reads what other processes wrote since the last time into the map,
+ * file_write() appends one record.  A lock is held for one operation only, but its holder may be
+ * stopped, so a process that waits for it gives up at the store's timeout.
+ *
+ * The last of num_workers that closes the file removes it.  A process that had opened it by then,
+ * and gets its lock after that, opens the path again. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "runtime/store/file_store.h"
-#include "runtime/store/file_store_internal.h"
+#include "runtime/store/local_store.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/file_limit.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define POLL_MS 10         /* between two looks for a key or, at the most, for the lock */
-#define FIRST_NAP_US 100   /* before the second look for the lock: it is mostly free by then */
-#define LEAST_LOCK_MS 1000 /* for the lock where the store's timeout, of keys, is shorter */
-#define CLOSE_LOCK_MS 1000 /* for the lock at the end, where nobody waits for a result */
-#define MOST_OPENED 100    /* how often the file is removed under our hands before we give up */
+#define MOST_BYTES (1u << 30) /* of a key or a value: a longer one is not a record of ours */
+#define POLL_MS 10            /* between two tries for a key or, at the most, for the lock */
+#define FIRST_NAP_US 100      /* before the second try for the lock: it is mostly free by then */
+#define LEAST_LOCK_MS 1000    /* for the lock where the store's timeout is shorter */
+#define CLOSE_LOCK_MS 1000    /* for the lock in ct_store_close() */
+#define MOST_OPENED 100       /* tries to open it while other processes remove it */
+
+struct file_store {
+    struct local_store local;
+    char *path;
+    int fd;
+    off_t at; /* replayed up to here */
+    int num_workers;
+    int counted; /* this store is counted in refcount */
+    int64_t refcount, cleanup;
+};
+
+static ct_status file_failed(const struct file_store *f, const char *what)
+{
+    return ct_fail(CT_ERR_SYSTEM, "file store %s: %s: %s", f->path, what, strerror(errno));
+}
+
+/* ---- Reading the log -------------------------------------------------------- */
+
+/* Bounded, so that no sum with what other processes wrote overflows. */
+static int64_t count_of(const char *text)
+{
+    const long long count = strtoll(text, NULL, 10);
+
+    return count > INT32_MAX ? INT32_MAX : count < INT32_MIN ? INT32_MIN : count;
+}
+
+static void bookkeeping(struct file_store *f, struct bytes key, struct bytes value)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.*s", (int)value.size, (const char *)value.data);
+    if (key.size == 9 && !memcmp(key.data, "refcount/", 9))
+        f->refcount = count_of(text);
+    if (key.size == 8 && !memcmp(key.data, "cleanup/", 8))
+        f->cleanup = count_of(text);
+}
+
+static ct_status replay_record(struct file_store *f, struct bytes key, struct bytes value)
+{
+    struct map *map = &f->local.map;
+    const char *text = key.data;
+    struct entry *entry;
+
+    if (key.size > 0 && text[0] == '/') {
+        entry = map_get(map, (struct bytes){ text + 1, key.size - 1 });
+        return entry
+                       && entry_set(map, entry, value_create(map->budget, value.data, value.size))
+                              == 0
+                   ? CT_OK
+                   : ct_fail(CT_ERR_NOMEM, "no memory for the keys of %s", f->path);
+    }
+    if (key.size > 1 && text[0] == '-' && text[1] == '/') {
+        entry = map_find(map, (struct bytes){ text + 2, key.size - 2 });
+        if (entry) {
+            entry_delete(map, entry);
+            map_drop_if_idle(map, entry);
+        }
+        return CT_OK;
+    }
+    bookkeeping(f, key, value);
+    return CT_OK;
+}
+
+/* A length and as many bytes.  NULL: the end, or a record whose writer died half way. */
+static const char *take(const char **at, const char *end, uint32_t *size)
+{
+    const char *data;
+
+    if (end - *at < 4)
+        return NULL;
+    memcpy(size, *at, 4);
+    if (*size > MOST_BYTES || end - *at - 4 < (ptrdiff_t)*size)
+        return NULL;
+    data = *at + 4;
+    *at = data + *size;
+    return data;
+}
+
+static ct_status replay_all(struct file_store *f, const char *data, size_t bytes)
+{
+    const char *at = data, *end = data + bytes, *whole = data;
+    ct_status status = CT_OK;
+
+    while (status == CT_OK) {
+        uint32_t key_size, value_size;
+        const char *key = take(&at, end, &key_size);
+        const char *value = key ? take(&at, end, &value_size) : NULL;
+
+        if (!value)
+            break;
+        status =
+            replay_record(f, (struct bytes){ key, key_size }, (struct bytes){ value, value_size });
+        whole = at;
+    }
+    f->at += whole - data;
+    return status;
+}
+
+/* Under the lock, an exclusive one where to_write is set.  A writer that died half way leaves part
+ * of a record at the end.  If we wrote a shorter record over it, its rest would be read as more
+ * records, so it is cut off before we write. */
+static ct_status file_replay(struct file_store *f, int to_write)
+{
+    struct stat info;
+    size_t bytes;
+    char *data;
+    ct_status status;
+
+    if (fstat(f->fd, &info) < 0)
+        return file_failed(f, "fstat");
+    if (info.st_size <= f->at)
+        return CT_OK;
+    bytes = (size_t)(info.st_size - f->at);
+    data = malloc(bytes);
+    if (!data)
+        return ct_fail(CT_ERR_NOMEM, "no memory to read %s", f->path);
+    if (pread(f->fd, data, bytes, f->at) != (ssize_t)bytes)
+        status = file_failed(f, "read");
+    else
+        status = replay_all(f, data, bytes);
+    free(data);
+    if (status == CT_OK && to_write && f->at < info.st_size && ftruncate(f->fd, f->at) < 0)
+        status = file_failed(f, "truncate");
+    return status;
+}
+
+/* ---- Writing the log -------------------------------------------------------- */
+
+/* Under the exclusive lock, after a replay: the file ends at f->at.  head: "/", "-/" or a key of
+ * the book-keeping. */
+static ct_status file_write(struct file_store *f, const char *head, struct bytes key,
+                            struct bytes value)
+{
+    const uint32_t head_size = (uint32_t)strlen(head);
+    const uint32_t sizes[2] = { head_size + (uint32_t)key.size, (uint32_t)value.size };
+    const size_t bytes = 8 + (size_t)sizes[0] + sizes[1];
+    char *record, *at;
+    ssize_t written;
+
+    if (key.size > MOST_BYTES || value.size > MOST_BYTES)
+        return ct_fail(CT_ERR_INVALID, "file store %s: a value of %zu bytes is too large", f->path,
+                       value.size);
+    if (file_may_have((uint64_t)f->at + bytes) != CT_OK)
+        return ct_fail_in(CT_ERR_SYSTEM, "file store %s: ", f->path);
+    record = malloc(bytes);
+    if (!record)
+        return ct_fail(CT_ERR_NOMEM, "no memory to write %s", f->path);
+    at = record;
+    memcpy(at, &sizes[0], 4);
+    at = (char *)memcpy(at + 4, head, head_size) + head_size;
+    if (key.size > 0)
+        memcpy(at, key.data, key.size);
+    at += key.size;
+    memcpy(at, &sizes[1], 4);
+    if (value.size > 0)
+        memcpy(at + 4, value.data, value.size);
+    written = pwrite(f->fd, record, bytes, f->at);
+    free(record);
+    if (written != (ssize_t)bytes)
+        return file_failed(f, "write");
+    f->at += (off_t)bytes;
+    return CT_OK;
+}
+
+/* Adds delta to refcount or cleanup: value is the field of f, key its name in the file. */
+static ct_status file_count(struct file_store *f, const char *key, int64_t *value, int delta)
+{
+    char text[24];
+
+    *value += delta;
+    snprintf(text, sizeof text, "%" PRId64, *value);
+    return file_write(f, key, (struct bytes){ NULL, 0 }, (struct bytes){ text, strlen(text) });
+}
 
 /* ---- The lock --------------------------------------------------------------- */
 
-/* The process that holds it; 0: the kernel tells of none, as where it is another container's.  Nor
- * does it where a file's device is not that of its file system (btrfs, overlayfs on several disks):
- * inodes alone have the same number on several disks. */
+/* The process that holds the lock.  0: /proc/locks has none, because the process is in another
+ * container, or because the file's device is not that of its file system (btrfs, overlayfs on
+ * several disks); inode numbers alone are not unique. */
 static int holder(const struct file_store *f)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -67,7 +248,7 @@ static ct_status not_locked(const struct file_store *f, int64_t waited_ms, int l
                    f->path, who, (long long)waited_ms, limit_ms);
 }
 
-/* flock() itself would wait for ever. */
+/* flock() without LOCK_NB would wait for ever. */
 static ct_status take_lock(const struct file_store *f, int kind, int limit_ms)
 {
     const int64_t start = clock_ms(), deadline = deadline_after(limit_ms);
@@ -129,7 +310,7 @@ static ct_status changed(struct local_store *store, struct bytes key, const stru
                  : file_write(f, "-/", key, (struct bytes){ NULL, 0 });
 }
 
-/* Who is not counted out leaves the file behind, as one that was killed does. */
+/* A process that fails here leaves the file behind, as a killed process does. */
 static void count_out(struct file_store *f)
 {
     if (lock_within(f, 1, CLOSE_LOCK_MS) != CT_OK) {
@@ -169,8 +350,8 @@ static int is_removed(const struct file_store *f)
     return ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
-/* Between our open() and our lock the last of the others may have left, and removed the file: what
- * we write into that one is seen by nobody who comes after us. */
+/* Between our open() and our lock another process may have closed the file as the last one and
+ * removed it.  Later processes would not see what we write into the removed file. */
 static ct_status open_locked(struct file_store *f)
 {
     for (int tries = 0; tries < MOST_OPENED; tries++) {
@@ -196,7 +377,7 @@ static ct_status open_and_count(struct file_store *f)
     ct_status status = open_locked(f);
 
     if (status == CT_OK)
-        status = lock(&f->local, 1); /* the same once more, and what stands there is read */
+        status = lock(&f->local, 1); /* the same lock once more, and a replay */
     if (status != CT_OK)
         return status;
     status = file_count(f, "refcount/", &f->refcount, 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* local_store.c - set, get, add ... on a map under a mutex; waits on a condition.
+/* local_store.c - the operations on a map in this process, under a mutex; and the hash store, which
+ * is no more than that.
  *
- * enter() takes the mutex and lets the kind of store look first: a file reads what others wrote.
- * Whoever stores something tells the kind, which may write it down, and wakes who waits; who waits
- * for others than this process looks now and then by itself. */
+ * enter() takes the mutex and calls the kind's lock(): the file store then reads what other
+ * processes wrote.  After a change the kind's changed() is called, which may write it to the file,
+ * and waiting threads are woken.  A store with other processes polls while it waits. */
 #include "runtime/store/local_store.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/store/key_list.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 
@@ -61,9 +61,9 @@ static ct_status set_locked(struct local_store *s, struct bytes key, struct byte
     return changed(s, key, entry);
 }
 
-/* ---- Waiting, and what is waited for --------------------------------------- */
+/* ---- Waiting ------------------------------------------------------------- */
 
-/* Sleeps until something is stored here, or it is time to look outside. */
+/* Until this process stores something, or for poll_ms. */
 static void sleep_until_stored(struct local_store *s, int64_t deadline)
 {
     const int most = s->hooks->poll_ms ? s->hooks->poll_ms : 60000;
@@ -73,7 +73,7 @@ static void sleep_until_stored(struct local_store *s, int64_t deadline)
     pthread_cond_timedwait(&s->stored, &s->mutex, &time);
 }
 
-/* Inside enter(); still inside when it gives CT_OK, outside else. */
+/* Between enter() and leave().  On a failure leave() has been called. */
 static ct_status wait_inside(struct local_store *s, const struct bytes *keys, int count,
                              int64_t deadline)
 {
@@ -307,7 +307,7 @@ static ct_status local_list_keys(ct_store *store, char ***keys, int *count)
 
 /* ---- Queues ---------------------------------------------------------------- */
 
-/* Queues stay in this process; a store that others share has none. */
+/* Queues are in this process only, so a store with other processes has none. */
 static ct_status check_queues(const struct local_store *s)
 {
     return s->hooks->poll_ms
@@ -343,7 +343,8 @@ static ct_status local_queue_pop(ct_store *store, struct bytes key, int64_t dead
 
     if (status == CT_OK)
         status = enter(s, 1);
-    while (status == CT_OK && !popped) { /* a key of that name ends the wait too, but is no queue */
+    while (status == CT_OK
+           && !popped) { /* a key of that name ends the wait, too, but is no queue */
         entry = map_find(&s->map, key);
         popped = entry ? entry_pop(&s->map, entry) : NULL;
         if (!popped && entry && entry->value && clock_ms() >= deadline) {
@@ -424,4 +425,54 @@ void local_store_done(struct local_store *store)
     map_done(&store->map);
     pthread_cond_destroy(&store->stored);
     pthread_mutex_destroy(&store->mutex);
+}
+
+/* ---- The hash store: memory of this process, for its threads ---------------- */
+
+static ct_status hash_lock(struct local_store *store, int to_write)
+{
+    (void)store;
+    (void)to_write;
+    return CT_OK;
+}
+
+static ct_status hash_changed(struct local_store *store, struct bytes key,
+                              const struct bytes *value)
+{
+    (void)store;
+    (void)key;
+    (void)value;
+    return CT_OK;
+}
+
+static void hash_unlock(struct local_store *store)
+{
+    (void)store;
+}
+
+static void hash_close(struct local_store *store)
+{
+    local_store_done(store);
+    free(store);
+}
+
+static const struct local_hooks hash_hooks = { hash_lock, hash_changed, hash_unlock, hash_close,
+                                               0 };
+
+ct_status ct_store_hash(ct_store **store)
+{
+    struct local_store *s = store ? calloc(1, sizeof *s) : NULL;
+    ct_status status;
+
+    if (!store)
+        return ct_fail(CT_ERR_INVALID, "ct_store_hash: no place for the store was given");
+    if (!s)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a store");
+    status = local_store_init(s, "hash", &hash_hooks, -1);
+    if (status != CT_OK) {
+        free(s);
+        return status;
+    }
+    *store = &s->store;
+    return CT_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* local_store.h - the operations of a store whose map is in this process.
+/* local_store.h - a store whose map is in this process.
  *
- * store/hash_store.c has nothing else; store/file_store.c reads what others wrote into the
- * map before each, and appends what it changes to the file after. */
+ * The file store reads what other processes wrote into the map before each operation, and appends
+ * what the operation changes to the file. */
 #ifndef RUNTIME_STORE_LOCAL_STORE_H
 #define RUNTIME_STORE_LOCAL_STORE_H
 
@@ -18,7 +18,8 @@ struct local_hooks {
     ct_status (*changed)(struct local_store *store, struct bytes key, const struct bytes *value);
     void (*unlock)(struct local_store *store);
     void (*close)(struct local_store *store);
-    int poll_ms; /* how often to look when waiting for somebody outside; 0: never needed */
+    int poll_ms; /* the store is shared with other processes: how often a wait looks; 0: it is not
+                  */
 };
 
 struct local_store {

@@ -1,14 +1,246 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c - the public calls: arguments checked once, defaults put in, keys under their prefixes
- * (key_prefix.c), then the kind's own operation. */
+/* store.c - the public calls of all kinds of stores.
+ *
+ * A call checks its arguments, puts in defaults and the prefixes of its keys, then calls the
+ * operation of the kind.  ct_store_prefix() makes no kind of its own: it adds a name in front of
+ * every key, and the store at the bottom does the work.  It holds the store below it; the last
+ * holder that closes a store ends it.
+ *
+ * Every call with keys passes key_begin() or keys_begin(), so this is also where CT_FAULT strikes.
+ */
 #include "runtime/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/store/key_list.h"
-#include "runtime/store/key_prefix.h"
+#include "runtime/fault/fault_injection.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+
+/* ---- What the kinds give out ----------------------------------------------- */
+
+void key_list_add(struct key_list *list, struct bytes key)
+{
+    if (list->size + key.size + 1 > list->room) {
+        const size_t room = 2 * (list->size + key.size) + 256;
+        char *text = realloc(list->text, room);
+
+        if (!text) {
+            list->failed = 1;
+            return;
+        }
+        list->text = text;
+        list->room = room;
+    }
+    memcpy(list->text + list->size, key.data, key.size);
+    list->text[list->size + key.size] = 0;
+    list->size += key.size + 1;
+    list->count++;
+}
+
+ct_status key_list_finish(struct key_list *list, ct_status status, char ***keys, int *count)
+{
+    const size_t pointers = ((size_t)list->count + 1) * sizeof **keys;
+    char **block = status == CT_OK && !list->failed ? malloc(pointers + list->size) : NULL;
+    char *text;
+
+    if (status == CT_OK && !block)
+        status = ct_fail(CT_ERR_NOMEM, "no memory for %d keys", list->count);
+    if (status == CT_OK) {
+        text = (char *)block + pointers;
+        if (list->size > 0)
+            memcpy(text, list->text, list->size);
+        for (int i = 0; i < list->count; i++) {
+            block[i] = text;
+            text += strlen(text) + 1;
+        }
+        block[list->count] = NULL;
+        *keys = block;
+        *count = list->count;
+    }
+    free(list->text);
+    return status;
+}
+
+ct_status value_copy(struct bytes from, void **value, size_t *bytes)
+{
+    char *copy = malloc(from.size + 1);
+
+    if (!copy)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a value of %zu bytes", from.size);
+    if (from.size > 0)
+        memcpy(copy, from.data, from.size);
+    copy[from.size] = 0;
+    *value = copy;
+    *bytes = from.size;
+    return CT_OK;
+}
+
+/* ---- Stores upon stores ---------------------------------------------------- */
+
+ct_store *store_bottom(ct_store *store)
+{
+    while (store->base)
+        store = store->base;
+    return store;
+}
+
+ct_status store_check_process(const ct_store *store, const char *call)
+{
+    if (store->maker == this_process)
+        return CT_OK;
+    forks_refuse("the store", store->maker);
+    return ct_fail_in(CT_ERR_INVALID, "ct_store_%s: ", call);
+}
+
+ct_store *store_hold(ct_store *store)
+{
+    atomic_fetch_add(&store->others, 1);
+    return store;
+}
+
+ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
+{
+    ct_store *s;
+    size_t length;
+    ct_status status;
+
+    if (!base || !prefix || !store)
+        return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
+                                       "store is NULL");
+    status = store_check_process(base, "prefix");
+    if (status != CT_OK)
+        return status;
+    length = strlen(prefix);
+    s = calloc(1, sizeof *s);
+    if (!s || !(s->prefix = malloc(length + 1))) {
+        free(s);
+        return ct_fail(CT_ERR_NOMEM, "no memory for a store");
+    }
+    s->maker = this_process;
+    s->base = store_hold(base);
+    s->timeout_ms = base->timeout_ms;
+    memcpy(s->prefix, prefix, length);
+    s->prefix[length] = '/';
+    s->prefix_size = length + 1;
+    *store = s;
+    return CT_OK;
+}
+
+ct_status ct_store_close(ct_store *store)
+{
+    const ct_status status = store ? store_check_process(store, "close") : CT_OK;
+
+    if (!store || status != CT_OK || atomic_fetch_sub(&store->others, 1) > 0)
+        return status;
+    if (store->base) {
+        ct_store *base = store->base;
+
+        free(store->prefix);
+        free(store);
+        ct_store_close(base);
+    } else {
+        store->ops->close(store);
+    }
+    return CT_OK;
+}
+/* ---- Keys under their prefixes ---------------------------------------------- */
+
+struct full_key {
+    ct_store *bottom;
+    struct bytes key;
+    char *memory; /* NULL: small was enough */
+    char small[256];
+};
+
+static size_t full_size(const ct_store *store, const char *key)
+{
+    size_t size = strlen(key);
+
+    for (; store->base; store = store->base)
+        size += store->prefix_size;
+    return size;
+}
+
+/* From the end to the front: the prefix nearest the bottom comes first. */
+static void fill_key(char *to, size_t size, const ct_store *store, const char *key)
+{
+    char *at = to + size - strlen(key);
+
+    memcpy(at, key, strlen(key));
+    for (; store->base; store = store->base) {
+        at -= store->prefix_size;
+        memcpy(at, store->prefix, store->prefix_size);
+    }
+}
+
+/* Checks what every call with one key checks.  After CT_OK the caller calls key_end(). */
+static ct_status key_begin(struct full_key *full, ct_store *store, const char *key,
+                           const char *call)
+{
+    ct_status status;
+    size_t size;
+
+    if (!store || !key)
+        return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
+                       store ? "key" : "store");
+    status = store_check_process(store, call);
+    if (status != CT_OK)
+        return status;
+    fault_begin(store->faults, NULL, FAULT_STORE, 0);
+    size = full_size(store, key);
+    full->bottom = store_bottom(store);
+    full->memory = size > sizeof full->small ? malloc(size) : NULL;
+    if (size > sizeof full->small && !full->memory)
+        return ct_fail(CT_ERR_NOMEM, "ct_store_%s: no memory for a key of %zu bytes", call, size);
+    full->key = (struct bytes){ full->memory ? full->memory : full->small, size };
+    fill_key(full->memory ? full->memory : full->small, size, store, key);
+    return CT_OK;
+}
+
+/* Returns status. */
+static ct_status key_end(struct full_key *full, ct_status status)
+{
+    free(full->memory);
+    return status;
+}
+
+/* Many keys in one block that the caller frees: the array, then their text.  NULL: it failed, and
+ * the error is set. */
+static struct bytes *keys_begin(const ct_store *store, const char *const *keys, int count,
+                                const char *call)
+{
+    struct bytes *all;
+    size_t text = 0;
+    char *at;
+
+    if (!store || count < 0 || (!keys && count > 0)) {
+        ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
+        return NULL;
+    }
+    if (store_check_process(store, call) != CT_OK)
+        return NULL;
+    fault_begin(store->faults, NULL, FAULT_STORE, 0);
+    for (int i = 0; i < count; i++) {
+        if (!keys[i]) {
+            ct_fail(CT_ERR_INVALID, "ct_store_%s: key %d is NULL", call, i);
+            return NULL;
+        }
+        text += full_size(store, keys[i]);
+    }
+    all = malloc(((size_t)count + 1) * sizeof *all + text);
+    if (!all) {
+        ct_fail(CT_ERR_NOMEM, "ct_store_%s: no memory for %d keys", call, count);
+        return NULL;
+    }
+    at = (char *)(all + count + 1);
+    for (int i = 0; i < count; i++) {
+        all[i] = (struct bytes){ at, full_size(store, keys[i]) };
+        fill_key(at, all[i].size, store, keys[i]);
+        at += all[i].size;
+    }
+    return all;
+}
 
 /* ---- Arguments ------------------------------------------------------------- */
 
@@ -33,7 +265,7 @@ static ct_status check_store(const ct_store *store, const char *call)
                  : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
 }
 
-/* timeout_ms -1 is the store's own; the store's -1 is for ever. */
+/* timeout_ms -1: the store's own timeout; -1 there: for ever. */
 static int64_t deadline_of(const ct_store *store, int timeout_ms)
 {
     return deadline_after(timeout_ms < 0 ? store->timeout_ms : timeout_ms);
@@ -274,9 +506,9 @@ ct_status ct_store_queue_len(ct_store *store, const char *key, int64_t *length)
     return key_end(&k, k.bottom->ops->queue_len(k.bottom, k.key, length));
 }
 
-/* ---- The whole store ------------------------------------------------------- */
+/* ---- All keys --------------------------------------------------------------- */
 
-/* All of the bottom's, whatever the prefix, as in torch.distributed. */
+/* Counts all keys of the store at the bottom, whatever the prefix, as torch.distributed does. */
 ct_status ct_store_num_keys(ct_store *store, int64_t *count)
 {
     ct_status status = check_store(store, "num_keys");
@@ -287,7 +519,7 @@ ct_status ct_store_num_keys(ct_store *store, int64_t *count)
                            : status;
 }
 
-/* Only those under the prefix, without it. */
+/* Only the keys under the prefix, without it. */
 static ct_status own_keys(const struct full_key *prefix, char **all, int n, char ***keys,
                           int *count)
 {

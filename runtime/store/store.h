@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - what stands behind ct_store_*: one table of operations per kind.
- * The public calls check their arguments once, in store.c, and forward; store_handle.c has what all
- * kinds share of their lives. */
+/* store.h - a store behind ct_store_*: one table of operations per kind (tcp_store.c, file_store.c,
+ * local_store.c).  store.c has the public calls and what the kinds share. */
 #ifndef RUNTIME_STORE_STORE_H
 #define RUNTIME_STORE_STORE_H
 
@@ -15,8 +14,8 @@
 
 struct faults; /* fault_injection.h */
 
-/* Keys as the caller gave them, any bytes.  Values given out are malloc'ed, see
- * ct.h.  Each operation may be called from several threads. */
+/* Keys are any bytes.  The operations return malloc'ed values, see ct.h.  Several threads may call
+ * them at once. */
 struct store_ops {
     const char *kind; /* "tcp", "file", "hash" */
     ct_status (*set)(ct_store *store, struct bytes key, struct bytes value);
@@ -25,7 +24,7 @@ struct store_ops {
     ct_status (*add)(ct_store *store, struct bytes key, int64_t delta, int64_t *result);
     ct_status (*wait)(ct_store *store, const struct bytes *keys, int count, int64_t deadline);
     ct_status (*check)(ct_store *store, const struct bytes *keys, int count, int *present);
-    /* present[i]: is keys[i] there?  One round trip. */
+    /* present[i]: keys[i] is there.  One round trip. */
     ct_status (*check_each)(ct_store *store, const struct bytes *keys, int count, char *present);
     ct_status (*compare_set)(ct_store *store, struct bytes key, struct bytes expected,
                              struct bytes desired, void **value, size_t *bytes);
@@ -49,21 +48,39 @@ struct store_ops {
 struct ct_store {
     const struct store_ops *ops; /* NULL in a prefix */
     int timeout_ms;              /* the default of the waiting calls; -1: for ever */
-    _Atomic int others;          /* holders beside its owner: the last one to close it frees it */
-    struct faults *faults;       /* of the default group, in its store; NULL: none */
-    ct_store *base;              /* of a prefix; NULL: the store itself */
-    pid_t maker;                 /* the process that made it, forks.h */
-    char *prefix;                /* with its "/", no 0 behind */
+    _Atomic int others;    /* holders beside its owner; the last one that closes it frees it */
+    struct faults *faults; /* of the default group, in its store; NULL: none */
+    ct_store *base;        /* of a prefix; NULL: the store itself */
+    pid_t maker;           /* the process that made it, forks.h */
+    char *prefix;          /* with its "/", no 0 behind */
     size_t prefix_size;
 };
 
-/* The same store once more; owed a ct_store_close() of its own. */
+/* One more holder, which has to call ct_store_close(). */
 ct_store *store_hold(ct_store *store);
 /* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
 ct_status store_check_process(const ct_store *store, const char *call);
-/* Which of these keys are there: present[i], one round trip for all. */
+/* present[i]: keys[i] is there.  One round trip for all. */
 ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present);
-/* The one below all prefixes, which does the work. */
+/* The store below all prefixes, which does the work. */
 ct_store *store_bottom(ct_store *store);
+
+/* num_workers > 0: the file is removed when so many have closed it and no process has it open. */
+ct_status store_file_open(const char *path, int num_workers, int timeout_ms, ct_store **store);
+
+/* The result of ct_store_list_keys(): pointers and strings in one block.  Zeroed: empty. */
+struct key_list {
+    char *text; /* keys, each with a 0 behind */
+    size_t size, room;
+    int count;
+    int failed;
+};
+
+void key_list_add(struct key_list *list, struct bytes key);
+/* Frees the list.  Returns status, or CT_ERR_NOMEM. */
+ct_status key_list_finish(struct key_list *list, ct_status status, char ***keys, int *count);
+
+/* A malloc'ed copy with a 0 behind it. */
+ct_status value_copy(struct bytes from, void **value, size_t *bytes);
 
 #endif

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_store.c - a store somewhere else, over PyTorch's wire.
+/* tcp_store.c - a client of a store's server, over PyTorch's protocol.
  *
- * One connection, one operation at a time under a mutex: begin() takes it, end()
- * gives it back.  A key travels as "/" + key; get is WAIT, then GET.  Waits
- * are store/tcp_wait.c's. */
+ * One connection, one operation at a time: begin() locks the mutex, end() unlocks it.  A key is
+ * sent as "/" + key; get is WAIT, then GET.  ct_store_tcp() with is_master starts the server first.
+ */
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "runtime/store/key_list.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/server/peer_uid.h"
 #include "runtime/store/server/server_thread.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/store/tcp_wire.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
@@ -51,7 +55,7 @@ static ct_status client_wait(ct_store *store, const struct bytes *keys, int coun
 
 /* ---- Without an answer ------------------------------------------------------ */
 
-static ct_status tell(ct_store *store, const char *call, enum store_command command,
+static ct_status post(ct_store *store, const char *call, enum store_command command,
                       struct bytes key, struct bytes value)
 {
     struct wire *w = begin(store, call, &key, 1);
@@ -59,22 +63,22 @@ static ct_status tell(ct_store *store, const char *call, enum store_command comm
     wire_command(w, command);
     wire_put_key(w, key);
     wire_put_blob(w, value);
-    return end(store, wire_tell(w));
+    return end(store, wire_post(w));
 }
 
 static ct_status client_set(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tell(store, "set", STORE_SET, key, value);
+    return post(store, "set", STORE_SET, key, value);
 }
 
 static ct_status client_append(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tell(store, "append", STORE_APPEND, key, value);
+    return post(store, "append", STORE_APPEND, key, value);
 }
 
 static ct_status client_queue_push(ct_store *store, struct bytes key, struct bytes value)
 {
-    return tell(store, "queue_push", STORE_QUEUE_PUSH, key, value);
+    return post(store, "queue_push", STORE_QUEUE_PUSH, key, value);
 }
 
 static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int count,
@@ -89,7 +93,7 @@ static ct_status client_multi_set(ct_store *store, const struct bytes *keys, int
         wire_put_key(w, keys[i]);
         wire_put_blob(w, values[i]);
     }
-    return end(store, wire_tell(w));
+    return end(store, wire_post(w));
 }
 
 /* ---- Answered by a number ---------------------------------------------------- */
@@ -168,7 +172,7 @@ static ct_status client_check_each(ct_store *store, const struct bytes *keys, in
     return end(store, status);
 }
 
-/* PyTorch's workers count themselves under a key that has no "/" in front. */
+/* PyTorch's workers are counted under a key without a "/" in front. */
 static ct_status add_worker(ct_store *store, int64_t delta, int64_t *workers)
 {
     struct wire *w = begin(store, "wait_workers", NULL, 0);
@@ -259,8 +263,8 @@ static ct_status pop(struct wire *w, struct bytes key, int64_t *length, void **v
     return status == CT_OK && *length > 0 ? wire_get_blob(w, value, bytes) : status;
 }
 
-/* Another consumer may be faster between the wait and the pop: then wait again,
- * but not beyond the deadline, however often the server says that something came. */
+/* Another client may pop between our wait and our pop.  Then we wait again, but not beyond the
+ * deadline, however often the server says that a value came. */
 static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t deadline, void **value,
                                   size_t *bytes)
 {
@@ -280,7 +284,7 @@ static ct_status client_queue_pop(ct_store *store, struct bytes key, int64_t dea
     return end(store, status);
 }
 
-/* Only keys of this API, which start with "/".  One with a 0 byte is cut there. */
+/* Only keys of this API, which start with "/".  A key with a 0 byte is cut there. */
 static ct_status listed_key(struct wire *w, struct key_list *list)
 {
     void *key;
@@ -317,7 +321,7 @@ static void client_close(ct_store *store)
 {
     struct client_store *c = (struct client_store *)store;
 
-    wire_tells(&c->wire, NULL, 0, 0);
+    wire_watch_deaths(&c->wire, NULL, 0, 0);
     wire_close(&c->wire);
     store_host_stop(c->host);
     pthread_mutex_destroy(&c->lock);
@@ -360,53 +364,206 @@ ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store 
     return CT_OK;
 }
 
-struct wire *store_client_wire(ct_store *store)
+/* ---- Deaths ------------------------------------------------------------------ */
+
+/* The client at the bottom, locked; NULL: another kind of store. */
+static struct client_store *lock_client(ct_store *store)
 {
-    return &((struct client_store *)store)->wire;
+    struct client_store *c;
+
+    store = store_bottom(store);
+    if (store->ops != &client_ops)
+        return NULL;
+    c = (struct client_store *)store;
+    pthread_mutex_lock(&c->lock);
+    return c;
 }
 
-void store_client_tells(ct_store *store, struct control *control, uint32_t known, int any)
+void store_watch_deaths(ct_store *store, struct control *control, uint32_t known, int any)
 {
-    struct client_store *c = (struct client_store *)store;
+    struct client_store *c = lock_client(store);
 
-    if (store->ops != &client_ops)
+    if (!c)
         return;
-    pthread_mutex_lock(&c->lock);
-    wire_tells(&c->wire, control, known, any);
+    wire_watch_deaths(&c->wire, control, known, any);
     pthread_mutex_unlock(&c->lock);
 }
 
-void store_client_knows(ct_store *store, uint32_t known)
+void store_skip_deaths(ct_store *store, uint32_t known)
 {
-    struct client_store *c = (struct client_store *)store;
+    struct client_store *c = lock_client(store);
 
-    if (store->ops != &client_ops)
+    if (!c)
         return;
-    pthread_mutex_lock(&c->lock);
     if (c->wire.known < known)
         c->wire.known = known;
     pthread_mutex_unlock(&c->lock);
 }
 
-ct_status store_client_look(ct_store *store)
+ct_status store_check_deaths(ct_store *store)
 {
-    struct client_store *c = (struct client_store *)store;
+    struct client_store *c = lock_client(store);
+
+    return c ? end(&c->store, wire_check_deaths(&c->wire)) : CT_OK;
+}
+
+int store_client_fd(ct_store *store)
+{
+    store = store_bottom(store);
+    return store->ops == &client_ops ? ((const struct client_store *)store)->wire.fd : -1;
+}
+
+/* ---- Connecting -------------------------------------------------------------- */
+
+/* The magic goes in one send, as PyTorch's server needs it; then a PING, whose echo proves that the
+ * other end is a store. */
+static ct_status handshake(struct wire *w, int64_t deadline)
+{
+    const uint32_t magic = STORE_MAGIC, nonce = (uint32_t)getpid();
+    const int64_t start = clock_ms();
+    uint32_t echo = 0;
     ct_status status;
 
-    if (store->ops != &client_ops)
+    wire_command(w, STORE_VALIDATE);
+    wire_put(w, &magic, sizeof magic);
+    status = wire_send(w);
+    if (status != CT_OK)
+        return status;
+    wire_command(w, STORE_PING);
+    wire_put(w, &nonce, sizeof nonce);
+    status = wire_send(w);
+    if (status != CT_OK)
+        return status;
+    if (!wire_ready(w, deadline))
+        return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", w->where,
+                       (long long)(clock_ms() - start));
+    status = wire_get(w, &echo, sizeof echo);
+    if (status != CT_OK)
+        return ct_fail(status, "no store answers at %s: %s", w->where, ct_last_error());
+    return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", w->where);
+}
+
+/* *ours: the server's end belongs to our user.  The kernel knows it once the server has accepted.
+ * The uid of the listener says nothing, since another process may listen there by now. */
+static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
+{
+    const struct timespec pause = { 0, 200000 };
+    const int64_t start = clock_ms();
+    const int netlink = peer_uid_open();
+    struct sockaddr_storage server = { 0 }, self = { 0 };
+    socklen_t server_size = sizeof server, self_size = sizeof self;
+    enum peer_place place = PEER_UNKNOWN;
+    uid_t uid = 0;
+
+    if (getpeername(fd, (struct sockaddr *)&server, &server_size) == 0
+        && getsockname(fd, (struct sockaddr *)&self, &self_size) == 0)
+        while ((place = peer_uid(netlink, &server, &self, &uid)) == PEER_PENDING
+               && time_left_ms(deadline, 1) > 0)
+            nanosleep(&pause, NULL);
+    if (netlink >= 0)
+        close(netlink);
+    *ours = place == PEER_HERE && uid == geteuid();
+    if (place != PEER_PENDING)
         return CT_OK;
-    pthread_mutex_lock(&c->lock);
-    status = wire_look(&c->wire);
-    pthread_mutex_unlock(&c->lock);
-    return status;
+    return ct_fail(CT_ERR_TIMEOUT, "no store answers at %s: silence for %lld ms", where,
+                   (long long)(clock_ms() - start));
 }
 
-void store_client_hosts(ct_store *store, struct store_host *host)
+/* If there is a secret, the server must prove that it knows it, unless it runs on this host as our
+ * user.  A port of the loopback may belong to any user of the host. */
+static ct_status prove_server(const struct secret *secret, int fd, const char *where,
+                              int64_t deadline)
 {
-    ((struct client_store *)store)->host = host;
+    int ours = 0;
+    ct_status status = CT_OK;
+
+    if (secret->size == 0)
+        return CT_OK;
+    if (socket_stays_here(fd))
+        status = is_our_users(fd, where, deadline, &ours);
+    return status != CT_OK || ours ? status
+                                   : secret_prove(secret, fd, HELLO_CLIENT, where, deadline);
 }
 
-int store_client_socket(const ct_store *store)
+/* Any user may take a name in the abstract name space. */
+static ct_status check_unix_peer(int fd, const char *where)
 {
-    return store->ops == &client_ops ? ((const struct client_store *)store)->wire.fd : -1;
+    uid_t uid = 0;
+    const ct_status status = socket_peer(fd, NULL, &uid);
+
+    if (status != CT_OK || uid == geteuid())
+        return status;
+    return ct_fail(CT_ERR_PEER, "the unix socket %s belongs to another user (uid %d)", where,
+                   (int)uid);
+}
+
+ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
+                               ct_store **store)
+{
+    struct secret secret = { .size = 0 };
+    const ct_status status = host[0] == '@' ? CT_OK : secret_read(&secret, NULL);
+
+    if (status != CT_OK)
+        return status;
+    return store_client_connect_with(&secret, host, port, deadline, timeout_ms, store);
+}
+
+ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
+                                    int64_t deadline, int timeout_ms, ct_store **store)
+{
+    char where[300];
+    ct_store *s = NULL;
+    int fd;
+    ct_status status;
+
+    if (host[0] == '@') {
+        snprintf(where, sizeof where, "%s", host);
+        status = socket_connect_unix(host + 1, deadline, &fd);
+        if (status == CT_OK && (status = check_unix_peer(fd, where)) != CT_OK)
+            close(fd);
+    } else {
+        snprintf(where, sizeof where, "%s:%d", host, port);
+        status = socket_connect(host, port, deadline, &fd);
+        if (status == CT_OK && (status = prove_server(secret, fd, where, deadline)) != CT_OK)
+            close(fd);
+    }
+    if (status == CT_OK)
+        status = store_client_over(fd, where, timeout_ms, &s);
+    if (status != CT_OK)
+        return status;
+    status = handshake(&((struct client_store *)s)->wire, deadline);
+    if (status != CT_OK) {
+        ct_store_close(s);
+        return status;
+    }
+    *store = s;
+    return CT_OK;
+}
+
+ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms, ct_store **store)
+{
+    struct store_host *server = NULL;
+    int fd;
+    ct_status status = CT_OK;
+
+    if (!host || !store || port < 0 || port > 65535 || (port == 0 && !is_master))
+        return ct_fail(CT_ERR_INVALID,
+                       "ct_store_tcp: host %s, port %d; a host and a port from 1 "
+                       "to 65535 are needed",
+                       host ? host : "NULL", port);
+    if (is_master) {
+        status = socket_listen(host, port, &fd);
+        if (status == CT_OK) {
+            port = socket_port(fd);
+            status = store_host_start(fd, &server);
+        }
+    }
+    if (status == CT_OK)
+        status = store_client_connect(host, port, deadline_after(timeout_ms), timeout_ms, store);
+    if (status != CT_OK) {
+        store_host_stop(server);
+        return ct_fail_in(status, "ct_store_tcp: ");
+    }
+    ((struct client_store *)*store)->host = server;
+    return CT_OK;
 }

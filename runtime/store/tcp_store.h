@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_store.h - a client of a store's server: its making, its socket, and deaths that end its
+/* tcp_store.h - a client of a store's server: how it connects, its socket, and deaths that end its
  * waits. */
 #ifndef RUNTIME_STORE_TCP_STORE_H
 #define RUNTIME_STORE_TCP_STORE_H
@@ -9,24 +9,24 @@
 
 struct control;
 
-/* A TCP or abstract unix (host "@name", port 0) client.  Where the kind of store
- * server matters (the address to reach peers from), store_client_fd() is its
- * socket; -1 for every other kind, through prefixes. */
+/* A client at a TCP address, or of an abstract unix socket (host "@name", port 0).  The secret is
+ * that of the environment. */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
-/* The same with a secret that was given otherwise than by the environment. */
 ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
                                     int64_t deadline, int timeout_ms, ct_store **store);
-/* From here on a wait at this server ends with CT_ERR_PEER when the control page notes a death
- * beyond the first `known` of them; any: also that of a worker which ended well, since the wait is
- * for all workers.  control stays the caller's; NULL: no more.  Nothing for another kind of store.
- */
-void store_tells(ct_store *store, struct control *control, uint32_t known, int any);
-/* The first `known` deaths were taken up otherwise, and end no wait any more. */
-void store_knows(ct_store *store, uint32_t known);
-/* CT_ERR_PEER if a wait would end so now: for a caller that waits for the same ranks otherwise. */
-ct_status store_look(ct_store *store);
-int store_client_fd(ct_store *store);
-int store_client_socket(const ct_store *store); /* without looking through prefixes */
+/* A client on a connected socket, which it takes over, without a handshake.  where is the server's
+ * name in error messages. */
+ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);
+int store_client_fd(ct_store *store); /* its socket, through prefixes; -1: another kind of store */
+
+/* From now on a wait ends with CT_ERR_PEER when the control page notes a death beyond the first
+ * `known` ones.  any: also the end of a worker that exited with 0, for a wait that needs all
+ * workers.  The caller keeps control; NULL: no more.  Other kinds of stores ignore it. */
+void store_watch_deaths(ct_store *store, struct control *control, uint32_t known, int any);
+/* The first `known` deaths end no wait any more: the caller has handled them. */
+void store_skip_deaths(ct_store *store, uint32_t known);
+/* CT_ERR_PEER if a wait would end now, for a caller that waits for the same ranks elsewhere. */
+ct_status store_check_deaths(ct_store *store);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/store/tcp_wire.h"
+#include "runtime/store/tcp_store.h"
 #include "tests/fuzz/input.h"
 
 enum { KEYS = 3, MOST_OPERATIONS = 8, NOTHING_COMES = 0x80 };

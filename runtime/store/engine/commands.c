@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands.c - what each command of PyTorch's store means.
+/* commands.c - what each command of PyTorch's store does.
  *
- * Commands with many keys look at them in turns (take_turn()): up to TURN keys
- * are one instant, beyond that other clients' requests come in between.  Where
- * PyTorch's two servers differ, docs/protocol.md says which way is ours. */
+ * A command with many keys looks at TURN of them at a time (take_turn()); other clients'
+ * requests run between two turns.  Where PyTorch's two servers differ, docs/protocol.md says
+ * which of them this one follows. */
 #include <string.h>
 
 #include "runtime/store/engine/engine_internal.h"
 
-#define SMALL 512 /* a value from here on is lent to the answer, not copied into it */
+#define SMALL 512 /* a reply refers to a larger value instead of copying it */
 
-typedef enum progress command(struct table_client *client, const struct request_args *args);
+typedef enum progress command(struct session *session, const struct request_args *args);
 
 /* ---- Replies ---------------------------------------------------------------- */
 
-static void reply(struct table_client *client, const void *data, size_t bytes)
+static void reply(struct session *session, const void *data, size_t bytes)
 {
-    if (client->owner && client->table->owner->reply(client->owner, data, bytes))
-        client->enough = 1;
+    if (session->owner && session->engine->owner->reply(session->owner, data, bytes))
+        session->output_full = 1;
 }
 
-void reply_u8(struct table_client *client, uint8_t value)
+void reply_u8(struct session *session, uint8_t value)
 {
-    reply(client, &value, sizeof value);
+    reply(session, &value, sizeof value);
 }
 
-void reply_i64(struct table_client *client, int64_t value)
+void reply_i64(struct session *session, int64_t value)
 {
-    reply(client, &value, sizeof value);
+    reply(session, &value, sizeof value);
 }
 
-void reply_blob(struct table_client *client, struct bytes blob)
+void reply_blob(struct session *session, struct bytes blob)
 {
     const uint64_t size = blob.size;
     unsigned char small[8 + SMALL];
@@ -39,276 +39,338 @@ void reply_blob(struct table_client *client, struct bytes blob)
     if (blob.size <= SMALL) {
         if (blob.size > 0)
             memcpy(small + 8, blob.data, blob.size);
-        reply(client, small, 8 + blob.size);
+        reply(session, small, 8 + blob.size);
         return;
     }
-    reply(client, small, 8);
-    reply(client, blob.data, blob.size);
+    reply(session, small, 8);
+    reply(session, blob.data, blob.size);
 }
 
-static void reply_value(struct table_client *client, struct value *value)
+static void reply_value(struct session *session, struct value *value)
 {
     const uint64_t size = value ? value->size : 0;
 
     if (!value || size <= SMALL) {
-        reply_blob(client, value ? (struct bytes){ value->data, size } : (struct bytes){ 0 });
+        reply_blob(session, value ? (struct bytes){ value->data, size } : (struct bytes){ 0 });
         return;
     }
-    reply(client, &size, sizeof size);
-    if (client->owner && client->table->owner->reply_value(client->owner, value))
-        client->enough = 1;
+    reply(session, &size, sizeof size);
+    if (session->owner && session->engine->owner->reply_value(session->owner, value))
+        session->output_full = 1;
 }
 
 /* ---- Failures --------------------------------------------------------------- */
 
-/* entry may be NULL: that is what there was no memory for. */
-static enum progress no_memory(struct table_client *client, struct entry *entry)
+/* entry may be NULL: there was no memory for it. */
+static enum progress no_memory(struct session *session, struct entry *entry)
 {
     if (entry)
-        map_drop_if_idle(&client->table->map, entry);
-    client->why = "the store has no memory left for its request (store-memory in job.ini)";
+        map_drop_if_idle(&session->engine->map, entry);
+    session->why = "the store has no memory left for its request (store-memory in job.ini)";
     return BROKEN;
 }
 
 /* ---- Values ----------------------------------------------------------------- */
 
-/* A large blob is kept where it came in. */
-static struct value *value_of(struct table_client *client, const struct request_args *args,
+/* A large blob is kept in the memory into which it was read. */
+static struct value *value_of(struct session *session, const struct request_args *args,
                               size_t which)
 {
     const struct bytes bytes = request_blob(args, which);
     struct value *large = args->blobs[which].value;
 
-    return large ? value_hold(large) : value_create(&client->table->budget, bytes.data, bytes.size);
+    return large ? value_hold(large)
+                 : value_create(&session->engine->budget, bytes.data, bytes.size);
 }
 
 /* SET, and MULTI_SET with its many pairs. */
-static enum progress do_set(struct table_client *client, const struct request_args *args)
+static enum progress do_set(struct session *session, const struct request_args *args)
 {
-    struct table *table = client->table;
+    struct engine *engine = session->engine;
 
-    for (; client->at + 1 < args->count; client->at += 2) {
+    for (; session->at + 1 < args->count; session->at += 2) {
         struct entry *entry;
 
-        if (!take_turn(client))
+        if (!take_turn(session))
             return MORE;
-        entry = map_get(&table->map, request_blob(args, client->at));
-        if (!entry || entry_set(&table->map, entry, value_of(client, args, client->at + 1)) < 0)
-            return no_memory(client, entry);
-        wait_over(table, entry);
+        entry = map_get(&engine->map, request_blob(args, session->at));
+        if (!entry || entry_set(&engine->map, entry, value_of(session, args, session->at + 1)) < 0)
+            return no_memory(session, entry);
+        waiters_release(engine, entry);
     }
     return DONE;
 }
 
-static enum progress do_append(struct table_client *client, const struct request_args *args)
+static enum progress do_append(struct session *session, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
+    struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
 
-    if (!entry || entry_append(&client->table->map, entry, request_blob(args, 1)) < 0)
-        return no_memory(client, entry);
-    wait_over(client->table, entry);
+    if (!entry || entry_append(&session->engine->map, entry, request_blob(args, 1)) < 0)
+        return no_memory(session, entry);
+    waiters_release(session->engine, entry);
     return DONE;
 }
 
-/* All PyTorch's cases: a missing key with an expectation answers the expectation. */
-static enum progress do_compare_set(struct table_client *client, const struct request_args *args)
+/* As PyTorch: where the key is missing and a value is expected, the reply is the expected value. */
+static enum progress do_compare_set(struct session *session, const struct request_args *args)
 {
-    struct map *map = &client->table->map;
+    struct map *map = &session->engine->map;
     struct entry *entry = map_find(map, request_blob(args, 0));
     struct value *now = entry ? entry->value : NULL;
     const struct bytes expected = request_blob(args, 1);
 
     if (!now && expected.size > 0) {
-        reply_blob(client, expected);
+        reply_blob(session, expected);
         return DONE;
     }
     if (now
         && (now->size != expected.size
             || (expected.size > 0 && memcmp(now->data, expected.data, expected.size)))) {
-        reply_value(client, now);
+        reply_value(session, now);
         return DONE;
     }
     entry = map_get(map, request_blob(args, 0));
-    if (!entry || entry_set(map, entry, value_of(client, args, 2)) < 0)
-        return no_memory(client, entry);
-    reply_value(client, entry->value);
-    wait_over(client->table, entry);
+    if (!entry || entry_set(map, entry, value_of(session, args, 2)) < 0)
+        return no_memory(session, entry);
+    reply_value(session, entry->value);
+    waiters_release(session->engine, entry);
     return DONE;
 }
 
 /* GET, and MULTI_GET with its many keys. */
-static enum progress do_get(struct table_client *client, const struct request_args *args)
+static enum progress do_get(struct session *session, const struct request_args *args)
 {
-    for (; client->at < args->count; client->at++) {
+    for (; session->at < args->count; session->at++) {
         const struct entry *entry;
 
-        if (!take_turn(client))
+        if (!take_turn(session))
             return MORE;
-        entry = map_find(&client->table->map, request_blob(args, client->at));
-        reply_value(client, entry ? entry->value : NULL);
+        entry = map_find(&session->engine->map, request_blob(args, session->at));
+        reply_value(session, entry ? entry->value : NULL);
     }
     return DONE;
 }
 
-static enum progress add(struct table_client *client, struct entry *entry, int64_t delta,
-                         int64_t *sum)
+static enum progress add(struct session *session, struct entry *entry, int64_t delta, int64_t *sum)
 {
-    const int failed = entry ? entry_add(&client->table->map, entry, delta, sum) : -2;
+    const int failed = entry ? entry_add(&session->engine->map, entry, delta, sum) : -2;
 
     if (failed == -2)
-        return no_memory(client, entry);
-    client->why = "its ADD or BARRIER met a value that is no number";
+        return no_memory(session, entry);
+    session->why = "its ADD or BARRIER met a value that is no number";
     return failed ? BROKEN : DONE;
 }
 
-static enum progress do_add(struct table_client *client, const struct request_args *args)
+static enum progress do_add(struct session *session, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
+    struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
     int64_t sum;
 
-    if (add(client, entry, args->number, &sum) == BROKEN)
+    if (add(session, entry, args->number, &sum) == BROKEN)
         return BROKEN;
-    reply_i64(client, sum);
-    wait_over(client->table, entry);
+    reply_i64(session, sum);
+    waiters_release(session->engine, entry);
     return DONE;
 }
 
-static enum progress do_delete(struct table_client *client, const struct request_args *args)
+static enum progress do_delete(struct session *session, const struct request_args *args)
 {
-    struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
+    struct entry *entry = map_find(&session->engine->map, request_blob(args, 0));
     const int present = entry && entry->value;
 
     if (present) {
-        listing_forget(client->table, entry);
-        map_drop_if_idle(&client->table->map, entry);
+        listing_delete_entry(session->engine, entry);
+        map_drop_if_idle(&session->engine->map, entry);
     }
-    reply_i64(client, present);
+    reply_i64(session, present);
     return DONE;
 }
 
-static enum progress do_num_keys(struct table_client *client, const struct request_args *args)
+static enum progress do_num_keys(struct session *session, const struct request_args *args)
 {
     (void)args;
-    reply_i64(client, client->table->map.keys);
+    reply_i64(session, session->engine->map.keys);
     return DONE;
 }
 
-static enum progress do_ping(struct table_client *client, const struct request_args *args)
+static enum progress do_ping(struct session *session, const struct request_args *args)
 {
     const uint32_t nonce = (uint32_t)args->number;
 
-    reply(client, &nonce, sizeof nonce);
+    reply(session, &nonce, sizeof nonce);
     return DONE;
 }
 
 /* ---- Waiting ---------------------------------------------------------------- */
 
-static enum progress do_check(struct table_client *client, const struct request_args *args)
+static enum progress do_check(struct session *session, const struct request_args *args)
 {
-    for (; client->at < args->count; client->at++) {
-        if (!take_turn(client))
+    for (; session->at < args->count; session->at++) {
+        if (!take_turn(session))
             return MORE;
-        if (!entry_ready(map_find(&client->table->map, request_blob(args, client->at))))
+        if (!entry_ready(map_find(&session->engine->map, request_blob(args, session->at))))
             break;
     }
-    reply_u8(client, client->at < args->count);
+    reply_u8(session, session->at < args->count);
     return DONE;
 }
 
-static int no_longer_waits(struct table_client *client)
+static int end_earlier_waits(struct session *session)
 {
-    if (!wait_stop(client, client->turn))
+    if (!waiters_remove(session, session->turn))
         return 1;
-    client->turn = 0;
+    session->turn = 0;
     return 0;
 }
 
-/* A key may be stored while we are still at the others: only the end tells. */
-static enum progress do_wait(struct table_client *client, const struct request_args *args)
+/* A key may be stored while the request looks at its other keys, so the reply is decided at the
+ * end. */
+static enum progress do_wait(struct session *session, const struct request_args *args)
 {
-    if (!client->asking && !no_longer_waits(client))
+    if (!session->reading_wait && !end_earlier_waits(session))
         return MORE;
-    client->asking = 1;
-    for (; client->at < args->count; client->at++) {
-        const struct bytes key = request_blob(args, client->at);
+    session->reading_wait = 1;
+    for (; session->at < args->count; session->at++) {
+        const struct bytes key = request_blob(args, session->at);
         struct entry *entry;
 
-        if (!take_turn(client))
+        if (!take_turn(session))
             return MORE;
-        entry = map_find(&client->table->map, key);
+        entry = map_find(&session->engine->map, key);
         if (entry_ready(entry))
             continue;
         if (!entry)
-            entry = map_get(&client->table->map, key);
-        if (!entry || wait_for(client, entry) < 0)
-            return no_memory(client, entry);
+            entry = map_get(&session->engine->map, key);
+        if (!entry || waiter_add(session, entry) < 0)
+            return no_memory(session, entry);
     }
-    client->asking = 0;
-    if (link_alone(&client->waits))
-        reply_u8(client, 0);
+    session->reading_wait = 0;
+    if (list_is_empty(&session->waits))
+        reply_u8(session, 0);
     return DONE;
 }
 
-static enum progress do_cancel_wait(struct table_client *client, const struct request_args *args)
+static enum progress do_cancel_wait(struct session *session, const struct request_args *args)
 {
     (void)args;
-    if (!no_longer_waits(client))
+    if (!end_earlier_waits(session))
         return MORE;
-    reply_u8(client, 1);
+    reply_u8(session, 1);
     return DONE;
 }
 
-/* Not cyclic: the counter stays, so the same key passes at once the next time. */
-static enum progress do_barrier(struct table_client *client, const struct request_args *args)
+/* The counter stays, so that a later BARRIER with the same key passes at once. */
+static enum progress do_barrier(struct session *session, const struct request_args *args)
 {
     struct entry *entry;
     int64_t arrived;
 
-    if (!no_longer_waits(client))
+    if (!end_earlier_waits(session))
         return MORE;
-    entry = map_get(&client->table->map, request_blob(args, 0));
-    if (add(client, entry, 1, &arrived) == BROKEN)
+    entry = map_get(&session->engine->map, request_blob(args, 0));
+    if (add(session, entry, 1, &arrived) == BROKEN)
         return BROKEN;
     if (arrived < args->number)
-        return wait_for(client, entry) < 0 ? no_memory(client, entry) : DONE;
-    reply_u8(client, 0);
-    wait_over(client->table, entry);
+        return waiter_add(session, entry) < 0 ? no_memory(session, entry) : DONE;
+    reply_u8(session, 0);
+    waiters_release(session->engine, entry);
     return DONE;
 }
 
 /* ---- Queues ----------------------------------------------------------------- */
 
-static enum progress do_queue_push(struct table_client *client, const struct request_args *args)
+static enum progress do_queue_push(struct session *session, const struct request_args *args)
 {
-    struct entry *entry = map_get(&client->table->map, request_blob(args, 0));
+    struct entry *entry = map_get(&session->engine->map, request_blob(args, 0));
 
-    if (!entry || entry_push(&client->table->map, entry, value_of(client, args, 1)) < 0)
-        return no_memory(client, entry);
-    wait_over_one(client->table, entry);
+    if (!entry || entry_push(&session->engine->map, entry, value_of(session, args, 1)) < 0)
+        return no_memory(session, entry);
+    waiters_release_one(session->engine, entry);
     return DONE;
 }
 
-static enum progress do_queue_pop(struct table_client *client, const struct request_args *args)
+static enum progress do_queue_pop(struct session *session, const struct request_args *args)
 {
-    struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
+    struct entry *entry = map_find(&session->engine->map, request_blob(args, 0));
     struct value *value;
 
-    reply_i64(client, entry_queued(entry));
-    value = entry ? entry_pop(&client->table->map, entry) : NULL;
+    reply_i64(session, entry_queued(entry));
+    value = entry ? entry_pop(&session->engine->map, entry) : NULL;
     if (value) {
-        reply_value(client, value);
+        reply_value(session, value);
         value_release(value);
-        map_drop_if_idle(&client->table->map, entry);
+        map_drop_if_idle(&session->engine->map, entry);
     }
     return DONE;
 }
 
-static enum progress do_queue_len(struct table_client *client, const struct request_args *args)
+static enum progress do_queue_len(struct session *session, const struct request_args *args)
 {
-    const struct entry *entry = map_find(&client->table->map, request_blob(args, 0));
+    const struct entry *entry = map_find(&session->engine->map, request_blob(args, 0));
 
-    reply_i64(client, entry_queued(entry));
+    reply_i64(session, entry_queued(entry));
     return DONE;
+}
+
+/* ---- LIST_KEYS -------------------------------------------------------------- */
+
+/* It reports the keys that are there when it begins, each once, in the order in which they got
+ * their values.  A key that is deleted before its turn is reported then; a newer one is not. */
+
+static void listing_begin(struct session *session)
+{
+    struct engine *engine = session->engine;
+
+    reply_i64(session, engine->map.keys);
+    session->list_at = engine->map.oldest;
+    session->list_until = engine->map.now;
+    session->next_listing = engine->listing;
+    engine->listing = session;
+    session->at = 1; /* begun */
+}
+
+void listing_stop(struct session *session)
+{
+    struct session **at = &session->engine->listing;
+
+    while (*at && *at != session)
+        at = &(*at)->next_listing;
+    if (*at)
+        *at = session->next_listing;
+    session->list_at = NULL;
+}
+
+static int is_listed(const struct session *session)
+{
+    return session->list_at && session->list_at->since <= session->list_until;
+}
+
+static enum progress do_list_keys(struct session *session, const struct request_args *args)
+{
+    (void)args;
+    if (session->at == 0)
+        listing_begin(session);
+    for (; is_listed(session); session->list_at = session->list_at->newer) {
+        if (!take_turn(session))
+            return MORE;
+        reply_blob(session, entry_key(session->list_at));
+    }
+    listing_stop(session);
+    return DONE;
+}
+
+void listing_delete_entry(struct engine *engine, struct entry *entry)
+{
+    if (!entry->value)
+        return;
+    for (struct session *session = engine->listing; session; session = session->next_listing) {
+        if (is_listed(session) && entry->since >= session->list_at->since
+            && entry->since <= session->list_until)
+            reply_blob(session, entry_key(entry));
+        if (session->list_at == entry)
+            session->list_at = entry->newer;
+    }
+    entry_delete(&engine->map, entry);
 }
 
 /* ---- All of them ------------------------------------------------------------ */
@@ -330,11 +392,11 @@ static command *const commands[STORE_COMMANDS] = {
     [STORE_QUEUE_PUSH] = do_queue_push,
     [STORE_QUEUE_POP] = do_queue_pop,
     [STORE_QUEUE_LEN] = do_queue_len,
-    [STORE_LIST_KEYS] = listing_run,
+    [STORE_LIST_KEYS] = do_list_keys,
     [STORE_BARRIER] = do_barrier,
 };
 
-enum progress command_run(struct table_client *client, const struct request_args *args)
+enum progress command_run(struct session *session, const struct request_args *args)
 {
-    return commands[args->command](client, args);
+    return commands[args->command](session, args);
 }

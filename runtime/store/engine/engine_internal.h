@@ -1,120 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_internal.h - what the files of the store's engine share: store/engine/session.c feeds
- * clients, store/engine/commands.c and store/engine/list_keys.c carry out what they ask,
- * store/engine/waiters.c keeps who waits. */
+/* engine_internal.h - what the files of the store's engine share: session.c turns the bytes of
+ * clients into requests, commands.c runs the requests, waiters.c keeps the waits. */
 #ifndef RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H
 #define RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H
 
 #include "runtime/store/engine/hash_map.h"
 #include "runtime/store/engine/request_parser.h"
-#include "runtime/store/engine/session.h"
+#include "runtime/store/engine/engine.h"
 
-/* Keys and requests that are looked at before others get their turn: some 100 us, or 400
- * where each key is new. */
+/* Keys and requests of one turn; then other clients get theirs.  Some 100 us, or 400 where each
+ * key is new. */
 #define TURN 512
 
-struct table {
+struct engine {
     struct budget budget;
     struct map map;
     size_t most_request;
-    const struct table_owner *owner;
-    struct link released;       /* waits that are over; their clients are not told yet */
-    struct link dying;          /* clients that left while they waited for very many keys */
-    struct table_client *lists; /* those in the middle of LIST_KEYS */
+    const struct reply_hooks *owner;
+    struct list_node released; /* waiters whose key was stored; their sessions wait for the reply */
+    struct list_node closing;  /* sessions of clients that left while they waited for many keys */
+    struct session *listing;   /* sessions in the middle of LIST_KEYS */
 };
 
 enum progress { DONE, MORE, BROKEN };
 
-struct table_client {
-    struct table *table;
-    void *owner; /* NULL: it has left */
+struct session {
+    struct engine *engine;
+    void *owner; /* for the reply hooks; NULL: the client has left */
     struct request_reader reader;
-    int valid;         /* has shown the magic */
-    int carrying;      /* in the middle of a request */
-    int enough;        /* its owner wants no more answers now */
-    size_t turn;       /* keys it may still look at before the others */
-    size_t at;         /* in a request with many keys: the next one */
-    int answer;        /* of a CHECK so far */
-    int asking;        /* a WAIT is still being read: no answer yet */
-    struct link waits; /* its waiters; and, when it has left, the way into table->dying */
-    struct link grave;
-    struct entry *list_at; /* LIST_KEYS: the next key, of those up to list_until */
+    int valid;        /* the client has sent the magic */
+    int in_request;   /* in the middle of running a request */
+    int output_full;  /* a reply hook said: no more replies now */
+    size_t turn;      /* keys and requests left of this turn */
+    size_t at;        /* in a request with many keys: the next key */
+    int reading_wait; /* in the middle of a WAIT: its waiters may be released, but no reply yet */
+    struct list_node waits; /* its waiters; and, when it has left, the way into engine->dying */
+    struct list_node closing_node; /* in engine->closing, when the client has left */
+    struct entry *list_at;         /* LIST_KEYS: the next key, of those up to list_until */
     uint64_t list_until;
-    struct table_client *next_list;
+    struct session *next_listing;
     const char *why;
 };
 
-/* ---- store/engine/commands.c ------------------------------------------------------- */
+/* ---- commands.c ------------------------------------------------------------ */
 
-/* Carries on with a request.  MORE: its turn is over, or its owner had enough. */
-enum progress command_run(struct table_client *client, const struct request_args *args);
+/* Begins or continues a request.  MORE: the turn is over, or the output is full. */
+enum progress command_run(struct session *session, const struct request_args *args);
 
-void reply_u8(struct table_client *client, uint8_t value);
-void reply_i64(struct table_client *client, int64_t value);
-void reply_blob(struct table_client *client, struct bytes blob);
+void reply_u8(struct session *session, uint8_t value);
+void reply_i64(struct session *session, int64_t value);
+void reply_blob(struct session *session, struct bytes blob);
 
-/* One more may be looked at; 0: it is the others' turn. */
-static inline int take_turn(struct table_client *client)
+/* Counts one key or request; 0: the turn is over. */
+static inline int take_turn(struct session *session)
 {
-    if (client->turn == 0 || client->enough)
+    if (session->turn == 0 || session->output_full)
         return 0;
-    client->turn--;
+    session->turn--;
     return 1;
 }
 
-/* ---- store/engine/list_keys.c -------------------------------------------------------- */
+void listing_stop(struct session *session);
+/* Deletes the entry's value.  Sessions in the middle of LIST_KEYS still report the key. */
+void listing_delete_entry(struct engine *engine, struct entry *entry);
 
-enum progress listing_run(struct table_client *client, const struct request_args *args);
-void listing_stop(struct table_client *client);
-/* The entry loses its value; who is listing the keys still gets to know it. */
-void listing_forget(struct table *table, struct entry *entry);
+/* ---- waiters.c ------------------------------------------------------------- */
 
-/* ---- store/engine/waiters.c ----------------------------------------------------------- */
+int waiter_add(struct session *session, struct entry *entry); /* -1: no memory */
 
-int wait_for(struct table_client *client, struct entry *entry); /* -1: no memory */
+/* Removes up to `most` of the session's waiters; 1: there are more. */
+int waiters_remove(struct session *session, size_t most);
 
-/* Forgets up to `most` of the client's waits; 1: there are more. */
-int wait_stop(struct table_client *client, size_t most);
+/* The key was stored: all its waiters are released.  waiters_answer() replies to their sessions. */
+void waiters_release(struct engine *engine, struct entry *entry);
+/* A value was pushed: the first waiter is released, since only one client can pop it. */
+void waiters_release_one(struct engine *engine, struct entry *entry);
 
-/* The entry was stored: all its waits are over.  Whoever waited is told by and by. */
-void wait_over(struct table *table, struct entry *entry);
-/* Something was pushed: that of one client is, since only one can pop. */
-void wait_over_one(struct table *table, struct entry *entry);
-
-/* Tells as many as the turn has left; 1: there are more. */
-int wait_tell(struct table *table, size_t *turn);
-
-/* ---- Rings ------------------------------------------------------------------ */
-
-static inline int link_alone(const struct link *ring)
-{
-    return ring->next == ring;
-}
-
-static inline void link_out(struct link *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    *link = (struct link){ link, link };
-}
-
-static inline void link_last(struct link *ring, struct link *link)
-{
-    *link = (struct link){ ring, ring->prev };
-    ring->prev->next = link;
-    ring->prev = link;
-}
-
-/* All of `from` behind the last of `ring`. */
-static inline void link_move(struct link *ring, struct link *from)
-{
-    if (link_alone(from))
-        return;
-    from->next->prev = ring->prev;
-    ring->prev->next = from->next;
-    from->prev->next = ring;
-    ring->prev = from->prev;
-    *from = (struct link){ from, from };
-}
+/* Takes up to *turn released waiters and replies to sessions that wait for no other key; 1: there
+ * are more. */
+int waiters_answer(struct engine *engine, size_t *turn);
 
 #endif

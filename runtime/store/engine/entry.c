@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* entry.c - what one key has: a value, a number written as text, a queue. */
+/* entry.c - one key's value, a number written as text, and queue. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- Values ----------------------------------------------------------------- */
 
-static void join_the_keys(struct map *map, struct entry *entry)
+static void add_to_keys(struct map *map, struct entry *entry)
 {
     entry->since = ++map->now;
     entry->newer = NULL;
@@ -18,7 +18,7 @@ static void join_the_keys(struct map *map, struct entry *entry)
     map->keys++;
 }
 
-static void leave_the_keys(struct map *map, struct entry *entry)
+static void remove_from_keys(struct map *map, struct entry *entry)
 {
     *(entry->older ? &entry->older->newer : &map->oldest) = entry->newer;
     *(entry->newer ? &entry->newer->older : &map->newest) = entry->older;
@@ -32,7 +32,7 @@ int entry_set(struct map *map, struct entry *entry, struct value *value)
     if (entry->value)
         value_release(entry->value);
     else
-        join_the_keys(map, entry);
+        add_to_keys(map, entry);
     entry->value = value;
     return 0;
 }
@@ -41,13 +41,13 @@ void entry_delete(struct map *map, struct entry *entry)
 {
     if (!entry->value)
         return;
-    leave_the_keys(map, entry);
+    remove_from_keys(map, entry);
     value_release(entry->value);
     entry->value = NULL;
 }
 
-/* In place, unless an answer that is on its way still shows the old value.  Room is
- * doubled, or many small appends would copy the value each time. */
+/* In place, unless a send queue still holds the old value.  Room is doubled, or each of many small
+ * appends would copy the value. */
 int entry_append(struct map *map, struct entry *entry, struct bytes more)
 {
     struct value *value = entry->value;
@@ -72,8 +72,8 @@ int entry_append(struct map *map, struct entry *entry, struct bytes more)
     return 0;
 }
 
-/* "-12" and the like, as ADD itself stores them, without the cost of strtoll(); -1: it
- * is something else. */
+/* "-12" and the like, as ADD itself stores them, without the cost of strtoll().  -1: the text is
+ * something else. */
 static int plain_number(struct bytes text, int64_t *number)
 {
     const char *at = text.data, *end = at + text.size;
@@ -107,7 +107,7 @@ static int read_number(struct bytes text, int64_t *number)
     return end == copy || errno == ERANGE ? -1 : 0;
 }
 
-/* The digits end at text + 32; gives where they begin. */
+/* The digits end at text + 32.  Returns where they begin. */
 static char *print_number(int64_t number, char text[32])
 {
     uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_map.c - a hash table that never stops to grow.
+/* hash_map.c - a hash table that grows one bucket at a time.
  *
  * Linear hashing (Litwin, "Linear hashing: a new tool for file and table
  * addressing", VLDB 1980): each new entry adds one bucket and splits one, so no
- * insertion pays for moving all the others, and no client waits for it.  The
- * seed is random, so that nobody outside can make keys that collide. */
+ * insertion moves all the other entries while clients wait.  The seed is random,
+ * so that no client can choose keys that collide. */
 #include "runtime/store/engine/hash_map.h"
 
 #include <stdlib.h>
@@ -120,7 +120,7 @@ struct entry *map_get(struct map *map, struct bytes key)
     if (map->entries >= map->bucket_count)
         split_one(map);
     *entry = (struct entry){ .hash = hash_key(map, key), .key_size = key.size };
-    entry->waiters = (struct link){ &entry->waiters, &entry->waiters };
+    list_init(&entry->waiters);
     if (key.size > 0)
         memcpy(entry->key, key.data, key.size);
     to = place(map, entry->hash);
@@ -140,13 +140,13 @@ static void entry_free(struct map *map, struct entry *entry)
 
 void map_drop_if_idle(struct map *map, struct entry *entry)
 {
-    struct entry **link = place(map, entry->hash);
+    struct entry **at = place(map, entry->hash);
 
     if (entry->value || entry->queue || entry->waiting > 0)
         return;
-    while (*link != entry)
-        link = &(*link)->next;
-    *link = entry->next;
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
     map->entries--;
     entry_free(map, entry);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash_map.h - keys to values, queues and those who wait for them. */
+/* hash_map.h - keys to values, queues and waiters; and the doubly linked list of this folder. */
 #ifndef RUNTIME_STORE_ENGINE_HASH_MAP_H
 #define RUNTIME_STORE_ENGINE_HASH_MAP_H
 
@@ -7,10 +7,48 @@
 
 #include "runtime/store/engine/value.h"
 
-/* A ring of waiters: whoever is in it can leave it without knowing which it is. */
-struct link {
-    struct link *next, *prev;
+/* A circular list: its head and its members are nodes.  A node that is in no list points to
+ * itself, so it can be unlinked without knowing which list it is in, or whether it is in one. */
+struct list_node {
+    struct list_node *next, *prev;
 };
+
+static inline void list_init(struct list_node *node)
+{
+    *node = (struct list_node){ node, node };
+}
+
+/* Also: the node is in no list. */
+static inline int list_is_empty(const struct list_node *list)
+{
+    return list->next == list;
+}
+
+static inline void list_unlink(struct list_node *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    list_init(node);
+}
+
+static inline void list_append(struct list_node *list, struct list_node *node)
+{
+    *node = (struct list_node){ list, list->prev };
+    list->prev->next = node;
+    list->prev = node;
+}
+
+/* Moves all of `from` behind the last node of `list`. */
+static inline void list_splice(struct list_node *list, struct list_node *from)
+{
+    if (list_is_empty(from))
+        return;
+    from->next->prev = list->prev;
+    list->prev->next = from->next;
+    from->prev->next = list;
+    list->prev = from->prev;
+    list_init(from);
+}
 
 struct queued {
     struct queued *next;
@@ -19,7 +57,7 @@ struct queued {
 
 struct queue {
     struct queued *first, **end;
-    int64_t length; /* never 0: an empty queue is none */
+    int64_t length; /* never 0: an empty queue is freed */
 };
 
 struct entry {
@@ -27,10 +65,10 @@ struct entry {
     uint64_t hash;
     struct value *value;         /* NULL: the key has none */
     struct queue *queue;         /* NULL: none */
-    struct link waiters;         /* store/engine/waiters.c's */
-    size_t waiting;              /* of those, and of the ones on their way out */
-    struct entry *older, *newer; /* entries with a value, by when they came to have one */
-    uint64_t since;              /* that moment */
+    struct list_node waiters;    /* the sessions that wait for the key: engine/waiters.c */
+    size_t waiting;              /* waiters, those released and not yet answered included */
+    struct entry *older, *newer; /* entries with a value, in the order in which they got it */
+    uint64_t since;              /* map->now at that moment */
     size_t key_size;
     unsigned char key[];
 };
@@ -41,7 +79,7 @@ struct map {
     size_t entries;
     int64_t keys; /* entries that have a value */
     struct entry *oldest, *newest;
-    uint64_t now; /* counts the keys that ever came */
+    uint64_t now; /* how many keys ever got a value */
     uint64_t seed;
     struct budget *budget;
 };
@@ -50,18 +88,20 @@ int map_init(struct map *map, struct budget *budget); /* -1: no memory */
 void map_done(struct map *map);
 
 struct entry *map_find(const struct map *map, struct bytes key); /* NULL: none */
-struct entry *map_get(struct map *map, struct bytes key);    /* made if missing; NULL: no memory */
-void map_drop_if_idle(struct map *map, struct entry *entry); /* no value, queue or waiter left */
+struct entry *map_get(struct map *map, struct bytes key); /* made if missing; NULL: no memory */
+void map_drop_if_idle(struct map *map,
+                      struct entry *entry); /* if it has no value, queue or waiter */
 
 /* Takes the value over, also when it fails; NULL fails: -1, no memory. */
 int entry_set(struct map *map, struct entry *entry, struct value *value);
 int entry_append(struct map *map, struct entry *entry, struct bytes more); /* -1: no memory */
 void entry_delete(struct map *map, struct entry *entry); /* the value; the entry stays */
-/* A decimal number as strtoll reads it plus delta, stored as text; -1: it is none, -2: no memory.
- */
+/* Adds delta to a decimal number and stores the sum as text; -1: the value is no number (as
+ * strtoll reads it), -2: no memory. */
 int entry_add(struct map *map, struct entry *entry, int64_t delta, int64_t *sum);
 int entry_push(struct map *map, struct entry *entry, struct value *value); /* as entry_set() */
-struct value *entry_pop(struct map *map, struct entry *entry); /* NULL: empty; the caller's */
+struct value *entry_pop(struct map *map,
+                        struct entry *entry); /* NULL: empty; the caller releases it */
 
 static inline struct bytes entry_key(const struct entry *entry)
 {
@@ -80,7 +120,7 @@ static inline int64_t entry_queued(const struct entry *entry)
     return entry && entry->queue ? entry->queue->length : 0;
 }
 
-/* Does CHECK call it ready?  A queue that is not empty counts. */
+/* Whether CHECK and WAIT find the key: a queue that is not empty counts. */
 static inline int entry_ready(const struct entry *entry)
 {
     return entry && (entry->value || entry->queue);

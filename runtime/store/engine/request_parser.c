@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_parser.c - gathering one request.
  *
- * Every command is a row: how many blobs, whether they are a counted list, and
- * which number comes last.  The reader always knows how many bytes it needs
- * before it can go on; it keeps what was understood, so a request that comes in
- * a thousand pieces is parsed once, and memory grows with what really came,
- * never with what a length claims.  A large blob comes into memory of its own,
- * so that a SET can keep it without another copy. */
+ * Every command is a row: how many blobs, whether they are a counted list, and how wide the number
+ * behind them is.  The reader knows how many bytes the next step needs, and keeps what it parsed,
+ * so a request that comes in a thousand pieces is parsed once.  Memory grows with the bytes that
+ * came, never with what a length claims.  A large blob is read into a value of its own, so that SET
+ * can keep it without a copy. */
 #include "runtime/store/engine/request_parser.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_BLOBS ((uint64_t)1 << 22)
-#define LARGE ((size_t)64 << 10)     /* a blob from here on has memory of its own */
+#define LARGE ((size_t)64 << 10)     /* a blob of this size or more gets a value of its own */
 #define KEEP_ROOM ((size_t)64 << 10) /* of a finished request's memory, for the next */
 
 struct shape {
@@ -142,7 +141,7 @@ static void read_blob(struct request_reader *r)
     add_blob(r, (struct blob){ start, r->need - start, NULL });
 }
 
-/* Bytes of the large blob, and how many were of use. */
+/* Takes bytes of the large blob.  Returns how many. */
 static size_t read_large(struct request_reader *r, const unsigned char *data, size_t bytes)
 {
     struct value *value = r->large;
@@ -181,7 +180,7 @@ static void read_number(struct request_reader *r)
     r->step = WHOLE;
 }
 
-/* As far as the bytes that are there allow. */
+/* All steps for which the bytes are there. */
 static void parse(struct request_reader *r)
 {
     while (!r->bad && r->step != WHOLE && r->step != LARGE_BLOB && r->size >= r->need) {
@@ -301,13 +300,13 @@ void request_next(struct request_reader *r)
     r->number = 0;
 }
 
-void request_rest(struct request_reader *r)
+void request_trim(struct request_reader *r)
 {
     if (r->size == 0)
         free_buffers(r);
 }
 
-void request_done(struct request_reader *r)
+void request_free(struct request_reader *r)
 {
     release_large(r);
     free_buffers(r);

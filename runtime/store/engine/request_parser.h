@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request_parser.h - PyTorch's store wire: commands, and a reader that may stop at any byte. */
+/* request_parser.h - PyTorch's store protocol: its commands, and a parser that may stop at any
+ * byte. */
 #ifndef RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 #define RUNTIME_STORE_ENGINE_REQUEST_PARSER_H
 
@@ -32,8 +33,8 @@ enum store_command {
     STORE_COMMANDS
 };
 
-/* One key or value of a request: a part of the reader's buffer, or, if it is large,
- * a value of its own, which may be held. */
+/* One key or value of a request: a part of the reader's buffer or, if it is large, a value of its
+ * own, which the command may hold. */
 struct blob {
     size_t start, size;
     struct value *value; /* NULL: in the buffer */
@@ -56,18 +57,18 @@ static inline struct bytes request_blob(const struct request_args *args, size_t 
 
 enum request_state { REQUEST_PARTIAL, REQUEST_WHOLE, REQUEST_BAD };
 
-/* Zeroed, but for these two, is empty. */
+/* Empty: zeroed, except for the first two. */
 struct request_reader {
     struct budget *budget;
     size_t most;         /* bytes of one request */
     unsigned char *data; /* the request so far, without its large blobs */
     size_t size, room;
-    size_t parsed; /* bytes understood */
-    size_t need;   /* bytes that must be there before parsing goes on */
+    size_t parsed; /* bytes parsed */
+    size_t need;   /* bytes that must be there for the next step */
     struct blob *blobs;
     size_t count, blob_room;
     uint64_t blobs_left; /* of a counted list */
-    struct value *large; /* the blob that is coming in, if it is large */
+    struct value *large; /* the large blob that is being read */
     size_t large_size, large_total;
     int step;
     int64_t number;
@@ -75,12 +76,12 @@ struct request_reader {
     const char *why;
 };
 
-/* Takes at most what completes the request; gives how much. */
+/* Takes bytes up to the end of the request.  Returns how many. */
 size_t request_read(struct request_reader *reader, const unsigned char *data, size_t bytes);
 enum request_state request_state(struct request_reader *reader, struct request_args *args);
-int request_command(const struct request_reader *reader); /* -1: not a byte yet */
-void request_next(struct request_reader *reader);         /* the whole one was carried out */
-void request_rest(struct request_reader *reader);         /* nothing more for now: no memory kept */
-void request_done(struct request_reader *reader);
+int request_command(const struct request_reader *reader); /* -1: no byte came yet */
+void request_next(struct request_reader *reader); /* the request was run: begins the next one */
+void request_trim(struct request_reader *reader); /* between two requests: keeps no memory */
+void request_free(struct request_reader *reader);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define CHUNK_BYTES 4000
 #define SEND_PARTS 16
-#define SEND_BYTES ((size_t)128 << 10) /* of one call: others wait for it */
+#define SEND_BYTES ((size_t)128 << 10) /* of one call: other connections wait for it */
 
 struct chunk {
     struct chunk *next;
@@ -17,74 +17,74 @@ struct chunk {
     unsigned char data[];
 };
 
-static void append(struct outbox *box, struct chunk *chunk)
+static void append(struct send_queue *queue, struct chunk *chunk)
 {
-    *(box->last ? &box->last->next : &box->first) = chunk;
-    box->last = chunk;
+    *(queue->last ? &queue->last->next : &queue->first) = chunk;
+    queue->last = chunk;
 }
 
-int outbox_add(struct outbox *box, const void *data, size_t bytes)
+int send_queue_add(struct send_queue *queue, const void *data, size_t bytes)
 {
-    struct chunk *chunk = box->last;
+    struct chunk *chunk = queue->last;
 
     if (!chunk || chunk->value || chunk->room - chunk->to < bytes) {
-        /* A lonely answer gets just its room; what follows an unread one, a whole chunk. */
-        const size_t usual = box->first ? CHUNK_BYTES : 64, room = bytes > usual ? bytes : usual;
+        /* The first reply gets a small chunk; one that follows an unsent reply gets a whole one. */
+        const size_t usual = queue->first ? CHUNK_BYTES : 64, room = bytes > usual ? bytes : usual;
 
-        chunk = budget_alloc(box->budget, sizeof *chunk + room);
+        chunk = budget_alloc(queue->budget, sizeof *chunk + room);
         if (!chunk)
             return -1;
         *chunk = (struct chunk){ .room = room };
-        append(box, chunk);
+        append(queue, chunk);
     }
     memcpy(chunk->data + chunk->to, data, bytes);
     chunk->to += bytes;
-    box->bytes += bytes;
+    queue->bytes += bytes;
     return 0;
 }
 
-int outbox_lend(struct outbox *box, struct value *value)
+int send_queue_add_value(struct send_queue *queue, struct value *value)
 {
-    struct chunk *chunk = budget_alloc(box->budget, sizeof *chunk);
+    struct chunk *chunk = budget_alloc(queue->budget, sizeof *chunk);
 
     if (!chunk)
         return -1;
     *chunk = (struct chunk){ .value = value_hold(value), .to = value->size };
-    append(box, chunk);
-    box->bytes += value->size;
+    append(queue, chunk);
+    queue->bytes += value->size;
     return 0;
 }
 
-static void drop_first(struct outbox *box)
+static void drop_first(struct send_queue *queue)
 {
-    struct chunk *chunk = box->first;
+    struct chunk *chunk = queue->first;
 
-    box->first = chunk->next;
-    if (!box->first)
-        box->last = NULL;
+    queue->first = chunk->next;
+    if (!queue->first)
+        queue->last = NULL;
     value_release(chunk->value);
-    budget_free(box->budget, chunk, sizeof *chunk + chunk->room);
+    budget_free(queue->budget, chunk, sizeof *chunk + chunk->room);
 }
 
-static void sent(struct outbox *box, size_t bytes)
+static void sent(struct send_queue *queue, size_t bytes)
 {
-    box->bytes -= bytes;
-    while (box->first && bytes >= box->first->to - box->first->from) {
-        bytes -= box->first->to - box->first->from;
-        drop_first(box);
+    queue->bytes -= bytes;
+    while (queue->first && bytes >= queue->first->to - queue->first->from) {
+        bytes -= queue->first->to - queue->first->from;
+        drop_first(queue);
     }
     if (bytes > 0)
-        box->first->from += bytes;
+        queue->first->from += bytes;
 }
 
-int outbox_send(struct outbox *box, int fd)
+int send_queue_send(struct send_queue *queue, int fd)
 {
     struct iovec parts[SEND_PARTS];
     struct msghdr message = { .msg_iov = parts };
     size_t bytes = 0;
     ssize_t n;
 
-    for (struct chunk *chunk = box->first;
+    for (struct chunk *chunk = queue->first;
          chunk && message.msg_iovlen < SEND_PARTS && bytes < SEND_BYTES; chunk = chunk->next) {
         unsigned char *data = chunk->value ? chunk->value->data : chunk->data;
         size_t size = chunk->to - chunk->from;
@@ -97,13 +97,13 @@ int outbox_send(struct outbox *box, int fd)
     n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0)
         return -1;
-    sent(box, (size_t)n);
+    sent(queue, (size_t)n);
     return 0;
 }
 
-void outbox_empty(struct outbox *box)
+void send_queue_clear(struct send_queue *queue)
 {
-    while (box->first)
-        drop_first(box);
-    box->bytes = 0;
+    while (queue->first)
+        drop_first(queue);
+    queue->bytes = 0;
 }

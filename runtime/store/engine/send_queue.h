@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* send_queue.h - what a client is still to be sent.  Large values are lent, not
- * copied, so a value that a thousand clients read lies in memory once. */
+/* send_queue.h - bytes that wait until a client's socket takes them.  The queue holds large values
+ * instead of copying them, so a value that a thousand clients read lies in memory once. */
 #ifndef RUNTIME_STORE_ENGINE_SEND_QUEUE_H
 #define RUNTIME_STORE_ENGINE_SEND_QUEUE_H
 
@@ -9,18 +9,18 @@
 struct chunk;
 
 /* Zeroed, but for the budget, is empty. */
-struct outbox {
+struct send_queue {
     struct budget *budget;
     struct chunk *first, *last;
     size_t bytes;
 };
 
-int outbox_add(struct outbox *box, const void *data, size_t bytes); /* -1: no memory */
-int outbox_lend(struct outbox *box, struct value *value);
+int send_queue_add(struct send_queue *queue, const void *data, size_t bytes); /* -1: no memory */
+int send_queue_add_value(struct send_queue *queue, struct value *value);
 
-/* One send of some 100 KiB at most.  0, or -1 with errno: the connection is broken
- * (EAGAIN: it takes no more now). */
-int outbox_send(struct outbox *box, int fd);
-void outbox_empty(struct outbox *box);
+/* One send of at most some 100 KiB.  -1 with errno: the connection is broken (EAGAIN: the socket
+ * takes no more now). */
+int send_queue_send(struct send_queue *queue, int fd);
+void send_queue_clear(struct send_queue *queue);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c - memory that is counted, values that are shared.
+/* value.c - counted memory and shared values.
  *
- * malloc would copy a request of some megabytes each time it grows, and give a value
- * of 64 MiB back to the kernel in one go; either would stall all clients for
- * milliseconds.  So large blocks are mappings of their own. */
+ * malloc would copy a request of some megabytes each time it grows, and return a value of 64 MiB
+ * to the kernel at once.  Either would stall all clients for milliseconds, so each large block is
+ * a mapping of its own. */
 #include "runtime/store/engine/value.h"
 
 #include <stdint.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LARGE ((size_t)256 << 10) /* from here on a block is mapped on its own */
+#define LARGE ((size_t)256 << 10) /* a block of this size or more has its own mapping */
 #define PIECE ((size_t)512 << 10)
 
-/* At the start of a block that nobody needs any more. */
+/* At the start of a block that was freed. */
 struct garbage {
     struct garbage *next;
     size_t bytes;
@@ -25,7 +25,7 @@ static size_t pages(size_t bytes)
     return (bytes + 4095) & ~(size_t)4095;
 }
 
-static void throw_away(struct budget *budget, void *memory, size_t bytes)
+static void defer_unmap(struct budget *budget, void *memory, size_t bytes)
 {
     struct garbage *garbage = memory;
 
@@ -33,7 +33,7 @@ static void throw_away(struct budget *budget, void *memory, size_t bytes)
     budget->garbage = garbage;
 }
 
-/* The front stays to the last: it names the rest. */
+/* From the end to the front, which has the list. */
 int budget_sweep(struct budget *budget)
 {
     struct garbage *garbage = budget->garbage;
@@ -65,7 +65,7 @@ static void *remap(void *memory, size_t from, size_t to)
     return moved == MAP_FAILED ? NULL : moved;
 }
 
-/* A small block that becomes a large one: the last time that its bytes are copied. */
+/* A small block becomes a large one: its bytes are copied for the last time. */
 static void *outgrow(void *memory, size_t from, size_t to)
 {
     void *moved = map(to);
@@ -106,7 +106,7 @@ void budget_free(struct budget *budget, void *memory, size_t bytes)
     if (bytes < LARGE)
         free(memory);
     else
-        throw_away(budget, memory, bytes);
+        defer_unmap(budget, memory, bytes);
 }
 
 struct value *value_create(struct budget *budget, const void *data, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.h - the store's memory: counted against a limit, and values that
- * several may hold at once (the table, and answers that are still being sent). */
+/* value.h - the store's memory, counted against a limit; and values with several holders (the map
+ * and send queues). */
 #ifndef RUNTIME_STORE_ENGINE_VALUE_H
 #define RUNTIME_STORE_ENGINE_VALUE_H
 
@@ -12,15 +12,15 @@ struct bytes {
     size_t size;
 };
 
-/* All that clients can make the store hold. */
+/* Counts all memory that clients can make the store use. */
 struct budget {
     size_t used, limit;
     struct garbage *garbage; /* large blocks that were freed, on their way back to the kernel */
 };
 
-/* NULL: no memory, or the limit would be passed.  The size is the caller's to keep.
- * Nothing here takes long: a large block grows by moving its pages, not its bytes, and
- * goes back to the kernel a piece at a time, by budget_sweep(). */
+/* NULL: no memory, or more than the limit.  The caller keeps the size of the block.  No call takes
+ * long: a large block grows by moving its pages, not its bytes, and goes back to the kernel a piece
+ * at a time, by budget_sweep(). */
 void *budget_alloc(struct budget *budget, size_t bytes);
 void *budget_resize(struct budget *budget, void *memory, size_t from, size_t to);
 void budget_free(struct budget *budget, void *memory, size_t bytes);
@@ -34,7 +34,7 @@ struct value {
 };
 
 struct value *value_create(struct budget *budget, const void *data, size_t bytes); /* one holder */
-/* Room for more; only by the single holder.  NULL: no memory, and the old one stays. */
+/* For the only holder.  NULL: no memory, and the value stays as it was. */
 struct value *value_reserve(struct value *value, size_t room);
 struct value *value_hold(struct value *value);
 void value_release(struct value *value); /* NULL is fine */

@@ -1,110 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiters.c - who waits for which key.
+/* waiters.c - which session waits for which key.
  *
- * A WAIT leaves a waiter at each key that is missing.  Storing a key moves all
- * its waiters into the ring of released ones, in one step however many they are;
- * from there they are told some at a time, so that a key which ten thousand
- * clients wait for holds up nobody else.  A client is answered when its last
- * waiter is gone: what counts is that each key was stored once since, not that
- * all are there at one moment, as in PyTorch. */
+ * A WAIT adds a waiter to each missing key.  Storing a key moves all its waiters to
+ * engine->released, in one step however many they are.  Each turn takes some from there, so that
+ * a key for which ten thousand clients wait delays no other client.  A session gets its reply when
+ * its last waiter is gone: each key was stored once since, but need not be there any more, as in
+ * PyTorch. */
 #include <stddef.h>
 
 #include "runtime/store/engine/engine_internal.h"
 
 struct waiter {
-    struct link at_entry; /* in entry->waiters, then in table->released */
-    struct link own;      /* in client->waits */
+    struct list_node at_entry; /* in entry->waiters, then in engine->released */
+    struct list_node own;      /* in session->waits */
     struct entry *entry;
-    struct table_client *client;
+    struct session *session;
     int pushed; /* released by a push */
 };
 
-static struct waiter *of_entry(struct link *link)
+static struct waiter *waiter_at_entry(struct list_node *node)
 {
-    return (struct waiter *)((char *)link - offsetof(struct waiter, at_entry));
+    return (struct waiter *)((char *)node - offsetof(struct waiter, at_entry));
 }
 
-static struct waiter *of_client(struct link *link)
+static struct waiter *waiter_of_session(struct list_node *node)
 {
-    return (struct waiter *)((char *)link - offsetof(struct waiter, own));
+    return (struct waiter *)((char *)node - offsetof(struct waiter, own));
 }
 
-/* A key that is named twice is waited for once.  Its first waiter is the last that came,
- * unless the request took several turns and another client waited for the same key in
- * between: then it is told twice, and a queue takes two pushes. */
-int wait_for(struct table_client *client, struct entry *entry)
+/* A key that a request names twice gets one waiter: if the last waiter of the key is this
+ * session's, that is enough.  Where the request took several turns and another session waited for
+ * the key in between, it gets two: then two pushes to a queue release it. */
+int waiter_add(struct session *session, struct entry *entry)
 {
     struct waiter *waiter;
 
-    if (!link_alone(&entry->waiters) && of_entry(entry->waiters.prev)->client == client)
+    if (!list_is_empty(&entry->waiters) && waiter_at_entry(entry->waiters.prev)->session == session)
         return 0;
-    waiter = budget_alloc(&client->table->budget, sizeof *waiter);
-
+    waiter = budget_alloc(&session->engine->budget, sizeof *waiter);
     if (!waiter)
         return -1;
-    *waiter = (struct waiter){ .entry = entry, .client = client };
-    link_last(&entry->waiters, &waiter->at_entry);
-    link_last(&client->waits, &waiter->own);
+    *waiter = (struct waiter){ .entry = entry, .session = session };
+    list_append(&entry->waiters, &waiter->at_entry);
+    list_append(&session->waits, &waiter->own);
     entry->waiting++;
     return 0;
 }
 
 static void waiter_remove(struct waiter *waiter)
 {
-    struct table *table = waiter->client->table;
+    struct engine *engine = waiter->session->engine;
     struct entry *entry = waiter->entry;
 
-    link_out(&waiter->at_entry);
-    link_out(&waiter->own);
-    budget_free(&table->budget, waiter, sizeof *waiter);
+    list_unlink(&waiter->at_entry);
+    list_unlink(&waiter->own);
+    budget_free(&engine->budget, waiter, sizeof *waiter);
     entry->waiting--;
-    map_drop_if_idle(&table->map, entry);
+    map_drop_if_idle(&engine->map, entry);
 }
 
-/* Its client will not pop what was pushed: another may. */
-static void give_up(struct waiter *waiter)
+/* This session will not pop the value that was pushed, so the next waiter is released. */
+static void waiter_abandon(struct waiter *waiter)
 {
     if (waiter->pushed && waiter->entry->queue)
-        wait_over_one(waiter->client->table, waiter->entry);
+        waiters_release_one(waiter->session->engine, waiter->entry);
     waiter_remove(waiter);
 }
 
-int wait_stop(struct table_client *client, size_t most)
+int waiters_remove(struct session *session, size_t most)
 {
-    for (; most > 0 && !link_alone(&client->waits); most--)
-        give_up(of_client(client->waits.next));
-    return !link_alone(&client->waits);
+    for (; most > 0 && !list_is_empty(&session->waits); most--)
+        waiter_abandon(waiter_of_session(session->waits.next));
+    return !list_is_empty(&session->waits);
 }
 
-void wait_over(struct table *table, struct entry *entry)
+void waiters_release(struct engine *engine, struct entry *entry)
 {
-    link_move(&table->released, &entry->waiters);
+    list_splice(&engine->released, &entry->waiters);
 }
 
-void wait_over_one(struct table *table, struct entry *entry)
+void waiters_release_one(struct engine *engine, struct entry *entry)
 {
     struct waiter *waiter;
 
-    if (link_alone(&entry->waiters))
+    if (list_is_empty(&entry->waiters))
         return;
-    waiter = of_entry(entry->waiters.next);
+    waiter = waiter_at_entry(entry->waiters.next);
     waiter->pushed = 1;
-    link_out(&waiter->at_entry);
-    link_last(&table->released, &waiter->at_entry);
+    list_unlink(&waiter->at_entry);
+    list_append(&engine->released, &waiter->at_entry);
 }
 
-int wait_tell(struct table *table, size_t *turn)
+int waiters_answer(struct engine *engine, size_t *turn)
 {
-    for (; *turn > 0 && !link_alone(&table->released); --*turn) {
-        struct waiter *waiter = of_entry(table->released.next);
-        struct table_client *client = waiter->client;
+    for (; *turn > 0 && !list_is_empty(&engine->released); --*turn) {
+        struct waiter *waiter = waiter_at_entry(engine->released.next);
+        struct session *session = waiter->session;
 
-        if (client->owner)
+        if (session->owner)
             waiter_remove(waiter);
         else
-            give_up(waiter);
-        if (link_alone(&client->waits) && !client->asking && client->owner)
-            reply_u8(client, 0);
+            waiter_abandon(waiter);
+        if (list_is_empty(&session->waits) && !session->reading_wait && session->owner)
+            reply_u8(session, 0);
     }
-    return !link_alone(&table->released);
+    return !list_is_empty(&engine->released);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission.c - who may be a client.
+/* admission.c - which connections become clients.
  *
- * The first byte tells a peer of ours from a PyTorch client.  A peer proves that it
- * knows the job's secret.  PyTorch's protocol has nothing of the kind, so its
- * clients are known by where they are: on this host the kernel says whose
- * they are; on another, the launcher there, which has proved itself, is asked; or
- * the user has named their network.  Until then nothing they sent is looked at.
- * Who belongs to another user of this host is closed as soon as it comes. */
+ * The first byte says whether it is a client of libct or of PyTorch.  A libct client or a launcher
+ * proves that it knows the job's secret.  PyTorch's protocol has no proof, so its clients are
+ * admitted by where they are.  On this host the kernel gives their uid.  On another host, the
+ * launcher there, which has proved that it knows the secret, is queried.  Or the user has allowed
+ * their network.  Until then no request of theirs is parsed.  A connection of another uid of this
+ * host is closed at once. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -17,23 +17,30 @@
 #include "runtime/store/server/connection.h"
 #include "runtime/store/server/peer_uid.h"
 
-struct door {
-    enum { OURS, ALLOWED, FOREIGN, STRANGER, GONE, UNKNOWN } place; /* where it was when it came */
-    enum { FIRST_BYTE, HELLO, PROOF, ASKED, VOUCHED, DISOWNED } step;
+struct admission {
+    enum {
+        SAME_UID,
+        ALLOWED_NETWORK,
+        OTHER_UID,
+        OTHER_HOST,
+        GONE,
+        UNKNOWN
+    } place; /* where it comes from */
+    enum { FIRST_BYTE, HELLO, PROOF, QUERIED, CONFIRMED, DENIED } step;
     size_t have;
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
-    uint32_t question;
-    int asked; /* launchers that have not answered yet */
+    uint32_t query;
+    int unanswered; /* launchers that have not replied yet */
 };
 
-struct door *door_create(void)
+struct admission *admission_create(void)
 {
-    return calloc(1, sizeof(struct door));
+    return calloc(1, sizeof(struct admission));
 }
 
-void door_destroy(struct door *door)
+void admission_destroy(struct admission *admission)
 {
-    free(door);
+    free(admission);
 }
 
 /* ---- PyTorch's clients ------------------------------------------------------ */
@@ -55,11 +62,11 @@ static void address_of(const struct sockaddr_storage *end, unsigned char address
 
 static int same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-    unsigned char left[16], right[16];
+    unsigned char backlog[16], right[16];
 
-    address_of(a, left);
+    address_of(a, backlog);
     address_of(b, right);
-    return !memcmp(left, right, sizeof left);
+    return !memcmp(backlog, right, sizeof backlog);
 }
 
 static int is_allowed(const struct networks *allow, const struct sockaddr_storage *peer)
@@ -73,172 +80,175 @@ static int is_allowed(const struct networks *allow, const struct sockaddr_storag
     return 0;
 }
 
-static enum door_state ask_its_launcher(struct conn *conn, const char **why)
+static enum admission_state query_its_launcher(struct conn *conn, const char **why)
 {
     struct store_server *s = conn->server;
 
-    if (++s->questions == 0)
-        s->questions = 1;
-    conn->door->asked = agents_ask(conn, s->questions);
-    if (conn->door->asked > 0) {
-        conn->door->question = s->questions;
-        conn->door->step = ASKED;
-        return DOOR_SHUT;
+    if (++s->last_query == 0)
+        s->last_query = 1;
+    conn->admission->unanswered = agents_query(conn, s->last_query);
+    if (conn->admission->unanswered > 0) {
+        conn->admission->query = s->last_query;
+        conn->admission->step = QUERIED;
+        return ADMISSION_PENDING;
     }
     *why = "it comes from another host without the job's secret (CT_STORE_SECRET_FILE there, or "
            "--store-allow here)";
-    return DOOR_REFUSED;
+    return ADMISSION_REFUSED;
 }
 
-static int place_of(struct store_server *s, int fd)
+static int locate(struct store_server *s, int fd)
 {
     struct sockaddr_storage peer = { 0 }, self = { 0 };
     socklen_t peer_size = sizeof peer, self_size = sizeof self;
     uid_t uid = 0;
 
     if (s->is_unix)
-        return socket_peer(fd, NULL, &uid) == CT_OK && uid == geteuid() ? OURS : FOREIGN;
+        return socket_peer(fd, NULL, &uid) == CT_OK && uid == geteuid() ? SAME_UID : OTHER_UID;
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0
         || getsockname(fd, (struct sockaddr *)&self, &self_size) < 0)
         return GONE;
     if (is_allowed(&s->policy.allow, &peer))
-        return ALLOWED;
+        return ALLOWED_NETWORK;
     switch (peer_uid(s->netlink, &peer, &self, &uid)) {
     case PEER_HERE:
-        return uid == geteuid() ? OURS : FOREIGN;
+        return uid == geteuid() ? SAME_UID : OTHER_UID;
     case PEER_ELSEWHERE:
     case PEER_PENDING: /* a client that connects has a process */
-        return same_address(&peer, &self) ? GONE : STRANGER;
+        return same_address(&peer, &self) ? GONE : OTHER_HOST;
     case PEER_UNKNOWN:
         break;
     }
     return UNKNOWN;
 }
 
-enum door_state door_look(struct conn *conn, const char **why)
+enum admission_state admission_locate(struct conn *conn, const char **why)
 {
-    conn->door->place = place_of(conn->server, conn->fd);
+    conn->admission->place = locate(conn->server, conn->fd);
     *why = "it belongs to another user of this host";
-    return conn->door->place == FOREIGN ? DOOR_REFUSED : DOOR_SHUT;
+    return conn->admission->place == OTHER_UID ? ADMISSION_REFUSED : ADMISSION_PENDING;
 }
 
-int door_is_launchers(const struct conn *conn)
+int admission_is_launcher(const struct conn *conn)
 {
-    return conn->door && conn->door->step == PROOF && hello_role(conn->door->hello) == HELLO_AGENT;
+    return conn->admission && conn->admission->step == PROOF
+           && hello_role(conn->admission->hello) == HELLO_AGENT;
 }
 
-int door_is_strangers(const struct conn *conn)
+int admission_is_remote(const struct conn *conn)
 {
-    return conn->door->place != OURS && conn->door->place != ALLOWED;
+    return conn->admission->place != SAME_UID && conn->admission->place != ALLOWED_NETWORK;
 }
 
-static enum door_state let_pytorch_in(struct conn *conn, const char **why)
+static enum admission_state admit_pytorch(struct conn *conn, const char **why)
 {
-    switch (conn->door->place) {
-    case OURS:
-    case ALLOWED:
-        return DOOR_CLIENT;
-    case STRANGER:
-        return conn->server->policy.open ? DOOR_CLIENT : ask_its_launcher(conn, why);
+    switch (conn->admission->place) {
+    case SAME_UID:
+    case ALLOWED_NETWORK:
+        return ADMISSION_CLIENT;
+    case OTHER_HOST:
+        return conn->server->policy.open ? ADMISSION_CLIENT : query_its_launcher(conn, why);
     case UNKNOWN:
         *why = "the kernel does not tell whose it is (--store-allow lets it in)";
-        return DOOR_REFUSED;
+        return ADMISSION_REFUSED;
     case GONE:
-    case FOREIGN:
+    case OTHER_UID:
         break;
     }
-    *why = NULL; /* ours, but it has left already */
-    return DOOR_REFUSED;
+    *why = NULL; /* it is gone already */
+    return ADMISSION_REFUSED;
 }
 
-uint32_t door_question(const struct conn *conn)
+uint32_t admission_query(const struct conn *conn)
 {
-    return conn->door && conn->door->step == ASKED ? conn->door->question : 0;
+    return conn->admission && conn->admission->step == QUERIED ? conn->admission->query : 0;
 }
 
-void door_answer(struct conn *conn, int ours)
+void admission_answer(struct conn *conn, int ours)
 {
-    if (!ours && --conn->door->asked > 0)
-        return; /* another launcher of that host may know it */
-    conn->door->step = ours ? VOUCHED : DISOWNED;
+    if (!ours && --conn->admission->unanswered > 0)
+        return; /* another launcher of that host may confirm it */
+    conn->admission->step = ours ? CONFIRMED : DENIED;
     conn_run_later(conn);
 }
 
-/* ---- Peers of ours ---------------------------------------------------------- */
+/* ---- Clients with the secret ------------------------------------------------ */
 
-/* Fills `to`; 1 when it is full. */
-static int gather(struct door *door, unsigned char *to, size_t size, const unsigned char *data,
-                  size_t bytes, size_t *used)
+/* 1 when `to` is full. */
+static int fill(struct admission *admission, unsigned char *to, size_t size,
+                const unsigned char *data, size_t bytes, size_t *used)
 {
-    const size_t left = size - door->have, n = left < bytes - *used ? left : bytes - *used;
+    const size_t backlog = size - admission->have,
+                 n = backlog < bytes - *used ? backlog : bytes - *used;
 
-    memcpy(to + door->have, data + *used, n);
-    door->have += n;
+    memcpy(to + admission->have, data + *used, n);
+    admission->have += n;
     *used += n;
-    return door->have == size;
+    return admission->have == size;
 }
 
-static enum door_state take_hello(struct conn *conn, const char **why)
+static enum admission_state take_hello(struct conn *conn, const char **why)
 {
-    struct door *door = conn->door;
+    struct admission *admission = conn->admission;
     unsigned char hello[HELLO_BYTES];
-    const int role = hello_role(door->hello);
+    const int role = hello_role(admission->hello);
 
     *why = "its first bytes are neither PyTorch's nor ours";
     if (role != HELLO_CLIENT && role != HELLO_AGENT)
-        return DOOR_REFUSED;
+        return ADMISSION_REFUSED;
     *why = "it offers a secret, and the store has none";
     if (conn->server->policy.secret.size == 0 && !conn->server->policy.open
-        && door->place != ALLOWED)
-        return DOOR_REFUSED;
+        && admission->place != ALLOWED_NETWORK)
+        return ADMISSION_REFUSED;
     *why = "there are no random numbers";
     if (hello_make(hello, HELLO_CLIENT) != CT_OK)
-        return DOOR_REFUSED;
-    memcpy(door->nonce, hello + HELLO_BYTES - NONCE_BYTES, NONCE_BYTES);
-    conn_send(conn, door->nonce, NONCE_BYTES);
-    door->step = PROOF;
-    door->have = 0;
-    return DOOR_SHUT;
+        return ADMISSION_REFUSED;
+    memcpy(admission->nonce, hello + HELLO_BYTES - NONCE_BYTES, NONCE_BYTES);
+    conn_send(conn, admission->nonce, NONCE_BYTES);
+    admission->step = PROOF;
+    admission->have = 0;
+    return ADMISSION_PENDING;
 }
 
-static enum door_state take_proof(struct conn *conn, const char **why)
+static enum admission_state take_proof(struct conn *conn, const char **why)
 {
-    struct door *door = conn->door;
+    struct admission *admission = conn->admission;
     const struct secret *secret = &conn->server->policy.secret;
     unsigned char proof[PROOF_BYTES];
 
     *why = "the proof needs OpenSSL's libcrypto.so.3, which is not here (Debian: libssl3)";
-    if (proof_make(secret, "client", door->hello, door->nonce, proof) != CT_OK)
-        return DOOR_REFUSED;
+    if (proof_make(secret, "client", admission->hello, admission->nonce, proof) != CT_OK)
+        return ADMISSION_REFUSED;
     *why = "it does not know the job's secret";
-    if (!proof_equal(proof, door->proof)
-        || proof_make(secret, "server", door->hello, door->nonce, proof) != CT_OK)
-        return DOOR_REFUSED;
+    if (!proof_equal(proof, admission->proof)
+        || proof_make(secret, "server", admission->hello, admission->nonce, proof) != CT_OK)
+        return ADMISSION_REFUSED;
     conn_send(conn, proof, sizeof proof);
-    return hello_role(door->hello) == HELLO_AGENT ? DOOR_AGENT : DOOR_CLIENT;
+    return hello_role(admission->hello) == HELLO_AGENT ? ADMISSION_AGENT : ADMISSION_CLIENT;
 }
 
-enum door_state door_knock(struct conn *conn, const unsigned char *data, size_t bytes, size_t *used,
-                           const char **why)
+enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
+                                    size_t *used, const char **why)
 {
-    struct door *door = conn->door;
-    enum door_state state = DOOR_SHUT;
+    struct admission *admission = conn->admission;
+    enum admission_state state = ADMISSION_PENDING;
 
-    if (door->step == VOUCHED)
-        return DOOR_CLIENT;
-    if (door->step == DISOWNED) {
+    if (admission->step == CONFIRMED)
+        return ADMISSION_CLIENT;
+    if (admission->step == DENIED) {
         *why = "the launcher of its host says that it belongs to another user there";
-        return DOOR_REFUSED;
+        return ADMISSION_REFUSED;
     }
-    if (door->step == FIRST_BYTE && bytes > 0) {
+    if (admission->step == FIRST_BYTE && bytes > 0) {
         if (data[0] != HELLO_FIRST)
-            return let_pytorch_in(conn, why);
-        door->step = HELLO;
+            return admit_pytorch(conn, why);
+        admission->step = HELLO;
     }
-    if (door->step == HELLO && gather(door, door->hello, HELLO_BYTES, data, bytes, used))
+    if (admission->step == HELLO
+        && fill(admission, admission->hello, HELLO_BYTES, data, bytes, used))
         state = take_hello(conn, why);
-    if (door->step == PROOF && state == DOOR_SHUT
-        && gather(door, door->proof, PROOF_BYTES, data, bytes, used))
+    if (admission->step == PROOF && state == ADMISSION_PENDING
+        && fill(admission, admission->proof, PROOF_BYTES, data, bytes, used))
         state = take_proof(conn, why);
     return state;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c - the bytes of one connection: socket -> door -> table -> socket.
+/* connection.c - the bytes of one connection: socket -> admission -> session -> socket.
  *
- * Answers to what a client just sent gather in one buffer of the server's and go
- * out in one send; what the socket does not take waits in the client's outbox.
- * Whoever needs more than a turn (a request with very many keys, an answer of
- * many megabytes, ten thousand clients to be told that a key is there) stands in
- * server->running and gets its next turn when the others had theirs.  A client
- * that does not read its answers is not read any further. */
+ * Replies to what a client just sent gather in server->answers and go out in one send; what the
+ * socket does not take waits in the connection's send queue.  A connection that needs more than one
+ * turn (a request with many keys, a reply of many megabytes) waits in server->running until the
+ * others had their turn.  A client that does not read its replies is not read any further. */
 #include "runtime/store/server/connection.h"
 
 #include <errno.h>
@@ -21,15 +19,15 @@
 
 #define OUT_HIGH ((size_t)256 << 10)
 #define OUT_LOW ((size_t)64 << 10)
-#define DOOR_BYTES 64
-#define WORK_US 200 /* then the loop looks at its sockets again */
+#define ADMISSION_BYTES 64
+#define WORK_US 200 /* then libevent looks at the sockets again */
 
 /* ---- Out -------------------------------------------------------------------- */
 
 void conn_run_later(struct conn *conn)
 {
-    if (link_alone(&conn->run))
-        link_last(&conn->server->running, &conn->run);
+    if (list_is_empty(&conn->run))
+        list_append(&conn->server->running, &conn->run);
 }
 
 static void fail(struct conn *conn)
@@ -45,14 +43,14 @@ static size_t waiting(const struct conn *conn)
     return conn->out.bytes + (s->current == conn ? s->answers_size : 0);
 }
 
-/* What gathered goes behind what waits already. */
-static void answers_to_outbox(struct conn *conn)
+/* The gathered replies go behind those that wait already. */
+static void answers_to_queue(struct conn *conn)
 {
     struct store_server *s = conn->server;
 
     if (s->current != conn || s->answers_size == 0)
         return;
-    if (outbox_add(&conn->out, s->answers, s->answers_size) < 0)
+    if (send_queue_add(&conn->out, s->answers, s->answers_size) < 0)
         fail(conn);
     s->answers_size = 0;
 }
@@ -66,8 +64,8 @@ void conn_send(struct conn *conn, const void *data, size_t bytes)
         s->answers_size += bytes;
         return;
     }
-    answers_to_outbox(conn);
-    if (outbox_add(&conn->out, data, bytes) < 0)
+    answers_to_queue(conn);
+    if (send_queue_add(&conn->out, data, bytes) < 0)
         fail(conn);
     conn_run_later(conn);
 }
@@ -82,14 +80,14 @@ static int take_value(void *owner, struct value *value)
 {
     struct conn *conn = owner;
 
-    answers_to_outbox(conn);
-    if (outbox_lend(&conn->out, value) < 0)
+    answers_to_queue(conn);
+    if (send_queue_add_value(&conn->out, value) < 0)
         fail(conn);
     conn_run_later(conn);
     return waiting(conn) > OUT_HIGH;
 }
 
-const struct table_owner conn_owner = { .reply = take_reply, .reply_value = take_value };
+const struct reply_hooks conn_reply_hooks = { .reply = take_reply, .reply_value = take_value };
 
 static void wait_until_writable(struct conn *conn)
 {
@@ -97,7 +95,7 @@ static void wait_until_writable(struct conn *conn)
     event_add(&conn->writable, NULL);
 }
 
-/* Sends what gathered for the current connection. */
+/* Sends the replies that gathered for the current connection. */
 static void send_answers(struct conn *conn)
 {
     struct store_server *s = conn->server;
@@ -108,8 +106,8 @@ static void send_answers(struct conn *conn)
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         fail(conn);
     else if (n < (ssize_t)s->answers_size) {
-        if (outbox_add(&conn->out, s->answers + (n > 0 ? n : 0),
-                       s->answers_size - (size_t)(n > 0 ? n : 0))
+        if (send_queue_add(&conn->out, s->answers + (n > 0 ? n : 0),
+                           s->answers_size - (size_t)(n > 0 ? n : 0))
             < 0)
             fail(conn);
         conn_run_later(conn);
@@ -119,190 +117,194 @@ static void send_answers(struct conn *conn)
 
 /* ---- In --------------------------------------------------------------------- */
 
-static void rest(struct conn *conn)
+static void pause_reading(struct conn *conn)
 {
-    conn->resting = 1;
+    conn->paused = 1;
     event_del(&conn->readable);
 }
 
-/* Bytes for later: they may lie in conn->left already. */
-static int keep(struct conn *conn, const unsigned char *data, size_t bytes)
+/* Keeps bytes for later.  They may lie in the backlog already. */
+static int keep_backlog(struct conn *conn, const unsigned char *data, size_t bytes)
 {
-    unsigned char *left;
+    unsigned char *backlog;
 
-    if (conn->left && data >= conn->left && data <= conn->left + conn->left_size) {
-        conn->left_at = (size_t)(data - conn->left);
+    if (conn->backlog && data >= conn->backlog && data <= conn->backlog + conn->backlog_size) {
+        conn->backlog_at = (size_t)(data - conn->backlog);
         return 0;
     }
     if (bytes == 0)
         return 0;
-    left = budget_alloc(conn->out.budget, bytes);
-    if (!left)
+    backlog = budget_alloc(conn->out.budget, bytes);
+    if (!backlog)
         return -1;
-    memcpy(left, data, bytes);
-    conn->left = left;
-    conn->left_at = 0;
-    conn->left_size = bytes;
+    memcpy(backlog, data, bytes);
+    conn->backlog = backlog;
+    conn->backlog_at = 0;
+    conn->backlog_size = bytes;
     return 0;
 }
 
-static void drop_left(struct conn *conn)
+static void drop_backlog(struct conn *conn)
 {
-    budget_free(conn->out.budget, conn->left, conn->left_size);
-    conn->left = NULL;
-    conn->left_at = conn->left_size = 0;
+    budget_free(conn->out.budget, conn->backlog, conn->backlog_size);
+    conn->backlog = NULL;
+    conn->backlog_at = conn->backlog_size = 0;
 }
 
-/* The table's part.  0; or -1: the client is to be closed, for *why (NULL: silently). */
-static int feed_table(struct conn *conn, const unsigned char *data, size_t bytes, const char **why)
+/* -1: the client must be closed, for *why (NULL: silently). */
+static int feed_session(struct conn *conn, const unsigned char *data, size_t bytes,
+                        const char **why)
 {
     size_t used;
 
-    switch (table_feed(conn->table, data, bytes, &used, why)) {
-    case TABLE_BROKEN:
+    switch (session_feed(conn->session, data, bytes, &used, why)) {
+    case SESSION_BROKEN:
         return -1;
-    case TABLE_BUSY:
-        if (keep(conn, data + used, bytes - used) < 0) {
+    case SESSION_BUSY:
+        if (keep_backlog(conn, data + used, bytes - used) < 0) {
             *why = "the store has no memory left for its request (store-memory in job.ini)";
             return -1;
         }
-        if (!conn->resting)
-            rest(conn);
+        if (!conn->paused)
+            pause_reading(conn);
         conn_run_later(conn);
         return 0;
-    case TABLE_READY:
+    case SESSION_READY:
         break;
     }
-    if (!conn->known && table_client_is_valid(conn->table))
-        server_let_in(conn); /* from here on it may be silent for days */
-    drop_left(conn);
-    if (conn->resting) {
-        conn->resting = 0;
+    if (!conn->admitted && session_is_valid(conn->session))
+        server_admit(conn); /* from now on it may be silent for days */
+    drop_backlog(conn);
+    if (conn->paused) {
+        conn->paused = 0;
         event_add(&conn->readable, NULL);
     }
     return 0;
 }
 
-/* The door's part: bytes in front may be its own. */
-static int feed_door(struct conn *conn, const unsigned char **data, size_t *bytes, const char **why)
+/* The first bytes may belong to the proof: moves *data behind them. */
+static int feed_admission(struct conn *conn, const unsigned char **data, size_t *bytes,
+                          const char **why)
 {
     size_t used = 0;
-    const enum door_state state = door_knock(conn, *data, *bytes, &used, why);
+    const enum admission_state state = admission_feed(conn, *data, *bytes, &used, why);
 
     *data += used;
     *bytes -= used;
-    if (state == DOOR_REFUSED)
+    if (state == ADMISSION_REFUSED)
         return -1;
-    if (state == DOOR_SHUT) {
-        if (door_question(conn) && !conn->resting)
-            rest(conn);
-        return keep(conn, *data, *bytes);
+    if (state == ADMISSION_PENDING) {
+        if (admission_query(conn) && !conn->paused)
+            pause_reading(conn);
+        return keep_backlog(conn, *data, *bytes);
     }
-    door_destroy(conn->door);
-    conn->door = NULL;
-    if (state == DOOR_AGENT) {
-        server_let_in(conn);
+    admission_destroy(conn->admission);
+    conn->admission = NULL;
+    if (state == ADMISSION_AGENT) {
+        server_admit(conn);
         return agent_start(conn);
     }
-    conn->table = table_client_create(conn->server->table, conn);
-    return conn->table ? 0 : -1;
+    conn->session = session_create(conn->server->engine, conn);
+    return conn->session ? 0 : -1;
 }
 
 static int feed(struct conn *conn, const unsigned char *data, size_t bytes, const char **why)
 {
     *why = NULL;
-    if (conn->door && feed_door(conn, &data, &bytes, why) < 0)
+    if (conn->admission && feed_admission(conn, &data, &bytes, why) < 0)
         return -1;
-    if (conn->door)
+    if (conn->admission)
         return 0;
     if (conn->agent)
-        return agent_take(conn, data, bytes);
-    return feed_table(conn, data, bytes, why);
+        return agent_feed(conn, data, bytes);
+    return feed_session(conn, data, bytes, why);
 }
 
-/* Answers to what came before a mistake are due; then the connection ends, soon. */
-static void end_with(struct conn *conn, const char *why)
+/* The replies to the requests before the mistake are still sent; then the connection ends. */
+static void close_after_answers(struct conn *conn, const char *why)
 {
     if (why)
-        server_refused(conn->server, conn, why);
-    server_back_to_guests(conn);
-    conn->last_words = 1;
-    if (!conn->resting)
-        rest(conn);
+        server_log_refusal(conn->server, conn, why);
+    server_unadmit(conn);
+    conn->closing = 1;
+    if (!conn->paused)
+        pause_reading(conn);
     conn_run_later(conn);
 }
 
-void conn_take(struct conn *conn, const unsigned char *data, size_t bytes)
+void conn_feed(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_server *s = conn->server;
     const char *why;
     int failed;
 
-    s->served++;
+    s->reads++;
     s->current = conn;
     failed = feed(conn, data, bytes, &why);
     send_answers(conn);
     s->current = NULL;
     if (failed)
-        end_with(conn, why);
+        close_after_answers(conn, why);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct conn *conn = arg;
     struct store_server *s = conn->server;
-    const size_t most = conn->door ? DOOR_BYTES : sizeof s->in; /* a guest may not fill memory */
+    const size_t most = conn->admission
+                            ? ADMISSION_BYTES
+                            : sizeof s->in; /* a pending connection may not fill memory */
     const ssize_t n = recv(fd, s->in, most, MSG_DONTWAIT);
 
     (void)what;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         conn_close(conn, NULL);
     else if (n > 0)
-        conn_take(conn, s->in, (size_t)n);
+        conn_feed(conn, s->in, (size_t)n);
     server_work(s);
 }
 
 /* ---- Turns ------------------------------------------------------------------ */
 
 /* 0, or -1: the connection was closed. */
-static int push_out(struct conn *conn)
+static int flush(struct conn *conn)
 {
-    if (conn->out.first && !conn->blocked && outbox_send(&conn->out, conn->fd) < 0) {
+    if (conn->out.first && !conn->blocked && send_queue_send(&conn->out, conn->fd) < 0) {
         if (errno == EAGAIN || errno == EINTR)
             wait_until_writable(conn);
         else
             conn->broken = 1;
     }
-    if (!conn->broken && !(conn->last_words && !conn->out.first))
+    if (!conn->broken && !(conn->closing && !conn->out.first))
         return 0;
     conn_close(conn, NULL);
     return -1;
 }
 
-static int may_go_on(const struct conn *conn)
+static int may_resume(const struct conn *conn)
 {
-    return conn->resting && !conn->last_words
-           && (conn->table ? conn->out.bytes <= OUT_LOW : !door_question(conn));
+    return conn->paused && !conn->closing
+           && (conn->session ? conn->out.bytes <= OUT_LOW : !admission_query(conn));
 }
 
-/* What it sent and was not looked at yet; there may be nothing. */
-static void take_what_is_left(struct conn *conn)
+/* Feeds what was read and not used, which may be nothing. */
+static void feed_backlog(struct conn *conn)
 {
     static const unsigned char nothing[1];
 
-    if (conn->left)
-        conn_take(conn, conn->left + conn->left_at, conn->left_size - conn->left_at);
+    if (conn->backlog)
+        conn_feed(conn, conn->backlog + conn->backlog_at, conn->backlog_size - conn->backlog_at);
     else
-        conn_take(conn, nothing, 0);
+        conn_feed(conn, nothing, 0);
 }
 
-static void take_a_turn(struct conn *conn)
+static void conn_turn(struct conn *conn)
 {
-    link_out(&conn->run);
-    if (push_out(conn) < 0)
+    list_unlink(&conn->run);
+    if (flush(conn) < 0)
         return;
-    if (may_go_on(conn))
-        take_what_is_left(conn);
+    if (may_resume(conn))
+        feed_backlog(conn);
     if (conn->out.first && !conn->blocked)
         conn_run_later(conn);
 }
@@ -314,16 +316,17 @@ void server_work(struct store_server *s)
     int more;
 
     do {
-        more = table_work(s->table);
-        if (!link_alone(&s->running)) {
-            take_a_turn((struct conn *)((char *)s->running.next - offsetof(struct conn, run)));
+        more = engine_work(s->engine);
+        if (!list_is_empty(&s->running)) {
+            conn_turn((struct conn *)((char *)s->running.next - offsetof(struct conn, run)));
             more = 1;
         }
         if (more && start == 0)
             start = clock_us();
     } while (more && clock_us() - start < WORK_US);
     if (more && !event_pending(&s->later, EV_TIMEOUT, NULL))
-        event_add(&s->later, &at_once); /* by way of the sockets: a timer, not an active event */
+        event_add(&s->later,
+                  &at_once); /* a timer, not an active event: libevent looks at the sockets first */
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -343,36 +346,36 @@ int conn_start(struct conn *conn)
 {
     struct store_server *s = conn->server;
 
-    conn->out.budget = table_budget(s->table);
-    conn->all = (struct link){ &conn->all, &conn->all };
-    conn->run = (struct link){ &conn->run, &conn->run };
+    conn->out.budget = engine_budget(s->engine);
+    list_init(&conn->all);
+    list_init(&conn->run);
     event_assign(&conn->readable, s->base, conn->fd, EV_READ | EV_PERSIST, on_readable, conn);
     event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, on_writable, conn);
     descriptor_own(conn->fd);
-    conn->came = clock_ms();
-    conn->door = door_create();
-    return conn->door ? event_add(&conn->readable, NULL) : -1;
+    conn->accepted_at = clock_ms();
+    conn->admission = admission_create();
+    return conn->admission ? event_add(&conn->readable, NULL) : -1;
 }
 
 void conn_close(struct conn *conn, const char *why)
 {
     if (why)
-        server_refused(conn->server, conn, why);
+        server_log_refusal(conn->server, conn, why);
     conn_free(conn);
 }
 
 void conn_free(struct conn *conn)
 {
-    server_gone(conn);
-    link_out(&conn->run);
+    server_remove(conn);
+    list_unlink(&conn->run);
     agent_free(conn);
-    table_client_destroy(conn->table);
-    door_destroy(conn->door);
+    session_destroy(conn->session);
+    admission_destroy(conn->admission);
     event_del(&conn->readable);
     event_del(&conn->writable);
-    drop_left(conn);
-    outbox_empty(&conn->out);
-    shutdown(conn->fd, SHUT_RDWR); /* as the listener, in guests_close() */
+    drop_backlog(conn);
+    send_queue_clear(&conn->out);
+    shutdown(conn->fd, SHUT_RDWR); /* as the listener, in listener_close() */
     descriptor_close(conn->fd);
     free(conn);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.h - one connection to the store's server, and what the files of the
- * server share: store/server/listener.c accepts them, store/server/connection.c moves their bytes,
- * store/server/admission.c says who may come in, store/server/launcher_peers.c talks with launchers
- * elsewhere, store/server/server.c is the whole. */
+/* connection.h - one connection to the store's server, and what the files of the server share:
+ * server.c accepts connections, connection.c moves their bytes, admission.c decides which of them
+ * are clients, launcher_peers.c exchanges messages with launchers on other hosts. */
 #ifndef RUNTIME_STORE_SERVER_CONNECTION_H
 #define RUNTIME_STORE_SERVER_CONNECTION_H
 
@@ -18,107 +17,101 @@
 #define IN_BYTES (256u << 10)
 
 struct conn {
-    struct link all; /* of server->guests or ->strangers until it is known, then of ->conns */
-    struct link run; /* in server->running, when it has something to do */
+    struct list_node
+        all; /* in server->pending or ->unverified until it is admitted, then in ->conns */
+    struct list_node run; /* in server->running, when it has work for its turn */
     struct store_server *server;
     struct event readable, writable;
-    struct outbox out;
+    struct send_queue out;
     int fd;
-    int stranger;        /* in server->strangers */
-    int known;           /* has said what it is */
-    int blocked;         /* the socket takes no more */
-    int resting;         /* not read: the table is busy with it, or it is asked about */
-    int broken;          /* to be closed at its next turn */
-    int last_words;      /* and when its answers are out */
-    unsigned char *left; /* bytes that were read but not used yet */
-    size_t left_at, left_size;
-    struct table_client *table; /* NULL: not let in, or an agent */
-    struct door *door;          /* NULL: let in */
-    struct store_agent *agent;  /* NULL: a client */
-    int64_t came;               /* clock_ms() */
+    int unverified; /* in server->unverified */
+    int admitted;   /* a client that has sent the magic, or an agent */
+    int blocked;    /* the socket takes no more */
+    int paused;     /* not read: its request needs more turns, or an agent is queried about it */
+    int broken;     /* closed at its next turn */
+    int closing;    /* closed when its replies are sent */
+    unsigned char *backlog; /* bytes that were read but not fed yet */
+    size_t backlog_at, backlog_size;
+    struct session *session;     /* NULL: pending, or an agent */
+    struct admission *admission; /* NULL: admitted */
+    struct store_agent *agent;   /* NULL: a client */
+    int64_t accepted_at;         /* clock_ms() */
 };
 
 struct store_server {
     struct event_base *base;
-    struct event acceptable, later, patience;
+    struct event acceptable, later, timer;
     struct store_policy policy;
-    struct table *table;
-    struct link conns, guests, strangers, running;
-    struct link agents;
-    _Atomic int count; /* of all of them; other threads ask for it */
-    int stranger_count;
-    unsigned long served; /* times that somebody's bytes were looked at */
+    struct engine *engine;
+    struct list_node conns, pending, unverified, running;
+    struct list_node agents;
+    _Atomic int count; /* of all connections; other threads read it */
+    int unverified_count;
+    unsigned long reads; /* how often bytes of a connection were fed */
     int listener, spare, netlink;
     int is_unix;
-    uint32_t questions; /* asked of agents so far */
+    uint32_t last_query; /* number of the last query to agents */
     const struct store_agent_hooks *hooks;
     void *hooks_arg;
-    void (*came)(void *arg); /* NULL: nobody wants to know */
-    void *came_arg;
-    struct conn *current; /* the one that is fed: its answers gather in `answers` */
+    void (*on_accept)(void *arg); /* or NULL */
+    void *on_accept_arg;
+    struct conn *current; /* the one that is fed: its replies gather in `answers` */
     size_t answers_size;
     struct {
         const char *why;
         unsigned long count;
-    } refusals[16]; /* said once each */
+    } refusals[16]; /* each is logged once */
     unsigned char in[IN_BYTES], answers[IN_BYTES];
 };
 
-/* ---- store/server/connection.c ----------------------------------------------------------- */
+/* ---- connection.c ----------------------------------------------------------- */
 
-extern const struct table_owner conn_owner; /* how the table answers */
+extern const struct reply_hooks conn_reply_hooks; /* how the engine sends replies */
 
 int conn_start(struct conn *conn); /* -1: no memory */
 void conn_free(struct conn *conn);
-/* why: NULL, or what it did wrong, a constant. */
+/* why: NULL, or a constant that says what the client did wrong. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
-void conn_take(struct conn *conn, const unsigned char *data, size_t bytes);
+void conn_feed(struct conn *conn, const unsigned char *data, size_t bytes);
 void conn_run_later(struct conn *conn);
-/* A turn of all that is left to do. */
+/* Turns of the connections and the engine that have work, for WORK_US. */
 void server_work(struct store_server *server);
 
-/* ---- store/server/server.c --------------------------------------------------------- */
+/* ---- server.c --------------------------------------------------------------- */
 
-/* One line for each `why`, with who was the first. */
-void server_refused(struct store_server *server, const struct conn *conn, const char *why);
+/* Logs one line for each `why`, which names the first connection. */
+void server_log_refusal(struct store_server *server, const struct conn *conn, const char *why);
+void server_admit(struct conn *conn);
+/* Makes it pending again, so that it is closed after some seconds at the latest. */
+void server_unadmit(struct conn *conn);
+void server_remove(struct conn *conn); /* takes it off the server's lists */
 
-/* ---- store/server/listener.c --------------------------------------------------------- */
+/* ---- admission.c ------------------------------------------------------------ */
 
-int guests_open(struct store_server *server); /* listens; -1: no memory */
-void guests_close(struct store_server *server);
-void server_gone(struct conn *conn); /* takes it off the server's lists */
-/* From the guests to the clients, and back: guests are closed after some seconds. */
-void server_let_in(struct conn *conn);
-void server_back_to_guests(struct conn *conn);
-/* All of them go, and what they asked with them; agents stay. */
-void clients_forget(struct store_server *server);
+enum admission_state { ADMISSION_PENDING, ADMISSION_CLIENT, ADMISSION_AGENT, ADMISSION_REFUSED };
 
-/* ---- store/server/admission.c ----------------------------------------------------------- */
+struct admission *admission_create(void);
+void admission_destroy(struct admission *admission); /* NULL is fine */
+/* Finds out where a new connection comes from.  PENDING, or REFUSED. */
+enum admission_state admission_locate(struct conn *conn, const char **why);
+int admission_is_remote(const struct conn *conn);   /* neither our uid nor an allowed network */
+int admission_is_launcher(const struct conn *conn); /* its hello says so; the proof is missing */
+/* Bytes of a pending connection.  PENDING: more are needed, or an agent is queried; *used counts
+ * the bytes of the proof.  It is not read while conn->paused. */
+enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
+                                    size_t *used, const char **why);
+/* An agent's reply about a pending connection. */
+void admission_answer(struct conn *conn, int ours);
+uint32_t admission_query(const struct conn *conn); /* the number of its query; 0: none */
 
-enum door_state { DOOR_SHUT, DOOR_CLIENT, DOOR_AGENT, DOOR_REFUSED };
-
-struct door *door_create(void);
-/* Looks where a guest is, as it comes.  SHUT, or REFUSED. */
-enum door_state door_look(struct conn *conn, const char **why);
-int door_is_strangers(const struct conn *conn); /* not known to be ours */
-int door_is_launchers(const struct conn *conn); /* it has said so, and not proved it yet */
-void door_destroy(struct door *door);           /* NULL is fine */
-/* Bytes of a guest.  SHUT: more are needed, or an agent is asked; *used counts those that
- * were for the door.  It is not read any further while conn->resting. */
-enum door_state door_knock(struct conn *conn, const unsigned char *data, size_t bytes, size_t *used,
-                           const char **why);
-/* What an agent says of a guest. */
-void door_answer(struct conn *conn, int ours);
-uint32_t door_question(const struct conn *conn); /* the number of its question; 0: none */
-
-/* ---- store/server/launcher_peers.c --------------------------------------------------------- */
+/* ---- launcher_peers.c ------------------------------------------------------- */
 
 int agent_start(struct conn *conn); /* -1: no memory */
 void agent_free(struct conn *conn);
 /* Bytes of an agent.  -1: it broke the protocol. */
-int agent_take(struct conn *conn, const unsigned char *data, size_t bytes);
-/* Asks the agents of its host about a guest; gives how many. */
-int agents_ask(struct conn *guest, uint32_t question);
+int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes);
+/* Queries the agents of its host about a pending connection.  Returns how many. */
+int agents_query(struct conn *conn, uint32_t query);
 
 #endif

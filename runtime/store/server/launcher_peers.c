@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_peers.c - launchers on other hosts: their messages, and what they are asked. */
+/* launcher_peers.c - launchers on other hosts: their messages, and queries about clients there. */
 #include <event2/event.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "runtime/store/server/connection.h"
 
 struct store_agent {
-    struct link all;
+    struct list_node all;
     struct conn *conn;
     unsigned char address[16]; /* IPv4 mapped */
     unsigned char message[AGENT_MOST_BYTES];
@@ -56,7 +56,7 @@ int agent_start(struct conn *conn)
     }
     agent->conn = conn;
     memcpy(agent->address, peer, sizeof agent->address);
-    link_last(&conn->server->agents, &agent->all);
+    list_append(&conn->server->agents, &agent->all);
     conn->agent = agent;
     socket_notice_silence(conn->fd);
     return 0;
@@ -68,7 +68,7 @@ void agent_free(struct conn *conn)
 
     if (!conn->agent)
         return;
-    link_out(&conn->agent->all);
+    list_unlink(&conn->agent->all);
     if (s->hooks)
         s->hooks->left(s->hooks_arg, conn->agent);
     free(conn->agent);
@@ -81,7 +81,8 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
 
-    event_add(&agent->conn->server->later, &at_once); /* the caller may be no connection */
+    event_add(&agent->conn->server->later,
+              &at_once); /* the caller may run outside of a connection's turn */
     conn_send(agent->conn, &size, sizeof size);
     conn_send(agent->conn, &kind, 1);
     if (bytes > 0)
@@ -93,7 +94,7 @@ void store_agent_flush(struct store_agent *agent)
     struct conn *conn = agent->conn;
 
     if (conn->out.first && !conn->blocked && !conn->broken)
-        outbox_send(&conn->out, conn->fd); /* what is left, or went wrong: at its next turn */
+        send_queue_send(&conn->out, conn->fd); /* the rest, or an error, at its next turn */
 }
 
 void store_agent_end(struct store_agent *agent)
@@ -112,44 +113,44 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
     server->hooks_arg = arg;
 }
 
-/* ---- Of which user is a program? --------------------------------------------- */
+/* ---- Queries ---------------------------------------------------------------- */
 
-int agents_ask(struct conn *guest, uint32_t question)
+int agents_query(struct conn *conn, uint32_t query)
 {
-    struct store_server *s = guest->server;
+    struct store_server *s = conn->server;
     unsigned char text[AGENT_WHO_BYTES];
-    int asked = 0;
+    int unanswered = 0;
 
-    memcpy(text, &question, 4);
-    if (ends_of(guest, text + 4, text + 22) < 0)
+    memcpy(text, &query, 4);
+    if (ends_of(conn, text + 4, text + 22) < 0)
         return 0;
-    for (struct link *link = s->agents.next; link != &s->agents; link = link->next) {
-        struct store_agent *agent = (struct store_agent *)link; /* `all` comes first */
+    for (struct list_node *node = s->agents.next; node != &s->agents; node = node->next) {
+        struct store_agent *agent = (struct store_agent *)node; /* `all` comes first */
 
         if (memcmp(agent->address, text + 4, sizeof agent->address))
             continue;
         store_agent_send(agent, AGENT_WHO, text, sizeof text);
-        asked++;
+        unanswered++;
     }
-    return asked;
+    return unanswered;
 }
 
-/* The guest may have left meanwhile; and only its own host's launcher knows it. */
+/* The connection may be closed meanwhile; and only a launcher of its own host may confirm it. */
 static void take_answer(struct store_agent *agent, const unsigned char *data)
 {
     struct store_server *s = agent->conn->server;
-    uint32_t question;
+    uint32_t query;
 
-    memcpy(&question, data, sizeof question);
-    for (struct link *link = s->strangers.next; question && link != &s->strangers;
-         link = link->next) {
-        struct conn *guest = (struct conn *)link; /* `all` comes first */
+    memcpy(&query, data, sizeof query);
+    for (struct list_node *node = s->unverified.next; query && node != &s->unverified;
+         node = node->next) {
+        struct conn *conn = (struct conn *)node; /* `all` comes first */
         unsigned char peer[18], self[18];
 
-        if (door_question(guest) != question)
+        if (admission_query(conn) != query)
             continue;
-        if (ends_of(guest, peer, self) == 0 && !memcmp(agent->address, peer, 16))
-            door_answer(guest, data[4] == 1);
+        if (ends_of(conn, peer, self) == 0 && !memcmp(agent->address, peer, 16))
+            admission_answer(conn, data[4] == 1);
         return;
     }
 }
@@ -167,7 +168,7 @@ static void take_message(struct store_agent *agent, int type, const unsigned cha
         s->hooks->said(s->hooks_arg, agent, type, data, bytes);
 }
 
-int agent_take(struct conn *conn, const unsigned char *data, size_t bytes)
+int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_agent *agent = conn->agent;
 

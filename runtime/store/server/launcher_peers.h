@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launcher_peers.h - agents: launchers on other hosts that are connected to the store's server.
  *
- * An agent says which programs there are its user's; and it and the server's owner send each
- * other messages, of types from AGENT_FIRST up. */
+ * The server queries an agent whether a client on its host belongs to the same user.  The agent and
+ * the coordinator, which owns the server, send each other messages of types from AGENT_FIRST up. */
 #ifndef RUNTIME_STORE_SERVER_LAUNCHER_PEERS_H
 #define RUNTIME_STORE_SERVER_LAUNCHER_PEERS_H
 
@@ -10,7 +10,7 @@
 
 struct store_server;
 
-/* Valid until left() returns. */
+/* Valid until the hook left() returns. */
 struct store_agent;
 struct store_agent_hooks {
     void (*said)(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes);
@@ -19,15 +19,15 @@ struct store_agent_hooks {
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,
                             void *arg);
 void store_agent_send(struct store_agent *agent, int type, const void *data, size_t bytes);
-/* What was sent leaves now, as far as the socket takes it: the loop may be about to stand still. */
+/* Sends what waits now, as far as the socket takes it, for a caller that is about to block. */
 void store_agent_flush(struct store_agent *agent);
-/* Closes the connection, soon; left() follows. */
+/* Closes the connection at its next turn; left() follows. */
 void store_agent_end(struct store_agent *agent);
 
 /* A message: u32 size of what follows, u8 type, data; little-endian.  With AGENT_WHO the
- * server asks an agent about the program at the other end of a connection: u32 question, then the
+ * server asks an agent about the program at the other end of a connection: u32 query, then the
  * program's address and the server's, each 16 bytes (IPv4 mapped) and a u16 port in network order.
- * With AGENT_OURS the agent answers: u32 question, u8: 1 if the program belongs to its user. */
+ * With AGENT_OURS the agent answers: u32 query, u8: 1 if the program belongs to its user. */
 enum { AGENT_WHO = 1, AGENT_OURS = 2, AGENT_FIRST = 16 };
 #define AGENT_WHO_BYTES (4 + 2 * 18)
 #define AGENT_MOST_BYTES (64 << 10)

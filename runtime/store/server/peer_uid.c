@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_uid.c - asks the kernel (NETLINK_SOCK_DIAG) for the socket at the other end.
+/* peer_uid.c - queries the kernel (NETLINK_SOCK_DIAG) for the socket at the other end.
  *
- * Both ends of a connection within a network namespace are sockets of it, so the
- * other one is found by the same four numbers the other way round, and it
- * carries its owner's uid: this tells a program of ours from another user's
- * without a word in its protocol.
+ * Both ends of a connection within a network namespace are sockets there.  The other end has the
+ * same two addresses and ports the other way round, and the kernel gives the uid of its owner.  So
+ * a process of our user is known without a proof in its protocol.
  *
- * Three answers are none.  A socket whose process has closed it, or that none has accepted
- * yet, belongs to nobody (inode 0; its uid may read as root's).  Where no connection has the four
- * numbers the kernel gives a listener at the first two, whoever is meant: so they are compared. And
- * in a user namespace, uids that have no name there all read as the overflow uid, which then says
- * nothing. */
+ * Three replies of the kernel say nothing.  A socket that its process has closed, or that no
+ * process has accepted yet, has inode 0, and its uid may read as root's.  Where no connection has
+ * the two addresses and ports, the kernel gives a listener at one of them, so the reply's addresses
+ * are compared.  And in a user namespace all uids that are not mapped there read as the overflow
+ * uid. */
 #include "runtime/store/server/peer_uid.h"
 
 #include <arpa/inet.h>
@@ -52,14 +51,14 @@ static struct end end_of(const struct sockaddr_storage *address)
     return end;
 }
 
-struct question {
+struct query {
     struct nlmsghdr head;
     struct inet_diag_req_v2 about;
 };
 
 static int ask(int netlink, const struct end *peer, const struct end *self)
 {
-    struct question q = {
+    struct query q = {
         .head = { .nlmsg_len = sizeof q,
                   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                   .nlmsg_flags = NLM_F_REQUEST },

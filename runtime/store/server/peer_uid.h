@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_uid.h - whose the other end of a TCP connection is, if it is on this host. */
+/* peer_uid.h - the uid of the other end of a TCP connection, if that end is on this host. */
 #ifndef RUNTIME_PEER_UID_H
 #define RUNTIME_PEER_UID_H
 
@@ -10,10 +10,10 @@ enum peer_place {
     PEER_HERE,      /* in this network namespace; *uid is its owner */
     PEER_ELSEWHERE, /* on another host, or gone */
     PEER_PENDING,   /* here, and no process has accepted the connection yet */
-    PEER_UNKNOWN    /* the kernel does not tell */
+    PEER_UNKNOWN    /* the kernel does not say */
 };
 
-/* The socket to ask by; -1 where there is none.  The caller closes it. */
+/* The netlink socket for peer_uid(); -1 where there is none.  The caller closes it. */
 int peer_uid_open(void);
 
 /* peer and self: the two ends as getpeername() and getsockname() give them. */

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - the store on sockets: a table and its clients, on libevent.
+/* server.c - the store on sockets: the engine, the listener and the connections, on libevent.
  *
- * store/server/listener.c has the listener and says who is a client, store/server/connection.c
- * moves their bytes.  Why clients were closed is said once for each reason, and how many more when
- * the server ends.  No names are looked up. */
+ * A connection is pending until it is admitted (admission.c); connection.c moves its bytes.  A
+ * pending connection is closed after PENDING_SECONDS, since PyTorch's client would wait for ever
+ * on a silent server.  The policy limits the number of connections.  When descriptors run out, the
+ * server gives up a spare one to accept and close, so that the loop does not spin.
+ *
+ * Each reason for which clients were closed is logged once, and the number of repeats when the
+ * server ends.  No host names are looked up. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +27,10 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define LOOK_AGAIN_US 50
+#define POLL_US 50
+#define PENDING_SECONDS 10
+#define MOST_UNVERIFIED 1024
+#define ACCEPTS 64 /* at a time; then the connections that are there get their turn */
 
 /* ---- Refusals --------------------------------------------------------------- */
 
@@ -45,7 +55,7 @@ static void describe_peer(int fd, char *text, size_t size)
              ntohs(address.ss_family == AF_INET ? v4->sin_port : v6->sin6_port));
 }
 
-void server_refused(struct store_server *s, const struct conn *conn, const char *why)
+void server_log_refusal(struct store_server *s, const struct conn *conn, const char *why)
 {
     const size_t most = sizeof s->refusals / sizeof *s->refusals;
     char who[128];
@@ -62,7 +72,7 @@ void server_refused(struct store_server *s, const struct conn *conn, const char 
     }
 }
 
-static void say_the_rest(const struct store_server *s)
+static void log_repeats(const struct store_server *s)
 {
     const size_t most = sizeof s->refusals / sizeof *s->refusals;
 
@@ -72,7 +82,211 @@ static void say_the_rest(const struct store_server *s)
                      s->refusals[i].why);
 }
 
+/* ---- Pending connections ---------------------------------------------------- */
+
+static struct conn *first_of(const struct list_node *list)
+{
+    return list_is_empty(list) ? NULL : (struct conn *)list->next; /* `all` comes first */
+}
+
+static int64_t oldest_deadline(const struct list_node *list)
+{
+    const struct conn *conn = first_of(list);
+
+    return conn ? conn->accepted_at + PENDING_SECONDS * 1000 : NO_DEADLINE;
+}
+
+static void arm_timer(struct store_server *s)
+{
+    const int64_t pending = oldest_deadline(&s->pending),
+                  unverified = oldest_deadline(&s->unverified);
+    const int64_t end = pending < unverified ? pending : unverified;
+    struct timeval time = { 0, 0 };
+
+    if (end == NO_DEADLINE || event_pending(&s->timer, EV_TIMEOUT, NULL))
+        return;
+    time.tv_sec = 1 + time_left_ms(end, PENDING_SECONDS * 1000) / 1000;
+    event_add(&s->timer, &time);
+}
+
+/* The oldest come first. */
+static void close_overdue(const struct list_node *list)
+{
+    while (oldest_deadline(list) <= clock_ms()) {
+        struct conn *conn = first_of(list);
+
+        conn_close(conn, conn->closing ? NULL : "it did not say what it is in time");
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct store_server *s = arg;
+
+    (void)fd;
+    (void)what;
+    close_overdue(&s->pending);
+    close_overdue(&s->unverified);
+    arm_timer(s);
+    server_work(s);
+}
+
+static void leave_list(struct conn *conn)
+{
+    list_unlink(&conn->all);
+    conn->server->unverified_count -= conn->unverified;
+    conn->unverified = 0;
+}
+
+void server_admit(struct conn *conn)
+{
+    conn->admitted = 1;
+    leave_list(conn);
+    list_append(&conn->server->conns, &conn->all);
+}
+
+void server_unadmit(struct conn *conn)
+{
+    struct store_server *s = conn->server;
+
+    conn->accepted_at = clock_ms();
+    leave_list(conn);
+    list_append(&s->pending, &conn->all);
+    arm_timer(s);
+}
+
+void server_remove(struct conn *conn)
+{
+    leave_list(conn);
+    conn->server->count--;
+}
+
+/* Closes the unverified connection that is pending longest.  0: there is none. */
+static int evict_unverified(struct store_server *s)
+{
+    struct conn *conn = first_of(&s->unverified);
+
+    if (conn)
+        conn_close(conn, "it did not say what it is, and others need its place");
+    return conn != NULL;
+}
+
+/* ---- Accepting -------------------------------------------------------------- */
+
+static void add_pending(struct conn *conn)
+{
+    struct store_server *s = conn->server;
+
+    conn->unverified = admission_is_remote(conn);
+    list_append(conn->unverified ? &s->unverified : &s->pending, &conn->all);
+    s->unverified_count += conn->unverified;
+    if (s->unverified_count > MOST_UNVERIFIED || s->count > s->policy.clients)
+        if (!evict_unverified(s))
+            conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
+}
+
+static void accept_one(struct store_server *s, int fd)
+{
+    struct conn *conn = calloc(1, sizeof *conn);
+    const char *why = "there is no memory for it";
+
+    if (!conn) {
+        close(fd);
+        return;
+    }
+    conn->server = s;
+    conn->fd = fd;
+    s->count++;
+    if (conn_start(conn) < 0 || admission_locate(conn, &why) == ADMISSION_REFUSED)
+        conn_close(conn, why);
+    else
+        add_pending(conn);
+}
+
+/* No descriptor is left.  If no unverified connection can be closed, accept with the spare
+ * descriptor and close, or the listener would stay readable and the loop would spin. */
+static void refuse_one(struct store_server *s)
+{
+    const struct conn none = { .fd = -1 };
+    int fd;
+
+    if (evict_unverified(s))
+        return;
+    descriptor_close(s->spare);
+    fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    descriptor_own(s->spare);
+    server_log_refusal(s, &none, "no file descriptor is left (ulimit -n)");
+}
+
+static void on_acceptable(evutil_socket_t listener, short what, void *arg)
+{
+    struct store_server *s = arg;
+    int fd = 0;
+
+    (void)what;
+    for (int i = 0; i < ACCEPTS && fd >= 0; i++) {
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            accept_one(s, fd);
+        if (fd >= 0 && s->on_accept)
+            s->on_accept(s->on_accept_arg);
+    }
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        refuse_one(s);
+    arm_timer(s);
+}
+
 /* ---- Life ------------------------------------------------------------------- */
+
+static void setup_listener(struct store_server *s)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t length = sizeof address;
+    const int on = 1;
+
+    fcntl(s->listener, F_SETFL, fcntl(s->listener, F_GETFL) | O_NONBLOCK);
+    getsockname(s->listener, (struct sockaddr *)&address, &length);
+    s->is_unix = address.ss_family == AF_UNIX;
+    if (!s->is_unix) /* connections inherit it */
+        setsockopt(s->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static int listener_open(struct store_server *s)
+{
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    descriptor_own(s->spare);
+    list_init(&s->conns);
+    list_init(&s->pending);
+    list_init(&s->unverified);
+    descriptor_own(s->listener);
+    setup_listener(s);
+    event_assign(&s->acceptable, s->base, s->listener, EV_READ | EV_PERSIST, on_acceptable, s);
+    evtimer_assign(&s->timer, s->base, on_timer, s);
+    return event_add(&s->acceptable, NULL);
+}
+
+static void free_all(const struct list_node *list)
+{
+    while (first_of(list))
+        conn_free(first_of(list));
+}
+
+static void listener_close(struct store_server *s)
+{
+    free_all(&s->pending);
+    free_all(&s->unverified);
+    free_all(&s->conns);
+    event_del(&s->acceptable);
+    event_del(&s->timer);
+    /* A child that was forked just now may still have a copy, which would keep the port in use. */
+    shutdown(s->listener, SHUT_RDWR);
+    descriptor_close(s->listener);
+    if (s->spare >= 0)
+        descriptor_close(s->spare);
+}
 
 static void on_later(evutil_socket_t fd, short what, void *arg)
 {
@@ -96,12 +310,12 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
     s->listener = listen_fd;
     s->netlink = peer_uid_open();
     descriptor_own(s->netlink);
-    s->running = (struct link){ &s->running, &s->running };
-    s->agents = (struct link){ &s->agents, &s->agents };
+    list_init(&s->running);
+    list_init(&s->agents);
     evtimer_assign(&s->later, base, on_later, s);
-    listens = guests_open(s);
-    s->table = table_create(&conn_owner, policy->memory, policy->request);
-    if (!s->table || listens < 0) {
+    listens = listener_open(s);
+    s->engine = engine_create(&conn_reply_hooks, policy->memory, policy->request);
+    if (!s->engine || listens < 0) {
         store_server_destroy(s);
         return ct_fail(CT_ERR_NOMEM, "no memory for the store");
     }
@@ -109,9 +323,9 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
     return CT_OK;
 }
 
-/* A client that was just answered often asks again at once.  To sleep and be woken for
- * that costs more than all the rest, on both sides: so for a moment we look again, and
- * let others run in between. */
+/* A client that just got its reply often sends its next request at once.  Sleeping and being woken
+ * for it costs both sides more than the request itself, so the loop polls for a moment and yields
+ * the CPU in between. */
 void store_server_run(struct store_server *s, struct event_base *base)
 {
     int64_t until = 0;
@@ -121,11 +335,11 @@ void store_server_run(struct store_server *s, struct event_base *base)
         return;
     }
     do {
-        const unsigned long served = s->served;
+        const unsigned long reads = s->reads;
 
         event_base_loop(base, until ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE);
-        if (s->served != served)
-            until = clock_us() + LOOK_AGAIN_US;
+        if (s->reads != reads)
+            until = clock_us() + POLL_US;
         else if (until && clock_us() > until)
             until = 0;
         else if (until)
@@ -137,10 +351,10 @@ void store_server_destroy(struct store_server *s)
 {
     if (!s)
         return;
-    guests_close(s);
+    listener_close(s);
     event_del(&s->later);
-    table_destroy(s->table);
-    say_the_rest(s);
+    engine_destroy(s->engine);
+    log_repeats(s);
     if (s->netlink >= 0)
         descriptor_close(s->netlink);
     free(s);
@@ -148,10 +362,46 @@ void store_server_destroy(struct store_server *s)
 
 /* ---- From outside ----------------------------------------------------------- */
 
+/* Launchers stay, also those that are still proving the secret or whose connection is about to end:
+ * they belong to no round, and the coordinator may hold their agents while a round begins. */
+static void close_programs(struct list_node *list)
+{
+    struct list_node launchers;
+
+    list_init(&launchers);
+    while (first_of(list)) {
+        struct conn *conn = first_of(list);
+
+        if (conn->agent || admission_is_launcher(conn)) {
+            list_unlink(&conn->all);
+            list_append(&launchers, &conn->all);
+            continue;
+        }
+        if (conn->session)
+            session_abort(conn->session);
+        conn->session = NULL;
+        conn_free(conn);
+    }
+    list_splice(list, &launchers);
+}
+
+/* The programs of the previous round have ended, but their requests may still lie in sockets or be
+ * half run.  Those are for keys that are deleted now. */
+static void close_clients(struct store_server *s)
+{
+    int fd;
+
+    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        close(fd);
+    close_programs(&s->conns);
+    close_programs(&s->pending);
+    close_programs(&s->unverified);
+}
+
 void store_server_clear(struct store_server *server)
 {
-    clients_forget(server);
-    table_clear(server->table);
+    close_clients(server);
+    engine_clear(server->engine);
 }
 
 int store_server_clients(struct store_server *server)
@@ -161,13 +411,14 @@ int store_server_clients(struct store_server *server)
 
 int store_server_has(const struct store_server *server, const char *wire_key)
 {
-    return table_has(server->table, wire_key);
+    return engine_has(server->engine, wire_key);
 }
 
-void store_server_on_guest(struct store_server *server, void (*came)(void *arg), void *arg)
+void store_server_on_connection(struct store_server *server, void (*on_accept)(void *arg),
+                                void *arg)
 {
-    server->came = came;
-    server->came_arg = arg;
+    server->on_accept = on_accept;
+    server->on_accept_arg = arg;
 }
 
 static size_t add_blob(unsigned char *to, const void *data, size_t bytes)
@@ -179,26 +430,26 @@ static size_t add_blob(unsigned char *to, const void *data, size_t bytes)
     return sizeof size + bytes;
 }
 
-/* A client without a socket: a set has no answer. */
+/* By a session without a socket: SET has no reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes)
 {
     const uint32_t magic = STORE_MAGIC;
     const size_t key = strlen(wire_key);
     unsigned char *request = malloc(32 + key + bytes);
-    struct table_client *client = request ? table_client_create(server->table, NULL) : NULL;
+    struct session *session = request ? session_create(server->engine, NULL) : NULL;
     size_t size = 0, used;
     const char *why;
 
-    if (client) {
+    if (session) {
         request[size++] = STORE_VALIDATE;
         memcpy(request + size, &magic, sizeof magic);
         size += sizeof magic;
         request[size++] = STORE_SET;
         size += add_blob(request + size, wire_key, key);
         size += add_blob(request + size, data, bytes);
-        table_feed(client, request, size, &used, &why);
+        session_feed(session, request, size, &used, &why);
     }
-    table_client_destroy(client);
+    session_destroy(session);
     free(request);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.h - the store's server on an event loop of the caller's (ctrun's own loop, or that of
+/* server.h - the store's server on the caller's event loop (ctrun's own, or that of
  * server_thread.c), and which clients it serves. */
 #ifndef RUNTIME_STORE_SERVER_SERVER_H
 #define RUNTIME_STORE_SERVER_SERVER_H
@@ -10,16 +10,16 @@
 
 struct event_base;
 
-/* How much the clients of a server may make it hold, and which clients it lets in.  Those on
- * this host are let in by uid; others with the secret, when a launcher
- * there that has the secret says that they are its user's, or from the networks. */
+/* How much memory the clients of a server may use, and which clients it admits.  A client on this
+ * host is admitted by its uid.  A client on another host is admitted if it knows the secret, if a
+ * launcher there that knows the secret confirms its uid, or if its network is allowed. */
 struct store_policy {
-    size_t memory;  /* bytes of keys, values, requests and unread answers in all */
+    size_t memory;  /* bytes of keys, values, requests and unsent replies in all */
     size_t request; /* bytes of one request */
     int clients;
     struct secret secret;
     struct networks allow;
-    int open; /* there is no secret, and other hosts are let in without */
+    int open; /* there is no secret, and clients on other hosts are admitted without one */
 };
 
 #define STORE_POLICY_INIT                                                       \
@@ -27,20 +27,22 @@ struct store_policy {
         .memory = (size_t)4 << 30, .request = (size_t)1 << 30, .clients = 65536 \
     }
 
-/* Takes over listen_fd, a TCP or unix listener; on a unix one only clients of our uid are
- * served.  Not thread-safe: called on the loop's thread. */
+/* Takes over listen_fd, a TCP or unix listener.  On a unix one only clients of our uid are served.
+ * Not thread-safe: call it on the loop's thread. */
 struct store_server;
 ct_status store_server_create(struct event_base *base, int listen_fd,
                               const struct store_policy *policy, struct store_server **server);
-/* The base's loop, until event_base_loopbreak(); server may be NULL. */
+/* Runs the base's loop until event_base_loopbreak(); server may be NULL. */
 void store_server_run(struct store_server *server, struct event_base *base);
-/* An empty table: nothing of an older round is left. */
+/* Closes all clients and deletes all keys, so that nothing of an older round is left.  Launchers
+ * stay connected. */
 void store_server_clear(struct store_server *server);
 int store_server_clients(struct store_server *server); /* connected now; from any thread */
 int store_server_has(const struct store_server *server, const char *wire_key); /* "/" + key */
-/* Calls came() for each connection as it comes; NULL: no more. */
-void store_server_on_guest(struct store_server *server, void (*came)(void *arg), void *arg);
-/* As a client's set; waiting clients get their answer. */
+/* Calls on_accept() for each accepted connection; NULL: no more. */
+void store_server_on_connection(struct store_server *server, void (*on_accept)(void *arg),
+                                void *arg);
+/* As a client's SET; waiting clients get their reply. */
 void store_server_put(struct store_server *server, const char *wire_key, const void *data,
                       size_t bytes);
 void store_server_destroy(struct store_server *server); /* NULL is fine */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_thread.h - the store's server on a thread of its own, for a rank that hosts it.  With a
- * secret in the environment other hosts need it; without one they are let in, as by PyTorch. */
+/* server_thread.h - the store's server on a thread of its own, for a rank that hosts it.  If the
+ * environment has a secret, clients on other hosts must know it; else they are admitted, as by
+ * PyTorch. */
 #ifndef RUNTIME_STORE_SERVER_SERVER_THREAD_H
 #define RUNTIME_STORE_SERVER_SERVER_THREAD_H
 

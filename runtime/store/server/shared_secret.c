@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_secret.c - where the secret lies, and HMAC-SHA256 by OpenSSL's libcrypto.
+/* shared_secret.c - reading the secret, and HMAC-SHA256 by OpenSSL's libcrypto.
  *
- * libcrypto is loaded when two hosts meet, or two users of one, not before: on one host a
- * uid is enough, and a program that never leaves it never pays for it. */
+ * libcrypto is loaded at the first proof.  Between processes of one uid on one host no proof is
+ * needed, so a job on one host never loads it. */
 #include "runtime/store/server/shared_secret.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 
 #include "runtime/net/socket.h"
 
-/* ---- Where it lies ---------------------------------------------------------- */
+/* ---- The secret ------------------------------------------------------------ */
 
 static ct_status take(struct secret *secret, const char *from, const char *text, size_t size)
 {
@@ -172,7 +172,7 @@ ct_status proof_make(const struct secret *secret, const char *who,
     return secret_hmac(secret, text, sizeof text, proof);
 }
 
-/* In the same time, wherever they differ. */
+/* Takes the same time wherever they differ. */
 int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES])
 {
     unsigned char differs = 0;

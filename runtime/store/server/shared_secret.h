@@ -2,17 +2,17 @@
 /* shared_secret.h - the job's secret, and the proof that both ends of a connection know it.
  *
  * It comes from CT_STORE_SECRET or from the file that CT_STORE_SECRET_FILE names,
- * never from a command line, which anybody can read.
+ * never from a command line, which every user of the host can read.
  *
  *   client -> hello: 8 bytes that no PyTorch client begins with, its nonce
  *   server -> its nonce
  *   client -> HMAC-SHA256(secret, "ct store client" hello nonce)
  *   server -> HMAC-SHA256(secret, "ct store server" hello nonce)
  *
- * The client proves itself first: a stranger gets nothing to try guesses on.  What
- * follows is neither encrypted nor signed. */
-#ifndef RUNTIME_SECRET_H
-#define RUNTIME_SECRET_H
+ * The client proves first, so a client without the secret gets nothing to test guesses on.  The
+ * bytes that follow are neither encrypted nor signed. */
+#ifndef RUNTIME_STORE_SERVER_SHARED_SECRET_H
+#define RUNTIME_STORE_SERVER_SHARED_SECRET_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,17 +30,16 @@ struct secret {
     size_t size; /* 0: there is none */
 };
 
-/* path NULL: as the environment says, CT_STORE_SECRET before CT_STORE_SECRET_FILE.  CT_ERR_INVALID
- * with the variable or the file in the sentence.  The file must be ours and nobody else's to read.
- */
+/* path NULL: from CT_STORE_SECRET, else from the file that CT_STORE_SECRET_FILE names.
+ * CT_ERR_INVALID names the variable or the file.  Only our user may be able to read the file. */
 ct_status secret_read(struct secret *secret, const char *path);
 ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 
-/* What the rest of the connection is for. */
+/* What the connection is for. */
 enum hello_role { HELLO_CLIENT = 'c', HELLO_AGENT = 'a' };
 
 ct_status hello_make(unsigned char hello[HELLO_BYTES], enum hello_role role);
-int hello_role(const unsigned char hello[HELLO_BYTES]); /* -1: it is no hello of ours */
+int hello_role(const unsigned char hello[HELLO_BYTES]); /* -1: not a hello */
 
 /* who: "client" or "server".  Loads libcrypto at the first call; CT_ERR_UNSUPPORTED
  * where there is none. */
@@ -52,7 +51,7 @@ ct_status secret_hmac(const struct secret *secret, const void *data, size_t byte
                       unsigned char mac[PROOF_BYTES]);
 int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES]);
 
-/* The client's whole part, on a connected socket.  CT_ERR_INVALID: the secrets differ. */
+/* The client's side of the proof, on a connected socket.  CT_ERR_INVALID: the secrets differ. */
 ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role, const char *where,
                        int64_t deadline);
 

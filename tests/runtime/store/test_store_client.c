@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/net/socket.h"
-#include "runtime/store/tcp_wire.h"
+#include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
 /* ---- A server that has said all it will say ----------------------------------- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/store/engine/session.h"
+#include "runtime/store/engine/engine.h"
 
 enum {
     MANY = 5000, /* keys or clients: more than one turn of the table deals with */
@@ -34,25 +34,25 @@ static int take_value(void *owner, struct value *value)
     return take(owner, value->data, value->size);
 }
 
-static const struct table_owner owner = { .reply = take, .reply_value = take_value };
+static const struct reply_hooks owner = { .reply = take, .reply_value = take_value };
 
-static struct table *new_table(void)
+static struct engine *new_engine(void)
 {
-    return table_create(&owner, (size_t)1 << 30, (size_t)1 << 20);
+    return engine_create(&owner, (size_t)1 << 30, (size_t)1 << 20);
 }
 
 /* All of it, in as many turns as that needs. */
-static enum table_state feed(struct table_client *client, const void *data, size_t bytes,
-                             const char **why)
+static enum session_state feed(struct session *client, const void *data, size_t bytes,
+                               const char **why)
 {
-    enum table_state state;
+    enum session_state state;
     size_t used;
 
     do {
-        state = table_feed(client, data, bytes, &used, why);
+        state = session_feed(client, data, bytes, &used, why);
         data = (const char *)data + used;
         bytes -= used;
-    } while (state == TABLE_BUSY);
+    } while (state == SESSION_BUSY);
     return state;
 }
 
@@ -115,18 +115,18 @@ static void a_whole_conversation(struct wire *w)
 
 static struct replies converse(const struct wire *wire, size_t piece)
 {
-    struct table *table = new_table();
+    struct engine *engine = new_engine();
     struct replies replies = { .size = 0 };
-    struct table_client *client = table_client_create(table, &replies);
+    struct session *client = session_create(engine, &replies);
     const char *why = NULL;
 
     for (size_t at = 0; at < wire->size; at += piece) {
         const size_t n = wire->size - at < piece ? wire->size - at : piece;
 
-        assert_int_equal(feed(client, wire->bytes + at, n, &why), TABLE_READY);
+        assert_int_equal(feed(client, wire->bytes + at, n, &why), SESSION_READY);
     }
-    table_client_destroy(client);
-    table_destroy(table);
+    session_destroy(client);
+    engine_destroy(engine);
     return replies;
 }
 
@@ -150,47 +150,47 @@ static void a_conversation_cut_anywhere_is_the_same(void **state)
 
 static void a_set_releases_every_waiter_and_a_push_one(void **state)
 {
-    struct table *table = new_table();
+    struct engine *engine = new_engine();
     struct replies replies[3] = { { .size = 0 } };
-    struct table_client *clients[3];
+    struct session *clients[3];
     struct wire wait = { .size = 0 }, push = { .size = 0 }, set = { .size = 0 };
     const char *why;
 
     (void)state;
     hello(&wait), u8(&wait, 6), u64(&wait, 1), blob(&wait, "/x");
     for (int i = 0; i < 3; i++)
-        clients[i] = table_client_create(table, &replies[i]);
+        clients[i] = session_create(engine, &replies[i]);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(feed(clients[i], wait.bytes, wait.size, &why), TABLE_READY);
+        assert_int_equal(feed(clients[i], wait.bytes, wait.size, &why), SESSION_READY);
     hello(&push), u8(&push, 14), blob(&push, "/x"), blob(&push, "v");
-    assert_int_equal(feed(clients[2], push.bytes, push.size, &why), TABLE_READY);
+    assert_int_equal(feed(clients[2], push.bytes, push.size, &why), SESSION_READY);
     assert_int_equal(replies[0].size, 1);
     assert_int_equal(replies[1].size, 0);
     u8(&set, 1), blob(&set, "/x"), blob(&set, "v");
-    assert_int_equal(feed(clients[2], set.bytes, set.size, &why), TABLE_READY);
+    assert_int_equal(feed(clients[2], set.bytes, set.size, &why), SESSION_READY);
     assert_int_equal(replies[0].size, 1);
     assert_int_equal(replies[1].size, 1);
-    assert_true(table_has(table, "/x"));
-    table_clear(table);
-    assert_false(table_has(table, "/x"));
+    assert_true(engine_has(engine, "/x"));
+    engine_clear(engine);
+    assert_false(engine_has(engine, "/x"));
     for (int i = 0; i < 3; i++)
-        table_client_destroy(clients[i]);
-    table_destroy(table);
+        session_destroy(clients[i]);
+    engine_destroy(engine);
 }
 
 /* Each breaks the protocol: the client is to be closed, with a reason. */
 static void refused(const struct wire *wire)
 {
-    struct table *table = new_table();
+    struct engine *engine = new_engine();
     struct replies replies = { .size = 0 };
-    struct table_client *client = table_client_create(table, &replies);
+    struct session *client = session_create(engine, &replies);
     const char *why = NULL;
 
-    assert_int_equal(feed(client, wire->bytes, wire->size, &why), TABLE_BROKEN);
+    assert_int_equal(feed(client, wire->bytes, wire->size, &why), SESSION_BROKEN);
     assert_non_null(why);
     assert_int_equal(replies.size, 0);
-    table_client_destroy(client);
-    table_destroy(table);
+    session_destroy(client);
+    engine_destroy(engine);
 }
 
 static void what_is_no_request_closes_the_client(void **state)
@@ -240,16 +240,16 @@ static void many_pairs(struct wire *w)
 
 /* A table and two clients that have said hello; the second is the one that must not wait. */
 struct scene {
-    struct table *table;
+    struct engine *engine;
     struct replies replies[2];
-    struct table_client *clients[2];
+    struct session *clients[2];
 };
 
 static void say(struct scene *scene, int who, const struct wire *wire)
 {
     const char *why;
 
-    assert_int_equal(feed(scene->clients[who], wire->bytes, wire->size, &why), TABLE_READY);
+    assert_int_equal(feed(scene->clients[who], wire->bytes, wire->size, &why), SESSION_READY);
 }
 
 static struct scene *scene_create(size_t memory)
@@ -258,10 +258,10 @@ static struct scene *scene_create(size_t memory)
     static struct wire first;
 
     first.size = 0, hello(&first);
-    scene.table = table_create(&owner, memory, (size_t)8 << 20);
+    scene.engine = engine_create(&owner, memory, (size_t)8 << 20);
     for (int i = 0; i < 2; i++) {
         scene.replies[i].size = 0;
-        scene.clients[i] = table_client_create(scene.table, &scene.replies[i]);
+        scene.clients[i] = session_create(scene.engine, &scene.replies[i]);
         say(&scene, i, &first);
     }
     return &scene;
@@ -270,8 +270,8 @@ static struct scene *scene_create(size_t memory)
 static void scene_destroy(struct scene *scene)
 {
     for (int i = 0; i < 2; i++)
-        table_client_destroy(scene->clients[i]);
-    table_destroy(scene->table);
+        session_destroy(scene->clients[i]);
+    engine_destroy(scene->engine);
 }
 
 /* One small request of the second client, answered at once. */
@@ -289,18 +289,18 @@ static void other_adds(struct scene *scene, int64_t sum)
 /* The first client's request, with the second's between its turns; gives how many. */
 static int in_turns(struct scene *scene, const struct wire *wire)
 {
-    enum table_state state;
+    enum session_state state;
     const char *why;
     size_t at = 0, used;
     int turns = 0;
 
     scene->replies[0].size = 0;
-    while ((state = table_feed(scene->clients[0], wire->bytes + at, wire->size - at, &used, &why))
-           == TABLE_BUSY) {
+    while ((state = session_feed(scene->clients[0], wire->bytes + at, wire->size - at, &used, &why))
+           == SESSION_BUSY) {
         at += used;
         other_adds(scene, ++turns);
     }
-    assert_int_equal(state, TABLE_READY);
+    assert_int_equal(state, SESSION_READY);
     assert_int_equal(at + used, wire->size);
     return turns;
 }
@@ -368,14 +368,15 @@ static void a_key_that_comes_between_the_turns_of_its_wait_counts(void **state)
     (void)state;
     wait.size = 0, many_keys(&wait, 6);
     all.size = 0, many_pairs(&all);
-    assert_int_equal(table_feed(scene->clients[0], wait.bytes, wait.size, &used, &why), TABLE_BUSY);
+    assert_int_equal(session_feed(scene->clients[0], wait.bytes, wait.size, &used, &why),
+                     SESSION_BUSY);
     assert_int_equal(used, wait.size);
     say(scene, 1, &all);
-    while (table_work(scene->table))
+    while (engine_work(scene->engine))
         continue;
     assert_int_equal(scene->replies[0].size, 0); /* it is still asking */
-    assert_int_equal(feed(scene->clients[0], "", 0, &why), TABLE_READY);
-    while (table_work(scene->table))
+    assert_int_equal(feed(scene->clients[0], "", 0, &why), SESSION_READY);
+    while (engine_work(scene->engine))
         continue;
     assert_int_equal(scene->replies[0].size, 1);
     scene_destroy(scene);
@@ -399,7 +400,8 @@ static void a_list_tells_each_key_of_its_beginning_once(void **state)
     say(scene, 0, &wire);
     wire.size = 0, u8(&wire, 17); /* LIST_KEYS */
     scene->replies[0].size = 0;
-    while (table_feed(scene->clients[0], wire.bytes, turns ? 0 : 1, &used, &why) == TABLE_BUSY) {
+    while (session_feed(scene->clients[0], wire.bytes, turns ? 0 : 1, &used, &why)
+           == SESSION_BUSY) {
         for (int i = turns; i < MANY; i += 97)
             deletes(scene, numbered(i));
         for (int i = turns; i < MANY; i += 194)
@@ -431,12 +433,13 @@ static void a_multi_set_of_one_who_leaves_is_carried_out_whole(void **state)
 
     (void)state;
     wire.size = 0, many_pairs(&wire);
-    assert_int_equal(table_feed(scene->clients[0], wire.bytes, wire.size, &used, &why), TABLE_BUSY);
-    assert_false(table_has(scene->table, numbered(MANY - 1)));
-    table_client_destroy(scene->clients[0]);
+    assert_int_equal(session_feed(scene->clients[0], wire.bytes, wire.size, &used, &why),
+                     SESSION_BUSY);
+    assert_false(engine_has(scene->engine, numbered(MANY - 1)));
+    session_destroy(scene->clients[0]);
     scene->clients[0] = NULL;
     for (int i = 0; i < MANY; i++)
-        assert_true(table_has(scene->table, numbered(i)));
+        assert_true(engine_has(scene->engine, numbered(i)));
     scene_destroy(scene);
 }
 
@@ -449,9 +452,9 @@ static void half_a_multi_set_is_not_carried_out(void **state)
     wire.size = 0, many_pairs(&wire);
     wire.size--;
     say(scene, 0, &wire);
-    table_client_destroy(scene->clients[0]);
+    session_destroy(scene->clients[0]);
     scene->clients[0] = NULL;
-    assert_false(table_has(scene->table, numbered(0)));
+    assert_false(engine_has(scene->engine, numbered(0)));
     scene_destroy(scene);
 }
 
@@ -471,20 +474,20 @@ static int count(void *client, const void *data, size_t bytes)
     return 0;
 }
 
-static const struct table_owner counter = { .reply = count };
+static const struct reply_hooks counter = { .reply = count };
 
 /* MANY clients that wait for /x, and some more that do not. */
 struct crowd {
-    struct table *table;
+    struct engine *engine;
     struct told told[MANY + 3];
-    struct table_client *clients[MANY + 3];
+    struct session *clients[MANY + 3];
 };
 
 static void one_says(struct crowd *crowd, int who, const struct wire *wire)
 {
     const char *why;
 
-    assert_int_equal(feed(crowd->clients[who], wire->bytes, wire->size, &why), TABLE_READY);
+    assert_int_equal(feed(crowd->clients[who], wire->bytes, wire->size, &why), SESSION_READY);
 }
 
 static struct crowd *crowd_create(void)
@@ -493,9 +496,9 @@ static struct crowd *crowd_create(void)
     static struct wire wire;
 
     memset(&crowd, 0, sizeof crowd);
-    crowd.table = table_create(&counter, (size_t)1 << 30, (size_t)1 << 20);
+    crowd.engine = engine_create(&counter, (size_t)1 << 30, (size_t)1 << 20);
     for (int i = 0; i < MANY + 3; i++) {
-        crowd.clients[i] = table_client_create(crowd.table, &crowd.told[i]);
+        crowd.clients[i] = session_create(crowd.engine, &crowd.told[i]);
         wire.size = 0, hello(&wire);
         if (i < MANY)
             u8(&wire, 6), u64(&wire, 1), blob(&wire, "/x");
@@ -507,8 +510,8 @@ static struct crowd *crowd_create(void)
 static void crowd_destroy(struct crowd *crowd)
 {
     for (int i = 0; i < MANY + 3; i++)
-        table_client_destroy(crowd->clients[i]);
-    table_destroy(crowd->table);
+        session_destroy(crowd->clients[i]);
+    engine_destroy(crowd->engine);
 }
 
 static int told_so_far(const struct crowd *crowd)
@@ -538,7 +541,7 @@ static void five_thousand_waiters_are_told_in_turns(void **state)
     before = told_so_far(crowd);
     assert_true(before < MANY);
     for (int more = 1; more; turns++) {
-        more = table_work(crowd->table);
+        more = engine_work(crowd->engine);
         assert_true(told_so_far(crowd) - before <= 1000); /* a turn is not all of them */
         before = told_so_far(crowd);
     }
@@ -557,11 +560,11 @@ static void those_who_leave_before_they_are_told_do_no_harm(void **state)
     x_is_set(crowd);
     for (int i = 0; i < MANY; i += 2) {
         left += crowd->told[i].count == 0;
-        table_client_destroy(crowd->clients[i]);
+        session_destroy(crowd->clients[i]);
         crowd->clients[i] = NULL;
     }
     assert_true(left > 0);
-    while (table_work(crowd->table))
+    while (engine_work(crowd->engine))
         continue;
     assert_int_equal(told_so_far(crowd), MANY - left);
     crowd_destroy(crowd);
@@ -592,7 +595,7 @@ static void a_push_whose_waiter_cancels_goes_to_the_next(void **state)
     assert_int_equal(crowd->told[first].count, 0);
     wire.size = 0, u8(&wire, 12); /* CANCEL_WAIT */
     one_says(crowd, first, &wire);
-    while (table_work(crowd->table))
+    while (engine_work(crowd->engine))
         continue;
     assert_int_equal(crowd->told[first].count, 1);
     assert_int_equal(crowd->told[first].last, 1);
@@ -608,9 +611,9 @@ static void a_push_whose_waiter_leaves_goes_to_the_next(void **state)
 
     (void)state;
     push_to_one_of(crowd, first, second);
-    table_client_destroy(crowd->clients[first]);
+    session_destroy(crowd->clients[first]);
     crowd->clients[first] = NULL;
-    while (table_work(crowd->table))
+    while (engine_work(crowd->engine))
         continue;
     assert_int_equal(crowd->told[first].count, 0);
     assert_int_equal(crowd->told[second].count, 1);
@@ -628,7 +631,7 @@ static void a_queue_named_twice_takes_one_push(void **state)
     say(scene, 0, &wire);
     wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "e");
     say(scene, 1, &wire);
-    while (table_work(scene->table))
+    while (engine_work(scene->engine))
         continue;
     assert_int_equal(scene->replies[0].size, 1);
     wire.size = 0, u8(&wire, 15), blob(&wire, "/q"); /* QUEUE_POP: 1, then the element */
@@ -638,7 +641,7 @@ static void a_queue_named_twice_takes_one_push(void **state)
     say(scene, 1, &wire);
     wire.size = 0, u8(&wire, 14), blob(&wire, "/q"), blob(&wire, "f");
     say(scene, 0, &wire);
-    while (table_work(scene->table))
+    while (engine_work(scene->engine))
         continue;
     assert_int_equal(scene->replies[0].size, 18);
     assert_int_equal(scene->replies[1].size, 1);
@@ -649,16 +652,16 @@ static void five_thousand_waits_of_one_who_left_go_in_turns(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
     static struct wire wire;
-    const size_t before = table_budget(scene->table)->used;
+    const size_t before = engine_budget(scene->engine)->used;
     int turns = 1;
 
     (void)state;
     wire.size = 0, many_keys(&wire, 6);
     say(scene, 0, &wire);
-    assert_true(table_budget(scene->table)->used > before);
-    table_client_destroy(scene->clients[0]);
+    assert_true(engine_budget(scene->engine)->used > before);
+    session_destroy(scene->clients[0]);
     scene->clients[0] = NULL;
-    while (table_work(scene->table)) {
+    while (engine_work(scene->engine)) {
         deletes(scene, "/other");
         other_adds(scene, 1);
         turns++;
@@ -666,7 +669,7 @@ static void five_thousand_waits_of_one_who_left_go_in_turns(void **state)
     assert_true(turns > 1);
     wire.size = 0, many_pairs(&wire);
     say(scene, 1, &wire); /* nobody waits any more */
-    while (table_work(scene->table))
+    while (engine_work(scene->engine))
         continue;
     scene_destroy(scene);
 }
@@ -679,9 +682,9 @@ static void five_thousand_keys_are_cleared(void **state)
     (void)state;
     wire.size = 0, many_pairs(&wire);
     say(scene, 0, &wire);
-    table_clear(scene->table);
+    engine_clear(scene->engine);
     for (int i = 0; i < MANY; i++)
-        assert_false(table_has(scene->table, numbered(i)));
+        assert_false(engine_has(scene->engine, numbered(i)));
     scene->replies[0].size = 0;
     wire.size = 0, u8(&wire, 7);
     say(scene, 0, &wire);
@@ -694,18 +697,18 @@ static void five_thousand_keys_are_cleared(void **state)
 enum { MIB = 1 << 20 };
 
 /* SET or APPEND of that many bytes, all the same. */
-static enum table_state store_large(struct table_client *client, uint8_t command, const char *key,
-                                    size_t bytes, char byte, const char **why)
+static enum session_state store_large(struct session *client, uint8_t command, const char *key,
+                                      size_t bytes, char byte, const char **why)
 {
     static struct wire head;
     char *data = malloc(bytes);
-    enum table_state state;
+    enum session_state state;
 
     assert_non_null(data);
     memset(data, byte, bytes);
     head.size = 0, u8(&head, command), blob(&head, key), u64(&head, bytes);
     state = feed(client, head.bytes, head.size, why);
-    if (state == TABLE_READY)
+    if (state == SESSION_READY)
         state = feed(client, data, bytes, why);
     free(data);
     return state;
@@ -718,22 +721,23 @@ static void a_full_table_refuses_and_serves_again_when_there_is_room(void **stat
     int fitted = 0;
 
     (void)state;
-    while (store_large(scene->clients[0], 1, numbered(fitted), 100 << 10, 'v', &why) == TABLE_READY
+    while (store_large(scene->clients[0], 1, numbered(fitted), 100 << 10, 'v', &why)
+               == SESSION_READY
            && fitted < 100)
         fitted++;
     assert_true(fitted >= 5 && fitted <= 10);
     assert_non_null(strstr(why, "no memory"));
-    assert_false(table_has(scene->table, numbered(fitted)));
-    table_client_destroy(scene->clients[0]);
-    scene->clients[0] = table_client_create(scene->table, &scene->replies[0]);
+    assert_false(engine_has(scene->engine, numbered(fitted)));
+    session_destroy(scene->clients[0]);
+    scene->clients[0] = session_create(scene->engine, &scene->replies[0]);
     for (int i = 0; i < fitted; i++)
         deletes(scene, numbered(i));
-    while (table_work(scene->table))
+    while (engine_work(scene->engine))
         continue;
     other_adds(scene, 1);
     for (int i = 0; i < fitted; i++)
         assert_int_equal(store_large(scene->clients[1], 1, numbered(i), 100 << 10, 'w', &why),
-                         TABLE_READY);
+                         SESSION_READY);
     scene_destroy(scene);
 }
 
@@ -747,36 +751,36 @@ static int show(void *client, struct value *value)
     return 0;
 }
 
-static const struct table_owner shower = { .reply = count, .reply_value = show };
+static const struct reply_hooks shower = { .reply = count, .reply_value = show };
 
 static void old_bytes_stay(uint8_t command)
 {
-    struct table *table = table_create(&shower, (size_t)64 * MIB, (size_t)8 * MIB);
+    struct engine *engine = engine_create(&shower, (size_t)64 * MIB, (size_t)8 * MIB);
     struct told told = { 0 };
-    struct table_client *client = table_client_create(table, &told);
+    struct session *client = session_create(engine, &told);
     static struct wire wire;
     const char *why;
 
     wire.size = 0, hello(&wire);
-    assert_int_equal(feed(client, wire.bytes, wire.size, &why), TABLE_READY);
-    assert_int_equal(store_large(client, 1, "/k", MIB, 'o', &why), TABLE_READY);
+    assert_int_equal(feed(client, wire.bytes, wire.size, &why), SESSION_READY);
+    assert_int_equal(store_large(client, 1, "/k", MIB, 'o', &why), SESSION_READY);
     wire.size = 0, u8(&wire, 3), blob(&wire, "/k");
-    assert_int_equal(feed(client, wire.bytes, wire.size, &why), TABLE_READY);
+    assert_int_equal(feed(client, wire.bytes, wire.size, &why), SESSION_READY);
     if (command == 8) {
         wire.size = 0, u8(&wire, 8), blob(&wire, "/k");
-        assert_int_equal(feed(client, wire.bytes, wire.size, &why), TABLE_READY);
+        assert_int_equal(feed(client, wire.bytes, wire.size, &why), SESSION_READY);
     } else {
-        assert_int_equal(store_large(client, command, "/k", MIB, 'n', &why), TABLE_READY);
+        assert_int_equal(store_large(client, command, "/k", MIB, 'n', &why), SESSION_READY);
     }
-    while (table_work(table))
+    while (engine_work(engine))
         continue;
     assert_int_equal(shown->size, MIB);
     for (int i = 0; i < MIB; i++)
         if (shown->data[i] != 'o')
             fail_msg("byte %d of the answer changed", i);
     value_release(shown);
-    table_client_destroy(client);
-    table_destroy(table);
+    session_destroy(client);
+    engine_destroy(engine);
 }
 
 static void an_answer_keeps_the_bytes_it_shows(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_store_table.c - whatever four clients send, cut wherever, in whatever order.
+/* fuzz_store_engine.c - the bytes of four clients, cut anywhere, in any order.
  *
- * The input is a row of pieces: a byte that says who and how many bytes follow (0:
- * something else happens, see event()), then those bytes.  Clients 0 to 2 have shown the
- * magic already.  Once all have left and the keys are cleared, nothing may be left. */
+ * The input is a row of pieces: a byte that names a client and a number of bytes (0: another
+ * event, see event()), then those bytes.  Clients 0 to 2 have sent the magic already.  Once all
+ * have left and the keys are cleared, no memory may be in use. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -12,9 +12,9 @@
 #define CLIENTS 4
 
 struct owner {
-    struct table_client *client;
+    struct session *session;
     size_t answers;
-    int is_full; /* it says "enough" to each answer */
+    int is_full; /* its reply hook returns 1 */
 };
 
 static int take(void *arg, const void *data, size_t bytes)
@@ -34,77 +34,77 @@ static int take_value(void *arg, struct value *value)
     return ((struct owner *)arg)->is_full;
 }
 
-static const struct table_owner owner_ops = { take, take_value };
+static const struct reply_hooks reply_hooks = { take, take_value };
 
-static void join(struct table *table, struct owner *owner, int valid)
+static void join(struct engine *engine, struct owner *owner, int valid)
 {
     static const unsigned char magic[] = { 0, 0xce, 0xf7, 0x85, 0x3c };
     const char *why;
     size_t used;
 
-    *owner = (struct owner){ .client = table_client_create(table, owner) };
-    if (owner->client && valid)
-        table_feed(owner->client, magic, sizeof magic, &used, &why);
+    *owner = (struct owner){ .session = session_create(engine, owner) };
+    if (owner->session && valid)
+        session_feed(owner->session, magic, sizeof magic, &used, &why);
 }
 
 static void leave(struct owner *owner)
 {
-    table_client_destroy(owner->client);
-    owner->client = NULL;
+    session_destroy(owner->session);
+    owner->session = NULL;
 }
 
 static void feed(struct owner *owner, const uint8_t *data, size_t bytes)
 {
-    enum table_state state = TABLE_READY;
+    enum session_state state = SESSION_READY;
     const char *why = NULL;
     size_t used;
 
-    if (!owner->client)
+    if (!owner->session)
         return;
     do {
-        state = table_feed(owner->client, data, bytes, &used, &why);
+        state = session_feed(owner->session, data, bytes, &used, &why);
         data += used;
         bytes -= used;
-    } while (state == TABLE_BUSY && bytes > 0);
-    if (state != TABLE_BROKEN)
+    } while (state == SESSION_BUSY && bytes > 0);
+    if (state != SESSION_BROKEN)
         return;
     if (!why)
         abort(); /* no refusal without a reason */
     leave(owner);
 }
 
-static void event(struct table *table, struct owner *owner, int which)
+static void event(struct engine *engine, struct owner *owner, int which)
 {
     if (which == 0)
         leave(owner);
-    else if (which == 1 && !owner->client)
-        join(table, owner, 1);
+    else if (which == 1 && !owner->session)
+        join(engine, owner, 1);
     else if (which == 2)
         owner->is_full = !owner->is_full;
     else if (which == 3)
-        table_work(table);
+        engine_work(engine);
     else if (which == 4)
-        table_clear(table);
+        engine_clear(engine);
     else
         feed(owner, (const uint8_t *)"", 0); /* a turn */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct table *table = table_create(&owner_ops, 1 << 20, 1 << 18);
+    struct engine *engine = engine_create(&reply_hooks, 1 << 20, 1 << 18);
     struct owner owners[CLIENTS];
 
-    if (!table)
+    if (!engine)
         return 0;
     for (int i = 0; i < CLIENTS; i++)
-        join(table, &owners[i], i < 3);
+        join(engine, &owners[i], i < 3);
     while (size > 0) {
         struct owner *owner = &owners[data[0] % CLIENTS];
         size_t bytes = data[0] / CLIENTS;
 
         data++, size--;
         if (bytes == 0 && size > 0) {
-            event(table, owner, data[0] % 6);
+            event(engine, owner, data[0] % 6);
             data++, size--;
             continue;
         }
@@ -115,13 +115,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int i = 0; i < CLIENTS; i++)
         leave(&owners[i]);
-    while (table_work(table))
+    while (engine_work(engine))
         ;
-    table_clear(table);
-    if (table->map.entries != 0 || table->map.keys != 0 || table->map.oldest || table->lists)
+    engine_clear(engine);
+    if (engine->map.entries != 0 || engine->map.keys != 0 || engine->map.oldest || engine->listing)
         abort();
-    if (table->budget.used != table->map.bucket_room * sizeof(struct entry *))
+    if (engine->budget.used != engine->map.bucket_room * sizeof(struct entry *))
         abort(); /* something is not counted back */
-    table_destroy(table);
+    engine_destroy(engine);
     return 0;
 }

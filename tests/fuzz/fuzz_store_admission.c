@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_store_door.c - what comes to the store's socket: strangers, peers with and without the
- * secret, PyTorch's clients, launchers and their messages, cut wherever, in any order.
+/* fuzz_store_admission.c - connections to the store's socket: clients of libct with and without the
+ * secret, PyTorch's clients, launchers and their messages, other programs, cut anywhere, in any
+ * order.
  *
- * The input is a byte for the store's policy, then a row of steps: a byte that says what
- * happens (its low half) and to which connection (its high half), then what the step needs.
- * The connections are unix sockets without a port; whom the kernel takes them for, their
- * names say, and random numbers are none.  However they come: nobody is served who is
- * neither ours, nor from an allowed network, nor knows the secret, nor vouched for by a
- * launcher of its host.  Once all have left and the keys are cleared, nothing may be left. */
+ * The input is a byte for the store's policy, then a row of steps: a byte that says what happens
+ * (its low half) and to which connection (its high half), then the arguments of the step.  The
+ * connections are unix sockets without a port.  Their names say which uid and address peer_uid()
+ * and getpeername() report, and getrandom() always gives the same bytes.  A client may be served
+ * only if it has our uid, comes from an allowed network, knows the secret, or a launcher of its
+ * host confirms it.  Once all have left and the keys are cleared, no memory may be in use. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -28,7 +29,7 @@
 #include "tests/fuzz/input.h"
 
 enum { CONNECTIONS = 8, MOST_EVER = 200 };
-enum place { OURS, ALLOWED, FOREIGN, HOST_A, HOST_B, UNKNOWN, GONE, PLACES };
+enum place { SAME_UID, ALLOWED_NETWORK, OTHER_UID, HOST_A, HOST_B, UNKNOWN, GONE, PLACES };
 
 struct scene {
     struct event_base *base;
@@ -43,7 +44,7 @@ struct scene {
     unsigned long heard; /* of launchers */
 };
 
-/* ---- In front of the C library's and the kernel's ------------------------------ */
+/* ---- Instead of the C library's functions --------------------------------------- */
 
 ssize_t getrandom(void *bytes, size_t size, unsigned flags)
 {
@@ -106,30 +107,31 @@ enum peer_place peer_uid(int netlink, const struct sockaddr_storage *peer,
 
     (void)netlink;
     (void)self;
-    *uid = place == FOREIGN ? geteuid() + 1 : geteuid();
-    return place == OURS || place == FOREIGN ? PEER_HERE
-           : place == UNKNOWN                ? PEER_UNKNOWN
-                                             : PEER_ELSEWHERE;
+    *uid = place == OTHER_UID ? geteuid() + 1 : geteuid();
+    return place == SAME_UID || place == OTHER_UID ? PEER_HERE
+           : place == UNKNOWN                      ? PEER_UNKNOWN
+                                                   : PEER_ELSEWHERE;
 }
 
 /* ---- Who is served ------------------------------------------------------------- */
 
-static void look_at(struct scene *s, const struct link *ring)
+static void look_at(struct scene *s, const struct list_node *ring)
 {
     const struct store_policy *policy = &s->server->policy;
 
-    for (const struct link *link = ring->next; link != ring; link = link->next) {
-        const struct conn *conn = (const struct conn *)link; /* `all` comes first */
+    for (const struct list_node *node = ring->next; node != ring; node = node->next) {
+        const struct conn *conn = (const struct conn *)node; /* `all` comes first */
         int place = 0, number = 0;
 
         holds(name_of(conn->fd, 1, &place, &number) == 1);
-        if (conn->door || (!conn->table && !conn->agent))
+        if (conn->admission || (!conn->session && !conn->agent))
             continue;
-        holds(place == OURS || s->proved[number] || (policy->open && place != FOREIGN)
-              || (place == ALLOWED && policy->allow.count > 0)
-              || ((place == ALLOWED || place == HOST_A || place == HOST_B) && s->vouched[place]));
+        holds(place == SAME_UID || s->proved[number] || (policy->open && place != OTHER_UID)
+              || (place == ALLOWED_NETWORK && policy->allow.count > 0)
+              || ((place == ALLOWED_NETWORK || place == HOST_A || place == HOST_B)
+                  && s->vouched[place]));
         holds(!conn->agent || s->proved[number]);
-        holds(place != FOREIGN);
+        holds(place != OTHER_UID);
         s->vouched[place] |= conn->agent != NULL;
     }
 }
@@ -138,8 +140,8 @@ static void turn(struct scene *s)
 {
     for (int i = 0; i < 3; i++)
         event_base_loop(s->base, EVLOOP_NONBLOCK);
-    look_at(s, &s->server->guests);
-    look_at(s, &s->server->strangers);
+    look_at(s, &s->server->pending);
+    look_at(s, &s->server->unverified);
     look_at(s, &s->server->conns);
 }
 
@@ -233,7 +235,7 @@ static void say_proof(struct scene *s, int i)
     hello_make(hello, HELLO_CLIENT);
     hello[7] = (unsigned char)s->greeted[s->numbers[i]];
     if (proof_make(&s->server->policy.secret, "client", hello, hello + 8, proof) != CT_OK)
-        return; /* no libcrypto: nobody gets in by the secret */
+        return; /* no libcrypto: no client is admitted by the secret */
     s->proved[s->numbers[i]] = 1;
     say(s, i, proof, sizeof proof);
 }
@@ -292,12 +294,12 @@ static void read_some(struct scene *s, int i)
 
 static void let_time_pass(struct scene *s)
 {
-    struct link *const rings[] = { &s->server->guests, &s->server->strangers };
+    struct list_node *const rings[] = { &s->server->pending, &s->server->unverified };
 
     for (int i = 0; i < 2; i++)
-        for (struct link *link = rings[i]->next; link != rings[i]; link = link->next)
-            ((struct conn *)link)->came = 0;
-    event_active(&s->server->patience, EV_TIMEOUT, 0);
+        for (struct list_node *node = rings[i]->next; node != rings[i]; node = node->next)
+            ((struct conn *)node)->accepted_at = 0;
+    event_active(&s->server->timer, EV_TIMEOUT, 0);
 }
 
 static void step(struct scene *s, unsigned what, struct input *in)
@@ -390,18 +392,18 @@ static void set_up(struct scene *s, unsigned what)
 
 static void take_down(struct scene *s)
 {
-    const struct table *table = s->server->table;
+    const struct engine *engine = s->server->engine;
 
     for (int i = 0; i < CONNECTIONS; i++)
         end_connection(s, i);
     for (int i = 0; i < 100 && store_server_clients(s->server) > 0; i++) {
-        let_time_pass(s); /* who is asked about is not read: nobody sees it leave */
+        let_time_pass(s); /* a connection with an open query is not read, so its end is not seen */
         turn(s);
     }
-    holds(store_server_clients(s->server) == 0 && s->server->stranger_count == 0);
+    holds(store_server_clients(s->server) == 0 && s->server->unverified_count == 0);
     store_server_clear(s->server);
-    holds(table->map.entries == 0 && table->map.keys == 0);
-    holds(table->budget.used == table->map.bucket_room * sizeof(struct entry *));
+    holds(engine->map.entries == 0 && engine->map.keys == 0);
+    holds(engine->budget.used == engine->map.bucket_room * sizeof(struct entry *));
     store_server_destroy(s->server);
     event_base_free(s->base);
 }
