@@ -50,7 +50,8 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
 static ct_status make_memory(struct control_host *control)
 {
     void *base = NULL;
-    const ct_status status = hand_down(CONTROL_NAME, control->bytes, &control->memory, &base);
+    const ct_status status =
+        inherited_create(CONTROL_NAME, control->bytes, &control->memory, &base);
 
     control->head = base;
     if (status != CT_OK)

@@ -20,7 +20,8 @@
 
 static ct_status make_memory(struct trace_host *trace)
 {
-    const ct_status status = hand_down(TRACE_NAME, trace->bytes, &trace->memory, &trace->base);
+    const ct_status status =
+        inherited_create(TRACE_NAME, trace->bytes, &trace->memory, &trace->base);
 
     if (status != CT_OK)
         return status;

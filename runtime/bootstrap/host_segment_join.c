@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_segment_join.c - how the ranks of a host come to share memory.
  *
- * Each rank opens a door (an unnamed-to-the-file-system unix socket) and an
- * eventfd.  The leader accepts one connection per follower, checks the uid the
- * kernel reports, takes the follower's eventfd, and when all are there sends
- * one follower after the other the memfd and all eventfds.  A follower maps it
- * and says so, before the next one gets them: the kernel bounds how many
- * descriptors a user without rights may have on their way.  Only when all could
- * does the leader say "go".  One failure, and the whole node uses sockets: a map
- * that worked decides, not a variable. */
+ * Each rank opens an abstract unix socket and an eventfd.  The leader, the host's first rank,
+ * accepts one connection per follower, checks the uid that the kernel reports, and receives the
+ * follower's eventfd.  When all followers are connected, it sends the memfd and all eventfds to one
+ * follower after the other.  Each follower maps the memory and replies before the next one gets the
+ * descriptors, since the kernel limits how many descriptors of a user may be in flight.  The leader
+ * then tells all whether every rank could map the memory.  If one could not, all ranks of the host
+ * use sockets. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -23,16 +22,16 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-/* Who is waited for may have died, or live and have given up, since it knew of another's death
- * when it was still at the store. */
-#define GLANCE_MS 3
+/* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
+ * another rank's death while it waited at the store. */
+#define CHECK_MS 3
 
 struct hello {
     int32_t local_rank;
     int32_t can_share;
 };
 
-/* ---- Doors --------------------------------------------------------------- */
+/* ---- The unix socket ----------------------------------------------------- */
 
 ct_status node_door_open(struct node_door *door)
 {
@@ -57,7 +56,7 @@ void node_door_close(struct node_door *door)
     door->listener = door->event_fd = -1;
 }
 
-/* ---- Finding each other -------------------------------------------------- */
+/* ---- Connecting ---------------------------------------------------------- */
 
 static ct_status died(const struct node *node, int local_rank)
 {
@@ -77,14 +76,14 @@ static ct_status accept_failed(const struct node *node, ct_status status)
                          node->size, descriptor_limit(limit, sizeof limit));
 }
 
-/* The next one that connects, unless one of those that are to come is dead. */
+/* The next follower that connects, unless one of the missing ones is dead. */
 static ct_status accept_follower(struct node *node, ct_store *store, int listener,
                                  const int *sockets, int64_t deadline, int *socket)
 {
     ct_status status;
 
     do {
-        status = socket_accept(listener, clock_ms() + time_left_ms(deadline, GLANCE_MS), socket);
+        status = socket_accept(listener, clock_ms() + time_left_ms(deadline, CHECK_MS), socket);
         if (status != CT_ERR_TIMEOUT)
             return accept_failed(node, status);
         for (int i = 1; i < node->size; i++)
@@ -109,15 +108,15 @@ static ct_status connect_leader(struct node *node, ct_store *store, const char *
             return died(node, 0);
         if (store_check_deaths(store) != CT_OK)
             return CT_ERR_PEER;
-        poll(NULL, 0, GLANCE_MS);
+        poll(NULL, 0, CHECK_MS);
     } while (clock_ms() < deadline);
     return status;
 }
 
 /* ---- The leader ---------------------------------------------------------- */
 
-/* Of a status that says that descriptors can't be passed: the node does without. */
-static ct_status or_sockets(ct_status status, int *can_share)
+/* If descriptors can't be passed, the ranks of this host use sockets. */
+static ct_status or_use_sockets(ct_status status, int *can_share)
 {
     if (status != CT_ERR_UNSUPPORTED)
         return status;
@@ -127,7 +126,7 @@ static ct_status or_sockets(ct_status status, int *can_share)
     return CT_OK;
 }
 
-/* All followers, each with its eventfd. */
+/* Accepts all followers and receives their eventfds. */
 static ct_status gather(struct node *node, ct_store *store, int listener, int *sockets,
                         int64_t deadline, int *can_share)
 {
@@ -143,7 +142,7 @@ static ct_status gather(struct node *node, ct_store *store, int listener, int *s
             return status;
         status = socket_peer(socket, NULL, &uid);
         if (status == CT_OK && uid != geteuid()) {
-            close(socket); /* a stranger: as if it had never come */
+            close(socket); /* another user's process */
             continue;
         }
         if (status == CT_OK)
@@ -158,8 +157,8 @@ static ct_status gather(struct node *node, ct_store *store, int listener, int *s
             return status;
         }
         sockets[follower.local_rank] = socket;
-        status = or_sockets(recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline),
-                            can_share);
+        status = or_use_sockets(
+            recv_fds(socket, &node->event_fds[follower.local_rank], 1, deadline), can_share);
         if (status != CT_OK)
             return status;
         missing--;
@@ -167,10 +166,10 @@ static ct_status gather(struct node *node, ct_store *store, int listener, int *s
     return CT_OK;
 }
 
-/* The memory, if there is any, and everybody's eventfd; then the follower's word that it has
- * them. */
-static ct_status hand_out(const struct node *node, int memory, int socket, int64_t deadline,
-                          int *can_share)
+/* Sends the memory, if there is any, and all eventfds; then reads whether the follower mapped it.
+ */
+static ct_status send_segment(const struct node *node, int memory, int socket, int64_t deadline,
+                              int *can_share)
 {
     const struct hello hello = { 0, *can_share };
     struct hello follower;
@@ -180,7 +179,7 @@ static ct_status hand_out(const struct node *node, int memory, int socket, int64
         status = send_fds(socket, &memory, 1, deadline);
     if (status == CT_OK && hello.can_share)
         status = send_all_fds(socket, node->event_fds, node->size, deadline);
-    status = or_sockets(status, can_share);
+    status = or_use_sockets(status, can_share);
     if (status == CT_OK)
         status = socket_read_all(socket, &follower, sizeof follower, deadline);
     if (status == CT_OK)
@@ -188,7 +187,7 @@ static ct_status hand_out(const struct node *node, int memory, int socket, int64
     return status;
 }
 
-/* All ranks learn the same verdict: each says whether it could, the leader whether all could. */
+/* All ranks get the same result: each says whether it could, the leader whether all could. */
 static ct_status lead(struct node *node, ct_store *store, struct node_door *door, int *sockets,
                       int64_t deadline, int *shared)
 {
@@ -198,7 +197,7 @@ static ct_status lead(struct node *node, ct_store *store, struct node_door *door
     ct_status status = gather(node, store, door->listener, sockets, deadline, &can_share);
 
     for (int i = 1; i < node->size && status == CT_OK; i++)
-        status = hand_out(node, memory, sockets[i], deadline, &can_share);
+        status = send_segment(node, memory, sockets[i], deadline, &can_share);
     hello.can_share = can_share;
     for (int i = 1; i < node->size && status == CT_OK; i++)
         status = socket_write_all(sockets[i], &hello, sizeof hello, deadline);
@@ -208,19 +207,19 @@ static ct_status lead(struct node *node, ct_store *store, struct node_door *door
 
 /* ---- A follower ---------------------------------------------------------- */
 
-/* What the leader hands out.  The own eventfd comes back, too, and is there already. */
-static ct_status take(struct node *node, int socket, int64_t deadline, int *memory)
+/* Receives what the leader sends.  That includes our own eventfd, which we have already. */
+static ct_status receive_segment(struct node *node, int socket, int64_t deadline, int *memory)
 {
-    int *mine = &node->event_fds[node->rank];
-    const int own = *mine;
+    int *received = &node->event_fds[node->rank];
+    const int own = *received;
     ct_status status = recv_fds(socket, memory, 1, deadline);
 
-    *mine = -1;
+    *received = -1;
     if (status == CT_OK)
         status = recv_all_fds(socket, node->event_fds, node->size, deadline);
-    if (*mine >= 0)
-        close(*mine);
-    *mine = own;
+    if (*received >= 0)
+        close(*received);
+    *received = own;
     return status;
 }
 
@@ -240,12 +239,12 @@ static ct_status follow(struct node *node, ct_store *store, const char *leader_n
     if (status == CT_OK)
         status = socket_write_all(sockets[0], &me, sizeof me, deadline);
     if (status == CT_OK)
-        status =
-            or_sockets(send_fds(sockets[0], &node->event_fds[node->rank], 1, deadline), &can_share);
+        status = or_use_sockets(send_fds(sockets[0], &node->event_fds[node->rank], 1, deadline),
+                                &can_share);
     if (status == CT_OK)
         status = socket_read_all(sockets[0], &leader, sizeof leader, deadline);
     if (status == CT_OK && leader.can_share)
-        status = or_sockets(take(node, sockets[0], deadline, &fd), &can_share);
+        status = or_use_sockets(receive_segment(node, sockets[0], deadline, &fd), &can_share);
     if (status == CT_OK) {
         me.can_share = can_share && leader.can_share && node_map_memory(node, fd) == 0;
         status = socket_write_all(sockets[0], &me, sizeof me, deadline);

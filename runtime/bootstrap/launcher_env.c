@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launcher_env.c - rank, size and meeting place, as the launcher left them in the environment.
+/* launcher_env.c - rank, size and store address from the environment.
  *
- * Each launcher is a row of variable names; the first row whose rank variable
- * is set is the one that started us.  RANK comes first: ctrun and torchrun set
- * it, and so does a user who wants to overrule the others. */
+ * Each launcher is a row of variable names.  The first row whose rank variable is set counts.  RANK
+ * comes first: ctrun and torchrun set it, and a user may set it to overrule the others. */
 #include "runtime/bootstrap/launcher_env.h"
 
 #include <ctype.h>
@@ -19,8 +18,9 @@ struct launcher {
     const char *rank, *size, *local_rank, *local_size;
     const char
         *one_node; /* a variable that is "1" when there is one node; NULL: local_size says it */
-    const char *jobs[3];  /* joined, these name the job on this host */
-    const char *required; /* set in a step, not in a mere allocation; NULL: no such thing */
+    const char *jobs[3]; /* joined, these name the job on this host */
+    const char
+        *required; /* a variable that is set in a step, not in a mere allocation; NULL: none */
 };
 
 static const struct launcher launchers[] = {
@@ -159,7 +159,7 @@ static ct_status from_options(const ct_init_options *options, struct identity *w
     return status == CT_OK ? check_rank("rank", "world_size", who->rank, who->size) : status;
 }
 
-/* ---- Meeting place -------------------------------------------------------- */
+/* ---- Store address -------------------------------------------------------- */
 
 /* "host:port" or "[v6]:port" */
 static ct_status from_url(const char *url, struct identity *who)
@@ -183,9 +183,8 @@ static ct_status from_url(const char *url, struct identity *who)
     return CT_OK;
 }
 
-/* A mark all processes of one daemon share when no variable names the job: its
- * pid and the moment it started. */
-static void parent_mark(char *text, size_t size)
+/* Names the job by its parent process when no variable does: pid and start time. */
+static void name_parent(char *text, size_t size)
 {
     unsigned long long started = 0;
     char path[64], line[1024], *after;
@@ -223,7 +222,7 @@ static void name_socket(const struct launcher *l, struct identity *who)
                      variable(l->jobs[i]));
         }
     if (!*job)
-        parent_mark(job, sizeof job);
+        name_parent(job, sizeof job);
     snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
 }
 
@@ -268,7 +267,7 @@ ct_status identity_read(const ct_init_options *options, struct identity *who)
     if (status != CT_OK)
         return status;
     if (!strncmp(method, "tcp://", 6)) {
-        who->generation[0] = 0; /* a place of the user's own, not the launcher's store */
+        who->generation[0] = 0; /* the user's own address, not the launcher's store */
         return from_url(method, who);
     }
     if (!strncmp(method, "file://", 7)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mesh.c - finding the peers.
+/* mesh.c - how the ranks find each other.
  *
- * Each rank leaves a card at the store; from all of them every rank knows who is where
- * (peer_cards.c).  The ranks of a host then try to share memory (host_segment_join.c).  Where some
- * can't, or are on other hosts, everybody listens and a second round of cards says where. */
+ * The ranks exchange their peer infos over the store (peer_info.c).  The ranks of a host then try
+ * to share memory (host_segment_join.c).  If some can't, or there are several hosts, every rank
+ * listens, and the ranks exchange their addresses in a second all-gather over the store. */
 #include "runtime/transport/mesh.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/bootstrap/own_address.h"
-#include "runtime/bootstrap/peer_cards.h"
+#include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/messaging/protocol.h"
 #include "runtime/net/socket.h"
@@ -24,16 +24,17 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-struct address_card {
+struct peer_address {
     char address[64];
     int32_t port;
-    int32_t shared; /* could this rank share memory on its host? */
+    int32_t shared; /* this rank shares memory on its host */
 };
 
-/* ---- Meeting -------------------------------------------------------------- */
+/* ---- Exchanges ------------------------------------------------------------ */
 
-/* On one host the token is proof enough, since the kernel is asked for the other end's user, too.
- * Between hosts it went over the network in clear: there the secret counts if there is one. */
+/* On one host the token is enough, since wireup also gets the uid of the other end from the kernel.
+ * Between hosts the token went over the network in clear, so wireup needs the job's secret, if
+ * there is one. */
 static ct_status wire_up(struct mesh *mesh, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
@@ -50,25 +51,27 @@ static ct_status wire_up(struct mesh *mesh, int listener)
     return wireup_start(&identity, listener, 1, &mesh->wireup);
 }
 
-static ct_status listen_and_tell(struct mesh *mesh, ct_store *store, int shared, int64_t deadline)
+static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, int shared,
+                                    int64_t deadline)
 {
-    struct address_card mine = { .shared = shared };
-    struct address_card *all = calloc((size_t)mesh->size, sizeof *all);
+    struct peer_address own = { .shared = shared };
+    struct peer_address *all = calloc((size_t)mesh->size, sizeof *all);
     int listener;
     ct_status status;
 
     if (!all)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d addresses", mesh->size);
-    status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, mine.address,
-                         sizeof mine.address);
+    status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, own.address,
+                         sizeof own.address);
     if (status == CT_OK)
-        status = socket_listen(mine.address, 0, &listener);
+        status = socket_listen(own.address, 0, &listener);
     if (status == CT_OK) {
-        mine.port = socket_port(listener);
+        own.port = socket_port(listener);
         status = wire_up(mesh, listener);
     }
     if (status == CT_OK)
-        status = meet(store, "address", mesh->rank, mesh->size, &mine, sizeof mine, all, deadline);
+        status = store_all_gather(store, "address", mesh->rank, mesh->size, &own, sizeof own, all,
+                                  deadline);
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "%.63s", all[i].address);
         mesh->peers[i].port = all[i].port;
@@ -77,7 +80,7 @@ static ct_status listen_and_tell(struct mesh *mesh, ct_store *store, int shared,
     return status;
 }
 
-/* Memory for the ranks of this host, and sockets if somebody needs them. */
+/* Shared memory for the ranks of this host, and sockets if any rank needs them. */
 static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_door *door,
                                const char *leader, int64_t deadline)
 {
@@ -96,32 +99,34 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_d
         return ct_fail(CT_ERR_UNSUPPORTED, "CT_LINK=shm, but not all ranks can share memory; "
                                            "unset it or set CT_LINK=tcp");
     if (mesh->nodes > 1 || !shared)
-        status = listen_and_tell(mesh, store, shared, deadline);
+        status = exchange_addresses(mesh, store, shared, deadline);
     if (status == CT_OK)
         fault_pass(mesh->faults); /* 3 */
     return status;
 }
 
-/* All cards lie on the table until the doors of this host have been used. */
-static ct_status meet_peers(struct mesh *mesh, ct_store *store, int64_t deadline)
+/* The infos are kept until the unix sockets of this host have been used. */
+static ct_status find_peers(struct mesh *mesh, ct_store *store, int64_t deadline)
 {
     struct node_door door = { -1, -1, "" };
-    struct card mine, *cards = calloc((size_t)mesh->size, sizeof *cards);
+    struct peer_info own, *infos = calloc((size_t)mesh->size, sizeof *infos);
     ct_status status =
-        cards ? node_door_open(&door) : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
+        infos ? node_door_open(&door) : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
 
     if (status == CT_OK)
-        status = card_fill(&mine, mesh, &door);
+        status = peer_info_fill(&own, mesh, &door);
     if (status == CT_OK)
-        status = meet(store, "card", mesh->rank, mesh->size, &mine, sizeof mine, cards, deadline);
+        status = store_all_gather(store, "card", mesh->rank, mesh->size, &own, sizeof own, infos,
+                                  deadline);
     if (status == CT_OK)
-        status = cards_read(mesh, cards);
+        status = peer_info_apply(mesh, infos);
     if (status == CT_OK) {
         fault_pass(mesh->faults); /* 1 */
-        status = connect_ranks(mesh, store, &door, cards[mesh->node.ranks[0]].door, deadline);
+        status =
+            connect_ranks(mesh, store, &door, infos[mesh->node.ranks[0]].unix_socket, deadline);
     }
     node_door_close(&door);
-    free(cards);
+    free(infos);
     return status;
 }
 
@@ -141,7 +146,7 @@ static ct_status link_from_environment(struct mesh *mesh)
     return ct_fail(CT_ERR_INVALID, "CT_LINK=%s is no link; there are \"shm\" and \"tcp\"", name);
 }
 
-/* The link that it must take, ctrun's page, the faults it is to have, and its trace. */
+/* CT_LINK, ctrun's control page, CT_FAULT and the trace. */
 static ct_status read_environment(struct mesh *mesh)
 {
     ct_status status = log_check();
@@ -159,9 +164,9 @@ static ct_status read_environment(struct mesh *mesh)
     return status;
 }
 
-/* A pair of ranks may need two connections, and a host one descriptor for each of its ranks.  Where
- * the soft limit has no room for that and for what the program opens, it is raised; where it
- * has, it stays: a program may count on small numbers (select()). */
+/* A pair of ranks may need two connections, and a host one descriptor for each of its ranks.  The
+ * soft limit is raised only if it has no room for these and for what the program opens, since a
+ * program that uses select() needs small numbers. */
 static void raise_descriptor_limit(int ranks)
 {
     const rlim_t need = 3 * (rlim_t)ranks + 256;
@@ -175,7 +180,7 @@ static void raise_descriptor_limit(int ranks)
         log_line(LOG_WARN, "can't raise the limit of open files (ulimit -n): %s", strerror(errno));
 }
 
-/* What it has from here on until its end. */
+/* The descriptors that the mesh keeps until its end. */
 static void own_descriptors(const struct mesh *mesh)
 {
     descriptor_own(mesh->control.memory_fd);
@@ -196,8 +201,8 @@ static void setup_waiter(struct mesh *mesh)
     mesh->waiter.news = mesh->control.event_fd >= 0 ? &mesh->control.head->news : NULL;
 }
 
-/* With nobody in it yet: what mesh_destroy() undoes is not there.  NULL: no memory. */
-static struct mesh *mesh_alone(int rank, int size)
+/* A mesh without peers, which mesh_destroy() can free.  NULL: no memory. */
+static struct mesh *mesh_alloc(int rank, int size)
 {
     struct mesh *m =
         aligned_alloc(CACHE_PAIR, (sizeof *m + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR);
@@ -222,7 +227,7 @@ static struct mesh *mesh_alone(int rank, int size)
 
 ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh)
 {
-    struct mesh *m = mesh_alone(rank, size);
+    struct mesh *m = mesh_alloc(rank, size);
     uint64_t traced;
     ct_status status;
 
@@ -232,7 +237,7 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     status = read_environment(m);
     traced = trace_init(m->trace);
     if (status == CT_OK)
-        status = meet_peers(m, store, deadline);
+        status = find_peers(m, store, deadline);
     if (status == CT_OK) {
         own_descriptors(m);
         setup_waiter(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_address.c - which of this host's addresses to give to peers.  No names are looked up. */
+/* own_address.c - which of this host's addresses a rank publishes.  No host names are looked up. */
 #include "runtime/bootstrap/own_address.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ static int to_text(const struct sockaddr *address, char *text, size_t size)
            && inet_ntop(AF_INET6, &v6->sin6_addr, text, (socklen_t)size) != NULL;
 }
 
-/* Bridges and the like to the virtual machines and containers of this host, where no peer is. */
+/* Bridges and the like to virtual machines and containers of this host, where no peer is. */
 static int is_inner(const char *name)
 {
     static const char *const begin[] = { "docker", "br-", "virbr", "veth",
@@ -39,8 +39,8 @@ static int is_inner(const char *name)
     return inner;
 }
 
-/* Of two that are up the better one, of two alike the first. */
-static int rank_of(const struct ifaddrs *i, const char *outward)
+/* The interface with the highest preference is taken, the first one of equals. */
+static int preference(const struct ifaddrs *i, const char *outward)
 {
     return !strcmp(i->ifa_name, outward) ? 3 : is_inner(i->ifa_name) ? 1 : 2;
 }
@@ -53,9 +53,9 @@ static ct_status best_interface(const struct ifaddrs *all, char *text, size_t si
     default_interface(outward);
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
         if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK)
-            || rank_of(i, outward) <= best || !to_text(i->ifa_addr, address, sizeof address))
+            || preference(i, outward) <= best || !to_text(i->ifa_addr, address, sizeof address))
             continue;
-        best = rank_of(i, outward);
+        best = preference(i, outward);
         snprintf(text, size, "%s", address);
     }
     return best ? CT_OK
@@ -75,24 +75,25 @@ static void list_names(const struct ifaddrs *all, char *text, size_t size)
                 (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", i->ifa_name);
 }
 
-/* By the name or an address of an interface; of gloo's list the first that is there. */
-static ct_status wished_interface(const struct ifaddrs *all, const char *variable,
-                                  const char *wishes, char *text, size_t size)
+/* The value is the name or an address of an interface; of a list (gloo's) the first that is there.
+ */
+static ct_status chosen_interface(const struct ifaddrs *all, const char *variable,
+                                  const char *value, char *text, size_t size)
 {
-    char names[256], wish[64];
+    char names[256], name[64];
 
-    for (const char *at = wishes; *at; at += strcspn(at, ","), at += *at == ',') {
-        snprintf(wish, sizeof wish, "%.*s", (int)strcspn(at, ","), at);
+    for (const char *at = value; *at; at += strcspn(at, ","), at += *at == ',') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         for (const struct ifaddrs *i = all; i; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP) && to_text(i->ifa_addr, text, size)
-                && (!strcmp(i->ifa_name, wish) || !strcmp(text, wish)))
+                && (!strcmp(i->ifa_name, name) || !strcmp(text, name)))
                 return CT_OK;
     }
     list_names(all, names, sizeof names);
     return ct_fail(
         CT_ERR_INVALID,
         "%s=%s: this host has no interface of that name or address that is up; it has %s", variable,
-        wishes, names);
+        value, names);
 }
 
 static ct_status from_interfaces(const char *variable, char *text, size_t size)
@@ -102,14 +103,14 @@ static ct_status from_interfaces(const char *variable, char *text, size_t size)
 
     if (getifaddrs(&all) < 0)
         return ct_fail(CT_ERR_SYSTEM, "getifaddrs: %s", strerror(errno));
-    status = variable ? wished_interface(all, variable, getenv(variable), text, size)
+    status = variable ? chosen_interface(all, variable, getenv(variable), text, size)
                       : best_interface(all, text, size);
     freeifaddrs(all);
     return status;
 }
 
-/* The name of a variable that says which to take; NULL: none does. */
-static const char *wish(void)
+/* The variable that names the interface; NULL: none is set. */
+static const char *interface_variable(void)
 {
     static const char *const variables[] = { "CT_INTERFACE", "GLOO_SOCKET_IFNAME" };
 
@@ -128,8 +129,8 @@ ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
 {
     const int fd = store_client_fd(store);
 
-    if (wish())
-        return from_interfaces(wish(), address, size);
+    if (interface_variable())
+        return from_interfaces(interface_variable(), address, size);
     if (fd >= 0 && socket_local_address(fd, address, size) == CT_OK
         && (one_host || !is_loopback(address)))
         return CT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.c - where the ranks meet.
+/* rendezvous.c - which store the ranks use for an init.
  *
  *   options->store                 the caller's
  *   file:///path                   that file
@@ -8,9 +8,9 @@
  *   MASTER_ADDR, MASTER_PORT       rank 0 serves there, all are clients
  *   mpirun, srun on one host       rank 0 serves on a unix socket only our uid knows
  *
- * Keys lie under "ct/<generation>/<number of the init>".  ctrun's generation is
- * new in each round.  torchrun's store outlives a restart and has nothing like
- * it, so there rank 0 invents one and hands it to exactly those who ask now. */
+ * Keys begin with "ct/<generation>/<number of the init>".  ctrun's generation is new in each round.
+ * torchrun's store outlives a restart and has no generation, so rank 0 makes one and sends it to
+ * the ranks that ask for it now. */
 #include "runtime/bootstrap/rendezvous.h"
 
 #include <arpa/inet.h>
@@ -49,7 +49,7 @@ static void sleep_ms(int ms)
 
 /* ---- A generation under torchrun ------------------------------------------ */
 
-/* Answers every token that stands in hello/<rank> and was not answered yet. */
+/* Answers the tokens in hello/<rank> that were not answered yet. */
 static ct_status answer_hellos(ct_store *store, int rank, const char *generation, size_t *answered)
 {
     char key[64];
@@ -76,14 +76,14 @@ static ct_status answer_hellos(ct_store *store, int rank, const char *generation
     return status;
 }
 
-/* Rank 0: until as many have joined this generation as there are others. */
+/* Rank 0: until all other ranks have joined this generation. */
 static ct_status serve_generation(ct_store *store, int size, const char *generation,
                                   int64_t deadline)
 {
     size_t *answered = calloc((size_t)size, sizeof *answered);
     char key[96];
     int64_t joined = 0;
-    ct_status status = answered ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to meet %d ranks", size);
+    ct_status status = answered ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
 
     snprintf(key, sizeof key, "ct/joined/%s", generation);
     for (int pause = 1; status == CT_OK; pause = pause < 50 ? pause * 2 : pause) {
@@ -145,8 +145,8 @@ static int is_literal(const char *address)
     return inet_pton(AF_INET, address, binary) == 1 || inet_pton(AF_INET6, address, binary) == 1;
 }
 
-/* An address is bound as it is.  A name may mean another address here than
- * elsewhere (Debian gives a host's own name to 127.0.1.1), so there we listen on all. */
+/* An address is bound as it is.  A name may resolve to another address here than on other hosts
+ * (Debian maps a host's own name to 127.0.1.1), so for a name we listen on all addresses. */
 static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
 {
     const int exact = is_literal(who->address) || !strcmp(who->address, "localhost");
@@ -196,7 +196,7 @@ static ct_status connect_base(struct rendezvous *r, const struct identity *who,
                            : status;
 }
 
-/* torchrun's store does, and so does a file: keys of an earlier job may lie there. */
+/* torchrun's store and a file do: they may have keys of an earlier job. */
 static int outlives_the_ranks(const struct identity *who, const ct_init_options *options)
 {
     return who->agent_store
@@ -218,7 +218,7 @@ static ct_status open_once(struct rendezvous *r, const struct identity *who,
     if (status != CT_OK)
         return status;
     snprintf(generation, sizeof generation, "%s", who->generation[0] ? who->generation : "0");
-    if (who->generation[0]) { /* ctrun looks here for ranks that never come */
+    if (who->generation[0]) { /* ctrun looks here for ranks that do not arrive */
         snprintf(arrived, sizeof arrived, "ct/%s/arrived/%d", generation, who->rank);
         status = ct_store_add(base, arrived, 1, &count);
     } else if (r->base && outlives_the_ranks(who, options)) {
@@ -242,14 +242,14 @@ ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
     return status;
 }
 
-/* Counted in the store and not by connections: who is quick may be here again
- * already, for its next init, and waits for the server that comes after us. */
+/* Counted by a key and not by connections, since a quick rank may be connected again already, for
+ * its next init, and waits for the next server. */
 static int all_said_goodbye(struct rendezvous *r)
 {
     int64_t goodbyes = 0;
 
     if (store_host_clients(r->host) <= (r->base != NULL))
-        return 1; /* nobody is left who could */
+        return 1; /* no other client is connected */
     return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
            && goodbyes >= r->size - 1;
 }
@@ -262,7 +262,8 @@ void rendezvous_close(struct rendezvous *r, int64_t deadline)
         while (!all_said_goodbye(r) && clock_ms() < deadline)
             sleep_ms(1);
     else if (r->store && r->goodbyes)
-        ct_store_add(r->store, "goodbye", 1, &goodbyes); /* a host that is gone needs none */
+        ct_store_add(r->store, "goodbye", 1,
+                     &goodbyes); /* fails if the server is gone, which needs no goodbye then */
     ct_store_close(r->store);
     ct_store_close(r->base);
     store_host_stop(r->host);

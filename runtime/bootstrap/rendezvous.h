@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.h - from "who am I" to a store at which exactly the ranks of this init meet. */
+/* rendezvous.h - the store of an init, which exactly its ranks share. */
 #ifndef RUNTIME_BOOTSTRAP_RENDEZVOUS_H
 #define RUNTIME_BOOTSTRAP_RENDEZVOUS_H
 
@@ -7,17 +7,18 @@
 #include "runtime/store/store.h"
 
 struct rendezvous {
-    ct_store *base;          /* as connected; NULL: the caller's */
-    ct_store *store;         /* under the prefix of this round and init */
-    struct store_host *host; /* this rank serves it */
+    ct_store *base;          /* as connected; NULL: the caller gave its own */
+    ct_store *store;         /* base under the prefix of this round and init */
+    struct store_host *host; /* if this rank serves it */
     int size;
-    int goodbyes; /* rank 0 serves it, and waits for a word from each of the others */
+    int goodbyes; /* rank 0 serves it, and waits until each other rank has added to "goodbye" */
 };
 
-/* number: how often this process initialised before, equal on all ranks. */
+/* number: of the init in this process, equal on all ranks. */
 ct_status rendezvous_open(struct rendezvous *r, const struct identity *identity,
                           const ct_init_options *options, int number, int64_t deadline);
-/* A host serves until all others have said goodbye or are gone, or the deadline. */
+/* A rank that serves the store waits until all others have said goodbye or are disconnected, or for
+ * the deadline. */
 void rendezvous_close(struct rendezvous *r, int64_t deadline);
 
 #endif

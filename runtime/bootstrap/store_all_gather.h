@@ -6,10 +6,10 @@
 
 #include "runtime/util/error.h"
 
-/* Every rank gives `bytes` bytes under "<what>/<rank>" and gets all of them, rank-major.
- * After 5 s rank 0's warning (rank 1's if that is missing), at the deadline CT_ERR_TIMEOUT, name
- * the ranks that are missing. */
-ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,
-               size_t bytes, void *all, int64_t deadline);
+/* Every rank sets `bytes` bytes under the key "<what>/<rank>" and gets those of all ranks, in order
+ * of ranks.  After 5 s rank 0 (rank 1 if rank 0 is missing) warns and names the missing ranks; at
+ * the deadline CT_ERR_TIMEOUT names them. */
+ct_status store_all_gather(ct_store *store, const char *what, int rank, int size, const void *own,
+                           size_t bytes, void *all, int64_t deadline);
 
 #endif

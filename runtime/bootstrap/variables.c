@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.c - a misspelt CT_ variable has no effect, and nothing else would say so.
+/* variables.c - a warning for a misspelt CT_ variable, which has no effect.
  *
- * The one list of what libct and ctrun read: a new getenv() or option adds its name here.  A
- * program may have variables of its own that begin so: only what is almost a known name is told. */
+ * This is the list of all variables that libct and ctrun read: a new getenv() or option adds its
+ * name here.  A program may have its own variables that begin with CT_, so only a name that is
+ * almost a known one gets a warning. */
 #include "runtime/bootstrap/variables.h"
 
 #include <stdio.h>
@@ -74,7 +75,7 @@ const char *variable_meant(const char *name)
         name_of_operation(i, operations[i]);
         compare(&best, name, operations[i]);
     }
-    /* Two letters of a short name are another name. */
+    /* A short name that differs in two letters is another name. */
     return best.word && (best.distance < 2 || strlen(name) >= 12) ? best.word - 3 : NULL;
 }
 

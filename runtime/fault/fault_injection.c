@@ -1,25 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_injection.c - when a fault's place is passed, and what happens there.
+/* fault_injection.c - parses CT_FAULT, and carries a fault out when its place is passed.
  *
- * Each thread knows the call it is in and how many hand-overs that has made; a place
- * compares them with each fault of the rank.  What happens is said (CT_LOG=warn) before it
- * does, since a killed process says nothing any more. */
+ * Each word of a fault is a row of words[].  A word that is unknown, or a fault that could never
+ * happen, is refused: a test whose fault never happens would pass for nothing.
+ *
+ * Each thread knows the call that it is in and the number of hand-overs of that call.  A place
+ * compares them with each fault of the rank.  The fault is logged (CT_LOG=warn) before it happens,
+ * since a killed process logs nothing. */
 #include "runtime/fault/fault_injection.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/util/log.h"
 
+static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
+
+const char *fault_operation_name(int operation)
+{
+    return operation < FAULT_INIT ? operation_name(operation) : more_names[operation - FAULT_INIT];
+}
+
+/* ---- Values ------------------------------------------------------------------ */
+
+struct word {
+    const char *name;
+    const char *wants; /* what its value must be; NULL: it has none, and means 1 */
+    int (*read)(const struct word *word, const char *text, uint64_t *value);
+    size_t field;         /* of struct fault: where the value goes */
+    uint64_t least, most; /* of a number */
+    const char *other;    /* a text instead of a number, */
+    uint64_t meaning;     /* and the value that it means */
+    enum fault_action action;
+};
+
+/* Returns the end of the number at the start of text; NULL: there is none within these bounds. */
+static const char *number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return NULL;
+    *value = strtoull(text, &end, 10); /* too large: ULLONG_MAX, which is above most */
+    return *value < least || *value > most ? NULL : end;
+}
+
+static int read_number(const struct word *word, const char *text, uint64_t *value)
+{
+    const char *end;
+
+    if (word->other && !strcmp(text, word->other)) {
+        *value = word->meaning;
+        return 0;
+    }
+    end = number(text, word->least, word->most, value);
+    return end && !*end ? 0 : -1;
+}
+
+static int read_operation(const struct word *word, const char *text, uint64_t *value)
+{
+    *value = word->meaning;
+    if (!strcmp(text, word->other))
+        return 0;
+    for (*value = 0; *value < FAULT_OPERATIONS; ++*value)
+        if (!strcmp(text, fault_operation_name((int)*value)))
+            return 0;
+    return -1;
+}
+
+static int read_time(const struct word *word, const char *text, uint64_t *value)
+{
+    static const struct {
+        const char *name;
+        uint64_t us;
+    } units[] = { { "us", 1 }, { "ms", 1000 }, { "s", 1000000 } };
+    const char *const unit = number(text, word->least, word->most, value);
+
+    for (size_t i = 0; unit && i < sizeof units / sizeof *units; i++)
+        if (!strcmp(unit, units[i].name)) {
+            *value *= units[i].us;
+            return 0;
+        }
+    return -1;
+}
+
+/* ---- Words ------------------------------------------------------------------- */
+
+#define FIELD(name) .field = offsetof(struct fault, name)
+#define NUMBER(name, from, to) .read = read_number, FIELD(name), .least = from, .most = to
+static const struct word words[] = {
+    { "rank", "a rank from 0 up, or *", NUMBER(rank, 0, INT32_MAX), .other = "*",
+      .meaning = FAULT_ANY },
+    { "op", "a collective's name (all_reduce ...), send, recv, init, store, or *",
+      .read = read_operation, FIELD(operation), .other = "*", .meaning = FAULT_ANY },
+    { "phase", "a number from 0 up, or end", NUMBER(phase, 0, INT32_MAX), .other = "end",
+      .meaning = FAULT_END },
+    { "seq", "a number from 1 up", NUMBER(seq, 1, UINT64_MAX - 1) },
+    { "call", "a number from 1 up", NUMBER(call, 1, UINT64_MAX - 1) },
+    { "every", FIELD(every) },
+    { "kill", FIELD(argument), .action = FAULT_KILL },
+    { "stop", FIELD(argument), .action = FAULT_STOP },
+    { "abort", FIELD(argument), .action = FAULT_ABORT },
+    { "delay", "a time like 50ms, 2s or 300us", .read = read_time, FIELD(argument),
+      .most = 1000000000, .action = FAULT_DELAY },
+    { "exit", "a code from 0 to 255", NUMBER(argument, 0, 255), .action = FAULT_EXIT },
+};
+enum { WORDS = sizeof words / sizeof *words };
+
+static ct_status take_word(struct fault *fault, const char *text, unsigned *said)
+{
+    const size_t length = strcspn(text, ":");
+    const char *const value = text[length] ? text + length + 1 : NULL;
+    const struct word *word = words;
+    uint64_t meant = 1;
+
+    while (word < words + WORDS
+           && (strlen(word->name) != length || memcmp(word->name, text, length) != 0))
+        word++;
+    if (word == words + WORDS)
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"%s\" is no word of a fault; there are rank:, op:, phase:, "
+                       "seq:, call:, every, and kill, stop, abort, delay:, exit:",
+                       text);
+    if (*said & 1u << (word - words))
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": the fault says %s already", text,
+                       word->name);
+    if (word->action && fault->action)
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"%s\": the fault does something already; one fault does one "
+                       "thing, more are separated by ';'",
+                       text);
+    if (!word->wants && value)
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": %s has no value", text, word->name);
+    if (word->wants && (!value || word->read(word, value, &meant) < 0))
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"%s\": %s wants %s", text, word->name,
+                       word->wants);
+    *said |= 1u << (word - words);
+    memcpy((char *)fault + word->field, &meant, sizeof meant);
+    if (word->action)
+        fault->action = word->action;
+    return CT_OK;
+}
+
+/* ---- Checks -------------------------------------------------------------------- */
+
+/* The phases of operations that are no collectives; those of a collective depend on its algorithm.
+ */
+static const struct {
+    int operation;
+    int64_t last;
+    int has_end;
+    const char *text;
+} phases[] = {
+    { FAULT_INIT, 3, 1, "0 to 3 and end" },
+    { FAULT_STORE, 0, 0, "0" },
+    { OPERATION_SEND, 0, 1, "0 and end" },
+    { OPERATION_RECV, 0, 1, "0 and end" },
+};
+
+static ct_status check_phase(const struct fault *fault)
+{
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+        if (phases[i].operation == fault->operation
+            && !(fault->phase == FAULT_END ? phases[i].has_end : fault->phase <= phases[i].last))
+            return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"phase\": op:%s has only %s",
+                           fault_operation_name(phases[i].operation), phases[i].text);
+    return CT_OK;
+}
+
+static ct_status check(const struct fault *fault)
+{
+    const int op = (int)fault->operation, has_group = op < OPERATION_COUNT;
+
+    if (!fault->action)
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: a fault without kill, stop, abort, delay: or "
+                                       "exit: does nothing");
+    if (fault->seq && op != FAULT_ANY && (operation_is_message(op) || !has_group))
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:",
+                       fault_operation_name(op));
+    if (fault->action == FAULT_ABORT && !has_group)
+        return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"abort\": op:%s has no group to abort",
+                       fault_operation_name(op));
+    return check_phase(fault);
+}
+
+/* ---- The variable------------------------------------------------------------- */
+
+static ct_status read_first_seq(struct faults *faults, const char *text)
+{
+    const int again = faults->first_seq != 0;
+    const char *const end = number(text, 1, INT64_MAX, &faults->first_seq);
+
+    if (again || !end || *end)
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"first_seq:%s\": first_seq is said once, and is a number from "
+                       "1 to %lld",
+                       text, (long long)INT64_MAX);
+    return CT_OK;
+}
+
+/* text has a number for each rank, with points between them.  Returns 1 + the number of rank's
+ * host; 0: there is none, or text is something else. */
+static int host_of(const char *text, int rank)
+{
+    uint64_t value;
+    int host = 0;
+
+    for (int i = 0;; i++) {
+        text = number(text, 0, INT16_MAX, &value);
+        if (!text || (*text && *text != '.'))
+            return 0;
+        if (i == rank)
+            host = (int)value + 1;
+        if (!*text++)
+            return host;
+    }
+}
+
+static ct_status read_hosts(struct faults *faults, int rank, const char *text)
+{
+    const int host = host_of(text, rank);
+
+    if (!host || faults->host)
+        return ct_fail(CT_ERR_INVALID,
+                       "CT_FAULT: \"hosts:%s\": hosts is said once, and is a number for each rank, "
+                       "like 0.0.1; rank %d finds none",
+                       text, rank);
+    faults->host = host;
+    return CT_OK;
+}
+
+static ct_status read_fault(struct faults *faults, int rank, char *text)
+{
+    struct fault fault = { .rank = FAULT_ANY, .operation = FAULT_ANY };
+    struct fault *list;
+    unsigned said = 0;
+    ct_status status = CT_OK;
+
+    if (!strncmp(text, "first_seq:", 10))
+        return read_first_seq(faults, text + 10);
+    if (!strncmp(text, "hosts:", 6))
+        return read_hosts(faults, rank, text + 6);
+    for (char *word; status == CT_OK && (word = strsep(&text, ","));)
+        if (*word)
+            status = take_word(&fault, word, &said);
+    if (status == CT_OK)
+        status = check(&fault);
+    if (status != CT_OK || (fault.rank != FAULT_ANY && fault.rank != rank))
+        return status;
+    list = realloc(faults->list, ((size_t)faults->count + 1) * sizeof *list);
+    if (!list)
+        return ct_fail(CT_ERR_NOMEM, "no memory for CT_FAULT");
+    list[faults->count++] = fault;
+    faults->list = list;
+    return CT_OK;
+}
+
+ct_status faults_read(struct faults *faults, int rank, const char *text)
+{
+    char *const copy = strdup(text), *rest = copy;
+    ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for CT_FAULT");
+
+    for (char *part; status == CT_OK && (part = strsep(&rest, ";"));)
+        if (*part)
+            status = read_fault(faults, rank, part);
+    free(copy);
+    return status;
+}
+
+/* ---- Places ------------------------------------------------------------------ */
+
 /* The call that this thread is in. */
 static _Thread_local struct {
-    ct_group *group; /* NULL: a call of none */
+    ct_group *group; /* NULL: the call has none */
     int operation;
-    uint64_t seq; /* 0: it has none */
+    uint64_t seq; /* 0: the call has none */
     uint64_t call, any_call;
     uint32_t phase;
 } now;
@@ -45,7 +307,7 @@ static int is_here(const struct fault *fault)
     return !fault->call || (fault->every ? call % fault->call == 0 : call == fault->call);
 }
 
-static void happens(const struct faults *faults, const struct fault *fault)
+static void inject(const struct faults *faults, const struct fault *fault)
 {
     static const char *const names[] = {
         [FAULT_KILL] = "kill",   [FAULT_STOP] = "stop", [FAULT_ABORT] = "abort",
@@ -75,13 +337,13 @@ static void happens(const struct faults *faults, const struct fault *fault)
     }
 }
 
-static void look(struct faults *faults)
+static void check_place(struct faults *faults)
 {
     for (int i = 0; i < faults->count; i++) {
         struct fault *fault = &faults->list[i];
 
         if (is_here(fault) && (fault->every || !atomic_exchange(&fault->fired, 1)))
-            happens(faults, fault);
+            inject(faults, fault);
     }
 }
 
@@ -93,19 +355,19 @@ void faults_begin(struct faults *faults, ct_group *group, int operation, uint64_
     now.call = atomic_fetch_add(&faults->calls[operation], 1) + 1;
     now.any_call = atomic_fetch_add(&faults->all_calls, 1) + 1;
     now.phase = 0;
-    look(faults);
+    check_place(faults);
 }
 
 void faults_pass(struct faults *faults)
 {
     now.phase++;
-    look(faults);
+    check_place(faults);
 }
 
 void faults_end(struct faults *faults)
 {
     now.phase = FAULT_END;
-    look(faults);
+    check_place(faults);
 }
 
 /* ---- Life ------------------------------------------------------------------ */

@@ -60,11 +60,11 @@ static void forget_last_program(struct control_rank *own)
  * nothing of it left. */
 static int claim_locked(struct control_rank *own)
 {
-    const enum handed_down to = handed_down_claim(&own->pid);
+    const enum inherited_claim to = inherited_claim(&own->pid);
 
-    if (to == HANDED_OVER || (to == HANDED_OURS && speaker.pid != getpid()))
+    if (to == INHERITED_FROM_DEAD || (to == INHERITED_ALREADY && speaker.pid != getpid()))
         forget_last_program(own);
-    return to != HANDED_TO_OTHERS;
+    return to != INHERITED_BY_OTHER;
 }
 
 static int claim(struct control_rank *own)
@@ -101,7 +101,7 @@ int control_take(struct control *control)
 
     *control = (struct control){ .event_fd = -1, .memory_fd = -1, .worker = -1 };
     if (!text || sscanf(text, "%d:%d:%d", &memory, &event, &worker) != 3
-        || !(base = handed_down_map(memory, CONTROL_HEAD_BYTES, &bytes)))
+        || !(base = inherited_map(memory, CONTROL_HEAD_BYTES, &bytes)))
         return 0;
     if (!is_control(base, bytes, worker) || !claim(control_rank_at(base, worker))) {
         munmap(base, bytes);

@@ -17,8 +17,8 @@
 #define LONGEST_RETRY_MS 10000
 #define LONGEST_PAUSE_MS 20
 
-/* The byte that a message has: it says what comes with it. */
-enum { DESCRIPTORS = 'f', NONE_TO_BE_HAD = 'n' };
+/* The byte of a message: whether descriptors come with it. */
+enum { DESCRIPTORS = 'f', NO_DESCRIPTORS = 'n' };
 
 union control {
     struct cmsghdr align;
@@ -34,7 +34,7 @@ const char *descriptor_limit(char *text, size_t size)
     return text;
 }
 
-static ct_status too_many_on_their_way(void)
+static ct_status too_many_in_flight(void)
 {
     char limit[48];
 
@@ -66,7 +66,7 @@ static int send_once(int socket, const int *fds, int count)
 ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
 {
     const int64_t until = clock_ms() + time_left_ms(deadline, 2 * LONGEST_RETRY_MS) / 2;
-    const char none = NONE_TO_BE_HAD;
+    const char none = NO_DESCRIPTORS;
     int pause = 1;
 
     while (send_once(socket, fds, count) < 0) {
@@ -77,7 +77,7 @@ ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
         if (clock_ms() >= until) {
             const ct_status status = socket_write_all(socket, &none, sizeof none, deadline);
 
-            return status == CT_OK ? too_many_on_their_way() : status;
+            return status == CT_OK ? too_many_in_flight() : status;
         }
         poll(NULL, 0, pause);
         pause = pause < LONGEST_PAUSE_MS ? 2 * pause : pause;
@@ -87,7 +87,7 @@ ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
 
 /* ---- Receiving ------------------------------------------------------------ */
 
-/* What came though not all of them found room. */
+/* The descriptors that came although there was no room for all. */
 static void close_all(const struct cmsghdr *header)
 {
     int fd;
@@ -118,8 +118,8 @@ ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
         return ct_fail(CT_ERR_TIMEOUT, "a rank of this host did not pass its descriptors in time");
     if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
         return ct_fail(CT_ERR_PEER, "a rank of this host left while memory was being shared");
-    if (note == NONE_TO_BE_HAD)
-        return too_many_on_their_way();
+    if (note == NO_DESCRIPTORS)
+        return too_many_in_flight();
     header = CMSG_FIRSTHDR(&message);
     if (!header || header->cmsg_type != SCM_RIGHTS
         || header->cmsg_len != CMSG_LEN(sizeof(int) * (size_t)count)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interface.c - see interface.h. */
+/* interface.c - reads /proc/net/route. */
 #include "runtime/net/interface.h"
 
 #include <stdint.h>

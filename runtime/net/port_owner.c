@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_owner.c - which process listens on a port: /proc/net/tcp says which inode,
- * /proc/<pid>/fd who has it open.  Of other users' processes only root sees that. */
+/* port_owner.c - which process listens on a port: /proc/net/tcp gives the inode, /proc/<pid>/fd the
+ * process that has it open.  Only root sees that of other users' processes. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace.c - writing events.
  *
- * A number is taken by one atomic addition; the place of the event it overwrites is marked as
- * being written, filled, and marked with the number.  Who finds its place being written, by one
- * who was overtaken by a whole ring, or written by one who is a ring ahead, gives it up: an
- * event can be missing, never wrong. */
+ * A writer takes a number by one atomic addition, marks the slot of that number as being written,
+ * fills it, and marks it with the number.  If another writer is still in the slot, because the ring
+ * went round meanwhile, or has written a newer event there, the event is dropped: an event may be
+ * missing, but never wrong. */
 #include "runtime/trace/trace.h"
 
 #include <stdio.h>
@@ -64,8 +64,7 @@ uint16_t trace_group(struct trace *trace, const char *name, int rank, int size)
     return (uint16_t)index;
 }
 
-/* The row of an operation's algorithms is known to its own program only: so the ring says how
- * it is called. */
+/* Only the traced program knows the name of an algorithm's row, so the ring has a copy. */
 static void name_algorithm(struct trace_ring *ring, const struct trace_what *what)
 {
     const uint32_t operation = what->signature->operation, row = signature_row(what->signature);
@@ -90,8 +89,9 @@ static int32_t this_thread(void)
     return known;
 }
 
-/* The mark before the fields, for readers in other processes.  ThreadSanitizer knows no fences;
- * for threads of this one, who takes a place first sees that its last writer was through. */
+/* Orders the mark before the fields, for readers in other processes.  ThreadSanitizer knows no
+ * fences; between threads of this process, a writer takes a slot only after its last writer was
+ * done. */
 static void mark_fence(void)
 {
 #ifndef CT_THREAD_SANITIZER
@@ -99,8 +99,8 @@ static void mark_fence(void)
 #endif
 }
 
-/* 0: somebody is at it, or a ring ahead of us. */
-static int take_place(struct trace_event *event, uint64_t number)
+/* 0: another writer is in the slot, or has written a newer event. */
+static int take_slot(struct trace_event *event, uint64_t number)
 {
     uint64_t mark = atomic_load_explicit(&event->mark, memory_order_relaxed);
 
@@ -126,7 +126,7 @@ uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what)
 
     if (what->signature)
         name_algorithm(trace->ring, what);
-    if (!take_place(event, number))
+    if (!take_slot(event, number))
         return 0;
     mark_fence();
     event->begun_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
@@ -148,7 +148,7 @@ uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what)
     return number + 1;
 }
 
-/* NULL: it was overwritten meanwhile, as the oldest are. */
+/* NULL: a newer event has overwritten it. */
 static struct trace_event *still_there(struct trace *trace, uint64_t mark)
 {
     struct trace_event *event = &trace->events[(mark - 1) & trace->mask];
@@ -180,7 +180,7 @@ void trace_received_now(struct trace *trace, uint64_t mark, ct_status status, in
     trace_end_now(trace, mark, status);
 }
 
-/* 52 bits: readers of JSON have doubles. */
+/* 52 bits, since readers of JSON use doubles. */
 uint64_t trace_arrow(const struct trace *trace, int sender, uint64_t number)
 {
     uint64_t mixed = trace->token + (uint64_t)(uint32_t)sender * 0x9e3779b97f4a7c15u;

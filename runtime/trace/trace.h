@@ -2,19 +2,19 @@
 /* trace.h - what a rank did and when, for a timeline: each call, wait and message is an event
  * in a ring.
  *
- * ctrun --trace makes one memory for the workers of its node and hands it down (CT_TRACE_RING);
- * when a round is over, or everything has crashed, it makes JSON of it (trace_json.h).  In it:
+ * ctrun --trace creates one inherited memory for the workers of its node (CT_TRACE_RING) and writes
+ * it as JSON at the end of a round or after a crash (trace_json.h).  The memory has:
  *
  *     struct trace_head
  *     [rings]  struct trace_ring, and its events: one for each worker, the last one ctrun's
  *
- * Without ctrun, CT_TRACE=file makes a rank keep a ring of its own and write its file when
- * its group is destroyed.  Off, a hook is one branch.
+ * Without ctrun, CT_TRACE=file makes a rank keep a ring of its own and write the file when its
+ * group is destroyed.  If tracing is off, a hook is one branch.
  *
- * An event is written when something begins, and its end is added later: what a rank was in
- * when it was killed stands there without an end.  The newest events overwrite the oldest.
- * Any thread writes: it takes a number, and marks the event with it when all else is
- * there, so that a reader passes over what is only half written.  Nothing in it is a pointer. */
+ * An event is written when something begins, and its end is added later, so the call in which a
+ * rank was killed has no end.  The newest events overwrite the oldest.  Any thread writes: it takes
+ * a number, and marks the event with it when all fields are written, so that a reader skips an
+ * event that is half written.  The memory has no pointers. */
 #ifndef RUNTIME_TRACE_TRACE_H
 #define RUNTIME_TRACE_TRACE_H
 
@@ -29,7 +29,7 @@
 #define TRACE_MAGIC 0x31727463u /* "ctr1" */
 #define TRACE_VERSION 2
 #define TRACE_NAME "ct-trace" /* of the memfd */
-#define TRACE_GROUPS 48       /* of a worker, ever; what is beyond has no name */
+#define TRACE_GROUPS 48       /* of a worker, ever; further groups have no name */
 #define TRACE_ALGORITHMS 12   /* of an operation */
 #define TRACE_DEFAULT_BYTES ((size_t)64 << 20)
 
@@ -41,14 +41,14 @@ enum trace_kind {
     TRACE_INIT,     /* ct_init_process_group() */
     TRACE_ROUND,    /* ctrun's: id: restarts so far */
     TRACE_DIED,     /* ctrun's: peer is the rank, bytes its pid, tag is si_code, status the code */
-    TRACE_STOPPING, /* ctrun's: asked all workers to stop, by signal `tag` */
+    TRACE_STOPPING, /* ctrun's: stops all workers with signal `tag` */
     TRACE_KINDS
 };
 
 enum { TRACE_RECEIVES = 1 }; /* flags */
 
 struct trace_event {
-    _Atomic uint64_t mark;     /* its number + 1; 0 or TRACE_HALF: it is not whole */
+    _Atomic uint64_t mark;     /* its number + 1; 0 or TRACE_HALF: it is not complete */
     uint64_t begun_ns;         /* CLOCK_MONOTONIC of its host */
     _Atomic uint64_t ended_ns; /* 0: it had not ended */
     _Atomic uint64_t id;
@@ -108,17 +108,17 @@ struct trace {
     struct trace_event *events;
     uint64_t mask;
     uint64_t token; /* of the mesh: both sides of a message have it */
-    void *memory;   /* mapped by us; NULL: another's */
+    void *memory;   /* mapped by trace_open(); NULL: it belongs to `own` */
     size_t bytes;
     struct trace_own *own; /* without ctrun: where it is written */
 };
 
-/* *trace NULL: nothing is to be traced, or ctrun's ring belongs to another process.  Fails
- * only if CT_TRACE asks for what can't be had. */
+/* *trace NULL: tracing is off, or ctrun's ring belongs to another process.  It fails only if
+ * CT_TRACE can't be satisfied. */
 ct_status trace_open(int rank, int size, struct trace **trace);
 void trace_close(struct trace *trace); /* NULL is fine; writes the file of a rank without ctrun */
 
-/* What both sides of a message know, for its arrow. */
+/* Both sides of a message know the token: it is part of the arrow's id. */
 static inline void trace_token(struct trace *trace, const unsigned char token[16])
 {
     if (trace)
@@ -128,23 +128,24 @@ static inline void trace_token(struct trace *trace, const unsigned char token[16
 /* Index for the events of a group. */
 uint16_t trace_group(struct trace *trace, const char *name, int rank, int size);
 
-/* What an event is, as its hook knows it. */
+/* An event as its hook describes it. */
 struct trace_what {
     uint64_t id, bytes;
     int peer, tag;
-    const struct signature *signature; /* NULL: kind says all */
+    const struct signature *signature; /* NULL: there is none */
     const char *algorithm;             /* of a call */
     uint16_t group;
     uint8_t kind, flags;
 };
 
-/* Number + 1 of an event that has begun now; 0: nothing. */
+/* Begins an event.  Returns its number + 1; 0: it could not be written. */
 uint64_t trace_begin_now(struct trace *trace, const struct trace_what *what);
 void trace_end_now(struct trace *trace, uint64_t event, ct_status status);
 void trace_received_now(struct trace *trace, uint64_t event, ct_status status, int from,
                         uint64_t arrow);
 
-/* The same on both sides of a message: who sent it, and its number there. */
+/* The id of a message's arrow, from its sender and the number that the sender gave it: equal on
+ * both sides. */
 uint64_t trace_arrow(const struct trace *trace, int sender, uint64_t number);
 
 static inline void trace_received(struct trace *trace, uint64_t event, ct_status status, int from,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_file.c - see trace_file.h. */
+/* trace_file.c - writes events over the last line of the file, then the last line again. */
 #include "runtime/trace/trace_file.h"
 
 #include <errno.h>
@@ -30,10 +30,10 @@ int trace_file_name(char *path, size_t room, const char *name, const char *part)
 }
 
 #define LOOK_MS 10
-#define PATIENCE_MS 1000 /* a job that was killed is written by its guard */
+#define PATIENCE_MS 1000 /* a guard process of ctrun may still write the trace of a killed job */
 
-/* Two writers would write over each other.  What has no locks is taken as it is. */
-static ct_status have_alone(const struct trace_file *file)
+/* Two writers would overwrite each other.  A file that can't be locked is used without. */
+static ct_status lock_file(const struct trace_file *file)
 {
     const int64_t until = clock_ms() + PATIENCE_MS;
     struct stat info;
@@ -48,16 +48,16 @@ static ct_status have_alone(const struct trace_file *file)
     return CT_OK;
 }
 
-static ct_status open_it(struct trace_file *file, const char *path, _Atomic int64_t *body,
-                         int flags)
+static ct_status open_file(struct trace_file *file, const char *path, _Atomic int64_t *body,
+                           int flags)
 {
     *file = (struct trace_file){ .path = path };
     file->body = body ? body : &file->own_body;
-    /* O_NONBLOCK: a FIFO that nobody reads would hold us up for ever. */
+    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
     file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666);
     if (file->fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "trace %s: %s", path, strerror(errno));
-    if (have_alone(file) == CT_OK)
+    if (lock_file(file) == CT_OK)
         return CT_OK;
     trace_file_close(file);
     return CT_ERR_SYSTEM;
@@ -65,7 +65,7 @@ static ct_status open_it(struct trace_file *file, const char *path, _Atomic int6
 
 ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int64_t *body)
 {
-    ct_status status = open_it(file, path, body, O_CREAT);
+    ct_status status = open_file(file, path, body, O_CREAT);
 
     if (status == CT_OK) {
         if (ftruncate(file->fd, 0) < 0 && errno != EINVAL) { /* EINVAL: no regular file */
@@ -82,7 +82,7 @@ ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int
 
 ct_status trace_file_resume(struct trace_file *file, const char *path, _Atomic int64_t *body)
 {
-    return open_it(file, path, body, 0);
+    return open_file(file, path, body, 0);
 }
 
 struct text *trace_file_line(struct trace_file *file)
@@ -132,7 +132,7 @@ ct_status trace_file_settle(struct trace_file *file)
     }
     status = status == CT_OK ? ct_fail(CT_ERR_SYSTEM, "trace %s: %s", file->path, strerror(errno))
                              : ct_fail_in(status, "trace %s: ", file->path);
-    /* What is there stays whole: the old end, where it was. */
+    /* The file stays complete: writes the old end where it was. */
     if (ftruncate(file->fd, body) == 0 && body > 0)
         write_at(file->fd, tail, sizeof tail - 1, body);
     trace_file_close(file);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_file.h - the JSON file of a trace: what ui.perfetto.dev and chrome://tracing open.
  *
- * The file is whole after each trace_file_settle(): the next events go over its last line,
- * and that is written again behind them.  So a writer that is killed leaves a file that
- * can be read, and who knows how far it was can go on with it. */
+ * The file is complete after each trace_file_settle(): the next events overwrite its last line,
+ * which is written again behind them.  So a writer that is killed leaves a readable file, and
+ * another process that knows *body can continue it. */
 #ifndef RUNTIME_TRACE_TRACE_FILE_H
 #define RUNTIME_TRACE_TRACE_FILE_H
 
@@ -20,25 +20,25 @@
 struct trace_file {
     int fd; /* -1: closed, or a disk that is full */
     const char *path;
-    _Atomic int64_t own_body, *body; /* where the next event goes; another process may look at it */
+    _Atomic int64_t own_body, *body; /* offset of the next event; another process may read it */
     struct text pending;
 };
 
 /* The name of one of several files: "run.json" and "node1" make "run.node1.json"; part "" is the
- * file itself.  Its length; -1: there is no room for it. */
+ * file itself.  Returns the length; -1: `room` is too small. */
 int trace_file_name(char *path, size_t room, const char *name, const char *part);
 
-/* A new file, which nobody else may write to meanwhile.  body: where to keep how far it is; NULL:
- * here. */
+/* Creates the file and locks it against other writers.  body: where to keep the offset; NULL: in
+ * *file. */
 ct_status trace_file_open(struct trace_file *file, const char *path, _Atomic int64_t *body);
-/* Goes on with the one that another process had begun. */
+/* Continues a file that another process began. */
 ct_status trace_file_resume(struct trace_file *file, const char *path, _Atomic int64_t *body);
 
-/* Each event is one line: what is added to the text that this gives. */
+/* Begins a line: the caller adds one event to the text. */
 struct text *trace_file_line(struct trace_file *file);
 
-/* The first failure is said by ct_fail(); later ones are CT_OK, and nothing is written. */
+/* Writes the lines.  The first failure is returned; later calls return CT_OK and write nothing. */
 ct_status trace_file_settle(struct trace_file *file);
-void trace_file_close(struct trace_file *file); /* settled before; twice is fine */
+void trace_file_close(struct trace_file *file); /* call settle before; twice is fine */
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_json.c - the words of the timeline.
+/* trace_json.c - rings to JSON.
  *
  *   a call, a wait, bytes sent    a slice ("X"; "B" if it never ended) with its arguments
  *   a message                     an arrow ("s", "f") between the slices of its two sides
  *   a death, a stop               an instant ("i")
  *   a node, a rank, a thread      names ("M")
  *
- * A node's process has the number 1 + its rank + 100000 a round; a rank's first thread the
- * number 100 (rank + 1): so they stand in order.  Arrows begin in the first and end in the last
- * nanosecond of their slices, which must therefore have one. */
+ * A node's process has the number 1 + its rank + 100000 * round, a rank's first thread the number
+ * 100 * (rank + 1), so that they are sorted.  Arrows begin in the first and end in the last
+ * nanosecond of their slices, so each slice has at least one.
+ *
+ * The writers of a ring may be writing while it is read. */
 #include "runtime/trace/trace_json.h"
 
 #include <signal.h>
@@ -102,7 +104,7 @@ void trace_part_ring(struct trace_part *part, const struct trace_ring *ring, int
             part->ring.algorithms[i][j][sizeof part->ring.algorithms[i][j] - 1] = 0;
 }
 
-/* Named when it is met first. */
+/* Writes the track's name at its first event. */
 static long track_of(struct trace_part *part, int32_t thread)
 {
     const long first = first_track(part);
@@ -129,13 +131,13 @@ static long track_of(struct trace_part *part, int32_t thread)
 
 /* ---- Events ---------------------------------------------------------------- */
 
-/* What a slice is called, and of which kind it is. */
+/* The name of a slice, and its category. */
 static const char *name_of(const struct trace_event *event, int peer, char *text, size_t size)
 {
-    char whom[32] = "any rank";
+    char other[32] = "any rank";
 
     if (peer >= 0)
-        snprintf(whom, sizeof whom, "rank %d", peer);
+        snprintf(other, sizeof other, "rank %d", peer);
     switch (event->kind) {
     case TRACE_CALL:
         snprintf(text, size, "%s", operation_name(event->operation));
@@ -144,10 +146,10 @@ static const char *name_of(const struct trace_event *event, int peer, char *text
         snprintf(text, size, "%s", event->flags & TRACE_RECEIVES ? "recv" : "send");
         return "call";
     case TRACE_SENT:
-        snprintf(text, size, "to %s", whom);
+        snprintf(text, size, "to %s", other);
         return "message";
     case TRACE_WAIT:
-        snprintf(text, size, "waits for %s", whom);
+        snprintf(text, size, "waits for %s", other);
         return "wait";
     case TRACE_INIT:
         snprintf(text, size, "init");
@@ -236,7 +238,7 @@ static void add_slice(struct trace_part *part, const struct trace_event *event)
         add_arrow(part, event, track, to - 1);
 }
 
-/* On the track of whom it is about. */
+/* On the track of the rank that died. */
 static void add_instant(struct trace_part *part, const struct trace_event *event)
 {
     const int rank = atomic_load(&event->peer), code = atomic_load(&event->status);
@@ -280,7 +282,7 @@ void trace_part_lost(struct trace_part *part, uint64_t events)
     part->lost += events;
 }
 
-/* What both clocks show at one moment: the wall clock links nodes that exchange no messages. */
+/* Both clocks at one moment: the wall clock aligns nodes that exchange no messages. */
 static void add_clocks(struct json_text *json)
 {
     const int64_t before = clock_ns(CLOCK_MONOTONIC), wall = clock_ns(CLOCK_REALTIME);
@@ -290,7 +292,7 @@ static void add_clocks(struct json_text *json)
     json_number(json, "clock_realtime_ns", wall);
 }
 
-/* For people as a label of the process, for programs as an event of our own. */
+/* Lost events: a label of the process for readers, an event for programs. */
 void trace_part_end(struct trace_part *part, const char *missing)
 {
     char label[320] = "";
@@ -316,4 +318,80 @@ void trace_part_end(struct trace_part *part, const char *missing)
     json_string(&json, "missing", *missing ? missing : NULL);
     json_close(&json, '}');
     json_close(&json, '}');
+}
+
+/* ---- Reading rings ----------------------------------------------------------- */
+
+void trace_walk_begin(struct trace_walk *walk, void *memory, int rings, uint64_t events)
+{
+    *walk = (struct trace_walk){ .memory = memory, .rings = rings, .events = events, .index = -1 };
+}
+
+int trace_walk_ring(struct trace_walk *walk)
+{
+    while (++walk->index < walk->rings) {
+        walk->ring = trace_ring_at(walk->memory, walk->index, walk->events);
+        walk->end = atomic_load_explicit(&walk->ring->next, memory_order_acquire);
+        walk->at = walk->end > walk->events ? walk->end - walk->events : 0;
+        walk->lost = walk->at;
+        if (walk->end > 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* 1: the event was complete before and after it was copied. */
+static int copy(const struct trace_event *from, uint64_t number, struct trace_event *to)
+{
+    if (atomic_load_explicit(&from->mark, memory_order_acquire) != number + 1)
+        return 0;
+    memcpy((void *)to, (const void *)from, sizeof *to);
+#ifndef CT_THREAD_SANITIZER
+    atomic_thread_fence(memory_order_acquire);
+#endif
+    return atomic_load_explicit(&from->mark, memory_order_relaxed) == number + 1;
+}
+
+size_t trace_walk_events(struct trace_walk *walk, struct trace_event *events, size_t most)
+{
+    const struct trace_event *ring = trace_events_of(walk->ring);
+    size_t count = 0;
+
+    for (; count < most && walk->at < walk->end; walk->at++)
+        if (copy(&ring[walk->at & (walk->events - 1)], walk->at, &events[count]))
+            count++;
+        else
+            walk->lost++;
+    return count;
+}
+
+ct_status trace_write_ring(const char *path, void *memory, uint64_t events)
+{
+    struct trace_about about = { .node = trace_ring_at(memory, 0, events)->rank };
+    struct trace_event some[256];
+    struct trace_file file;
+    struct trace_part part;
+    struct trace_walk walk;
+    ct_status status = trace_file_open(&file, path, NULL);
+    size_t count;
+
+    if (status != CT_OK)
+        return status;
+    gethostname(about.host, sizeof about.host - 1);
+    trace_part_begin(&part, &file, &about);
+    trace_walk_begin(&walk, memory, 1, events);
+    while (trace_walk_ring(&walk) && status == CT_OK) {
+        trace_part_ring(&part, walk.ring, 0);
+        while (status == CT_OK && (count = trace_walk_events(&walk, some, 256)) > 0) {
+            for (size_t i = 0; i < count; i++)
+                trace_part_event(&part, &some[i]);
+            status = trace_file_settle(&file);
+        }
+        trace_part_lost(&part, walk.lost);
+    }
+    trace_part_end(&part, "");
+    if (status == CT_OK)
+        status = trace_file_settle(&file);
+    trace_file_close(&file);
+    return status;
 }

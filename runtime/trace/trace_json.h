@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_json.h - events of a ring, made into lines of a trace's file.
+/* trace_json.h - the events of rings as lines of a trace file.
  *
- * A part is what one node did in one round: a process of the timeline, in which each thread of
- * a rank is a track.  Its events (trace_walk) were written by programs that may have died over it,
- * so nothing in them is believed: what is no event is left out and counted.
+ * A part is one node in one round: a process of the timeline, in which each thread of a rank is a
+ * track.  Its events (trace_walk) were written by programs that may have died meanwhile, so each is
+ * checked: an invalid one is left out and counted.
  *
  * All times are the node's CLOCK_MONOTONIC.  `ctctl trace merge` (launcher/trace/trace_merge.h)
- * reads the files of several nodes and puts them on one clock. */
+ * merges the files of several nodes and aligns their clocks. */
 #ifndef RUNTIME_TRACE_TRACE_JSON_H
 #define RUNTIME_TRACE_TRACE_JSON_H
 
@@ -16,23 +16,23 @@
 /* What all events of a part have in common. */
 struct trace_about {
     int32_t node, nodes; /* without ctrun: the rank, 0 */
-    int32_t round;       /* of the job: its process is of its own */
+    int32_t round;       /* of the job: each has its own process in the timeline */
     int32_t restarts;
     char host[64];
     char generation[32];
 };
 
-#define TRACE_MOST_NS 1000000000000000000 /* 31 years: a time beyond is none of a clock */
-#define TRACE_PROCESSES_OF_ROUND                                                 \
-    100000L              /* numbers of a node's process: 1 + node + this a round \
+#define TRACE_MOST_NS 1000000000000000000 /* 31 years: a larger time is invalid */
+#define TRACE_PROCESSES_OF_ROUND                                                    \
+    100000L              /* a node's process has the number 1 + node + this * round \
                           */
-#define TRACE_THREADS 64 /* of a rank: those that are named */
+#define TRACE_THREADS 64 /* named threads of a rank */
 
 struct trace_part {
     struct trace_file *file;
     struct trace_about about;
-    struct trace_ring ring; /* a copy of the one whose events come now */
-    int is_launcher;        /* and it is ctrun's */
+    struct trace_ring ring; /* a copy of the ring whose events come now */
+    int is_launcher;        /* the ring is ctrun's */
     int32_t threads[TRACE_THREADS];
     int known; /* threads */
     uint64_t events, lost;
@@ -46,7 +46,7 @@ void trace_part_lost(struct trace_part *part, uint64_t events); /* of that ring 
 /* missing: why the end of the part is missing; "": it is not. */
 void trace_part_end(struct trace_part *part, const char *missing);
 
-/* ---- Out of memory --------------------------------------------------------- */
+/* ---- Reading rings --------------------------------------------------------- */
 
 struct trace_walk {
     void *memory;
@@ -58,12 +58,12 @@ struct trace_walk {
 };
 
 void trace_walk_begin(struct trace_walk *walk, void *memory, int rings, uint64_t events);
-/* The next ring that somebody has written to; 0: there is none. */
+/* The next ring that has events; 0: there is none. */
 int trace_walk_ring(struct trace_walk *walk);
-/* Its next events, at most so many, oldest first; 0: there are no more. */
+/* Its next events, at most `most`, oldest first; 0: there are no more. */
 size_t trace_walk_events(struct trace_walk *walk, struct trace_event *events, size_t most);
 
-/* The file of a rank by itself. */
+/* Writes the file of a rank without ctrun. */
 ct_status trace_write_ring(const char *path, void *memory, uint64_t events);
 
 #endif

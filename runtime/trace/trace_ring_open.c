@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_ring_open.c - a rank takes its ring: ctrun's where there is one, else one of its own.
+/* trace_ring_open.c - a rank opens its ring: ctrun's if there is one, else one of its own.
  *
- * ctrun's comes as CT_TRACE_RING="memory:ring" (inherited_memory.h).
- *
- * A ring of our own lives as long as the process: a program that inits, destroys and inits again
- * has all of it in one file. */
+ * ctrun's is given by CT_TRACE_RING="memory:ring" (inherited_memory.h).  A ring of our own lives as
+ * long as the process, so a program that inits, destroys and inits again has all of it in one
+ * file. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "runtime/util/inherited_memory.h"
 #include "runtime/util/log.h"
 
-/* ---- ctrun's ------------------------------------------------------------- */
+/* ---- A ring of ctrun ----------------------------------------------------- */
 
 static int is_trace(const struct trace_head *head, size_t bytes, int ring)
 {
@@ -34,19 +33,19 @@ static void use(struct trace *trace, struct trace_ring *ring, uint64_t events)
     trace->mask = events - 1;
 }
 
-/* 0: there is none that could be used. */
-static int take_launchers(const char *text, struct trace *trace)
+/* 0: there is none that can be used. */
+static int open_inherited(const char *text, struct trace *trace)
 {
     struct trace_head *head;
     int memory, ring;
 
     if (sscanf(text, "%d:%d", &memory, &ring) != 2
-        || !(trace->memory = handed_down_map(memory, TRACE_HEAD_BYTES, &trace->bytes)))
+        || !(trace->memory = inherited_map(memory, TRACE_HEAD_BYTES, &trace->bytes)))
         return 0;
     head = trace->memory;
     if (is_trace(head, trace->bytes, ring)
-        && handed_down_claim(&trace_ring_at(trace->memory, ring, head->events)->pid)
-               != HANDED_TO_OTHERS) {
+        && inherited_claim(&trace_ring_at(trace->memory, ring, head->events)->pid)
+               != INHERITED_BY_OTHER) {
         use(trace, trace_ring_at(trace->memory, ring, head->events), head->events);
         return 1;
     }
@@ -54,7 +53,7 @@ static int take_launchers(const char *text, struct trace *trace)
     return 0;
 }
 
-/* ---- Our own ------------------------------------------------------------- */
+/* ---- A ring of our own --------------------------------------------------- */
 
 /* The rings of this process, one for each file; they are never freed. */
 struct trace_own {
@@ -104,7 +103,7 @@ static struct trace_own *make_own(const char *path, size_t length, int rank)
     return own;
 }
 
-static ct_status take_own(const char *name, int rank, int size, struct trace *trace)
+static ct_status open_own(const char *name, int rank, int size, struct trace *trace)
 {
     char path[4096];
     const int length = path_of(name, rank, size, path, sizeof path);
@@ -129,7 +128,7 @@ static ct_status take_own(const char *name, int rank, int size, struct trace *tr
     return CT_OK;
 }
 
-/* With the lock: two meshes of one file end one after the other. */
+/* Under the lock, since two meshes may write the same file. */
 static void write_own(struct trace_own *own)
 {
     ct_status status;
@@ -154,13 +153,13 @@ ct_status trace_open(int rank, int size, struct trace **trace)
         return CT_OK;
     if (!(t = calloc(1, sizeof *t)))
         return ct_fail(CT_ERR_NOMEM, "no memory for the trace");
-    if (ring && *ring && take_launchers(ring, t)) {
+    if (ring && *ring && open_inherited(ring, t)) {
         *trace = t;
         return CT_OK;
     }
     if (file && *file) {
         memset(t, 0, sizeof *t);
-        status = take_own(file, rank, size, t);
+        status = open_own(file, rank, size, t);
     } else {
         log_line(LOG_INFO, "ctrun's trace belongs to another process of this worker, or was closed "
                            "by a wrapper: this one is not traced");

@@ -299,7 +299,7 @@ static void connected(struct wireup *w, struct pending *p)
 
     if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
         error = errno;
-    if (!error && socket_meets_itself(p->fd))
+    if (!error && socket_is_self_connected(p->fd))
         error = ECONNREFUSED;
     if (error) {
         connect_failed(w, p, error);

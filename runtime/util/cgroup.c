@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c - a container is often given the time of a few CPUs, not CPUs: then the
- * affinity mask has all of the host's.
+/* cgroup.c - the CPU limit of control groups.  A container often gets the time of a few CPUs while
+ * its affinity mask has all CPUs of the host.
  *
- * A limit binds all groups below it, so every group from ours up to the root is
- * looked at and the least counts.  Version 2 has one tree and cpu.max ("150000
- * 100000" or "max 100000"), version 1 a tree for each controller and two files.
- * A container may see only a part of the tree; our path, which is the host's, then
- * leads nowhere, and its root is our group. */
+ * A limit binds all groups below it, so every group from ours up to the root is read and the least
+ * limit counts.  Version 2 has one tree and cpu.max ("150000 100000" or "max 100000"), version 1 a
+ * tree for each controller and two files.  A container may see only a part of the tree: then our
+ * path, which is the host's, does not exist, and the root that it sees is our group. */
 #include "runtime/util/cgroup.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A quota that no machine could use is none. */
+/* A quota that no machine could use counts as no limit. */
 #define MOST_CPUS 1000000
-#define MOST_PERIOD_US 1000000000 /* the kernel takes a second at most */
+#define MOST_PERIOD_US 1000000000 /* the kernel accepts a second at most */
 
 static long long in_milli_cpus(long long quota, long long period)
 {
@@ -26,7 +25,7 @@ static long long in_milli_cpus(long long quota, long long period)
     return milli > 0 ? milli : 1;
 }
 
-/* The numbers that the file begins with; how many there are. */
+/* The numbers at the start of the file.  Returns how many there are. */
 static int read_numbers(const char *group, const char *name, long long *first, long long *second)
 {
     char path[1100], text[64] = "";

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - clocks and deadlines. */
 #ifndef RUNTIME_UTIL_CLOCK_H
 #define RUNTIME_UTIL_CLOCK_H
 
@@ -32,7 +33,7 @@ static inline int64_t clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A few milliseconds coarse, and a tenth of the price: for what is noted at every call. */
+/* A few milliseconds coarse, at a tenth of the cost: for every call. */
 static inline uint64_t clock_coarse_ns(void)
 {
     struct timespec now;
@@ -46,8 +47,8 @@ static inline int64_t clock_coarse_ms(void)
     return (int64_t)(clock_coarse_ns() / 1000000);
 }
 
-/* When that began which has a limit; the ticks of the coarse clock count only where that is short.
- */
+/* The start of an operation with a limit.  Only a short limit needs a finer clock than the coarse
+ * one. */
 #define SHORT_LIMIT_MS 10000
 static inline int64_t clock_of_start(int limit_ms, uint64_t coarse_ns)
 {
@@ -60,7 +61,7 @@ static inline int64_t deadline_after(int64_t timeout_ms)
     return timeout_ms < 0 ? NO_DEADLINE : clock_ms() + timeout_ms;
 }
 
-/* What is left of it, at most `most` milliseconds, never negative: fits poll(). */
+/* The time that is left, from 0 to `most` milliseconds: fits poll(). */
 static inline int time_left_ms(int64_t deadline, int most)
 {
     const int64_t left = deadline == NO_DEADLINE ? most : deadline - clock_ms();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error.c - the last failure of each thread, as one sentence. */
+/* error.c - the last error of each thread, as one sentence. */
 #include "runtime/util/error.h"
 
 #include <stdarg.h>

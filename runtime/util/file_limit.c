@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_limit.c - see file_limit.h. */
+/* file_limit.c - checks the limit; creates and maps shared memory. */
 #include "runtime/util/file_limit.h"
 
 #include <errno.h>

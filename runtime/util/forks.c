@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forks.c - see forks.h. */
+/* forks.c - a bit for each owned descriptor, and a handler that runs in the child of fork(). */
 #include "runtime/util/forks.h"
 
 #include <pthread.h>
@@ -14,11 +14,11 @@ pid_t this_process;
 
 static struct {
     pthread_once_t once;
-    _Atomic int end; /* behind the highest word in which there was a bit */
+    _Atomic int end; /* one more than the highest word that had a bit */
     _Atomic uint64_t owned[MOST_DESCRIPTORS / 64];
 } forks = { .once = PTHREAD_ONCE_INIT };
 
-/* In the child, where only async-signal-safe calls may be made. */
+/* Runs in the child.  Only async-signal-safe calls. */
 static void begin_child(void)
 {
     const int end = atomic_load(&forks.end);
@@ -63,7 +63,7 @@ void descriptor_own(int fd)
     atomic_fetch_or(&forks.owned[word], (uint64_t)1 << fd % 64);
 }
 
-/* Forgotten first: the number may be somebody else's as soon as it is closed. */
+/* Clears the bit first: as soon as the descriptor is closed, another thread may get its number. */
 void descriptor_close(int fd)
 {
     if (fd >= 0 && fd < MOST_DESCRIPTORS)

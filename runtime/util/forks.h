@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forks.h - what the child of a fork() has of its parent's: nothing.
+/* forks.h - the child of a fork() gets no descriptors, groups or stores of its parent.
  *
- * A copy of a descriptor that lives on in a child keeps a connection open whose owner closed it or
- * died, and a port in use.  So a descriptor that this process owns for as long as a group or a
- * store lives is noted, and the child closes it before fork() returns there (pthread_atfork).  No
- * lock is taken for that, and none of the parent's memory is walked, whatever its other threads
- * were doing.
+ * A descriptor's copy in a child would keep a connection open that the parent closed, or a port in
+ * use.  So the descriptors of groups and stores are noted, and the child closes them before fork()
+ * returns there (pthread_atfork).  The handler takes no lock and walks no list, since other threads
+ * of the parent may have been changing them.
  *
- * Groups and stores remember the process that made them; the public calls refuse those of another
- * one. */
+ * Groups and stores remember the process that created them; the public calls refuse them in any
+ * other process. */
 #ifndef RUNTIME_UTIL_FORKS_H
 #define RUNTIME_UTIL_FORKS_H
 
@@ -16,11 +15,11 @@
 
 #include "runtime/util/error.h"
 
-/* getpid(), without the system call: changed in a child before fork() returns there.  0: nothing
- * was made yet. */
+/* getpid() without the system call: set in a child before fork() returns there.  0: no group or
+ * store was created yet. */
 extern pid_t this_process;
 
-/* Of what is being made; to be compared with this_process at each call. */
+/* For an object that is being created; each call compares it with this_process. */
 pid_t forks_maker(void);
 
 /* what: "group world".  CT_ERR_INVALID with a sentence. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inherited_memory.c - see inherited_memory.h. */
+/* inherited_memory.c - how ctrun creates such memory, and how a worker maps and claims it. */
 #include "runtime/util/inherited_memory.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "runtime/util/file_limit.h"
 
-void *handed_down_map(int fd, size_t least, size_t *bytes)
+void *inherited_map(int fd, size_t least, size_t *bytes)
 {
     struct stat info;
 
@@ -21,21 +21,21 @@ void *handed_down_map(int fd, size_t least, size_t *bytes)
     return memory_map(fd, 0, *bytes);
 }
 
-enum handed_down handed_down_claim(_Atomic int32_t *pid)
+enum inherited_claim inherited_claim(_Atomic int32_t *pid)
 {
     int32_t there = 0;
 
     if (atomic_compare_exchange_strong(pid, &there, getpid()))
-        return HANDED_FRESH;
+        return INHERITED_FIRST;
     if (there == getpid())
-        return HANDED_OURS;
+        return INHERITED_ALREADY;
     return kill(there, 0) < 0 && errno == ESRCH
                    && atomic_compare_exchange_strong(pid, &there, getpid())
-               ? HANDED_OVER
-               : HANDED_TO_OTHERS;
+               ? INHERITED_FROM_DEAD
+               : INHERITED_BY_OTHER;
 }
 
-ct_status hand_down(const char *name, size_t bytes, int *fd, void **base)
+ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base)
 {
     ct_status status = memory_file(name, bytes, fd);
 

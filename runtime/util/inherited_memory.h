@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inherited_memory.h - memory that ctrun hands to a worker as the number of a descriptor.
+/* inherited_memory.h - a memfd that ctrun gives to a worker as the number of a descriptor.
  *
- * A wrapper may have closed it and opened something else under that number, so it is believed
- * only if it is what it should be.  A worker may be several processes that use libct: each part
- * of such memory is the first one's while it lives. */
+ * A wrapper may have closed the descriptor and opened another file under that number, so the worker
+ * checks what it is.  Several processes of a worker may use libct: each part of the memory belongs
+ * to the first of them while that one lives. */
 #ifndef RUNTIME_UTIL_INHERITED_MEMORY_H
 #define RUNTIME_UTIL_INHERITED_MEMORY_H
 
@@ -13,21 +13,21 @@
 
 #include "runtime/util/error.h"
 
-/* All of it, to munmap(); NULL: that is no memory of at least so many bytes. */
-void *handed_down_map(int fd, size_t least, size_t *bytes);
+/* Maps all of it; the caller calls munmap().  NULL: it is no memory of at least `least` bytes. */
+void *inherited_map(int fd, size_t least, size_t *bytes);
 
-enum handed_down {
-    HANDED_TO_OTHERS, /* a process that lives has it */
-    HANDED_FRESH,     /* nobody had it */
-    HANDED_OURS,      /* this process had it already; perhaps the program before it did */
-    HANDED_OVER       /* its process is dead */
+enum inherited_claim {
+    INHERITED_BY_OTHER, /* another live process has it */
+    INHERITED_FIRST,    /* no process had it */
+    INHERITED_ALREADY,  /* this process had it already, perhaps before an exec */
+    INHERITED_FROM_DEAD /* the process that had it is dead */
 };
 
-/* pid: whose it is; 0: nobody's yet. */
-enum handed_down handed_down_claim(_Atomic int32_t *pid);
+/* *pid: the process that has it; 0: none. */
+enum inherited_claim inherited_claim(_Atomic int32_t *pid);
 
-/* ctrun's side: such memory, mapped, and nobody can make it smaller (which would kill its readers
- * by SIGBUS).  On a failure nothing is owed. */
-ct_status hand_down(const char *name, size_t bytes, int *fd, void **base);
+/* For ctrun: creates such memory and maps it.  It is sealed against shrinking, which would kill its
+ * readers by SIGBUS. */
+ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_writer.c - see json_writer.h.  Pure: no descriptor is touched. */
+/* json_writer.c - appends JSON to a text. */
 #include "runtime/util/json_writer.h"
 
 #include <inttypes.h>

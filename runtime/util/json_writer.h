@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_writer.h - writes JSON into a struct text: what we say to programs.
+/* json_writer.h - writes JSON into a struct text.
  *
- * A call writes one member, with its comma; name is NULL in an array.  Text of any
- * bytes becomes valid UTF-8 (what is not, U+FFFD).  style's gap is what follows
- * ',' and ':': "" or, as Python writes it, " ". */
+ * A call writes one member, with its comma; name is NULL in an array.  Strings become valid UTF-8
+ * (U+FFFD for invalid bytes).  gap follows ',' and ':': "" or, as Python writes it, " ". */
 #ifndef RUNTIME_UTIL_JSON_WRITER_H
 #define RUNTIME_UTIL_JSON_WRITER_H
 
@@ -14,7 +13,7 @@
 struct json_text {
     struct text *to;
     const char *gap;
-    int filled; /* the object or array that is open has a member */
+    int filled; /* the open object or array has a member */
 };
 
 void json_open(struct json_text *json, const char *name, char bracket); /* '{' or '[' */
@@ -32,8 +31,8 @@ void json_bytes(struct json_text *json, const char *name, const char *value, siz
 #define THOUSANDTHS_TEXT 32
 void thousandths_print(int64_t value, char text[THOUSANDTHS_TEXT]); /* "-0.005" */
 
-/* The length of the UTF-8 character here; 0: there is none.  No overlong forms, no
- * surrogates: a reader would refuse the whole line. */
+/* The length of the UTF-8 character at this place; 0: invalid.  Overlong forms and surrogates are
+ * invalid, since a reader would refuse the whole line. */
 size_t json_character(const unsigned char *at, size_t left);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - a record per line on stderr, with who speaks. */
+/* log.c - lines on stderr, with the process's name in front. */
 #include "runtime/util/log.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 static const char *const names[] = { "none", "error", "warn", "info", "debug" };
-static _Atomic int threshold = -1; /* -1: the environment was not looked at yet */
+static _Atomic int threshold = -1; /* -1: CT_LOG was not read yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char speaker[32] = "ct"; /* under lock */
-static char fault[1200];        /* likewise */
-static struct {                 /* the same */
+static char fault[1200];        /* under lock: the newest text of LOG_ERROR */
+static struct {                 /* under lock */
     void (*write)(void *arg, const char *line, size_t size);
     void *arg;
 } diverted;
@@ -65,10 +65,10 @@ static void write_all(const char *text, size_t size)
     while (size > 0) {
         const ssize_t wrote = write(STDERR_FILENO, text, size);
 
-        if (wrote < 0 && errno == EAGAIN) /* somebody made our terminal non-blocking */
+        if (wrote < 0 && errno == EAGAIN) /* another program made the terminal non-blocking */
             poll(&(struct pollfd){ STDERR_FILENO, POLLOUT, 0 }, 1, -1);
         else if (wrote < 0 && errno != EINTR)
-            return; /* nobody listens: nothing to be done about it */
+            return; /* stderr is closed */
         text += wrote > 0 ? wrote : 0;
         size -= wrote > 0 ? (size_t)wrote : 0;
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.c - see scratch.h.
+/* scratch.c - a free list for each size.
  *
- * There is a list for each size.  Less than the least is malloc()'s, which is good at that, and so
- * is more than the largest, of which few blocks would be worth their memory. */
+ * Smaller blocks come from malloc(), which is fast there; larger ones, too, since few of them would
+ * be worth the memory that is kept. */
 #include "runtime/util/scratch.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-/* ASan reports a touch of these: the bytes behind those that were asked for, a block's head while
- * the block is in use, and the data of an idle block. */
+/* ASan reports accesses to the bytes behind the requested ones, to the head of a block in use, and
+ * to the data of an idle block. */
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN
 #elif defined(__has_feature)
@@ -26,7 +26,7 @@
 
 struct scratch_block {
     struct scratch_block *next;
-    int size; /* its list; -1: it is not kept */
+    int size; /* index of its list; -1: it is not kept */
     max_align_t data[];
 };
 
@@ -65,8 +65,8 @@ static struct scratch_block *take_idle(struct scratch *scratch, int size)
     return block;
 }
 
-/* The lock is held.  Takes off, the largest first, what leaves no room for so many bytes more: a
- * list to be freed without the lock. */
+/* The lock is held.  Takes idle blocks off, the largest first, until there is room for so many more
+ * bytes.  The caller frees the list without the lock. */
 static struct scratch_block *take_surplus(struct scratch *scratch, size_t bytes)
 {
     struct scratch_block *surplus = NULL, *block;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.h - memory that a call or a message needs for a while, kept for the next one.
+/* scratch.h - temporary memory of calls and messages, kept for the next one.
  *
- * malloc() hands what is larger than some 100 KiB back to the kernel at each free(), so the next
- * call takes a page fault for each 4 KiB of it, and a process with threads interrupts its other
- * processors for each free(): half the time of a reduce of 64 KiB over TCP. */
+ * free() returns a block of more than some 100 KiB to the kernel, so the next call takes a page
+ * fault for each 4 KiB of it; and in a process with threads each free() interrupts its other
+ * processors. That took half the time of a reduce of 64 KiB over TCP. */
 #ifndef RUNTIME_UTIL_SCRATCH_H
 #define RUNTIME_UTIL_SCRATCH_H
 
@@ -12,7 +12,7 @@
 
 #define SCRATCH_KEPT ((size_t)24 << 20) /* bytes that one mesh keeps, at most */
 
-/* 16 KiB, twice as much, and so on to 16 MiB, each with room for what its user adds to a round
+/* 16 KiB, 32 KiB, and so on to 16 MiB, each with some room for what a caller adds to a round
  * number: the head of a message, an element for each rank. */
 enum { SCRATCH_SIZES = 11, SCRATCH_LEAST = 16 << 10, SCRATCH_MARGIN = 4 << 10 };
 
@@ -27,9 +27,9 @@ struct scratch {
 };
 
 void scratch_open(struct scratch *scratch);
-void scratch_close(struct scratch *scratch); /* all was given back */
+void scratch_close(struct scratch *scratch); /* after all blocks were given back */
 
-/* Aligned as malloc()'s; what is in it is not known.  NULL: no memory.  From any thread. */
+/* Aligned as by malloc(), not cleared.  NULL: no memory.  From any thread. */
 void *scratch_take(struct scratch *scratch, size_t bytes);
 void scratch_give(struct scratch *scratch, void *data); /* NULL is fine */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* signal_name.h - names of signals. */
 #ifndef RUNTIME_UTIL_SIGNAL_NAME_H
 #define RUNTIME_UTIL_SIGNAL_NAME_H
 
 #include <stddef.h>
 
-/* "SIGKILL", or "signal 42" for one without a name; gives text back. */
+/* "SIGKILL", or "signal 42" for one without a name.  Returns text. */
 const char *signal_name(int number, char *text, size_t size);
 
 #endif

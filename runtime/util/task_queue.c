@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_queue.c - one thread, tasks in order.
- *
- * Every call has a deadline of its own, so draining ends. */
+/* task_queue.c - one thread that runs tasks in order.  Every task has a deadline of its own, so
+ * queue_drain() ends. */
 #include "runtime/util/task_queue.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@ struct queue {
     int stop;
 };
 
-/* The lock is held, and given back meanwhile: one more may be added. */
+/* The lock is held, and released while a sequel runs: another one may be added then. */
 static void run_sequels(struct queue *q, struct task *task)
 {
     while (task->sequels) {
@@ -35,7 +34,7 @@ static void run_sequels(struct queue *q, struct task *task)
     }
 }
 
-/* The lock is held.  The task's owner may free it from here on. */
+/* The lock is held.  After this the task's owner may free it. */
 static void end(struct queue *q, struct task *task)
 {
     run_sequels(q, task);

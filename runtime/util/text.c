@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - see text.h.  What is no UTF-8 is replaced as Python's errors="replace" does,
- * which is what readers of torchrun's output have met. */
+/* text.c - appending bytes.  Invalid UTF-8 is replaced as Python's errors="replace" does it, as in
+ * torchrun's output. */
 #include "runtime/util/text.h"
 
 #include <stdarg.h>
@@ -36,8 +36,8 @@ void text_print(struct text *text, const char *format, ...)
     text_add(text, words, (size_t)used < sizeof words ? (size_t)used : sizeof words - 1);
 }
 
-/* How many bytes follow the first one of a character; -1: none begins so.  low and
- * high bound the second byte: no overlong forms, surrogates or more than U+10FFFF. */
+/* How many bytes follow the first byte of a character; -1: no character begins so.  low and high
+ * bound the second byte, which excludes overlong forms, surrogates and more than U+10FFFF. */
 static int bytes_after(unsigned char first, unsigned char *low, unsigned char *high)
 {
     *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - bytes that grow. */
+/* text.h - a growing buffer of bytes. */
 #ifndef RUNTIME_UTIL_TEXT_H
 #define RUNTIME_UTIL_TEXT_H
 
 #include <stddef.h>
 
-/* free(text.data) when done; zeroed, it is empty. */
+/* Zeroed, it is empty.  The caller frees data. */
 struct text {
     char *data;
     size_t used, room;
@@ -17,7 +17,7 @@ void text_add(struct text *text, const char *data, size_t size);
 /* The same for words, cut at 2 KiB. */
 void text_print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same, with U+FFFD for what is no UTF-8: one for each byte or broken beginning. */
+/* The same, with U+FFFD for each invalid byte or broken character of UTF-8. */
 void text_add_utf8(struct text *text, const char *data, size_t size);
 
 #endif

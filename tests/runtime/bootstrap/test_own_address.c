@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/bootstrap/own_address.h"
-#include "runtime/bootstrap/peer_cards.h"
+#include "runtime/bootstrap/peer_info.h"
 
 static int ip(const char *words)
 {
@@ -69,12 +69,12 @@ static void the_machine_of_a_card(char machine[72])
 {
     const struct node_door door = { -1, -1, "" };
     struct mesh mesh = { .size = 1 };
-    struct card card;
+    struct peer_info peer_info;
 
     if (!EXPECT_OK(control_open(&mesh.control, 0)))
         return;
-    EXPECT_OK(card_fill(&card, &mesh, &door));
-    snprintf(machine, 72, "%s", card.machine);
+    EXPECT_OK(peer_info_fill(&peer_info, &mesh, &door));
+    snprintf(machine, 72, "%s", peer_info.machine);
     control_close(&mesh.control);
 }
 

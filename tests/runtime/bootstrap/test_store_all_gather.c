@@ -70,8 +70,8 @@ static void waits_as(int rank, const char *log, int waits_due, int probes_due)
     setenv("CT_LOG", log, 1);
     log_setup("rank", LOG_NONE);
     waits = questions = 0;
-    EXPECT_ERROR(meet(&store, "card", rank, RANKS, "x", 1, all, clock_ms() + 60000), CT_ERR_TIMEOUT,
-                 "of 64 ranks|rank 2-3, 63");
+    EXPECT_ERROR(store_all_gather(&store, "card", rank, RANKS, "x", 1, all, clock_ms() + 60000),
+                 CT_ERR_TIMEOUT, "of 64 ranks|rank 2-3, 63");
     EXPECT(waits == waits_due);
     EXPECT(questions == probes_due);
 }

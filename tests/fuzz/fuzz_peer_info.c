@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_mesh_cards.c - the cards by which ranks find each other, as anybody may have left them at
- * the store.
+/* fuzz_peer_info.c - the peer infos by which ranks find each other, as any program may have changed
+ * them at the store.
  *
- * The first byte says which of three ranks we are.  Each other rank's card is ours, changed
- * by the pieces that follow: a byte for whose it is, two for where, one for how many bytes,
- * then those.  Nothing waits: the deadline has passed when it begins. */
+ * The first byte says which of three ranks we are.  Each other rank's info is a copy of ours,
+ * changed by the pieces that follow: a byte for the rank, two for the offset, one for the number of
+ * bytes, then those.  No call waits: the deadline has passed when it begins. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +22,16 @@ static const uint8_t *input;
 static size_t left;
 
 /* Instead of runtime/bootstrap/store_all_gather.c: the store. */
-ct_status meet(ct_store *store, const char *what, int rank, int size, const void *mine,
-               size_t bytes, void *all, int64_t deadline)
+ct_status store_all_gather(ct_store *store, const char *what, int rank, int size, const void *own,
+                           size_t bytes, void *all, int64_t deadline)
 {
-    unsigned char *cards = all;
+    unsigned char *infos = all;
 
     (void)store;
     (void)what;
     (void)deadline;
     for (int i = 0; i < size; i++)
-        memcpy(cards + (size_t)i * bytes, mine, bytes);
+        memcpy(infos + (size_t)i * bytes, own, bytes);
     while (left >= 4) {
         const int whose = input[0] % RANKS;
         const size_t at = (input[1] | (size_t)input[2] << 8) % bytes;
@@ -42,7 +42,7 @@ ct_status meet(ct_store *store, const char *what, int rank, int size, const void
         n = n < left ? n : left;
         n = n < bytes - at ? n : bytes - at;
         if (whose != rank)
-            memcpy(cards + (size_t)whose * bytes + at, input, n);
+            memcpy(infos + (size_t)whose * bytes + at, input, n);
         input += n;
         left -= n;
     }
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     log_setup("fuzz", LOG_NONE);
     input = data + 1;
     left = size - 1;
-    holds(ct_store_hash(&store) == CT_OK); /* asked only whether somebody died */
+    holds(ct_store_hash(&store) == CT_OK); /* used only to check for deaths */
     status = mesh_create(store, data[0] % RANKS, RANKS, clock_ms(), &mesh);
     holds(status == CT_OK || ct_last_error()[0]);
     if (status == CT_OK)
