@@ -23,6 +23,7 @@
 #include "collectives/core/registry.h"
 #include "collectives/device/path_select.h"
 #include "include/ct_cuda.h"
+#include "runtime/util/task_queue.h"
 
 /* ---- In the caller's thread ---------------------------------------------------------------- */
 
@@ -132,6 +133,8 @@ static ct_status device_prepare(struct call *c, int has_work)
     status = note_stream(c, !has_work);
     if (status != CT_OK)
         return status;
+    if (c->capture != NOT_CAPTURED) /* what calls of the group's thread find out decides, below */
+        queue_drain(c->group->queue);
     c->stream_waits =
         !has_work && c->group->stream && c->capture == NOT_CAPTURED && device_may_hold_stream(c);
     /* Then nothing but to enqueue something is left to do, so the caller does it. */

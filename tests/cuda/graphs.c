@@ -105,8 +105,10 @@ void run_apart(int processes, int threads, rank_body *body, void *arg)
 
 int forget_settings(void **state)
 {
-    static const char *const all[] = { "FAKE_CUDA_DEVICES", "CT_LIBNCCL", "CT_DEVICE",
-                                       "FAKE_NCCL_FAIL" };
+    static const char *const all[] = {
+        "FAKE_CUDA_DEVICES", "CT_LIBNCCL",         "CT_DEVICE",
+        "FAKE_NCCL_FAIL",    "FAKE_CUDA_LAG_RANK", "FAKE_CUDA_LAG_US"
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -142,6 +142,47 @@ static void a_message_is_then_as_it_was(void **state)
     run_apart(2, 0, message_waits, (void *)(uintptr_t) "refused");
 }
 
+/* What streams can do the group's first call finds out.  Only rank 0 has waited for that, so rank 1
+ * must before it decides how the captured call goes. */
+static void behind_a_work(ct_group *group, void *arg)
+{
+    CUgraphExec exec;
+    struct scene s;
+    ct_work *work = NULL;
+
+    if (!scene_set_up(&s, group, *(const int *)arg))
+        return;
+    put(&s, 1);
+    EXPECT_OK(ct_set_stream(group, s.stream));
+    EXPECT_OK(ct_all_reduce(group, s.send, s.recv, COUNT, CT_I32, CT_SUM, &work));
+    if (s.me == 0)
+        EXPECT_OK(ct_wait(work));
+    begin(&s);
+    EXPECT_OK(all_reduce(&s));
+    exec = end(&s);
+    if (s.me != 0)
+        EXPECT_OK(ct_wait(work));
+    for (int round = 2; round < 4 && exec; round++) {
+        put(&s, round);
+        CU(device.cuGraphLaunch(exec, s.stream));
+        look(&s, s.recv, round, COUNT, sum_is);
+    }
+    if (exec)
+        CU(device.cuGraphExecDestroy(exec));
+    scene_tear_down(&s);
+}
+
+static void a_captured_call_follows_a_first_call_that_one_rank_has_not_waited_for(void **state)
+{
+    static const int apart = 4, shared = 1;
+
+    (void)state;
+    setenv("FAKE_CUDA_LAG_RANK", "all", 1);
+    setenv("FAKE_CUDA_LAG_US", "20000", 1);
+    run_apart(2, 2, behind_a_work, (void *)(uintptr_t)&shared);
+    run_apart(2, 2, behind_a_work, (void *)(uintptr_t)&apart);
+}
+
 static void elsewhere(ct_group *group, void *arg)
 {
     struct scene s;
@@ -364,6 +405,8 @@ int main(void)
             what_nccl_cant_is_refused_on_all_ranks_and_the_capture_stays_sound, forget_settings),
         cmocka_unit_test_teardown(no_stream_that_is_captured_waits_for_a_work, forget_settings),
         cmocka_unit_test_teardown(a_message_is_then_as_it_was, forget_settings),
+        cmocka_unit_test_teardown(
+            a_captured_call_follows_a_first_call_that_one_rank_has_not_waited_for, forget_settings),
         cmocka_unit_test_teardown(calls_that_the_host_works_in_are_refused, forget_settings),
         cmocka_unit_test_teardown(a_capture_that_is_void_takes_no_call, forget_settings),
         cmocka_unit_test_teardown(one_rank_that_captures_alone_makes_another_call, forget_settings),
