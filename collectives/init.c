@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.c - the public calls that make a root group: here groups, which lie below, get their
- * collectives (group_extension.h). */
-#include "collectives/core/algorithm_wishes.h"
-#include "collectives/core/coalesce.h"
+/* init.c - the public calls that make a root group.  They give the group, whose folder lies below,
+ * its collectives (group_extension.h). */
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/internal_collectives.h"
 #include "collectives/device/device_call.h"
 #include "runtime/group/group_extension.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - what there is: the algorithms of each operation, the executors, the paths of device
- * memory.  It stands above all of them, and collectives/core looks its rows up here. */
-#include "collectives/core/registry.h"
+/* registry.c - the tables of what there is: the algorithms of each operation, the executors, the
+ * paths of device memory.  It stands above all of them; collectives/core reads its rows. */
 #include "collectives/device/device_call.h"
 #include "collectives/device/path_select.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* async_call.c - a call that outlives its caller's frame: what it needs is copied, and the
- * group's thread runs it. */
+/* async_call.c - a call that outlives its caller's frame: its arrays are copied, and the group's
+ * thread runs it. */
 #include "collectives/core/call.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static size_t align(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* Arrays of one side, copied behind each other; gives where the next may go. */
+/* Copies the arrays of one side, one behind the other.  Returns where the next may go. */
 static char *copy_arrays(struct blocks *b, char *to)
 {
     const size_t n = (size_t)b->blocks;
@@ -66,8 +66,8 @@ static size_t arrays_bytes(const struct blocks *b)
            + (b->displs ? align(n * sizeof *b->displs) : 0);
 }
 
-/* premul_sum: every rank scales its own input and the ranks sum.  What lies on a device is scaled
- * where it is staged or folded. */
+/* premul_sum: every rank scales its own input and the ranks sum.  Device memory is scaled where it
+ * is staged or folded. */
 static void scale_input(struct call *c, const void *scalar, char *to)
 {
     const ct_dtype dtype = call_dtype(c);
@@ -84,7 +84,6 @@ static void scale_input(struct call *c, const void *scalar, char *to)
     c->send.displs = NULL;
 }
 
-/* What must outlive the caller's arrays: all of them when asynchronous, else only scaled input. */
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous)
 {
     const size_t arrays = asynchronous ? arrays_bytes(&c->send) + arrays_bytes(&c->recv) : 0;
@@ -143,14 +142,14 @@ ct_status call_start(const struct call *c, ct_work **work)
         free(w);
         return status;
     }
-    w->queue = c->group->queue; /* made with its first task */
+    w->queue = c->group->queue; /* queue_push() makes it with the first task */
     *work = w;
     return CT_OK;
 }
 
 /* ---- Without a work ------------------------------------------------------------------ */
 
-/* Nobody asks how it fared; the next call on the group does. */
+/* No work holds the status: the next call on the group returns the failure. */
 static ct_status run_unowned(struct task *task)
 {
     const ct_group *group = ((struct asynchronous_call *)task)->call.group;

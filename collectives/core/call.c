@@ -5,16 +5,13 @@
  *   -> premul_sum scales the input and becomes sum
  *   -> choose_algorithm.c: the algorithm, from what all ranks agree on; number, signature
  *   -> by its executor, here after the queue has drained, or on the queue's thread (async_call.c)
- *   -> a failure breaks the group and gets its first words: which call it was */
+ *   -> a failure breaks the group; its sentence begins with the call's name and number */
 #include "collectives/core/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/check_arguments.h"
-#include "collectives/core/coalesce.h"
-#include "collectives/core/registry.h"
 #include "runtime/group/group_status.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/trace/trace.h"
@@ -23,7 +20,7 @@
 #include "runtime/util/log.h"
 #include "runtime/util/task_queue.h"
 
-/* Of one node the written order is that of the ranks. */
+/* Where the ranks are on one host the written order is that of the ranks. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming)
 {
@@ -64,13 +61,14 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
     return c->refused ? status : group_fail(c->group, status);
 }
 
-/* On device memory it is found out in the call. */
-static const char *way_of(const struct call *c)
+/* For the log and the trace; on device memory the path is chosen in the call. */
+static const char *path_of(const struct call *c)
 {
     return c->place.space ? "device" : c->algorithm->name;
 }
 
-/* Bytes of a rank's block; where ranks give different ones, of all that this one gives. */
+/* Traces the bytes of a rank's block, or where the ranks' blocks differ all that this rank sends.
+ */
 static uint64_t begin_traced_call(const struct call *c)
 {
     struct trace *trace = c->group->mesh->trace;
@@ -84,7 +82,7 @@ static uint64_t begin_traced_call(const struct call *c)
                                      .bytes = s->count ? call_bytes(c) : blocks_bytes(c, &c->send),
                                      .peer = s->root,
                                      .signature = s,
-                                     .algorithm = way_of(c),
+                                     .algorithm = path_of(c),
                                      .group = c->group->traced });
 }
 
@@ -104,7 +102,7 @@ ct_status call_run_now(struct call *c)
     record_begin(&c->group->record, &c->signature, 0, c->caller, now);
     if (log_wants(LOG_DEBUG))
         log_line(LOG_DEBUG, "%s #%llu on group %s by %s", operation_name(c->signature.operation),
-                 (unsigned long long)c->signature.seq, c->group->name, way_of(c));
+                 (unsigned long long)c->signature.seq, c->group->name, path_of(c));
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
     if (c->group->flat)
@@ -136,8 +134,8 @@ static int host_may_hold_stream(const struct call *c)
 
 const struct executor host_executor = { .run = host_run, .may_hold_stream = host_may_hold_stream };
 
-/* Where a rank may have nothing at all, only all ranks together know whose memory the call is
- * about: then the device's executor finds out. */
+/* Where a rank may have no block at all, its buffers do not tell whether the call is on device
+ * memory: then the device's executor finds out, together with the other ranks. */
 static const struct executor *executor_of(int operation, struct place place)
 {
     if (place.space || !operation_sizes_are_agreed(operation))
@@ -145,7 +143,7 @@ static const struct executor *executor_of(int operation, struct place place)
     return executors[HOST_EXECUTOR];
 }
 
-/* The counts that all ranks give must be the same; their hash travels. */
+/* All ranks must give the same counts; the signature holds their hash. */
 static uint32_t hash_counts(const struct blocks *b)
 {
     uint64_t hash = 1469598103934665603u;
@@ -191,8 +189,8 @@ void call_number(struct call *c)
     c->group->history = signature_history(&c->signature);
 }
 
-/* It goes on by itself, and has taken over what belongs to it.  CT_ERR_UNSUPPORTED without a work:
- * no stream can wait for it. */
+/* Hands the call to the group's thread, which takes over what belongs to it.  CT_ERR_UNSUPPORTED
+ * without a work: no stream can wait for it. */
 static ct_status start(const struct call *c, ct_work **work)
 {
     ct_status status;
@@ -205,7 +203,7 @@ static ct_status start(const struct call *c, ct_work **work)
     return status;
 }
 
-/* Chooses how, and takes what the caller may change before the call has run. */
+/* Chooses the algorithm, and copies what the caller may change before the call has run. */
 static ct_status prepare(struct call *c, const struct request_of_call *r, int has_work)
 {
     ct_status status = call_choose(c);
@@ -219,7 +217,7 @@ static ct_status prepare(struct call *c, const struct request_of_call *r, int ha
                : CT_OK;
 }
 
-/* The others are in this call already, or will be: they must not wait for us. */
+/* The other ranks are in this call or will be: breaking the group ends their waits. */
 static ct_status give_up(struct call *c, ct_status status)
 {
     call_forget(c);
@@ -229,10 +227,10 @@ static ct_status give_up(struct call *c, ct_status status)
 /* On the group's thread if there is a work or a stream waits for it, else here. */
 static ct_status carry_out(struct call *c, ct_work **work)
 {
-    /* What is not for the thread, and what it can't take for a stream, runs here. */
+    /* Unsupported: the call is not for the thread, or no stream can wait for it. */
     ct_status status = work || c->stream_waits ? start(c, work) : CT_ERR_UNSUPPORTED;
 
-    if (status == CT_OK) /* the thread owns it now */
+    if (status == CT_OK) /* the thread owns the call now */
         return CT_OK;
     if (work || status != CT_ERR_UNSUPPORTED)
         return give_up(c, status);
@@ -252,14 +250,16 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
     if (work)
         *work = NULL;
     status = check_call(r, &group, &place);
-    if (status != CT_OK) /* the others make this call if nothing is wrong with its arguments */
+    if (status != CT_OK) /* with sound arguments the other ranks make this call, so they must learn
+                            that it failed */
         return !group || status == CT_ERR_INVALID || status == CT_ERR_NOT_MEMBER
                    ? status
                    : group_fail(group, status);
     if (group->coalesced)
         return coalesce_add(r, group, place, work != NULL);
     if (r->root != NONE && !group->flat)
-        messages_look(group->mesh); /* of all calls, these may end without having received */
+        messages_look(group->mesh); /* a root may make many calls without receiving: then failures
+                                       are seen here */
     status = group_check(group);
     if (status != CT_OK)
         return status;

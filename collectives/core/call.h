@@ -3,8 +3,9 @@
  *
  * An entry (all_reduce.c) fills a request and hands it to call_run(), which checks it
  * (check_arguments.c), makes a call of it, numbers it, picks the first algorithm that fits
- * (choose_algorithm.c), and runs it here or, with a work, on the group's thread (async_call.c). For
- * a few bytes all of this must take less time than the hand-over between two processors. */
+ * (choose_algorithm.c), and runs it here or, with a work, on the group's thread (async_call.c).
+ * For a few bytes all of this must take less time than a cache line takes from one processor to
+ * another. */
 #ifndef COLLECTIVES_CORE_CALL_H
 #define COLLECTIVES_CORE_CALL_H
 
@@ -13,7 +14,7 @@
 #include "runtime/device/memory_kind.h"
 #include "runtime/group/group.h"
 
-/* Consecutive bytes of somebody's. */
+/* Consecutive bytes. */
 struct span {
     char *data;
     size_t bytes;
@@ -45,16 +46,17 @@ struct algorithm {
 };
 
 /* Carries out calls: on host memory by the algorithm that was chosen, on device memory by a path of
- * collectives/device.  call_make() picks one for each call. */
+ * collectives/device.  call_make() picks an executor for each call. */
 struct executor {
-    /* In the caller's thread, before the call has a number: what is in the group's stream now shall
-     * be done first, and ->stream_waits and ->by_streams are settled.  NULL: there is no stream. */
+    /* In the caller's thread, before the call has a number: notes that what is in the group's
+     * stream now comes first, and sets ->stream_waits and ->by_streams.  NULL: there is no stream.
+     */
     ct_status (*prepare)(struct call *c, int has_work);
     ct_status (*run)(struct call *c);
-    /* May a stream stand still until the call is done?  Not while memory may have to be got, mapped
-     * or pinned, or a library be loaded for it: any of that may wait for what stands still. */
+    /* May a stream wait until the call is done?  Not if the call may have to allocate, map or pin
+     * memory, or load a library: each of these may wait for that stream. */
     int (*may_hold_stream)(const struct call *c);
-    /* Gives ->mark back, which prepare() has made, whether the call ran or not. */
+    /* Gives back ->mark, which prepare() has made, whether the call ran or not. */
     void (*forget)(struct call *c);
 };
 
@@ -62,8 +64,8 @@ struct call {
     ct_group *group;
     const struct executor *executor;
     struct signature signature;
-    const struct signature *whole; /* of a piece: the call's; NULL: it is no piece */
-    size_t element;                /* bytes of one */
+    const struct signature *whole; /* of a piece: the call's; NULL: this is no piece */
+    size_t element;                /* bytes of an element */
     struct blocks send, recv;
     struct limit limit;
     int wait_all; /* monitored_barrier */
@@ -72,19 +74,20 @@ struct call {
     const void *caller; /* return address in the program */
     void *copied;       /* arrays and scaled input that live as long as the call */
     struct place place;
-    int elsewhere; /* only other ranks have device memory; this rank's, if any, is the host's */
-    void *mark;    /* in device memory: what is to be waited for first; NULL: nothing */
-    enum path_number override; /* on device memory: what the user wants to be tried first */
-    enum capture capture;      /* and of the group's stream: then it becomes part of that graph */
-    int by_streams;            /* those shall hand it over (stream_handover.c), and no host waits */
-    int stream_waits; /* the group's stream stands still for it: it is for the group's thread */
-    int is_in_stream; /* and some of it was enqueued there */
-    int refused;      /* CT_ERR_INVALID on all ranks, and the group is as sound as before */
-    const void
-        *scalar; /* in device memory: by which the input is to be multiplied; NULL: nothing */
+    int elsewhere; /* other ranks have device memory, this rank has host memory or none */
+    int refused;   /* CT_ERR_INVALID on all ranks, and the group can make further calls */
+
+    /* On device memory: */
+    void *mark;                /* the place in the group's stream that comes first; NULL: none */
+    enum path_number override; /* the path that the user wants to be tried first */
+    enum capture capture;      /* of the group's stream: then the call becomes part of that graph */
+    int by_streams;            /* streams hand the call over (stream_handover.c); no host waits */
+    int stream_waits;          /* the group's stream waits for it: the group's thread runs it */
+    int is_in_stream;          /* some of it was enqueued there */
+    const void *scalar;        /* premul_sum: what multiplies the input; NULL: nothing */
 };
 
-/* Memory of its algorithm's; to be given back.  NULL: there is none. */
+/* Memory for its algorithm until call_scratch_end().  NULL: there is none. */
 static inline void *call_scratch(const struct call *c, size_t bytes)
 {
     return scratch_take(&c->group->mesh->scratch, bytes);
@@ -95,10 +98,7 @@ static inline void call_scratch_end(const struct call *c, void *data)
     scratch_give(&c->group->mesh->scratch, data);
 }
 
-/* rows of an operation's algorithms, best first, NULL at the end; registry.c */
-const struct algorithm *const *operation_algorithms(int operation);
-
-/* What the ranks compare: a piece of one call may look like one of another. */
+/* What the ranks compare: for a piece the whole call's, since pieces of two calls may be alike. */
 static inline const struct signature *call_compared(const struct call *c)
 {
     return c->whole ? c->whole : &c->signature;
@@ -189,16 +189,22 @@ enum in_place {
 
 ct_status call_run(const struct request_of_call *request, ct_work **work);
 
-/* Parts of it, for coalesce.c: a call of a checked request; the next of its group's numbers. */
+/* ---- Parts of call_run() ------------------------------------------------------------ */
+
+/* check_arguments.c: resolves request->group, and refuses what ct.h says is refused, with a
+ * sentence; nothing was changed then.  *place: where the buffers are. */
+ct_status check_call(const struct request_of_call *request, ct_group **group, struct place *place);
+
+/* call.c: a call of a checked request; the next of its group's numbers. */
 void call_make(struct call *c, const struct request_of_call *request, ct_group *group,
                struct place place);
-void call_forget(struct call *c); /* what belongs to it, whether it ran or not */
 void call_number(struct call *c);
+void call_forget(struct call *c); /* frees what belongs to it, whether it ran or not */
 
-/* Parts of it that have files of their own. */
 ct_status call_choose(struct call *c); /* choose_algorithm.c */
-/* async_call.c: what must outlive the caller's arrays, into c->copied, the scaled input of op
- * among it; then the call as a task of the group's thread, which takes over ->copied. */
+
+/* async_call.c: copies what must outlive the caller's arrays to c->copied, with op's scaled input;
+ * then makes the call a task of the group's thread, which takes over ->copied. */
 ct_status call_copy_inputs(struct call *c, ct_op op, int asynchronous);
 ct_status call_start(const struct call *c, ct_work **work);
 /* The same without a work: what comes later in the group's stream waits for it.
@@ -206,8 +212,53 @@ ct_status call_start(const struct call *c, ct_work **work);
 ct_status call_enqueue(const struct call *c);
 ct_status call_run_now(struct call *c); /* what the task does; call.c */
 
-/* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: nobody
- * will find the result in a cache. */
+/* coalesce.c: call_run() in a group that collects calls: checks the call and keeps it for
+ * ct_coalesce_end(); the group ends, and calls that were collected are not made. */
+ct_status coalesce_add(const struct request_of_call *request, ct_group *group, struct place place,
+                       int has_work);
+void coalesce_drop(ct_group *group);
+
+/* ---- What there is ------------------------------------------------------------------- */
+
+/* Each operation's algorithms, best first, NULL at the end; defined in its entry file. */
+extern const struct algorithm *const broadcast_algorithms[];
+extern const struct algorithm *const reduce_algorithms[];
+extern const struct algorithm *const all_reduce_algorithms[];
+extern const struct algorithm *const reduce_scatter_algorithms[];
+extern const struct algorithm *const gather_algorithms[];
+extern const struct algorithm *const all_gather_algorithms[];
+extern const struct algorithm *const scatter_algorithms[];
+extern const struct algorithm *const all_to_all_algorithms[];
+extern const struct algorithm *const barrier_algorithms[];
+extern const struct algorithm *const monitored_barrier_algorithms[];
+extern const struct algorithm *const nccl_comm_algorithms[];
+
+/* collectives/registry.c has a row for each operation, executor and path. */
+const struct algorithm *const *operation_algorithms(int operation);
+
+enum { HOST_EXECUTOR, DEVICE_EXECUTOR, EXECUTORS };
+extern const struct executor *const executors[EXECUTORS];
+extern const struct executor host_executor; /* call.c */
+
+/* The name of a path of device memory, for CT_DEVICE, CT_<OPERATION> and messages. */
+const char *device_path_name(enum path_number path);
+
+/* ---- For algorithms ------------------------------------------------------------------- */
+
+/* Do all ranks know the sizes of all blocks?  Rounds over slots need it. */
+static inline int sizes_are_agreed(const struct call *c)
+{
+    return operation_sizes_are_agreed(c->signature.operation);
+}
+
+/* fits() of every algorithm over shared slots. */
+static inline int fits_shm(const struct call *c)
+{
+    return c->group->flat && c->group->size <= FLAT_MOST && sizes_are_agreed(c);
+}
+
+/* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: the
+ * results are too large to be read from a cache afterwards. */
 ct_status call_fold_to(const struct call *c, void *const *dst, int dsts, const void *const *sources,
                        size_t count, int streaming);
 

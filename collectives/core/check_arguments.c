@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_arguments.c - the arguments of every collective, checked once, before anything happens. */
-#include "collectives/core/check_arguments.h"
-
 #include <stdlib.h>
 
-#include "runtime/device/memory_kind.h"
+#include "collectives/core/call.h"
 #include "runtime/types/dtype.h"
 #include "runtime/types/premul.h"
 
@@ -32,7 +30,7 @@ static ct_status check_op(const struct request_of_call *r)
     return CT_OK;
 }
 
-/* One side: no NULL where there is something, and all of it within an address space. */
+/* One side: no NULL where there are elements, and all blocks fit into an address space. */
 static ct_status check_blocks(const struct request_of_call *r, const struct blocks *b,
                               size_t element, const char *side)
 {
@@ -57,9 +55,9 @@ static ct_status check_blocks(const struct request_of_call *r, const struct bloc
     return CT_OK;
 }
 
-/* ---- Whose memory -------------------------------------------------------- */
+/* ---- Host or device memory -------------------------------------------------------- */
 
-/* All of them, or block i of a list. */
+/* Block i of a list; else all blocks. */
 static int is_empty(const struct blocks *b, int i)
 {
     if (b->list || !b->counts)
@@ -70,7 +68,7 @@ static int is_empty(const struct blocks *b, int i)
     return 1;
 }
 
-/* Where nothing is there is no memory either: ranks may give NULL there, or not. */
+/* Empty blocks are passed over: their pointers mean nothing. */
 static ct_status check_side(const struct request_of_call *r, const struct blocks *b,
                             struct place *place, const void **first)
 {
@@ -121,8 +119,8 @@ static int overlap(struct span a, struct span b)
            && (uintptr_t)b.data < (uintptr_t)a.data + a.bytes;
 }
 
-/* Block i; *start is where that begins if it has no displacement, and moves on to the next: as
- * block_of(), which adds up all counts before it. */
+/* Block i, as block_of() but without adding up all counts before it.  *start: where the block
+ * begins if it has no displacement; it moves on to the next block. */
 static struct span next_block(const struct blocks *b, size_t element, int i, size_t *start)
 {
     const size_t count = b->counts ? b->counts[i] : b->count;
@@ -134,7 +132,7 @@ static struct span next_block(const struct blocks *b, size_t element, int i, siz
     return (struct span){ b->base ? (char *)b->base + at * element : NULL, count * element };
 }
 
-/* Its address and that behind it; equal: nothing is there. */
+/* A block's first address and the one behind its last; equal: the block is empty. */
 struct piece {
     uintptr_t from, to;
 };
@@ -168,7 +166,8 @@ static inline int is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* From the first byte of all blocks to the last.  *apart: each begins behind the one before. */
+/* From the first byte of all blocks to the last.  *apart: each begins behind the block before it.
+ */
 static inline struct span extent(const struct blocks *b, size_t element, int *apart)
 {
     *apart = 1;
@@ -199,7 +198,7 @@ static int compare_pieces(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Those that have something, by address.  How many. */
+/* Drops empty pieces and sorts the rest by address.  How many are left. */
 static int sort_pieces(struct piece *pieces, int count)
 {
     int kept = 0, sorted = 1;
@@ -222,8 +221,8 @@ static ct_status refuse_overlap(const struct request_of_call *r)
                    verb(r));
 }
 
-/* Both by address: none that is written may begin before the end of another, nor one that is read
- * before the end of one that is written. */
+/* Both sides are sorted by address.  No piece of recv may begin before the end of another piece,
+ * and no piece of send before the end of a piece of recv. */
 static ct_status compare_sides(const struct request_of_call *r, const struct piece *recv, int recvs,
                                const struct piece *send, int sends)
 {
@@ -243,8 +242,8 @@ static ct_status compare_sides(const struct request_of_call *r, const struct pie
     return CT_OK;
 }
 
-/* p log p of p blocks, and p where they lie in the order of the ranks.  A block that is sent in
- * place counts as received alone. */
+/* Takes p log p steps for p blocks, and p where they lie in the order of the ranks.  A block that
+ * is sent in place counts as one of recv only. */
 static ct_status check_pieces(const struct request_of_call *r, size_t element, int rank)
 {
     const int recvs = r->recv.blocks, all = recvs + r->send.blocks;
@@ -273,7 +272,7 @@ static ct_status check_pieces(const struct request_of_call *r, size_t element, i
     return status;
 }
 
-/* Blocks of one size, one behind the other, overlap another such side all or in the own block. */
+/* Of sides that are one contiguous buffer: do they overlap as r->in_place allows? */
 static int is_in_place(const struct request_of_call *r, struct span send, struct span recv,
                        int rank)
 {

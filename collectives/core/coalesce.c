@@ -2,19 +2,46 @@
 /* coalesce.c - calls that are collected, and then travel together.
  *
  *   ct_coalesce_begin()   from now on call_run() hands each checked call to coalesce_add()
- *   ct_coalesce_end()     some make one trip, the others go alone (coalesce_plan.c)
+ *   ct_coalesce_end()     neighbours of one kind that have few bytes make one trip: a call over a
+ *                         buffer in which their blocks lie behind each other; the others go alone
  *                         -> the trips are numbered, as calls are
- *                         -> made here or on the group's thread, one after the other
+ *                         -> here or on the group's thread, one trip after the other: gather into
+ *                            the buffer, run (call.c), scatter back
+ *
+ * Which calls share a trip is a function of what all ranks agree on.  The trip's signature holds
+ * how many they are and a hash of their counts, so ranks whose lists differ find out.  Each element
+ * is folded as it would be alone, so the bits are the same.
+ *
+ * All calls of a trip read before any of them writes.  So none may write what another reads or
+ * writes: their blocks are sorted by address, which they mostly are already, and walked through
+ * once.
  *
  * The list belongs to the group; a trip's task to its work. */
-#include "collectives/core/coalesce.h"
+#include "collectives/core/call.h"
 
 #include <stdlib.h>
 
-#include "collectives/core/coalesce_plan.h"
+#include "collectives/core/sendrecv.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/p2p/work.h"
 #include "runtime/util/log.h"
+
+/* Beyond these sizes a call alone costs less than copying it twice; measured, docs/algorithms.md.
+ */
+#define MOST_OF_ONE ((size_t)8 << 10)
+#define MOST_OF_TRIP ((size_t)256 << 10)
+
+/* One call for calls[first] and the count - 1 behind it. */
+struct trip {
+    struct call call;
+    int first, count;
+};
+
+struct trips {
+    struct trip *trips;
+    int count;
+    char *buffer; /* of one trip after the other */
+};
 
 struct coalesced {
     struct task task; /* first: the trips are its task */
@@ -22,6 +49,18 @@ struct coalesced {
     int used, room;
     struct trips trips;
 };
+
+static void trips_forget(struct trips *trips)
+{
+    for (int i = 0; i < trips->count; i++) {
+        struct call *c = &trips->trips[i].call;
+
+        if (c->mark)
+            c->executor->forget(c);
+    }
+    free(trips->trips);
+    free(trips->buffer);
+}
 
 static void list_free(struct coalesced *list)
 {
@@ -114,9 +153,267 @@ ct_status coalesce_add(const struct request_of_call *r, ct_group *group, struct 
     return status == CT_ERR_INVALID ? status : group_fail(group, status);
 }
 
+/* ---- Buffers that overlap ---------------------------------------------------- */
+
+/* A block of a call that travels together with others. */
+struct piece {
+    uintptr_t from, to;
+    int call, written;
+};
+
+/* Where the pieces so far end: the two furthest ends, of different calls. */
+struct extent {
+    uintptr_t to[2];
+    int call[2];
+};
+
+static void extend(struct extent *e, const struct piece *piece)
+{
+    const int nearer = e->call[0] != piece->call && e->to[0] >= piece->to;
+
+    if (!nearer && e->call[0] != piece->call) {
+        e->to[1] = e->to[0];
+        e->call[1] = e->call[0];
+        e->call[0] = piece->call;
+    }
+    if (e->to[nearer] < piece->to) {
+        e->to[nearer] = piece->to;
+        e->call[nearer] = piece->call;
+    }
+}
+
+static int reaches(const struct extent *e, const struct piece *piece)
+{
+    return e->to[e->call[0] == piece->call] > piece->from;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct piece *first = a, *second = b;
+
+    return (first->from > second->from) - (first->from < second->from);
+}
+
+static int add_pieces(const struct call *c, const struct blocks *b, int call, int written,
+                      struct piece *pieces)
+{
+    int n = 0;
+
+    for (int i = 0; i < b->blocks; i++) {
+        const struct span block = block_at(c, b, i);
+
+        if (block.bytes > 0)
+            pieces[n++] = (struct piece){ (uintptr_t)block.data,
+                                          (uintptr_t)block.data + block.bytes, call, written };
+    }
+    return n;
+}
+
+static ct_status check_pieces(const struct call *calls, struct piece *pieces, int n)
+{
+    struct extent all = { .call = { -1, -1 } }, written = all;
+    int in_order = 1;
+
+    for (int i = 1; i < n && in_order; i++)
+        in_order = pieces[i - 1].from <= pieces[i].from;
+    if (!in_order)
+        qsort(pieces, (size_t)n, sizeof *pieces, by_place);
+    for (int i = 0; i < n; i++) {
+        if (reaches(pieces[i].written ? &all : &written, &pieces[i]))
+            return ct_fail(CT_ERR_INVALID,
+                           "ct_coalesce_end: the buffers of call %d since ct_coalesce_begin(), "
+                           "%s, overlap those of another that travels with it; none was made",
+                           pieces[i].call + 1,
+                           operation_name(calls[pieces[i].call].signature.operation));
+        extend(&all, &pieces[i]);
+        if (pieces[i].written)
+            extend(&written, &pieces[i]);
+    }
+    return CT_OK;
+}
+
+static ct_status check_apart(const struct call *calls, int first, int count)
+{
+    size_t most = 1;
+    struct piece *pieces;
+    ct_status status;
+    int n = 0;
+
+    for (int i = first; i < first + count; i++)
+        most += (size_t)(calls[i].send.blocks + calls[i].recv.blocks);
+    pieces = malloc(most * sizeof *pieces);
+    if (!pieces)
+        return ct_fail(CT_ERR_NOMEM, "ct_coalesce_end: no memory to compare %d calls", count);
+    for (int i = first; i < first + count; i++) {
+        n += add_pieces(&calls[i], &calls[i].send, i, 0, pieces + n);
+        n += add_pieces(&calls[i], &calls[i].recv, i, 1, pieces + n);
+    }
+    status = check_pieces(calls, pieces, n);
+    free(pieces);
+    return status;
+}
+
+/* ---- What goes together ------------------------------------------------------ */
+
+/* Bytes of the buffer that holds all blocks; more than MOST_OF_ONE: it goes alone. */
+static size_t trip_bytes(const struct call *c)
+{
+    const size_t p = (size_t)c->group->size;
+
+    if (c->place.space)
+        return MOST_OF_TRIP; /* the host can't gather device memory */
+    switch (c->signature.operation) {
+    case OPERATION_ALL_REDUCE:
+    case OPERATION_BROADCAST:
+        return call_bytes(c);
+    case OPERATION_ALL_GATHER:
+    case OPERATION_REDUCE_SCATTER:
+        return call_bytes(c) > MOST_OF_ONE ? call_bytes(c) : p * call_bytes(c);
+    default:
+        return MOST_OF_TRIP;
+    }
+}
+
+static int is_of_kind(const struct signature *a, const struct signature *b)
+{
+    return a->operation == b->operation && a->dtype == b->dtype && a->op == b->op
+           && a->root == b->root;
+}
+
+/* How many calls from the first on go together; *bytes: in how large a buffer. */
+static int neighbours(const struct call *calls, int count, size_t *bytes)
+{
+    int n = 0;
+
+    *bytes = 0;
+    while (n < count && trip_bytes(&calls[n]) <= MOST_OF_ONE
+           && is_of_kind(&calls[0].signature, &calls[n].signature)
+           && *bytes + trip_bytes(&calls[n]) <= MOST_OF_TRIP)
+        *bytes += trip_bytes(&calls[n++]);
+    return n > 1 ? n : 1;
+}
+
+/* The first call becomes the call of all: over the buffer, in place. */
+static void lay_out(struct trip *trip, const struct call *calls, char *buffer)
+{
+    struct call *c = &trip->call;
+    const size_t p = (size_t)calls->group->size;
+    uint64_t count = 0, hash = 1469598103934665603u;
+    struct blocks own, all;
+
+    for (int i = 0; i < trip->count; i++) {
+        count += calls[i].signature.count;
+        hash = (hash ^ calls[i].signature.count) * 1099511628211u;
+    }
+    c->signature.count = count;
+    c->signature.history = (uint32_t)(hash ^ hash >> 32);
+    all = (struct blocks){ .base = buffer, .count = count, .blocks = 1 };
+    own = all;
+    if (c->signature.operation == OPERATION_ALL_GATHER
+        || c->signature.operation == OPERATION_REDUCE_SCATTER) {
+        all.blocks = (int)p;
+        own.base = buffer + (size_t)c->group->rank * count * c->element;
+    }
+    c->send = c->signature.operation == OPERATION_REDUCE_SCATTER ? all : own;
+    c->recv = c->signature.operation == OPERATION_ALL_GATHER ? all : own;
+    if (c->signature.operation == OPERATION_BROADCAST)
+        c->send = (struct blocks){ 0 };
+}
+
+static ct_status lay_out_all(struct trips *trips, struct call *calls, int used)
+{
+    ct_status status = CT_OK;
+    size_t bytes;
+
+    for (int i = 0; i < used && status == CT_OK;) {
+        struct trip *trip = &trips->trips[trips->count++];
+        const int count = neighbours(&calls[i], used - i, &bytes);
+
+        *trip = (struct trip){ .call = calls[i], .first = i, .count = count };
+        calls[i].mark = NULL; /* the trip owns it now */
+        if (count > 1)
+            lay_out(trip, &calls[i], trips->buffer);
+        status = call_choose(&trip->call);
+        if (count > 1)
+            trip->call.signature.algorithm |= (uint32_t)count << SIGNATURE_ROW_BITS;
+        i += count;
+    }
+    return status;
+}
+
+static ct_status check_all_apart(const struct trips *trips, const struct call *calls)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < trips->count && status == CT_OK; i++)
+        if (trips->trips[i].count > 1)
+            status = check_apart(calls, trips->trips[i].first, trips->trips[i].count);
+    return status;
+}
+
+static ct_status trips_plan(struct trips *trips, struct call *calls, int used)
+{
+    size_t most = 1, bytes;
+    ct_status status;
+
+    for (int i = 0; i < used;) {
+        i += neighbours(&calls[i], used - i, &bytes);
+        most = bytes > most ? bytes : most;
+    }
+    trips->trips = malloc((size_t)used * sizeof *trips->trips);
+    trips->buffer = malloc(most);
+    if (!trips->trips || !trips->buffer)
+        return ct_fail(CT_ERR_NOMEM, "ct_coalesce_end: no memory for %d calls", used);
+    status = lay_out_all(trips, calls, used);
+    return status == CT_OK ? check_all_apart(trips, calls) : status;
+}
+
+/* ---- Travelling --------------------------------------------------------------- */
+
+enum direction { GATHER, SCATTER };
+
+/* Copies each call's blocks to those of the trip, or back. */
+static void copy_blocks(const struct trip *trip, const struct call *calls, int received,
+                        enum direction direction)
+{
+    const struct call *c = &trip->call;
+    size_t at = 0;
+
+    for (int i = trip->first; i < trip->first + trip->count; i++) {
+        const struct blocks *whole = received ? &c->recv : &c->send;
+        const struct blocks *parts = received ? &calls[i].recv : &calls[i].send;
+
+        for (int b = 0; b < whole->blocks; b++) {
+            const struct span part = block_at(&calls[i], parts, b);
+            char *place = block_at(c, whole, b).data + at;
+
+            if (direction == GATHER)
+                copy_span(span_of(place, part.bytes), part.data);
+            else
+                copy_span(part, place);
+        }
+        at += call_bytes(&calls[i]);
+    }
+}
+
+/* It blocks.  A broadcast has one buffer, which the root sends and the others receive. */
+static ct_status trip_make(struct trip *trip, const struct call *calls)
+{
+    const int one_way = trip->call.signature.operation == OPERATION_BROADCAST;
+    const int is_root = call_is_root(&trip->call);
+    ct_status status;
+
+    if (trip->count > 1 && (!one_way || is_root))
+        copy_blocks(trip, calls, one_way, GATHER);
+    status = call_run_now(&trip->call);
+    if (status == CT_OK && trip->count > 1 && !(one_way && is_root))
+        copy_blocks(trip, calls, 1, SCATTER);
+    return status;
+}
+
 /* ---- The end -------------------------------------------------------------------- */
 
-/* What follows a failure would only say it again: the group is broken. */
+/* Behind a failure the group is broken: later trips would only fail with it. */
 static ct_status make_all(struct task *task)
 {
     struct coalesced *list = (struct coalesced *)task;
@@ -132,7 +429,6 @@ static void release_list(void *owner)
     list_free(owner);
 }
 
-/* The calls that are on devices. */
 static int are_all_on_devices(const struct coalesced *list)
 {
     int all = list->used > 0;
@@ -173,7 +469,7 @@ static ct_status start(ct_group *group, struct coalesced *list, ct_work **work)
     return status;
 }
 
-/* Nobody asks how it fared; the next call on the group does. */
+/* No work holds the status: the next call on the group returns the failure. */
 static ct_status make_all_unowned(struct task *task)
 {
     const ct_group *group = ((struct coalesced *)task)->calls[0].group;
@@ -190,7 +486,8 @@ static void abandon_list(struct task *task)
     list_free((struct coalesced *)task);
 }
 
-/* What comes later in the group's stream waits for them.  CT_ERR_UNSUPPORTED: no stream can. */
+/* What comes later in the group's stream waits for the trips.  CT_ERR_UNSUPPORTED: no stream can.
+ */
 static ct_status enqueue(ct_group *group, struct coalesced *list)
 {
     struct held_stream *held;
@@ -220,7 +517,7 @@ static void number(ct_group *group, struct coalesced *list)
     }
 }
 
-/* *goes_on: by itself, and has taken over the list. */
+/* *goes_on: the group's thread makes the list, and owns it. */
 static ct_status make_list(ct_group *group, struct coalesced *list, ct_work **work, int *goes_on)
 {
     ct_status status = trips_plan(&list->trips, list->calls, list->used);

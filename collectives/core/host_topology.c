@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_topology.c - see host_topology.h: what runtime/group/fold_order.c noted of a group's hosts,
- * in the words of two levels.
- */
+/* host_topology.c - a group's hosts as two levels, from what runtime/group/fold_order.c noted. */
 #include "collectives/core/host_topology.h"
 
 #include "runtime/types/dtype.h"

@@ -2,7 +2,7 @@
 /* host_topology.h - a group that spans hosts, as algorithms of two levels see it.
  *
  * Hosts count in the order in which they first appear among the ranks, the ranks of one in rank
- * order: the written order of reductions.  Rank 0 of a host speaks for it. */
+ * order: the written order of reductions. */
 #ifndef COLLECTIVES_CORE_HOST_TOPOLOGY_H
 #define COLLECTIVES_CORE_HOST_TOPOLOGY_H
 
@@ -15,7 +15,7 @@ struct level {
 
 int host_ranks(const ct_group *g, int host);
 
-/* The group's rank of the host's i-th. */
+/* The group rank of rank i of a host. */
 int host_rank(const ct_group *g, int host, int i);
 
 struct level level_of(const ct_group *g, int rank);
@@ -24,11 +24,11 @@ struct level level_of(const ct_group *g, int rank);
 int has_two_levels(const ct_group *g);
 int hosts_are_alike(const ct_group *g);
 
-/* Has what a host's ranks fold to a place in the dtype, with nothing lost?  And is it in the order
- * that was asked for? */
+/* May each host fold its own ranks first?  Yes if the dtype holds a partial result exactly, and
+ * the order is the one that CT_ORDER asks for. */
 int hosts_can_fold(const struct call *c);
 
-/* *dst = the sources in their order; what AVG owes is paid once all is summed. */
+/* *dst = fold of the sources in their order.  AVG: the sum; the caller divides at the end. */
 void fold_some(const struct call *c, void *dst, const void *const *sources, int count,
                size_t bytes);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal_collectives.h - collectives that the library makes for a call that is none itself.
+/* internal_collectives.h - collectives that the library makes within calls like ct_new_group().
  *
- * They carry the name and the line of the program's own call, so ctctl and messages show
+ * They have the name and the return address of the program's own call, so ctctl and messages show
  * ct_new_group() in the program, not a gather in libct. */
 #ifndef COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
 #define COLLECTIVES_CORE_INTERNAL_COLLECTIVES_H
 
 #include "runtime/group/group.h"
 
-/* all: [size][count] what each rank gave. */
+/* all: [size][count], what each rank passed as `mine`. */
 ct_status agree_gather(ct_group *group, int operation, const void *mine, void *all, size_t count,
                        ct_dtype dtype, const void *caller);
-/* The largest of what they gave. */
+/* *largest: of what the ranks passed as `mine`. */
 ct_status agree_max(ct_group *group, int operation, int32_t mine, int32_t *largest,
                     const void *caller);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registered_memory.c - ct_mem_alloc and ct_mem_free: buffers that the ranks of a host reach
- * directly.
+/* registered_memory.c - ct_mem_alloc and ct_mem_free: buffers that all ranks of a host map.
  *
- * Of the members on one host the first reserves a piece of the host's shared file and says where
- * (runtime/shm/shared_region.h); everybody maps it, and says whether that went well: either all
- * members have the memory afterwards, or none has.  A rank that is alone on its host gets memory of
- * its own: the call means the same, there is only nobody to reach it. */
+ * The first member on each host reserves a piece of the host's shared file and publishes its offset
+ * (runtime/shm/shared_region.h).  All members map it and exchange whether they could: either all
+ * have the memory afterwards, or none has.  A rank that is alone on its host gets private memory.
+ */
 #include "collectives/core/internal_collectives.h"
 #include "runtime/shm/shared_region.h"
 
@@ -14,10 +13,10 @@
 
 #include "collectives/core/call.h"
 
-/* What each member says, before and after it has mapped. */
+/* What each member publishes before it maps. */
 struct claim {
     uint64_t bytes;
-    uint64_t offset; /* of the first of each host; 0 of the others, or where nothing is shared */
+    uint64_t offset; /* from the first member of each host; 0: from others, or nothing is shared */
 };
 
 enum { CLAIM_WORDS = sizeof(struct claim) / sizeof(uint64_t) };
@@ -41,7 +40,7 @@ static int members_here(const ct_group *g, int *locals, int *own, int *first)
     return count;
 }
 
-static ct_status all_ask_alike(const ct_group *g, const struct claim *claims)
+static ct_status all_want_the_same(const ct_group *g, const struct claim *claims)
 {
     const struct claim *const mine = &claims[g->rank];
 
@@ -54,7 +53,8 @@ static ct_status all_ask_alike(const ct_group *g, const struct claim *claims)
     return CT_OK;
 }
 
-/* Either all could, or the first that could not is named, unless it is we. */
+/* CT_OK if all members could map.  Else the sentence names the first that could not, or gives this
+ * rank's own reason. */
 static ct_status all_could(ct_group *g, ct_status mine, uint64_t *words, const void *caller)
 {
     const uint64_t word = (uint64_t) - (int64_t)mine;
@@ -91,7 +91,7 @@ static ct_status alloc(ct_group *g, size_t bytes, int *locals, struct claim *cla
     status =
         agree_gather(g, OPERATION_MEM_ALLOC, &claims[g->rank], claims, CLAIM_WORDS, CT_U64, caller);
     if (status == CT_OK)
-        status = all_ask_alike(g, claims);
+        status = all_want_the_same(g, claims);
     if (status != CT_OK)
         return status;
     plan.offset = claims[first].offset;
@@ -123,15 +123,15 @@ ct_status ct_mem_alloc(ct_group *group, size_t bytes, void **ptr)
     locals = calloc((size_t)group->size, sizeof *locals);
     status = claims && locals
                  ? alloc(group, bytes, locals, claims, ptr, caller)
-                 : ct_fail(CT_ERR_NOMEM, "mem_alloc: no memory for what the ranks say");
+                 : ct_fail(CT_ERR_NOMEM, "mem_alloc: no memory to gather from the ranks");
     free(claims);
     free(locals);
     return status;
 }
 
-/* The others may still read what they were told of in the last call: freed is when all say so.  In
- * a group that is broken nobody waits for anybody any more.  A call that is refused (between
- * ct_coalesce_begin() and end) frees nothing. */
+/* Other ranks may still read this memory in the last call, so it is freed when all ranks are here.
+ * In a broken group no rank waits for another, and it is freed at once.  A call that is refused
+ * (between ct_coalesce_begin() and end) frees nothing. */
 ct_status ct_mem_free(ct_group *group, void *ptr)
 {
     const void *caller = __builtin_return_address(0);
@@ -147,7 +147,7 @@ ct_status ct_mem_free(ct_group *group, void *ptr)
                        ptr, group->name);
     words = calloc((size_t)group->size, sizeof *words);
     if (!words)
-        return ct_fail(CT_ERR_NOMEM, "mem_free: no memory for what the ranks say");
+        return ct_fail(CT_ERR_NOMEM, "mem_free: no memory to gather from the ranks");
     status = agree_gather(group, OPERATION_MEM_FREE, &word, words, 1, CT_U64, caller);
     if (status != CT_ERR_INVALID)
         region_unmap(&group->mesh->node, ptr);

@@ -109,7 +109,6 @@ void batch_cancel(struct batch *batch)
     give_up_from(batch, 0);
 }
 
-/* Whole elements, and the same on all ranks. */
 size_t piece_of_each(const struct call *c)
 {
     const size_t most = (size_t)1 << 20, align = 64;

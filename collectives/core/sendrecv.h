@@ -8,11 +8,11 @@
 
 ct_status send_to(struct call *c, int to, struct span out);
 ct_status recv_from(struct call *c, int from, struct span in);
-/* Both at once, so that a ring can't stand still. */
+/* Both at once, so that a ring of ranks can't deadlock. */
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in);
 
-/* Many at once: begun, then added to, then waited for or cancelled, which also frees it; of one of
- * zeros, or that is over, both do nothing. */
+/* Many messages at once: batch_begin(), then sends and receives, then batch_wait() or
+ * batch_cancel(), which free it.  On a batch of zeros, or one that was freed, both do nothing. */
 struct batch {
     struct call *call;
     struct request *requests;
@@ -25,12 +25,14 @@ void batch_recv(struct batch *batch, int from, struct span in);
 ct_status batch_wait(struct batch *batch);
 void batch_cancel(struct batch *batch);
 
-/* How much of each rank's block goes at a time, where one comes from each: a MiB, and less the more
- * ranks there are, so that a place for each of them takes SCRATCH_BYTES at the most. */
+/* The piece size of algorithms that receive a piece from each rank at once: at most a MiB, and so
+ * small that a place for each rank takes SCRATCH_BYTES at the most.  Whole elements, and the same
+ * on all ranks. */
 #define SCRATCH_BYTES ((size_t)8 << 20)
 size_t piece_of_each(const struct call *c);
 
-/* Part i of p nearly equal ones of `count` elements at data; the same of `parts`. */
+/* Part i of `count` elements at data, cut into one nearly equal part for each rank, or into
+ * `parts`. */
 struct span part_of(const struct call *c, void *data, size_t count, int i);
 struct span part_of_some(const struct call *c, void *data, size_t count, int i, int parts);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shm_exchange.c - see shm_exchange.h. */
+/* shm_exchange.c - pieces of a call through the shared-memory slots, or directly between buffers.
+ */
 #include "collectives/core/shm_exchange.h"
 
-#define DIRECT_FROM 8192        /* bytes of a block: below, to copy them costs less than a round */
-#define ROOTED_FROM (64u << 10) /* where ranks that need not wait otherwise wait for the offers */
+#define DIRECT_FROM 8192 /* bytes of a block: fewer are copied in less time than a round takes */
+#define ROOTED_FROM \
+    (64u << 10) /* likewise, where only the root would wait if there were no offers */
 
-/* One block after the other, in memory that is ours to say where it is. */
+/* Bytes of blocks that lie one behind the other; 0: they do not, so they can't be offered. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
 {
     return b->list || b->counts || b->displs || !b->base ? 0 : (size_t)blocks * call_bytes(c);
@@ -43,7 +45,8 @@ static ct_status look_up(const struct call *c, const struct slots *s, enum reach
                         (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
-/* Where only others waited, only the root lent its buffer: it alone waits for all to be done. */
+/* Where only the others waited for the root, the others read the root's buffer: so in the last
+ * round only the root waits. */
 static ct_status run_directly(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
@@ -66,7 +69,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct flat *f = c->group->flat;
     const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
-    const size_t least = s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* no line holds it so long */
+    const size_t least =
+        s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
@@ -93,7 +97,8 @@ ct_status slots_run(struct call *c, const struct slots *s)
             flat_withdraw(f);
         offering = 0;
         if (status == CT_OK && reach == REACH_SOME)
-            continue; /* who offered has shown nothing: once more, all of it */
+            continue; /* ranks that offered have written nothing into slots: start over with slots
+                       */
         if (status == CT_OK)
             status = s->take(c, at, n);
         at += n;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_exchange.h - what all algorithms over shared slots have in common (*_shm*.c).
  *
- * A buffer goes through the slots a piece at a time: each rank shows its piece, arrives, waits for
- * those whose piece it needs, and takes theirs.  An algorithm is these verbs.
+ * A buffer goes through the slots a piece at a time: each rank writes its piece into its slot
+ * (show), publishes it (arrive), waits for the ranks whose pieces it needs, and reads those (take).
+ * An algorithm fills in show and take.
  *
- * Where the buffers lie in memory of ct_mem_alloc() nothing need be shown: ranks say in the first
- * round where theirs are.  If all that matter can be reached the call is done directly, with a
- * round at the end that says that nobody is at another's buffer any more.  If some can be reached
- * and some not, all start over with slots; if none, which is the common case, the first round was
- * not in vain. */
+ * Buffers in memory of ct_mem_alloc() need no slots: in the first round the ranks publish where
+ * theirs are.  If all that the call needs are mapped, each rank reads and writes them directly, and
+ * a last round says that no rank uses another's buffer any more.  If only some are mapped, all
+ * start over with slots.  If none is, which is the common case, the first round has already carried
+ * the first piece. */
 #ifndef COLLECTIVES_CORE_SHM_EXCHANGE_H
 #define COLLECTIVES_CORE_SHM_EXCHANGE_H
 
@@ -17,27 +18,27 @@
 
 struct slots {
     size_t bytes; /* of the largest block; what is cut into pieces */
-    int shares;   /* blocks that a slot holds a piece of */
-    int apart;    /* it need not: the root's pieces lie in the slots of those they are for */
+    int shares;   /* a slot holds a piece of so many blocks */
+    int apart;    /* 1: the root writes each piece into the slot of the rank that it is for */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } who;
     void (*show)(struct call *c, size_t at, size_t n); /* into flat_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
-    /* NULL: always through the slots.  Blocks in what each rank sends, or the root if only others
-     * wait, and in what each receives; 0: it does not matter where that lies. */
-    ct_status (*direct)(struct call *c); /* only what lies between the two rounds */
+    ct_status (*direct)(struct call *c); /* between the two rounds; NULL: always through slots */
+    /* Blocks of each rank's send buffer (the root's, if only others wait) and recv buffer that
+     * direct() reads or writes on other ranks; 0: none. */
     int sends, recvs;
-    int in_place_is_shown; /* a rank that receives where it sends can't be read there */
-    int two_rounds;        /* take() has one of its own, and reads the slots again */
+    int in_place_is_shown; /* in place, others can't read a rank's send buffer directly */
+    int two_rounds;        /* take() makes a round of its own, and reads the slots again */
 };
 
 ct_status slots_run(struct call *c, const struct slots *s);
 
-/* Of a call that moves so many bytes in all nobody will find the result in a cache.  Measured with
- * 2 ranks: copies are 1.3 to 1.5 times faster past the caches, folds out of place up to 1.2; in
+/* The result of a call that moves so many bytes in all does not stay in a cache.  Measured with 2
+ * ranks: copies are 1.3 to 1.5 times faster past the caches, folds out of place up to 1.2 times; in
  * place half as fast. */
 #define STREAMING_BYTES ((size_t)32 << 20)
 
-/* memcpy into a result, of a call that moves so many bytes in all on this host. */
+/* memcpy into a result.  in_all: bytes that the call moves on this host. */
 void copy_result(void *to, const void *from, size_t bytes, size_t in_all);
 
 /* Bytes of `total` from `at` on, at most `most`. */
@@ -56,8 +57,8 @@ static inline size_t largest_block(const struct call *c, const struct blocks *b)
     return most;
 }
 
-/* Part i of p of `count` elements: begins at a line of the cache, if the whole does, so that no two
- * ranks write to one. */
+/* Part i of p of `bytes`.  It begins at a cache line if the whole does, so that no two ranks write
+ * to one line. */
 struct part {
     size_t at, bytes;
 };

@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/sendrecv.h"
 
-extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_bruck, all_gather_direct,
-    all_gather_ring;
+extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_bruck, all_gather_direct;
+
+/* Ring: each rank passes on to its right what came from its left.
+ *
+ * Cost: (p-1) alpha + (p-1) n beta for blocks of n, every link evenly used. */
+static ct_status all_gather_ring_run(struct call *c)
+{
+    const int p = c->group->size, rank = c->group->rank;
+    const int right = (rank + 1) % p, left = (rank + p - 1) % p;
+    ct_status status = CT_OK;
+
+    copy_span(block_at(c, &c->recv, rank), block_at(c, &c->send, 0).data);
+    for (int step = 0; step < p - 1 && status == CT_OK; step++)
+        status = exchange(c, right, block_at(c, &c->recv, (rank - step + p) % p), left,
+                          block_at(c, &c->recv, (rank - step - 1 + p) % p));
+    return status;
+}
+
+static const struct algorithm all_gather_ring = { "ring", NULL, all_gather_ring_run, 0 };
 
 const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,   &all_gather_nodes,
                                                           &all_gather_bruck, &all_gather_direct,
                                                           &all_gather_ring,  NULL };
 
 /* Inlined: the return address is that of the public call. */
-static inline __attribute__((always_inline)) ct_status start(ct_group *group, const void *send,
-                                                             size_t send_count, struct blocks recv,
-                                                             size_t count, int operation,
-                                                             ct_dtype dtype, ct_work **work)
+static inline __attribute__((always_inline)) ct_status
+all_gather_start(ct_group *group, const void *send, size_t send_count, struct blocks recv,
+                 size_t count, int operation, ct_dtype dtype, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
@@ -34,9 +50,10 @@ static inline __attribute__((always_inline)) ct_status start(ct_group *group, co
 ct_status ct_all_gather(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,
                         ct_work **work)
 {
-    return start(group, send, count,
-                 (struct blocks){ .base = recv, .count = count, .blocks = ct_size(group) }, count,
-                 OPERATION_ALL_GATHER, dtype, work);
+    return all_gather_start(
+        group, send, count,
+        (struct blocks){ .base = recv, .count = count, .blocks = ct_size(group) }, count,
+        OPERATION_ALL_GATHER, dtype, work);
 }
 
 ct_status ct_all_gather_list(ct_group *group, const void *send, void *const *recv, size_t count,
@@ -44,9 +61,10 @@ ct_status ct_all_gather_list(ct_group *group, const void *send, void *const *rec
 {
     if (!recv)
         return ct_fail(CT_ERR_INVALID, "all_gather: the list of recv buffers is NULL");
-    return start(group, send, count,
-                 (struct blocks){ .list = recv, .count = count, .blocks = ct_size(group) }, count,
-                 OPERATION_ALL_GATHER, dtype, work);
+    return all_gather_start(
+        group, send, count,
+        (struct blocks){ .list = recv, .count = count, .blocks = ct_size(group) }, count,
+        OPERATION_ALL_GATHER, dtype, work);
 }
 
 ct_status ct_all_gather_v(ct_group *group, const void *send, size_t send_count, void *recv,
@@ -62,7 +80,7 @@ ct_status ct_all_gather_v(ct_group *group, const void *send, size_t send_count, 
                        "all_gather_v: this rank sends %zu elements but "
                        "recv_counts[%d], its own, is %zu",
                        send_count, rank, recv_counts[rank]);
-    return start(
+    return all_gather_start(
         group, send, send_count,
         (struct blocks){
             .base = recv, .counts = recv_counts, .displs = recv_displs, .blocks = ct_size(group) },

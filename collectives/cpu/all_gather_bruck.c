@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_bruck.c - in step k each rank gives all that it has to the one 2^k on the left.
+/* all_gather_bruck.c - in step k each rank sends all blocks that it has to the rank 2^k to its
+ * left.
  *
- * What it has are the blocks of itself and of those on its right, twice as many after each step,
- * in a buffer that begins with its own; at the end they go where they belong.
+ * A rank has its own block and those of the ranks to its right, twice as many after each step, in
+ * a buffer that begins with its own.  At the end it copies them to their places in recv.
  * Cost: ceil(log2 p) alpha + (p-1) n beta, and p n copied: for blocks so small that a message
  * counts more than its bytes.  [Bruck et al. 1997] */
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 
 #define RANKS_FROM 9 /* of fewer, one step of p-1 messages at once is less */
 
-static int fits(const struct call *c)
+static int all_gather_bruck_fits(const struct call *c)
 {
     return c->signature.operation != OPERATION_ALL_GATHER_V && c->group->size >= RANKS_FROM;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_gather_bruck_run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
     const struct span own = block_at(c, &c->send, 0);
@@ -38,4 +38,5 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_gather_bruck = { "bruck", fits, run, 1024 };
+const struct algorithm all_gather_bruck = { "bruck", all_gather_bruck_fits, all_gather_bruck_run,
+                                            1024 };

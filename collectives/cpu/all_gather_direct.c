@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_direct.c - everybody sends its block to everybody, all at once.
+/* all_gather_direct.c - each rank sends its block to all others at once.
  *
  * Cost: alpha + (p-1) n beta, p-1 messages at once: for blocks so small that the ring's p-1 steps
- * count more.  It needs a connection to everybody, so large groups leave it to Bruck and the
- * ring, which need log2(p) and 2: a process may have 1024 descriptors. */
-#include "collectives/core/registry.h"
+ * count more.  A rank needs a connection to each other rank, and a process may have
+ * 1024 descriptors.  So large groups take Bruck or the ring, which need log2(p) and 2. */
 #include "collectives/core/sendrecv.h"
 
 #define MOST_RANKS 64
 
-static int fits(const struct call *c)
+static int all_gather_direct_fits(const struct call *c)
 {
     return c->group->size <= MOST_RANKS;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_gather_direct_run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
     const struct span own = block_at(c, &c->recv, rank);
@@ -34,4 +33,5 @@ static ct_status run(struct call *c)
     return batch_wait(&batch);
 }
 
-const struct algorithm all_gather_direct = { "direct", fits, run, (size_t)32 << 10 };
+const struct algorithm all_gather_direct = { "direct", all_gather_direct_fits,
+                                             all_gather_direct_run, (size_t)32 << 10 };

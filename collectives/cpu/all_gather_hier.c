@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_gather_hier.c - first each rank exchanges its block with the ranks of its number on the
- * other hosts, then the ranks of a host give each other what they have.
+ * other hosts, then the ranks of a host exchange what came from other hosts.
  *
  * So a block crosses once to each other host, not once for each rank there.
  * Cost for h hosts of equally many ranks: alpha + (h-1) n beta between hosts, and one step in which
  * (p - h) n come from the ranks of the host.  [multi-level: Open MPI HAN] */
 #include "collectives/core/host_topology.h"
-#include "collectives/core/registry.h"
 
-static int fits(const struct call *c)
+static int all_gather_hier_fits(const struct call *c)
 {
     return has_two_levels(c->group) && hosts_are_alike(c->group);
 }
 
-/* Blocks of our own number; and the host's own ranks need not wait for those. */
+/* Exchanges this rank's block with the ranks of its number on other hosts, and with all ranks of
+ * its host, which do not wait for those. */
 static ct_status exchange_own(struct call *c, const struct level *l)
 {
     const struct span own = block_at(c, &c->recv, c->group->rank);
@@ -38,8 +38,8 @@ static ct_status exchange_own(struct call *c, const struct level *l)
     return batch_wait(&batch);
 }
 
-/* What came from other hosts. */
-static ct_status share_on_host(struct call *c, const struct level *l)
+/* Exchanges within the host the blocks that came from other hosts. */
+static ct_status all_gather_hier_share_on_host(struct call *c, const struct level *l)
 {
     struct batch batch;
     const ct_status status = batch_begin(&batch, c, 2 * l->hosts * l->ranks);
@@ -59,14 +59,14 @@ static ct_status share_on_host(struct call *c, const struct level *l)
     return batch_wait(&batch);
 }
 
-static ct_status run(struct call *c)
+static ct_status all_gather_hier_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
     ct_status status;
 
     copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
     status = exchange_own(c, &l);
-    return status == CT_OK ? share_on_host(c, &l) : status;
+    return status == CT_OK ? all_gather_hier_share_on_host(c, &l) : status;
 }
 
-const struct algorithm all_gather_nodes = { "nodes", fits, run, 0 };
+const struct algorithm all_gather_nodes = { "nodes", all_gather_hier_fits, all_gather_hier_run, 0 };

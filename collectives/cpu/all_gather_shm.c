@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_shm.c - everybody shows its block, everybody copies all of them.
+/* all_gather_shm.c - each rank puts its block into its slot, and all ranks copy all of them.
  *
- * Cost: p n copied out by each rank; directly 2 rounds, else a round a slot, and n copied in. */
-#include "collectives/core/registry.h"
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round for each slot, and n copied
+ * in. */
 #include "collectives/core/shm_exchange.h"
 
 static size_t in_all(const struct call *c)
@@ -10,7 +10,7 @@ static size_t in_all(const struct call *c)
     return blocks_bytes(c, &c->recv) * (size_t)c->group->size;
 }
 
-static ct_status direct(struct call *c)
+static ct_status all_gather_shm_direct(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
 
@@ -22,14 +22,14 @@ static ct_status direct(struct call *c)
     return CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void all_gather_shm_show(struct call *c, size_t at, size_t n)
 {
     const struct span in = block_at(c, &c->send, 0);
 
     flat_show(c->group->flat, 0, in.data + at, piece_of(in.bytes, at, n));
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status all_gather_shm_take(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->recv, i);
@@ -42,17 +42,17 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_gather_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = largest_block(c, &c->recv),
                              .shares = 1,
                              .who = ALL_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = all_gather_shm_show,
+                             .take = all_gather_shm_take,
+                             .direct = all_gather_shm_direct,
                              .sends = 1 };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm all_gather_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm all_gather_shm = { "shm", fits_shm, all_gather_shm_run, 0 };

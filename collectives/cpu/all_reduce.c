@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_reduce.c - ct_all_reduce and its algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/call.h"
 
 extern const struct algorithm all_reduce_shm_one_shot, all_reduce_shm_two_shot, all_reduce_nodes,
     all_reduce_recursive_doubling, all_reduce_one_shot, all_reduce_ring, all_reduce_two_shot;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_hier.c - each host folds its ranks' inputs, hosts exchange what came of it.
+/* all_reduce_hier.c - each host folds its ranks' inputs, then the hosts exchange the partial
+ * results.
  *
  * The buffer is cut into one slice for each rank that the smallest host has (few bytes: one
  * slice).  On every host slice i goes to the host's rank i, which folds it, exchanges it with the
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 
 #include "collectives/core/host_topology.h"
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
 #define PIECE ((size_t)8 << 20)        /* of the buffer at a time: bounds the scratch memory */
@@ -25,7 +25,7 @@ struct work_of_call {
     struct span scratch;
 };
 
-static int fits(const struct call *c)
+static int all_reduce_hier_fits(const struct call *c)
 {
     return has_two_levels(c->group) && hosts_can_fold(c);
 }
@@ -40,9 +40,10 @@ static int owners_of(const struct call *c)
     return call_bytes(c) <= ONE_SLICE ? 1 : least;
 }
 
-/* Slice i of this host's ranks to its rank i, which folds it. */
-static ct_status fold_on_host(struct call *c, const struct work_of_call *w, char *in, size_t count,
-                              const void **sources, struct span partial)
+/* This host's ranks send slice i to the host's rank i, which folds it. */
+static ct_status all_reduce_hier_fold_on_host(struct call *c, const struct work_of_call *w,
+                                              char *in, size_t count, const void **sources,
+                                              struct span partial)
 {
     const struct level *l = &w->level;
     char *arrived = partial.data + partial.bytes;
@@ -68,7 +69,7 @@ static ct_status fold_on_host(struct call *c, const struct work_of_call *w, char
     return status;
 }
 
-/* Part `host` of everybody's partial result, folded into ours. */
+/* Folds part `host` of the partial results of all hosts. */
 static ct_status fold_part(struct call *c, const struct work_of_call *w, struct span partial,
                            char *out, int parts, const void **sources)
 {
@@ -123,9 +124,9 @@ static ct_status share_parts(struct call *c, const struct level *l, char *out, s
     return batch_wait(&batch);
 }
 
-/* Between the ranks of one number of all hosts. */
-static ct_status fold_across(struct call *c, const struct work_of_call *w, struct span partial,
-                             char *out, const void **sources)
+/* Between the ranks of one number on all hosts. */
+static ct_status all_reduce_hier_fold_across(struct call *c, const struct work_of_call *w,
+                                             struct span partial, char *out, const void **sources)
 {
     const int parts = w->level.hosts == 2 || partial.bytes <= ONE_EXCHANGE ? 1 : w->level.hosts;
     ct_status status = fold_part(c, w, partial, out, parts, sources);
@@ -135,9 +136,9 @@ static ct_status fold_across(struct call *c, const struct work_of_call *w, struc
     return status;
 }
 
-/* Every owner's slice to all ranks of its host. */
-static ct_status share_on_host(struct call *c, const struct work_of_call *w, char *out,
-                               size_t count)
+/* Each owner sends its slice to all ranks of its host. */
+static ct_status all_reduce_hier_share_on_host(struct call *c, const struct work_of_call *w,
+                                               char *out, size_t count)
 {
     const struct level *l = &w->level;
     struct batch batch;
@@ -156,21 +157,23 @@ static ct_status share_on_host(struct call *c, const struct work_of_call *w, cha
     return batch_wait(&batch);
 }
 
-static ct_status one_piece(struct call *c, const struct work_of_call *w, char *in, char *out,
-                           size_t count, const void **sources)
+static ct_status all_reduce_hier_one_piece(struct call *c, const struct work_of_call *w, char *in,
+                                           char *out, size_t count, const void **sources)
 {
     struct span slice = { NULL, 0 };
     ct_status status;
 
     if (w->level.rank < w->owners)
         slice = part_of_some(c, out, count, w->level.rank, w->owners);
-    status = fold_on_host(c, w, in, count, sources, span_of(w->scratch.data, slice.bytes));
+    status = all_reduce_hier_fold_on_host(c, w, in, count, sources,
+                                          span_of(w->scratch.data, slice.bytes));
     if (status == CT_OK && w->level.rank < w->owners)
-        status = fold_across(c, w, span_of(w->scratch.data, slice.bytes), slice.data, sources);
-    return status == CT_OK ? share_on_host(c, w, out, count) : status;
+        status = all_reduce_hier_fold_across(c, w, span_of(w->scratch.data, slice.bytes),
+                                             slice.data, sources);
+    return status == CT_OK ? all_reduce_hier_share_on_host(c, w, out, count) : status;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_reduce_hier_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const size_t most = in.bytes < PIECE ? in.bytes : PIECE;
@@ -189,7 +192,8 @@ static ct_status run(struct call *c)
         const size_t n = piece_of(in.bytes, at, PIECE);
 
         if (status == CT_OK)
-            status = one_piece(c, &w, in.data + at, out.data + at, n / c->element, sources);
+            status = all_reduce_hier_one_piece(c, &w, in.data + at, out.data + at, n / c->element,
+                                               sources);
         at += n;
     } while (status == CT_OK && at < in.bytes);
     free(sources);
@@ -197,4 +201,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_nodes = { "nodes", fits, run, 0 };
+const struct algorithm all_reduce_nodes = { "nodes", all_reduce_hier_fits, all_reduce_hier_run, 0 };

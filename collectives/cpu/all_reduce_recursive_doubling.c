@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_recursive_doubling.c - in step k each rank exchanges all that it has summed with the
- * one whose number differs in bit k.
+/* all_reduce_recursive_doubling.c - in step k each rank exchanges its sum so far with the
+ * rank whose number differs in bit k.
  *
- * Of ranks beyond the largest power of two each first gives its input to one among the others,
- * and is told the result at the end.  Both of a pair fold the lower one's first, so all have the
- * same bits; but it is another order than the written one, so this is for dtypes and ops
- * in which that can't be seen, integers, and for CT_ORDER=fast.
+ * Each rank beyond the largest power of two first sends its input to one of the others, which sends
+ * it the result at the end.  Both ranks of a pair fold the lower rank's sum first, so all have the
+ * same bits.  But that is another order than the written one, so this is for integers, where the
+ * order does not show, and for CT_ORDER=fast.
  * Cost: log2(p) (alpha + n beta), two steps more if p is no power of two.
  * [Thakur, Rabenseifner & Gropp 2005] */
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 #include "runtime/types/dtype.h"
 
 #define RANKS_FROM 6 /* of fewer, one_shot's single step is less */
 
-static int can(const struct call *c)
+static int any_order_does(const struct call *c)
 {
     return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
            && call_op(c) != CT_AVG;
 }
 
-static int fits(const struct call *c)
+static int all_reduce_recursive_doubling_fits(const struct call *c)
 {
-    return c->group->size >= RANKS_FROM && can(c);
+    return c->group->size >= RANKS_FROM && any_order_does(c);
 }
 
 /* out = lower op higher, one of which is out. */
@@ -38,7 +37,7 @@ static void fold_pair(const struct call *c, struct span out, char *arrived, int 
     }
 }
 
-static ct_status doubling(struct call *c, struct span out, char *arrived, int extra)
+static ct_status recursive_doubling_steps(struct call *c, struct span out, char *arrived, int extra)
 {
     const int paired = c->group->size - extra, rank = c->group->rank;
     const int number = rank < 2 * extra ? rank / 2 : rank - extra;
@@ -54,8 +53,8 @@ static ct_status doubling(struct call *c, struct span out, char *arrived, int ex
     return status;
 }
 
-/* Ranks below 2 * extra are pairs, of which the second one stands aside. */
-static ct_status run(struct call *c)
+/* Ranks below 2 * extra are pairs; the second rank of a pair takes no part in the doubling. */
+static ct_status all_reduce_recursive_doubling_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const int p = c->group->size, rank = c->group->rank;
@@ -81,11 +80,13 @@ static ct_status run(struct call *c)
     if (status == CT_OK && is_pair)
         fold_pair(c, out, arrived, 1);
     if (status == CT_OK)
-        status = doubling(c, out, arrived, extra);
+        status = recursive_doubling_steps(c, out, arrived, extra);
     if (status == CT_OK && is_pair)
         status = send_to(c, rank + 1, out);
     call_scratch_end(c, arrived);
     return status;
 }
 
-const struct algorithm all_reduce_recursive_doubling = { "recursive_doubling", fits, run, 8192 };
+const struct algorithm all_reduce_recursive_doubling = { "recursive_doubling",
+                                                         all_reduce_recursive_doubling_fits,
+                                                         all_reduce_recursive_doubling_run, 8192 };

@@ -2,16 +2,15 @@
 /* all_reduce_ring.c - p-1 steps to add, p-1 to hand round.
  *
  * After the first loop rank r holds the finished part r+1; the second passes
- * those along.  Each part's sum starts at another rank, so this is for dtypes
- * and ops in which the order can't be seen, integers, and for CT_ORDER=fast; f16 and
- * the like are then rounded at each step.
+ * those along.  Each part's sum starts at another rank, so this is for integers,
+ * where the order does not show, and for CT_ORDER=fast; f16 and the like are then rounded at each
+ * step.
  * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
  * [Patarasuk & Yuan 2009] */
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 #include "runtime/types/dtype.h"
 
-static int fits(const struct call *c)
+static int all_reduce_ring_fits(const struct call *c)
 {
     /* AVG's sum does not wrap, but in a ring it would. */
     return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
@@ -47,7 +46,7 @@ static ct_status hand_round(struct call *c, char *data, size_t count)
     return status;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_reduce_ring_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const size_t count = in.bytes / c->element;
@@ -68,4 +67,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_ring = { "ring", fits, run, 0 };
+const struct algorithm all_reduce_ring = { "ring", all_reduce_ring_fits, all_reduce_ring_run, 0 };

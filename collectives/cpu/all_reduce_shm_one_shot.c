@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_shm_one_shot.c - everybody shows its input, everybody folds all of it.
+/* all_reduce_shm_one_shot.c - each rank puts its input into its slot, and all ranks fold all
+ * inputs.
  *
  * One wait and no trailing barrier: the next call's first round is one.  The
- * payload of a small call travels in the line that says "I am here".
+ * payload of a small call travels in the cache line of the flag that the others wait for.
  * Cost: one round; n copied in, p n read by each rank.  For small n.
  * [DeepSpeed shm.cpp symmetric_naive_all_reduce; MPICH release-gather] */
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
-static int fits(const struct call *c)
+static int all_reduce_shm_one_shot_fits(const struct call *c)
 {
     return fits_shm(c) && call_bytes(c) <= FLAT_SLOT_BYTES;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_reduce_shm_one_shot_run(struct call *c)
 {
     struct flat *f = c->group->flat;
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
@@ -34,4 +34,5 @@ static ct_status run(struct call *c)
     return call_fold(c, out.data, sources, in.bytes / c->element);
 }
 
-const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", fits, run, 8192 };
+const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", all_reduce_shm_one_shot_fits,
+                                                   all_reduce_shm_one_shot_run, 8192 };

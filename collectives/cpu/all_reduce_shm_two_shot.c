@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_shm_two_shot.c - each rank folds its part of everybody's input, then
- * all have all parts.
+/* all_reduce_shm_two_shot.c - each rank folds its part of all inputs, then each rank gets all
+ * parts.
  *
- * Directly: one round says that the inputs are there, each rank folds its part of all of them into
- * the outputs of all, and one round says that it is done; nothing is copied.  Through slots: each
- * shows what the others will fold, folds its own part into its output and its slot, and
- * copies the others' parts from theirs.
- * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds a piece,
- * and 2 n (p-1)/p copied besides.
- * [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed distributed_naive_reduce] */
-#include "collectives/core/registry.h"
+ * Directly: after a first round, which says that the inputs are there, each rank folds its part of
+ * all inputs into the outputs of all ranks; a second round says that it is done.  Nothing is
+ * copied.  Through slots: each rank puts its input into its slot, folds its own part into its
+ * output and its slot, and copies the other parts from the others' slots.
+ * Cost: direct 2 rounds, p n/p read and n written by each rank; through slots two rounds for each
+ * piece, and 2 n (p-1)/p copied besides. [reduce-scatter + all-gather: Rabenseifner 2004; DeepSpeed
+ * distributed_naive_reduce] */
 #include "collectives/core/shm_exchange.h"
 
-static ct_status direct(struct call *c)
+static ct_status all_reduce_shm_two_shot_direct(struct call *c)
 {
     const struct flat *f = c->group->flat;
     const struct part part = line_part(c, call_bytes(c), c->group->rank);
@@ -30,7 +29,7 @@ static ct_status direct(struct call *c)
                                           part.bytes / c->element, streaming);
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void all_reduce_shm_two_shot_show(struct call *c, size_t at, size_t n)
 {
     const char *in = block_at(c, &c->send, 0).data + at;
     struct flat *f = c->group->flat;
@@ -41,7 +40,7 @@ static void show(struct call *c, size_t at, size_t n)
     flat_show(f, end, in + end, n - end);
 }
 
-/* Into our output and our slot; the slot past the caches, if that is how one should write there. */
+/* Into this rank's output and slot; into the slot past the caches where that is faster. */
 static ct_status fold_own_part(struct call *c, size_t at, size_t n)
 {
     struct flat *f = c->group->flat;
@@ -63,7 +62,7 @@ static ct_status fold_own_part(struct call *c, size_t at, size_t n)
     return status;
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status all_reduce_shm_two_shot_take(struct call *c, size_t at, size_t n)
 {
     struct flat *f = c->group->flat;
     char *out = block_at(c, &c->recv, 0).data + at;
@@ -82,14 +81,14 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return status;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_reduce_shm_two_shot_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
                              .who = ALL_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = all_reduce_shm_two_shot_show,
+                             .take = all_reduce_shm_two_shot_take,
+                             .direct = all_reduce_shm_two_shot_direct,
                              .sends = 1,
                              .recvs = 1,
                              .two_rounds = 1 };
@@ -97,4 +96,5 @@ static ct_status run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm, run, 0 };
+const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm,
+                                                   all_reduce_shm_two_shot_run, 0 };

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_two_shot.c - part r of everybody goes to rank r, which folds it and
- * sends the result to everybody.
+/* all_reduce_two_shot.c - part r of all inputs goes to rank r, which folds it and
+ * sends the result to all ranks.
  *
  * The bytes of the ring in two steps instead of 2(p-1), and in the written
  * order of reduction, which a ring can't keep.
  *
- * A large buffer goes in pieces: what comes is folded, and what was folded leaves, while it lies in
- * the processor's caches; over sockets a part is small enough to go unasked; and a piece's results
- * are on their way while the parts of the next one are.
- * Cost: 2 alpha a piece + 2n(p-1)/p beta; p-1 messages at once. */
+ * A large buffer goes in pieces: what comes is folded and sent on while it lies in the
+ * processor's caches; over sockets a part is small enough to be sent eagerly; and a piece's results
+ * travel together with the parts of the next one.
+ * Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1 messages at once. */
 #include <stdlib.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
 #define PART ((size_t)EAGER_OVER_SOCKETS) /* of a piece, each rank's */
@@ -20,12 +19,12 @@ struct two_shot {
     struct call *call;
     struct span in, out;
     size_t piece;         /* bytes of the buffer */
-    const void **sources; /* of our part */
-    char *scratch;        /* for those of them that come */
+    const void **sources; /* of this rank's part */
+    char *scratch;        /* for those that the others send */
     struct batch sum, shares[2];
 };
 
-/* Of two or three pieces too little is on its way together: 1+1 ranks took longer. */
+/* Two or three pieces have too little to overlap: with 1+1 ranks they took longer than one. */
 static size_t piece_for(const struct call *c, size_t bytes)
 {
     const size_t p = (size_t)c->group->size, most = SCRATCH_BYTES / p / 64 * 64;
@@ -39,7 +38,7 @@ static size_t count_of(const struct two_shot *t, size_t at)
     return piece_of(t->in.bytes, at, t->piece) / t->call->element;
 }
 
-/* Part r of everybody to rank r, of the piece there. */
+/* Of the piece at `at`: part r goes to rank r. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
     const struct call *c = t->call;
@@ -114,7 +113,7 @@ static ct_status all_pieces(struct two_shot *t)
     return status == CT_OK ? batch_wait(before) : status;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_reduce_two_shot_run(struct call *c)
 {
     struct two_shot t = { .call = c,
                           .in = block_at(c, &c->send, 0),
@@ -136,4 +135,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_two_shot = { "two_shot", NULL, run, 0 };
+const struct algorithm all_reduce_two_shot = { "two_shot", NULL, all_reduce_two_shot_run, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_to_all.c - ct_all_to_all, its v and list forms, and their algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/call.h"
 
 extern const struct algorithm all_to_all_shm, all_to_all_bruck, all_to_all_pairwise;
 
@@ -8,10 +8,9 @@ const struct algorithm *const all_to_all_algorithms[] = { &all_to_all_shm, &all_
                                                           &all_to_all_pairwise, NULL };
 
 /* Inlined: the return address is that of the public call. */
-static inline __attribute__((always_inline)) ct_status start(ct_group *group, struct blocks send,
-                                                             struct blocks recv, size_t count,
-                                                             int operation, ct_dtype dtype,
-                                                             ct_work **work)
+static inline __attribute__((always_inline)) ct_status
+all_to_all_start(ct_group *group, struct blocks send, struct blocks recv, size_t count,
+                 int operation, ct_dtype dtype, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
@@ -34,10 +33,10 @@ ct_status ct_all_to_all(ct_group *group, const void *send, void *recv, size_t co
 {
     const int p = ct_size(group);
 
-    return start(group,
-                 (struct blocks){ .base = (void *)(uintptr_t)send, .count = count, .blocks = p },
-                 (struct blocks){ .base = recv, .count = count, .blocks = p }, count,
-                 OPERATION_ALL_TO_ALL, dtype, work);
+    return all_to_all_start(
+        group, (struct blocks){ .base = (void *)(uintptr_t)send, .count = count, .blocks = p },
+        (struct blocks){ .base = recv, .count = count, .blocks = p }, count, OPERATION_ALL_TO_ALL,
+        dtype, work);
 }
 
 ct_status ct_all_to_all_list(ct_group *group, const void *const *send, void *const *recv,
@@ -47,7 +46,7 @@ ct_status ct_all_to_all_list(ct_group *group, const void *const *send, void *con
 
     if (!send || !recv)
         return ct_fail(CT_ERR_INVALID, "all_to_all: a list of buffers is NULL");
-    return start(
+    return all_to_all_start(
         group,
         (struct blocks){ .list = (void *const *)(uintptr_t)send, .count = count, .blocks = p },
         (struct blocks){ .list = recv, .count = count, .blocks = p }, count, OPERATION_ALL_TO_ALL,
@@ -67,7 +66,7 @@ ct_status ct_all_to_all_v(ct_group *group, const void *send, const size_t *send_
                        "all_to_all_v: rank %d sends itself %zu elements but "
                        "receives %zu from itself",
                        rank, send_counts[rank], recv_counts[rank]);
-    return start(
+    return all_to_all_start(
         group,
         (struct blocks){ .base = (void *)(uintptr_t)send,
                          .counts = send_counts,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_pairwise.c - in step s each rank sends to the s-th on its right and
- * receives from the s-th on its left.
+/* all_to_all_pairwise.c - in step s each rank sends to the s-th rank to its right and
+ * receives from the s-th to its left.
  *
  * Steps of few bytes are made together; each rank decides for itself how many.
  * Cost: (p-1) alpha + (p-1) n beta for blocks of n; for few bytes one alpha, p-1 messages at once.
  */
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 
 #define BYTES_AT_ONCE ((size_t)64 << 10) /* of a rank, one way */
 
-/* In place, what is sent later would be overwritten by what comes earlier. */
+/* In place, a block that arrives would overwrite one that is sent later. */
 static ct_status copy_if_in_place(struct call *c, char **copy)
 {
     size_t bytes = 0, at = 0;
@@ -39,7 +38,8 @@ static ct_status copy_if_in_place(struct call *c, char **copy)
     return CT_OK;
 }
 
-/* Steps from `step` on, as many as have BYTES_AT_ONCE; *next: the first that is left. */
+/* Makes steps from `step` on together until they have BYTES_AT_ONCE; *next: the first that is left.
+ */
 static ct_status some_steps(struct call *c, int step, int *next)
 {
     const int p = c->group->size, rank = c->group->rank;
@@ -62,7 +62,7 @@ static ct_status some_steps(struct call *c, int step, int *next)
     return batch_wait(&batch);
 }
 
-static ct_status run(struct call *c)
+static ct_status all_to_all_pairwise_run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
     char *copy = NULL;
@@ -77,4 +77,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm all_to_all_pairwise = { "pairwise", NULL, run, 0 };
+const struct algorithm all_to_all_pairwise = { "pairwise", NULL, all_to_all_pairwise_run, 0 };

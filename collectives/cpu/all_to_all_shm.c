@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_to_all_shm.c - a slot holds a piece of each block; rank r copies piece r of all slots.
  *
- * A piece is shown before anything is received at the same place, so in place needs no copy;
- * but directly a rank would overwrite what another is still to read.
- * Cost: p n copied out by each rank; directly 2 rounds, else a round a piece, and p n copied in. */
-#include "collectives/core/registry.h"
+ * A piece is in its slot before the rank receives at the same place, so in place needs no copy. But
+ * directly a rank would overwrite what another has yet to read.
+ * Cost: p n copied out by each rank; directly 2 rounds, else a round for each piece, and p n copied
+ * in. */
 #include "collectives/core/shm_exchange.h"
 
 static size_t in_all(const struct call *c)
@@ -12,7 +12,7 @@ static size_t in_all(const struct call *c)
     return call_bytes(c) * (size_t)c->group->size * (size_t)c->group->size;
 }
 
-static ct_status direct(struct call *c)
+static ct_status all_to_all_shm_direct(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank;
 
@@ -25,14 +25,14 @@ static ct_status direct(struct call *c)
     return CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void all_to_all_shm_show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++)
         if (i != c->group->rank)
             flat_show(c->group->flat, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status all_to_all_shm_take(struct call *c, size_t at, size_t n)
 {
     const int rank = c->group->rank;
 
@@ -44,18 +44,18 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status all_to_all_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
                              .who = ALL_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = all_to_all_shm_show,
+                             .take = all_to_all_shm_take,
+                             .direct = all_to_all_shm_direct,
                              .sends = c->group->size,
                              .in_place_is_shown = 1 };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm all_to_all_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm all_to_all_shm = { "shm", fits_shm, all_to_all_shm_run, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broadcast.c - ct_broadcast and its algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/call.h"
 
 extern const struct algorithm broadcast_shm, broadcast_binomial, broadcast_ring, broadcast_direct;
 

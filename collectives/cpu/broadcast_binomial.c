@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_binomial.c - a tree: who has it passes it on, twice as many each step.
+/* broadcast_binomial.c - a tree: each rank that has the buffer sends it on, twice as many in each
+ * step.
  *
- * With ranks counted from the root, r gets it from r minus its lowest set bit
- * and passes it to r + each lower power of two.
+ * With ranks counted from the root, r receives from r minus its lowest set bit
+ * and sends to r + each lower power of two.
  * Cost: log2(p) alpha + log2(p) n beta.  [MPICH MPIR_Bcast_intra_binomial; Thakur et al. 2005] */
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 
-static ct_status run(struct call *c)
+static ct_status broadcast_binomial_run(struct call *c)
 {
     const int p = c->group->size, root = c->signature.root;
     const int from_root = (c->group->rank - root + p) % p;
@@ -25,4 +25,5 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm broadcast_binomial = { "binomial", NULL, run, (size_t)64 << 10 };
+const struct algorithm broadcast_binomial = { "binomial", NULL, broadcast_binomial_run,
+                                              (size_t)64 << 10 };

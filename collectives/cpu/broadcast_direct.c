@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_direct.c - the root sends it to each, all at once.
+/* broadcast_direct.c - the root sends the buffer to all ranks at once.
  *
  * Cost: alpha + (p-1) n beta at the root: for few ranks and bytes, where a step of a tree counts
- * more than what the root's wire carries. */
-#include "collectives/core/registry.h"
+ * more than the bytes on the root's wire. */
 #include "collectives/core/sendrecv.h"
 
 #define MOST_RANKS 4
 
-static int fits(const struct call *c)
+static int broadcast_direct_fits(const struct call *c)
 {
     return c->group->size <= MOST_RANKS;
 }
 
-static ct_status run(struct call *c)
+static ct_status broadcast_direct_run(struct call *c)
 {
     const struct span buf = block_at(c, &c->recv, 0);
     struct batch batch;
@@ -30,4 +29,5 @@ static ct_status run(struct call *c)
     return batch_wait(&batch);
 }
 
-const struct algorithm broadcast_direct = { "direct", fits, run, 8192 };
+const struct algorithm broadcast_direct = { "direct", broadcast_direct_fits, broadcast_direct_run,
+                                            8192 };

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_ring.c - from the root round to the rank before it, in segments: each rank passes one
- * on while the next comes.
+/* broadcast_ring.c - from the root round to the rank before it, in segments: each rank sends one
+ * on while it receives the next.
  *
- * The wire out of the root carries the buffer once, as all wires do: the tree's root sends it
- * log2(p) times.  Segments are small enough to be sent without being asked for, so none waits for
- * an answer.
+ * Each wire carries the buffer once, also the root's; the root of a tree sends it log2(p) times.
+ * Segments are small enough to be sent eagerly, so no sender waits for an answer.
  * Cost for s segments: (s + p - 2) (alpha + n/s beta); p-2 segments more than one wire takes.
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 #include "collectives/cpu/pipeline_segment.h"
 
-static ct_status run(struct call *c)
+static ct_status broadcast_ring_run(struct call *c)
 {
     const int p = c->group->size, rank = c->group->rank, root = c->signature.root;
     const int right = (rank + 1) % p, left = (rank + p - 1) % p, is_last = right == root;
@@ -34,4 +32,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm broadcast_ring = { "ring", NULL, run, 0 };
+const struct algorithm broadcast_ring = { "ring", NULL, broadcast_ring_run, 0 };

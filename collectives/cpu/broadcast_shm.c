@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast_shm.c - the root writes into its slot, the others read from there.
+/* broadcast_shm.c - the root writes into its slot, the others copy from there.
  *
  * Two slots alternate, so the root fills one while the other is read.
- * Cost: (p-1) n copied out; directly 2 rounds, else a round a slot, and n copied in. */
-#include "collectives/core/registry.h"
+ * Cost: (p-1) n copied out; directly 2 rounds, else a round for each slot, and n copied in. */
 #include "collectives/core/shm_exchange.h"
 
-static ct_status direct(struct call *c)
+static ct_status broadcast_shm_direct(struct call *c)
 {
     const struct span buf = block_at(c, &c->recv, 0);
 
@@ -15,13 +14,13 @@ static ct_status direct(struct call *c)
     return CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void broadcast_shm_show(struct call *c, size_t at, size_t n)
 {
     if (call_is_root(c))
         flat_show(c->group->flat, 0, block_at(c, &c->recv, 0).data + at, n);
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status broadcast_shm_take(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
         copy_result(block_at(c, &c->recv, 0).data + at,
@@ -30,17 +29,17 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status broadcast_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
                              .who = OTHERS_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = broadcast_shm_show,
+                             .take = broadcast_shm_take,
+                             .direct = broadcast_shm_direct,
                              .sends = 1 };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm broadcast_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm broadcast_shm = { "shm", fits_shm, broadcast_shm_run, 0 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_shm.c - everybody shows its block, the root copies them.
+/* gather_shm.c - each rank puts its block into its slot, the root copies all of them.
  *
- * Cost: p n copied out by the root; directly 2 rounds, else a round a slot, and n copied in by each
- * rank. */
-#include "collectives/core/registry.h"
+ * Cost: p n copied out by the root; directly 2 rounds, else a round for each slot, and n copied in
+ * by each rank. */
 #include "collectives/core/shm_exchange.h"
 
 static size_t in_all(const struct call *c)
@@ -11,7 +10,7 @@ static size_t in_all(const struct call *c)
     return call_bytes(c) * (size_t)c->group->size;
 }
 
-static ct_status direct(struct call *c)
+static ct_status gather_shm_direct(struct call *c)
 {
     for (int i = 0; i < c->recv.blocks; i++) {
         const struct span block = block_at(c, &c->recv, i);
@@ -21,13 +20,13 @@ static ct_status direct(struct call *c)
     return CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void gather_shm_show(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
         flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status gather_shm_take(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->recv.blocks; i++)
         copy_result(block_at(c, &c->recv, i).data + at,
@@ -37,17 +36,17 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status gather_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
                              .who = ROOT_WAITS,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = gather_shm_show,
+                             .take = gather_shm_take,
+                             .direct = gather_shm_direct,
                              .sends = 1 };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm gather_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm gather_shm = { "shm", fits_shm, gather_shm_run, 0 };

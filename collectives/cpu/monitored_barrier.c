@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitored_barrier.c - a barrier that says who is missing.
+/* monitored_barrier.c - a barrier that names the missing ranks.
  *
- * Everybody reports to rank 0, which waits for one after the other and then lets them go.  When
- * the time is over it says who did not come, and the group breaks with these words on all.  So
- * the others wait a little longer than it does: who came first shall not give up first.
+ * All ranks report to rank 0, which receives from one after the other and then sends to all.  At
+ * the timeout rank 0 names the ranks that did not report, and the group fails with this sentence on
+ * all ranks.  So the others wait a little longer than rank 0: else the first rank that came would
+ * give up first.
  * Cost: 2 alpha, and p-1 messages each way through rank 0. */
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 #include "runtime/messaging/protocol.h"
 
-#define NAMED 8       /* so many of the missing */
-#define GRACE_MS 1000 /* for what rank 0 says; less for a short limit */
+#define NAMED 8       /* of the missing ranks, at most */
+#define GRACE_MS 1000 /* longer than rank 0, for its sentence to arrive; less for a short limit */
 
 struct missing {
     int count;
@@ -40,7 +40,7 @@ static ct_status say_missing(const struct missing *missing)
     return ct_fail(CT_ERR_TIMEOUT, "%s%s did not come", missing->names, more);
 }
 
-static ct_status collect(struct call *c)
+static ct_status monitored_barrier_collect(struct call *c)
 {
     struct missing missing = { 0 };
     ct_status status = CT_OK;
@@ -55,14 +55,14 @@ static ct_status collect(struct call *c)
     if (missing.count > 0)
         return say_missing(&missing);
     messages_look(c->group->mesh);
-    if (atomic_load(&c->group->failure.status)) /* they came, and gave up waiting for this rank */
+    if (atomic_load(&c->group->failure.status)) /* they reported, and gave up waiting for this rank */
         return ct_fail(CT_ERR_ABORTED, "the group is broken");
     for (int i = 1; i < c->group->size && status == CT_OK; i++)
         status = send_to(c, i, span_of(NULL, 0));
     return status;
 }
 
-static ct_status report(struct call *c)
+static ct_status monitored_barrier_report(struct call *c)
 {
     ct_status status;
 
@@ -71,12 +71,13 @@ static ct_status report(struct call *c)
     return status == CT_OK ? recv_from(c, 0, span_of(NULL, 0)) : status;
 }
 
-static ct_status run(struct call *c)
+static ct_status monitored_barrier_run(struct call *c)
 {
-    return c->group->rank == 0 ? collect(c) : report(c);
+    return c->group->rank == 0 ? monitored_barrier_collect(c) : monitored_barrier_report(c);
 }
 
-static const struct algorithm monitored_barrier_messages = { "messages", NULL, run, 0 };
+static const struct algorithm monitored_barrier_messages = { "messages", NULL,
+                                                             monitored_barrier_run, 0 };
 
 const struct algorithm *const monitored_barrier_algorithms[] = { &monitored_barrier_messages,
                                                                  NULL };

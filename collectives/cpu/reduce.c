@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c - ct_reduce and its algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/call.h"
 
 extern const struct algorithm reduce_shm, reduce_direct;
 

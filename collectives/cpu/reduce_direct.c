@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_direct.c - everybody sends its input to the root, which folds in the written order.
+/* reduce_direct.c - each rank sends its input to the root, which folds in the written order.
  *
  * Piece by piece, so that the root needs p pieces of memory and not p inputs.
  * Cost: alpha + (p-1) n beta at the root.  A tree would move fewer bytes
  * through the root, but fold in another order. */
 #include <stdlib.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
 #define PIECE ((size_t)1 << 20)
@@ -34,7 +33,7 @@ static ct_status fold_piece(struct call *c, char *scratch, const char *own, char
     return status;
 }
 
-static ct_status run(struct call *c)
+static ct_status reduce_direct_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0);
     const size_t most = in.bytes < PIECE ? in.bytes : PIECE;
@@ -56,4 +55,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_direct = { "direct", NULL, run, 0 };
+const struct algorithm reduce_direct = { "direct", NULL, reduce_direct_run, 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_scatter.c - ct_reduce_scatter, its v and list forms, and their algorithms. */
-#include "collectives/core/registry.h"
+#include "collectives/core/call.h"
 
 extern const struct algorithm reduce_scatter_shm, reduce_scatter_nodes, reduce_scatter_direct;
 
@@ -9,10 +9,9 @@ const struct algorithm *const reduce_scatter_algorithms[] = { &reduce_scatter_sh
                                                               &reduce_scatter_direct, NULL };
 
 /* Inlined: the return address is that of the public call. */
-static inline __attribute__((always_inline)) ct_status start(ct_group *group, struct blocks send,
-                                                             struct blocks recv, size_t count,
-                                                             int operation, ct_dtype dtype,
-                                                             ct_op op, ct_work **work)
+static inline __attribute__((always_inline)) ct_status
+reduce_scatter_start(ct_group *group, struct blocks send, struct blocks recv, size_t count,
+                     int operation, ct_dtype dtype, ct_op op, ct_work **work)
 {
     const struct request_of_call request = {
         .group = group,
@@ -33,12 +32,12 @@ static inline __attribute__((always_inline)) ct_status start(ct_group *group, st
 ct_status ct_reduce_scatter(ct_group *group, const void *send, void *recv, size_t recv_count,
                             ct_dtype dtype, ct_op op, ct_work **work)
 {
-    return start(group,
-                 (struct blocks){ .base = (void *)(uintptr_t)send,
-                                  .count = recv_count,
-                                  .blocks = ct_size(group) },
-                 (struct blocks){ .base = recv, .count = recv_count, .blocks = 1 }, recv_count,
-                 OPERATION_REDUCE_SCATTER, dtype, op, work);
+    return reduce_scatter_start(group,
+                                (struct blocks){ .base = (void *)(uintptr_t)send,
+                                                 .count = recv_count,
+                                                 .blocks = ct_size(group) },
+                                (struct blocks){ .base = recv, .count = recv_count, .blocks = 1 },
+                                recv_count, OPERATION_REDUCE_SCATTER, dtype, op, work);
 }
 
 ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send, void *recv, size_t count,
@@ -46,12 +45,12 @@ ct_status ct_reduce_scatter_list(ct_group *group, const void *const *send, void 
 {
     if (!send)
         return ct_fail(CT_ERR_INVALID, "reduce_scatter: the list of send buffers is NULL");
-    return start(group,
-                 (struct blocks){ .list = (void *const *)(uintptr_t)send,
-                                  .count = count,
-                                  .blocks = ct_size(group) },
-                 (struct blocks){ .base = recv, .count = count, .blocks = 1 }, count,
-                 OPERATION_REDUCE_SCATTER, dtype, op, work);
+    return reduce_scatter_start(group,
+                                (struct blocks){ .list = (void *const *)(uintptr_t)send,
+                                                 .count = count,
+                                                 .blocks = ct_size(group) },
+                                (struct blocks){ .base = recv, .count = count, .blocks = 1 }, count,
+                                OPERATION_REDUCE_SCATTER, dtype, op, work);
 }
 
 ct_status ct_reduce_scatter_v(ct_group *group, const void *send, void *recv,
@@ -61,7 +60,7 @@ ct_status ct_reduce_scatter_v(ct_group *group, const void *send, void *recv,
 
     if (!recv_counts)
         return ct_fail(CT_ERR_INVALID, "reduce_scatter_v: recv_counts is NULL");
-    return start(
+    return reduce_scatter_start(
         group,
         (struct blocks){
             .base = (void *)(uintptr_t)send, .counts = recv_counts, .blocks = ct_size(group) },

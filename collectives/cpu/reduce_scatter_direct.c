@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_direct.c - block r of everybody goes to rank r, which folds in the written order.
+/* reduce_scatter_direct.c - block r of all inputs goes to rank r, which folds in the written order.
  *
  * Cost: alpha + (p-1) n beta for blocks of n; p-1 messages at once, a piece at a time.
  * The p places for pieces take 8 MiB at the most, however many ranks there are. */
 #include <stdlib.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
-static ct_status one_piece(struct call *c, size_t at, struct span out, char *scratch,
-                           const void **sources)
+static ct_status reduce_scatter_direct_one_piece(struct call *c, size_t at, struct span out,
+                                                 char *scratch, const void **sources)
 {
     const size_t piece = piece_of_each(c);
     const int p = c->group->size, rank = c->group->rank;
@@ -39,7 +38,7 @@ static ct_status one_piece(struct call *c, size_t at, struct span out, char *scr
     return status;
 }
 
-static ct_status run(struct call *c)
+static ct_status reduce_scatter_direct_run(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
     const size_t p = (size_t)c->group->size, largest = largest_block(c, &c->send);
@@ -53,7 +52,7 @@ static ct_status run(struct call *c)
         status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %zu ranks", p);
     do {
         if (status == CT_OK)
-            status = one_piece(c, at, out, scratch, sources);
+            status = reduce_scatter_direct_one_piece(c, at, out, scratch, sources);
         at += piece;
     } while (status == CT_OK && at < largest);
     free(sources);
@@ -61,4 +60,4 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_scatter_direct = { "direct", NULL, run, 0 };
+const struct algorithm reduce_scatter_direct = { "direct", NULL, reduce_scatter_direct_run, 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_hier.c - each rank folds, of its host's ranks, the blocks that are for the ranks
- * of its number on all hosts; then these exchange what came of it.
+/* reduce_scatter_hier.c - each rank folds, over its host's ranks, the blocks that are for the ranks
+ * of its number on all hosts; then these ranks exchange the partial results.
  *
- * So of each block one partial result comes from each other host, not one input from each rank
- * there, and in the written order.
+ * So for each block one partial result comes from each other host, not one input from each rank
+ * there, and the order is the written one.
  * Cost for h hosts of equally many ranks: one step on the host with (p - h) n, then
  * alpha + (h-1) n beta; a piece at a time.
  * The places for pieces, one for each rank and each host, take 12 MiB at the most, however many
@@ -11,23 +11,22 @@
 #include <stdlib.h>
 
 #include "collectives/core/host_topology.h"
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
 struct work_of_call {
     struct level level;
-    size_t at, piece;     /* which goes now: from where in each block, and how much */
+    size_t at, piece;     /* of each block: where the piece under way begins, its most bytes */
     size_t room;          /* of a piece in scratch */
     char *scratch;        /* [hosts][ranks] inputs, then [hosts] partial results */
     const void **sources; /* [the larger of hosts and ranks] */
 };
 
-static int fits(const struct call *c)
+static int reduce_scatter_hier_fits(const struct call *c)
 {
     return has_two_levels(c->group) && hosts_are_alike(c->group) && hosts_can_fold(c);
 }
 
-/* Shorter blocks are over before the longest one. */
+/* Empty behind the end of a short block. */
 static struct span piece_in(const struct work_of_call *w, struct span block)
 {
     const size_t bytes = piece_of(block.bytes, w->at, w->piece);
@@ -35,13 +34,13 @@ static struct span piece_in(const struct work_of_call *w, struct span block)
     return span_of(bytes > 0 ? block.data + w->at : NULL, bytes);
 }
 
-/* Of the block that is for the host's rank i. */
+/* The piece of the block that is for rank i of a host. */
 static struct span piece_for(const struct call *c, const struct work_of_call *w, int host, int i)
 {
     return piece_in(w, block_at(c, &c->send, host_rank(c->group, host, i)));
 }
 
-/* Where that of our rank i comes; and what this host's ranks come to. */
+/* Where the piece from rank i of this host lies; and this host's partial result. */
 static char *place(const struct work_of_call *w, int host, int i)
 {
     return w->scratch + (size_t)(host * w->level.ranks + i) * w->room;
@@ -52,7 +51,7 @@ static char *partial(const struct work_of_call *w, int host)
     return place(w, w->level.hosts, 0) + (size_t)host * w->room;
 }
 
-static ct_status fold_on_host(struct call *c, const struct work_of_call *w)
+static ct_status reduce_scatter_hier_fold_on_host(struct call *c, const struct work_of_call *w)
 {
     const struct level *l = &w->level;
     struct batch batch;
@@ -78,7 +77,8 @@ static ct_status fold_on_host(struct call *c, const struct work_of_call *w)
     return status;
 }
 
-static ct_status fold_across(struct call *c, const struct work_of_call *w, struct span out)
+static ct_status reduce_scatter_hier_fold_across(struct call *c, const struct work_of_call *w,
+                                                 struct span out)
 {
     const struct level *l = &w->level;
     struct batch batch;
@@ -105,7 +105,7 @@ static ct_status fold_across(struct call *c, const struct work_of_call *w, struc
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status reduce_scatter_hier_run(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
     const size_t largest = largest_block(c, &c->send), piece = piece_of_each(c);
@@ -121,9 +121,9 @@ static ct_status run(struct call *c)
         status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
         if (status == CT_OK)
-            status = fold_on_host(c, &w);
+            status = reduce_scatter_hier_fold_on_host(c, &w);
         if (status == CT_OK)
-            status = fold_across(c, &w, piece_in(&w, out));
+            status = reduce_scatter_hier_fold_across(c, &w, piece_in(&w, out));
         w.at += w.piece;
     } while (status == CT_OK && w.at < largest);
     call_scratch_end(c, w.scratch);
@@ -131,4 +131,5 @@ static ct_status run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_scatter_nodes = { "nodes", fits, run, 0 };
+const struct algorithm reduce_scatter_nodes = { "nodes", reduce_scatter_hier_fits,
+                                                reduce_scatter_hier_run, 0 };

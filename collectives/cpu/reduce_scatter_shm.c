@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_shm.c - each rank folds its block of everybody's input.
+/* reduce_scatter_shm.c - each rank folds its block of all inputs.
  *
  * A slot holds a piece of each block, and rank r folds piece r of all slots; or all
  * inputs are folded where they are.
- * Cost: p n read and n written by each rank, for blocks of n; directly 2 rounds, else a round a
- * piece, and (p-1) n copied in besides. */
-#include "collectives/core/registry.h"
+ * Cost: p n read and n written by each rank, for blocks of n; directly 2 rounds, else a round for
+ * each piece, and (p-1) n copied in besides. */
 #include "collectives/core/shm_exchange.h"
 
-static ct_status direct(struct call *c)
+static ct_status reduce_scatter_shm_direct(struct call *c)
 {
     const struct flat *f = c->group->flat;
     const void *inputs[FLAT_MOST];
@@ -18,7 +17,7 @@ static ct_status direct(struct call *c)
     return call_fold(c, block_at(c, &c->recv, 0).data, inputs, c->signature.count);
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void reduce_scatter_shm_show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++) {
         const struct span block = block_at(c, &c->send, i);
@@ -28,7 +27,7 @@ static void show(struct call *c, size_t at, size_t n)
     }
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status reduce_scatter_shm_take(struct call *c, size_t at, size_t n)
 {
     const struct flat *f = c->group->flat;
     const struct span out = block_at(c, &c->recv, 0);
@@ -43,17 +42,17 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return call_fold(c, out.data + at, inputs, mine / c->element);
 }
 
-static ct_status run(struct call *c)
+static ct_status reduce_scatter_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = largest_block(c, &c->send),
                              .shares = c->group->size,
                              .who = ALL_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = reduce_scatter_shm_show,
+                             .take = reduce_scatter_shm_take,
+                             .direct = reduce_scatter_shm_direct,
                              .sends = c->group->size };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm reduce_scatter_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm reduce_scatter_shm = { "shm", fits_shm, reduce_scatter_shm_run, 0 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_shm.c - everybody shows its input, the root folds all of it.
+/* reduce_shm.c - each rank puts its input into its slot, the root folds all inputs.
  *
  * Cost: p n read and n written by the root; directly 2 rounds, else n copied by each rank. */
-#include "collectives/core/registry.h"
 #include "collectives/core/shm_exchange.h"
 
-static ct_status direct(struct call *c)
+static ct_status reduce_shm_direct(struct call *c)
 {
     const void *inputs[FLAT_MOST];
 
@@ -14,13 +13,13 @@ static ct_status direct(struct call *c)
     return call_is_root(c) ? call_fold(c, c->recv.base, inputs, c->signature.count) : CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void reduce_shm_show(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
         flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status reduce_shm_take(struct call *c, size_t at, size_t n)
 {
     const void *inputs[FLAT_MOST];
 
@@ -32,17 +31,17 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return call_fold(c, (char *)c->recv.base + at, inputs, n / c->element);
 }
 
-static ct_status run(struct call *c)
+static ct_status reduce_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
                              .who = ROOT_WAITS,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = reduce_shm_show,
+                             .take = reduce_shm_take,
+                             .direct = reduce_shm_direct,
                              .sends = 1 };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm reduce_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm reduce_shm = { "shm", fits_shm, reduce_shm_run, 0 };

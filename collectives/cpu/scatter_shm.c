@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scatter_shm.c - the root puts a piece of each block into the slot of the rank that it is for,
- * which nobody else needs meanwhile; each rank copies its own.
+ * which that rank does not use in this call; each rank copies its own.
  *
- * Cost: n copied out by each rank; directly 2 rounds, else a round a slot, and p n copied in by the
- * root. */
-#include "collectives/core/registry.h"
+ * Cost: n copied out by each rank; directly 2 rounds, else a round for each slot, and p n copied
+ * in by the root. */
 #include "collectives/core/shm_exchange.h"
 
-static ct_status direct(struct call *c)
+static ct_status scatter_shm_direct(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
 
@@ -18,14 +17,14 @@ static ct_status direct(struct call *c)
     return CT_OK;
 }
 
-static void show(struct call *c, size_t at, size_t n)
+static void scatter_shm_show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->send.blocks; i++)
         if (i != c->group->rank)
             flat_show_to(c->group->flat, i, block_at(c, &c->send, i).data + at, n);
 }
 
-static ct_status take(struct call *c, size_t at, size_t n)
+static ct_status scatter_shm_take(struct call *c, size_t at, size_t n)
 {
     copy_result(block_at(c, &c->recv, 0).data + at,
                 call_is_root(c)
@@ -35,18 +34,18 @@ static ct_status take(struct call *c, size_t at, size_t n)
     return CT_OK;
 }
 
-static ct_status run(struct call *c)
+static ct_status scatter_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
                              .apart = 1,
                              .who = OTHERS_WAIT,
-                             .show = show,
-                             .take = take,
-                             .direct = direct,
+                             .show = scatter_shm_show,
+                             .take = scatter_shm_take,
+                             .direct = scatter_shm_direct,
                              .sends = c->group->size };
 
     return slots_run(c, &s);
 }
 
-const struct algorithm scatter_shm = { "shm", fits_shm, run, 0 };
+const struct algorithm scatter_shm = { "shm", fits_shm, scatter_shm_run, 0 };

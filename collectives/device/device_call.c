@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/device/path_select.h"
 #include "include/ct_cuda.h"
 #include "runtime/util/task_queue.h"

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/device/device_call.h"
 #include "collectives/device/fused/fused_group.h"
 #include "collectives/device/nccl/communicator.h"
@@ -129,7 +128,7 @@ void device_explain(const struct call *c)
     enum path_number order[PATH_COUNT];
     const int count = order_of(c, order);
     char line[400];
-    size_t used = choices_begin_line(c, 1, line, sizeof line);
+    size_t used = explain_begin(c, 1, line, sizeof line);
     int is_behind = 0;
 
     if (used == 0)
@@ -150,5 +149,5 @@ void device_explain(const struct call *c)
     else if (used < sizeof line)
         used += (size_t)snprintf(line + used, sizeof line - used, "; %s on the host",
                                  c->algorithm->name);
-    choices_end_line(line, used, sizeof line);
+    explain_end(line, used, sizeof line);
 }

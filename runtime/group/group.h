@@ -19,7 +19,7 @@
 #include "runtime/types/call_signature.h"
 
 struct queue;           /* task_queue.c */
-struct choices;         /* collectives/core/algorithm_wishes.h */
+struct choices;         /* collectives/core/algorithm_overrides.h */
 struct coalesced;       /* collectives/core/coalesce.c */
 struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */

@@ -4,7 +4,7 @@
  * Arrays that the library has to copy are overwritten as soon as the call is made. */
 #include <string.h>
 
-#include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/call.h"
 #include "tests/collectives/flight.h"
 
@@ -51,7 +51,8 @@ static void force_row(struct flight *f)
 
     fitting(&f->pick, f->group, f->pick.row, &row);
     f->group->choices->count[operation] = row >= 0;
-    f->group->choices->wishes[operation][0] = (struct wish){ .row = row, .upto = SIZE_MAX };
+    f->group->choices->overrides[operation][0] =
+        (struct algorithm_override){ .row = row, .upto = SIZE_MAX };
     f->row = row < 0 ? "" : operation_algorithms(operation)[row]->name;
 }
 

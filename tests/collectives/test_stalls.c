@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/core/sendrecv.h"
 #include "collectives/core/shm_exchange.h"
 

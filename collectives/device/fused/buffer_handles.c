@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/device/fused/fused_group.h"
 
 /* Do the ranks not know each other's blocks? */

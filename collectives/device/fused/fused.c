@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/registry.h"
 #include "runtime/group/device_wait.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"

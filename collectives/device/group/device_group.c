@@ -109,7 +109,7 @@ static struct device_info own_info(const struct call *c)
     struct device_info info;
 
     memset(&info, 0, sizeof info); /* no byte of what travels is left undefined */
-    info.override = c->group->choices->override;
+    info.override = c->group->choices->device;
     info.by_streams = c->group->choices->by_streams;
     if (place->device) {
         place->space->id(place->device, info.id);

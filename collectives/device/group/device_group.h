@@ -11,7 +11,7 @@
 #ifndef COLLECTIVES_DEVICE_GROUP_DEVICE_GROUP_H
 #define COLLECTIVES_DEVICE_GROUP_DEVICE_GROUP_H
 
-#include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/call.h"
 #include "collectives/device/group/leaders.h"
 

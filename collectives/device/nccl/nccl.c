@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/device/nccl/communicator.h"
 #include "runtime/util/log.h"
 
@@ -91,7 +90,7 @@ static int may_join(const ct_group *group, enum path_number override)
 static int nccl_is_to_come(const ct_group *group)
 {
     return may_join(group, group->device->table.override)
-           || (group->choices->overrides >> PATH_NCCL & 1 && may_join(group, PATH_NCCL));
+           || (group->choices->paths >> PATH_NCCL & 1 && may_join(group, PATH_NCCL));
 }
 
 static const char *nccl_missing(const struct call *c)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collectives/core/registry.h"
 #include "collectives/device/nccl/communicator.h"
 #include "include/ct_cuda.h"
 

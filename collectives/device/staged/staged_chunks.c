@@ -9,7 +9,6 @@
  * on host memory. */
 #include "collectives/device/staged/staged_chunks.h"
 
-#include "collectives/core/registry.h"
 #include "runtime/types/dtype.h"
 
 /* Copying a piece should take far longer than to begin and to end it, some 10 us, and filling and

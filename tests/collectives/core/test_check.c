@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/check_arguments.h"
+#include "collectives/core/call.h"
 #include "runtime/util/forks.h"
 
 enum { P = 4, MANY = 2048, SECOND_MS = 1000 };

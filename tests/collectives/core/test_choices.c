@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/algorithm_overrides.h"
 #include "collectives/core/call.h"
 
 /* The row that a call of so many f32 would take. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/core/algorithm_wishes.h"
+#include "collectives/core/algorithm_overrides.h"
 #include "include/ct_cuda.h"
 #include "tests/collectives/device/nccl/nccl.h"
 
@@ -84,7 +84,7 @@ static void the_user_may_choose_the_way(void **state)
 static void one_wishes_otherwise(ct_group *group, void *arg)
 {
     if (ct_rank(group) == 1)
-        group->choices->override = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
+        group->choices->device = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
     sums(group, arg);
 }
 

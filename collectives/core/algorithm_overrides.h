@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* algorithm_overrides.h - which algorithms the user wants, for a group and those made from it.
+ *
+ * An override lists rows of an operation, each for calls of up to so many bytes per rank, and paths
+ * of a call on device memory, of which the call then tries one first:
+ *
+ *     shm_one_shot:32K,shm_two_shot        up to 32 KiB the first, else the second
+ *     ring                                 always
+ *     fused:1M,nccl,ring                   on device memory one of the first two; else the third
+ *
+ * It comes from CT_<OPERATION>, from ct_group_options.algorithms, or from the file of CT_TUNING. */
+#ifndef COLLECTIVES_CORE_ALGORITHM_OVERRIDES_H
+#define COLLECTIVES_CORE_ALGORITHM_OVERRIDES_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "collectives/core/call.h"
+
+#define MOST_OVERRIDES 8 /* of one operation */
+
+struct algorithm_override {
+    enum path_number path; /* of device memory; PATH_NONE: it is a row */
+    int row;
+    size_t upto; /* bytes; SIZE_MAX: of any size */
+};
+
+struct choices {
+    struct algorithm_override overrides[OPERATION_COUNT][MOST_OVERRIDES];
+    int count[OPERATION_COUNT];
+    char source[OPERATION_COUNT][80]; /* where an operation's overrides come from, for messages */
+    unsigned paths;                   /* a bit for each path that some override names */
+    enum path_number device;          /* CT_DEVICE */
+    int by_streams;                   /* CT_HANDOVER */
+    int explain;                      /* CT_EXPLAIN: each choice is logged once */
+    _Atomic uint64_t
+        explained[2][OPERATION_COUNT]; /* [device memory] a bit for each power of two of bytes */
+};
+
+/* Makes group->choices: what the environment says, and for this group alone what `overrides` (may
+ * be NULL) says. */
+ct_status choices_open(ct_group *group, const char *overrides);
+
+/* "32K": its bytes; 0: it is no size. */
+size_t choices_size(const char *text);
+/* Replaces an operation's overrides by those in `text`. */
+ct_status choices_add(struct choices *choices, int operation, const char *text, const char *source);
+/* Lines, or parts between ';', of "operation=override"; '#' begins a comment. */
+ct_status choices_add_all(struct choices *choices, const char *text, const char *source);
+
+/* The beginning of CT_EXPLAIN's line for a call; 0: another rank logs it, or this one has. */
+size_t explain_begin(const struct call *c, int on_device, char *line, size_t size);
+void explain_end(char *line, size_t used, size_t size);
+
+#endif
