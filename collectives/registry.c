@@ -2,7 +2,6 @@
 /* registry.c - the tables of what there is: the algorithms of each operation, the executors, the
  * paths of device memory.  It stands above all of them; collectives/core reads its rows. */
 #include "collectives/device/device_call.h"
-#include "collectives/device/path_select.h"
 
 /* A v form has the algorithms of the plain one. */
 static const struct algorithm *const *const algorithms[OPERATION_COUNT] = {

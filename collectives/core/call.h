@@ -42,7 +42,7 @@ struct algorithm {
     /* NULL: always.  Looks only at what all ranks agree on: signature and group. */
     int (*fits)(const struct call *call);
     ct_status (*run)(struct call *call);
-    size_t most; /* bytes per rank that it is best for, if nobody wishes otherwise; 0: any */
+    size_t most; /* bytes per rank that it is best for, without an override; 0: any */
 };
 
 /* Carries out calls: on host memory by the algorithm that was chosen, on device memory by a path of

@@ -16,14 +16,14 @@ static size_t plain_bytes(const struct call *c, const struct blocks *b, int bloc
 static int may_be_direct(const struct call *c, const struct slots *s)
 {
     return s->direct && c->signature.count > 0
-           && s->bytes >= (s->who == ROOT_WAITS ? ROOTED_FROM : DIRECT_FROM);
+           && s->bytes >= (s->waiters == ROOT_WAITS ? ROOTED_FROM : DIRECT_FROM);
 }
 
 static void offer(const struct call *c, const struct slots *s)
 {
     const struct blocks *from =
         c->send.blocks ? &c->send : &c->recv; /* a broadcast has one buffer */
-    const int sends = (s->who != OTHERS_WAIT || call_is_root(c))
+    const int sends = (s->waiters != OTHERS_WAIT || call_is_root(c))
                       && !(s->in_place_is_shown && c->send.base == c->recv.base);
 
     flat_offer(c->group->flat, from->base, sends ? plain_bytes(c, from, s->sends) : 0, c->recv.base,
@@ -34,14 +34,14 @@ static ct_status wait_as(const struct call *c, const struct slots *s, int for_of
 {
     struct flat *f = c->group->flat;
 
-    if (s->who == ALL_WAIT || (s->who == ROOT_WAITS && (for_offers || call_is_root(c))))
+    if (s->waiters == ALL_WAIT || (s->waiters == ROOT_WAITS && (for_offers || call_is_root(c))))
         return flat_wait_all(f);
-    return s->who == OTHERS_WAIT && !call_is_root(c) ? flat_wait(f, c->signature.root) : CT_OK;
+    return s->waiters == OTHERS_WAIT && !call_is_root(c) ? flat_wait(f, c->signature.root) : CT_OK;
 }
 
 static ct_status look_up(const struct call *c, const struct slots *s, enum reach *reach)
 {
-    return flat_look_up(c->group->flat, s->who == OTHERS_WAIT ? c->signature.root : -1,
+    return flat_look_up(c->group->flat, s->waiters == OTHERS_WAIT ? c->signature.root : -1,
                         (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
@@ -58,7 +58,7 @@ static ct_status run_directly(struct call *c, const struct slots *s)
     flat_untouch(f);
     if (status == CT_OK)
         status = flat_arrive(f);
-    if (status == CT_OK && (s->who != OTHERS_WAIT || call_is_root(c)))
+    if (status == CT_OK && (s->waiters != OTHERS_WAIT || call_is_root(c)))
         status = flat_wait_all(f);
     if (status == CT_OK)
         flat_withdraw(f);

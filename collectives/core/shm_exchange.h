@@ -20,7 +20,7 @@ struct slots {
     size_t bytes; /* of the largest block; what is cut into pieces */
     int shares;   /* a slot holds a piece of so many blocks */
     int apart;    /* 1: the root writes each piece into the slot of the rank that it is for */
-    enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } who;
+    enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } waiters;
     void (*show)(struct call *c, size_t at, size_t n); /* into flat_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
     ct_status (*direct)(struct call *c); /* between the two rounds; NULL: always through slots */

@@ -46,7 +46,7 @@ static ct_status all_gather_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = largest_block(c, &c->recv),
                              .shares = 1,
-                             .who = ALL_WAIT,
+                             .waiters = ALL_WAIT,
                              .show = all_gather_shm_show,
                              .take = all_gather_shm_take,
                              .direct = all_gather_shm_direct,

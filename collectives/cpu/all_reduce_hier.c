@@ -4,12 +4,11 @@
  *
  * The buffer is cut into one slice for each rank that the smallest host has (few bytes: one
  * slice).  On every host slice i goes to the host's rank i, which folds it, exchanges it with the
- * ranks i of the other hosts, folds theirs in the order of hosts, and gives the result to the
- * ranks of its host.  So every byte crosses between two hosts once each way, not once for each
- * pair of ranks, and in the written order.
- * Cost for h hosts: two steps on the host, and (h-1) n beta between hosts in one step of alpha;
- * where that is much, parts as in two_shot: 2 alpha + 2n(h-1)/h beta.
- * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
+ * ranks i of the other hosts, folds the partial results in the order of hosts, and gives the result
+ * to the ranks of its host.  So every byte crosses between two hosts once each way, not once for
+ * each pair of ranks, and in the written order. Cost for h hosts: two steps on the host, and (h-1)
+ * n beta between hosts in one step of alpha; where that is much, parts as in two_shot: 2 alpha +
+ * 2n(h-1)/h beta. [two-level all-reduce: MPICH SMP, Open MPI HAN] */
 #include <stdlib.h>
 
 #include "collectives/core/host_topology.h"

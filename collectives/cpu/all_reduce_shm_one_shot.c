@@ -30,7 +30,8 @@ static ct_status all_reduce_shm_one_shot_run(struct call *c)
         return status;
     for (int i = 0; i < c->group->size; i++)
         sources[i] = flat_slot(f, i);
-    sources[c->group->rank] = in.data; /* our slot's lines are in the caches of those who read it */
+    sources[c->group->rank] =
+        in.data; /* not from its slot, whose lines are in the readers' caches */
     return call_fold(c, out.data, sources, in.bytes / c->element);
 }
 

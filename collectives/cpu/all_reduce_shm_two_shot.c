@@ -85,7 +85,7 @@ static ct_status all_reduce_shm_two_shot_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
-                             .who = ALL_WAIT,
+                             .waiters = ALL_WAIT,
                              .show = all_reduce_shm_two_shot_show,
                              .take = all_reduce_shm_two_shot_take,
                              .direct = all_reduce_shm_two_shot_direct,

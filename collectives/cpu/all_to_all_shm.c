@@ -48,7 +48,7 @@ static ct_status all_to_all_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
-                             .who = ALL_WAIT,
+                             .waiters = ALL_WAIT,
                              .show = all_to_all_shm_show,
                              .take = all_to_all_shm_take,
                              .direct = all_to_all_shm_direct,

@@ -33,7 +33,7 @@ static ct_status broadcast_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
-                             .who = OTHERS_WAIT,
+                             .waiters = OTHERS_WAIT,
                              .show = broadcast_shm_show,
                              .take = broadcast_shm_take,
                              .direct = broadcast_shm_direct,

@@ -40,7 +40,7 @@ static ct_status gather_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
-                             .who = ROOT_WAITS,
+                             .waiters = ROOT_WAITS,
                              .show = gather_shm_show,
                              .take = gather_shm_take,
                              .direct = gather_shm_direct,

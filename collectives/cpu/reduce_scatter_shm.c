@@ -46,7 +46,7 @@ static ct_status reduce_scatter_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = largest_block(c, &c->send),
                              .shares = c->group->size,
-                             .who = ALL_WAIT,
+                             .waiters = ALL_WAIT,
                              .show = reduce_scatter_shm_show,
                              .take = reduce_scatter_shm_take,
                              .direct = reduce_scatter_shm_direct,

@@ -35,7 +35,7 @@ static ct_status reduce_shm_run(struct call *c)
 {
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = 1,
-                             .who = ROOT_WAITS,
+                             .waiters = ROOT_WAITS,
                              .show = reduce_shm_show,
                              .take = reduce_shm_take,
                              .direct = reduce_shm_direct,

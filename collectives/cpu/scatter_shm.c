@@ -39,7 +39,7 @@ static ct_status scatter_shm_run(struct call *c)
     const struct slots s = { .bytes = call_bytes(c),
                              .shares = c->group->size,
                              .apart = 1,
-                             .who = OTHERS_WAIT,
+                             .waiters = OTHERS_WAIT,
                              .show = scatter_shm_show,
                              .take = scatter_shm_take,
                              .direct = scatter_shm_direct,

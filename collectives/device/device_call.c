@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_call.c - a collective on device memory.
+/* device_call.c - a collective on device memory, and which path it takes.
  *
- *   what is in the group's stream when the call is made is waited for when it begins
- *   -> the group's first call: which rank has which device, and what the users chose
- *      (group/device_group.c), and what the paths begin with it
- *   -> the paths, one after the other, until one makes the call (path_select.c):
+ *   the call notes a place in the group's stream, and waits for it when it begins
+ *   -> in the group's first call the ranks exchange which device each has and what its user chose
+ *      (group/device_group.c), and the paths begin
+ *   -> one path after the other is tried, until one makes the call:
  *      nccl    each rank has a device of its own
- *      fused   on each device of a host one rank works for all
+ *      fused   on each device of a host one rank, the leader, works for all
  *      staged  copied to the host, an algorithm of the host, copied back
  *
- * When it returns, or its work is done, the results are there for any stream.  Which path is taken
- * the ranks find out together in the call, so that no rank waits in one path for a rank that took
- * another.
+ * When it returns, or its work is done, any stream sees the results.  The ranks find out together,
+ * in the call, which path it takes, so that no rank waits in one path for a rank that took another.
  *
- * A call whose stream is being captured into a CUDA graph only becomes part of that, and runs when
- * it is launched.  Where no path can do so, all ranks refuse. */
+ * The first path is what an operation's override names (algorithm_overrides.h), else CT_DEVICE,
+ * else NCCL where each rank has a device of its own, else fused (device_first_path()).  An override
+ * is not mandatory: the other paths follow, and staged is the last.  All ranks have the same order:
+ * an operation's override is part of their signatures, CT_DEVICE of the device table.
+ *
+ * A call whose stream is being captured becomes part of the CUDA graph, and runs when that is
+ * launched.  Where no path can do so, all ranks refuse. */
 #include "collectives/device/device_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "collectives/device/path_select.h"
+#include "collectives/device/fused/fused_group.h"
+#include "collectives/device/nccl/communicator.h"
+#include "collectives/device/staged/staged.h"
 #include "include/ct_cuda.h"
+#include "runtime/group/device_wait.h"
 #include "runtime/util/task_queue.h"
+
+const struct device_path *const device_paths[PATH_COUNT] = {
+    [PATH_NCCL] = &nccl_path,
+    [PATH_FUSED] = &fused_path,
+    [PATH_STAGED] = &staged_path,
+};
 
 /* ---- In the caller's thread ---------------------------------------------------------------- */
 
@@ -50,18 +64,18 @@ static ct_status note_stream(struct call *c, int may_be_captured)
     return status;
 }
 
-void device_forget(struct call *c)
+static void device_forget(struct call *c)
 {
     if (c->mark)
         c->place.space->forget(c->place.device, c->mark);
     c->mark = NULL;
 }
 
-/* group->in_streams: what the group's calls have found out so far, for threads that make others
- * meanwhile.  Behind AGREED, in a call whose sizes all ranks know, is the device table. */
+/* group->in_streams: how far the group's calls have come, for threads that make further calls.
+ * AGREED: a call whose sizes all ranks know has made the device table. */
 enum { NO_CALL_YET, SOME_CALL, AGREED };
 
-static int can(const struct device_path *path, const struct call *c)
+static int path_can(const struct device_path *path, const struct call *c)
 {
     return !path->can || path->can(c);
 }
@@ -71,11 +85,11 @@ static int is_to_come(const ct_group *group, int path)
     return (int)(atomic_load(&group->device->to_come) >> path & 1);
 }
 
-/* May a later call of this kind have to begin something of a path's? */
+/* Must a path still begin, in a call of this kind? */
 static int begins_path(const struct call *c)
 {
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
-        if (is_to_come(c->group, i) && can(device_paths[i], c))
+        if (is_to_come(c->group, i) && path_can(device_paths[i], c))
             return 1;
     return 0;
 }
@@ -84,18 +98,18 @@ static int may_need_memory(const struct call *c, int i)
 {
     const struct device_path *path = device_paths[i];
 
-    return !device_is_disabled(c->group, (enum path_number)i) && path->needs_memory && can(path, c)
-           && path->needs_memory(c);
+    return !device_is_disabled(c->group, (enum path_number)i) && path->needs_memory
+           && path_can(path, c) && path->needs_memory(c);
 }
 
-/* Not for a group's first call, nor for the first whose sizes all ranks know, nor where something
- * of a path's is to begin, nor for a call that needs more of libct's own memory on the device. */
+/* Not for a group's first call, nor for the first whose sizes all ranks know, nor while a path has
+ * yet to begin, nor for a call that needs more of libct's own memory on the device. */
 static int device_may_hold_stream(const struct call *c)
 {
     const int known = atomic_load(&c->group->in_streams);
     enum path_number first;
 
-    if (!c->place.space) /* it has no stream */
+    if (!c->place.space) /* a call on host memory has no stream */
         return 1;
     if (known == NO_CALL_YET || (known == SOME_CALL && sizes_are_agreed(c)))
         return 0;
@@ -104,7 +118,7 @@ static int device_may_hold_stream(const struct call *c)
     if (sizes_are_agreed(c) && begins_path(c))
         return 0;
     first = device_first_path(c->group, device_override(c));
-    if (!device_is_disabled(c->group, first) && can(device_paths[first], c))
+    if (!device_is_disabled(c->group, first) && path_can(device_paths[first], c))
         return !may_need_memory(c, (int)first);
     for (int i = PATH_NCCL; i < PATH_COUNT; i++)
         if (may_need_memory(c, i))
@@ -132,27 +146,160 @@ static ct_status device_prepare(struct call *c, int has_work)
     status = note_stream(c, !has_work);
     if (status != CT_OK)
         return status;
-    if (c->capture != NOT_CAPTURED) /* what calls of the group's thread find out decides, below */
+    if (c->capture != NOT_CAPTURED) /* an earlier call may yet find out what streams can do */
         queue_drain(c->group->queue);
     c->stream_waits =
         !has_work && c->group->stream && c->capture == NOT_CAPTURED && device_may_hold_stream(c);
-    /* Then nothing but to enqueue something is left to do, so the caller does it. */
+    /* Such a call only enqueues, so it runs in the caller's thread. */
     c->by_streams = (c->stream_waits || c->capture != NOT_CAPTURED) && streams_hand_over(c);
     c->stream_waits &= !c->by_streams;
     return CT_OK;
 }
 
+/* ---- Paths ------------------------------------------------------------------------------------
+ */
+
+/* The paths of a call in the order in which they are tried; none behind PATH_STAGED.  How many. */
+static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
+{
+    const enum path_number first = device_first_path(c->group, device_override(c));
+    int count = 0;
+
+    order[count++] = first;
+    for (int i = PATH_NCCL; i < PATH_COUNT && first != PATH_STAGED; i++)
+        if (i != (int)first)
+            order[count++] = (enum path_number)i;
+    return count;
+}
+
+/* Waits for what was in the group's stream when the call was made. */
+static ct_status wait_for_mark(struct call *c)
+{
+    const ct_status status =
+        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->failure.status) : CT_OK;
+
+    device_forget(c);
+    return status;
+}
+
+/* From here on the hosts wait for the devices in this call. */
+static ct_status go_by_hosts(struct call *c)
+{
+    c->by_streams = 0;
+    return wait_for_mark(c);
+}
+
+static ct_status prepare_and_run(struct call *c, const struct device_path *path,
+                                 enum path_result *result)
+{
+    ct_status status = path->prepare(c, result);
+
+    if (status != CT_OK || *result != PATH_OK)
+        return status;
+    status = path->run(c, result);
+    if (*result == PATH_OK)
+        atomic_store(&c->group->last_algorithm, path->name);
+    return status;
+}
+
+static ct_status try_path(struct call *c, enum path_number number, enum path_result *result)
+{
+    const struct device_path *const path = device_paths[number];
+    ct_status status;
+
+    *result = PATH_SKIP_CALL;
+    if (device_is_disabled(c->group, number))
+        return CT_OK;
+    status = prepare_and_run(c, path, result);
+    if (status == CT_OK && *result == PATH_HOST_SYNC && c->capture == NOT_CAPTURED) {
+        status = go_by_hosts(c);
+        if (status == CT_OK)
+            status = prepare_and_run(c, path, result);
+    }
+    if (status == CT_OK && *result == PATH_DISABLE)
+        device_disable(c->group, number);
+    return status;
+}
+
+/* *result: PATH_OK, or no path could make the call. */
+static ct_status try_paths(struct call *c, enum path_result *result)
+{
+    enum path_number order[PATH_COUNT];
+    const int count = order_of(c, order);
+    ct_status status = CT_OK;
+
+    *result = PATH_SKIP_CALL;
+    for (int i = 0; i < count && status == CT_OK && *result != PATH_OK; i++) {
+        status = try_path(c, order[i], result);
+        if (status == CT_OK && *result != PATH_OK && c->by_streams)
+            status = go_by_hosts(c); /* only the first path hands calls over by streams */
+    }
+    return status;
+}
+
+/* ---- CT_EXPLAIN -------------------------------------------------------------------------- */
+
+static const char *reason(const struct call *c, enum path_number taken)
+{
+    if (c->override == taken)
+        return c->group->choices->source[c->signature.operation];
+    if (c->override == PATH_NONE && c->group->device->table.override == taken)
+        return "CT_DEVICE";
+    return "the first that can";
+}
+
+static enum path_number taken_by(const struct call *c)
+{
+    const char *const name = atomic_load(&c->group->last_algorithm);
+
+    for (int i = PATH_NCCL; i < PATH_STAGED; i++)
+        if (!strcmp(device_paths[i]->name, name))
+            return (enum path_number)i;
+    return PATH_STAGED;
+}
+
+/* Logs the path that the call took, why, and which others were tried.  CT_LOG=info says once why a
+ * path can't. */
+static void explain(const struct call *c)
+{
+    const enum path_number taken = taken_by(c);
+    enum path_number order[PATH_COUNT];
+    const int count = order_of(c, order);
+    char line[400];
+    size_t used = explain_begin(c, 1, line, sizeof line);
+    int is_behind = 0;
+
+    if (used == 0)
+        return;
+    if (used < sizeof line)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s",
+                                 device_paths[taken]->name, reason(c, taken));
+    for (int i = 0; i < count && order[i] != PATH_STAGED && used < sizeof line; i++) {
+        if (order[i] == taken)
+            is_behind = 1;
+        else if (sizes_are_agreed(c) || order[i] == PATH_FUSED)
+            used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s",
+                                     device_paths[order[i]]->name,
+                                     is_behind ? "comes after it" : "can't");
+    }
+    if (is_behind && used < sizeof line)
+        used += (size_t)snprintf(line + used, sizeof line - used, "; staged could");
+    else if (used < sizeof line)
+        used += (size_t)snprintf(line + used, sizeof line - used, "; %s on the host",
+                                 c->algorithm->name);
+    explain_end(line, used, sizeof line);
+}
+
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* Of a rank without device memory: do the ranks find out together whose memory the call is about?
- * They do once they know each other's devices.  The same on all ranks, then all of them take part.
- */
+/* For a rank without device memory: do the ranks find out together whether the call is on device
+ * memory?  They do once they have the device table; the answer is the same on all ranks. */
 static int takes_part(const struct call *c)
 {
     if (!c->group->device)
         return 0;
     for (int i = PATH_NCCL; i < PATH_STAGED; i++)
-        if (!device_is_disabled(c->group, (enum path_number)i) && can(device_paths[i], c))
+        if (!device_is_disabled(c->group, (enum path_number)i) && path_can(device_paths[i], c))
             return 1;
     return 0;
 }
@@ -167,16 +314,16 @@ static ct_status begin_group(struct call *c, struct device_group *d)
     return status;
 }
 
-static ct_status run(struct call *c, struct device_group *d, enum path_result *result)
+static ct_status run_on_device(struct call *c, struct device_group *d, enum path_result *result)
 {
-    ct_status status = c->by_streams ? CT_OK : device_wait_for_mark(c);
+    ct_status status = c->by_streams ? CT_OK : wait_for_mark(c);
 
     if (status == CT_OK && sizes_are_agreed(c))
         status = begin_group(c, d);
-    return status == CT_OK ? device_try_paths(c, result) : status;
+    return status == CT_OK ? try_paths(c, result) : status;
 }
 
-static ct_status say_why_not(const struct call *c)
+static ct_status capture_fails(const struct call *c)
 {
     const char *const why = c->group->device->path[PATH_NCCL].why;
 
@@ -198,8 +345,8 @@ static ct_status say_why_not(const struct call *c)
         *why ? ": " : "", why);
 }
 
-/* All ranks know it by what they agree on.  In a last round each finds out a rank that does not
- * capture, and makes the call instead. */
+/* All ranks come to this by what they agree on.  The last round finds a rank that does not capture,
+ * and so makes another call. */
 static ct_status refuse_capture(struct call *c)
 {
     char *const all = malloc((size_t)c->group->size);
@@ -211,7 +358,7 @@ static ct_status refuse_capture(struct call *c)
     status = device_gather(c, &mine, sizeof mine, all);
     free(all);
     c->refused = status == CT_OK;
-    return status == CT_OK ? say_why_not(c) : status;
+    return status == CT_OK ? capture_fails(c) : status;
 }
 
 static void note_for_streams(const struct call *c, struct device_group *d)
@@ -239,18 +386,18 @@ static ct_status run_here(struct call *c, struct device_group *d)
     status = c->place.space->enter(&before);
     if (status != CT_OK)
         return status;
-    status = run(c, d, &result);
+    status = run_on_device(c, d, &result);
     if (status == CT_OK && result != PATH_OK)
-        status = refuse_capture(c); /* only captured calls are left over */
+        status = refuse_capture(c); /* every other call has found a path */
     c->place.space->leave(before);
     if (status == CT_OK)
         note_for_streams(c, d);
     if (status == CT_OK && c->group->choices->explain)
-        device_explain(c);
+        explain(c);
     return status;
 }
 
-/* Of a rank that has nothing on a device, but may be one that works for all. */
+/* For a rank that has nothing on a device, but may be the leader of one. */
 static ct_status run_elsewhere(struct call *c, struct device_group *d)
 {
     const struct space *space = d->table.place.space;
@@ -263,7 +410,7 @@ static ct_status run_elsewhere(struct call *c, struct device_group *d)
         return status;
     c->place = d->table.place;
     c->elsewhere = 1;
-    status = run(c, d, &result);
+    status = run_on_device(c, d, &result);
     c->place = (struct place){ NULL, NULL };
     space->leave(before);
     return status != CT_OK || result == PATH_OK ? status : c->algorithm->run(c);
@@ -306,8 +453,8 @@ void device_end_group(ct_group *group)
 
     if (!d)
         return;
-    for (int i = PATH_NCCL; i < PATH_COUNT;
-         i++) /* NCCL first: others may wait for what it enqueued */
+    /* NCCL first: other paths may wait for what it enqueued. */
+    for (int i = PATH_NCCL; i < PATH_COUNT; i++)
         if (d->path[i].own)
             device_paths[i]->end_group(group);
     leaders_free(&d->table.leaders);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_call.h - the executor of calls on device memory, and of calls in which a rank may have
- * nothing at all, so that its buffers don't tell whose memory the call is about (device_call.c). */
+/* device_call.h - the executor of calls on device memory, and of calls in which a rank may have no
+ * block at all, so that its buffers do not tell whether the call is on device memory. */
 #ifndef COLLECTIVES_DEVICE_DEVICE_CALL_H
 #define COLLECTIVES_DEVICE_DEVICE_CALL_H
 
-#include "collectives/core/call.h"
+#include "collectives/device/group/device_group.h"
 
 extern const struct executor device_executor;
 
-void device_forget(struct call *c); /* what is to be waited for first, waited for or not */
+/* Each by its number; from PATH_NCCL on in the order in which they are tried. */
+extern const struct device_path *const device_paths[PATH_COUNT];
+
 void device_end_group(ct_group *group);
 
 #endif

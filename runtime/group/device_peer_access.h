@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_peer_access.h - which devices a group knows to reach each other's memory: a driver that
- * says so is not believed (collectives/device/peer_access_test.c; of one pair,
+ * says so is not believed (collectives/device/peer_access_check.c; of one pair,
  * peer_access_check.h). */
 #ifndef RUNTIME_GROUP_DEVICE_PEER_ACCESS_H
 #define RUNTIME_GROUP_DEVICE_PEER_ACCESS_H

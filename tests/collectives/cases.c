@@ -10,7 +10,7 @@
 #include "tests/collectives/reference.h"
 #include "tests/elements.h"
 
-enum { GUARD = 48 }; /* bytes before, between and behind blocks that nobody may touch */
+enum { GUARD = 48 }; /* bytes before, between and behind blocks that must not change */
 
 /* What the library knows of a kind, by form; plain and list are one operation. */
 static const struct {
@@ -135,7 +135,7 @@ struct pick draw_case(uint64_t seed, int number, int p)
     c.count = draw_count(&s, ct_dtype_size(c.dtype), p);
     if (c.count * ct_dtype_size(c.dtype) > (size_t)2 << 20 && (c.kind != ALL_REDUCE || p > 3))
         c.count = 3;
-    c.reach = (int)(next_of(&s) % 8) / 2; /* nobody in half of the cases */
+    c.reach = (int)(next_of(&s) % 8) / 2; /* none in half of the cases */
     c.reach = c.reach < 2 ? 0 : c.reach - 1;
     c.rough = next_of(&s) % 2 == 0;
     return c;

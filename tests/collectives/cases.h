@@ -39,7 +39,7 @@ struct pick {
     unsigned row; /* of the algorithms that fit, 0: as the library chooses */
     int root;     /* of a group of any size: modulo that */
     int in_place, asynchronous;
-    int reach; /* who has its buffers where the others reach them: 0 nobody, 1 all, 2 some */
+    int reach; /* the ranks whose buffers the others map: 0 none, 1 all, 2 some */
     int wild;  /* any bits, NaN and infinities too */
     int rough; /* f32 and f64 of a whole mantissa, whose sums depend on the order */
     int fast;  /* floats are folded in whatever order: CT_ORDER=fast */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flight.c - one case on one rank.
  *
- * The memory of a side is filled with a pattern, then with what the rank gives.  After
- * the call an image of the memory is made of the same pattern, what was given and what
- * must have been received; memory and image may differ in the bits of NaN only.  So whatever
- * was written where nothing belongs is found, in gaps and behind ends too. */
+ * The test fills the memory of a side with a pattern, then with what the rank sends.  After the
+ * call it builds an image of the memory from the same pattern, what was sent and what must have
+ * been received; memory and image may differ in the bits of NaN only.  So it finds whatever was
+ * written where nothing belongs, in gaps and behind ends too. */
 #include "tests/collectives/flight.h"
 
 #include <stdio.h>

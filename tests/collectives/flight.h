@@ -30,7 +30,7 @@ struct flight {
     char *pool;      /* two pieces of SHARED_BYTES that the others can reach */
     ct_op premul;    /* to be freed; 0: none */
     ct_work *works[MAX_RANKS];
-    int count, from[MAX_RANKS]; /* works; who sent, of messages from any source */
+    int count, from[MAX_RANKS]; /* works; the sender of messages from any source */
     const char *row;            /* the algorithm that was forced; "" */
 };
 

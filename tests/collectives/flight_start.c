@@ -165,7 +165,7 @@ static ct_status start_plain(struct flight *f, char *send, char *recv, int root,
     }
 }
 
-/* The receive is posted first, since a send may block until somebody takes it. */
+/* The receive is posted first, since a send may block until it is received. */
 static ct_status start_shift(struct flight *f, char *send, char *recv)
 {
     const struct pick *c = &f->pick;

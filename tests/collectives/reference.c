@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reference.c - the order of docs/algorithms.md, from its words.
+/* reference.c - the order of reductions that docs/algorithms.md describes.
  *
  * Hosts come in order of first appearance.  A host's ranks are folded in their order, then
  * the hosts' results in theirs; in f32 for f32 and whatever is smaller, in f64 for f64, each part

@@ -3,7 +3,7 @@
  *
  * CT_FAULT has two hosts, and kills the victim behind its n-th hand-over of its second call, so
  * that the first has made the connections.  Where the call has fewer, it dies after its calls.  All
- * others are told who died, in that call or in one of the next ones, and go on without it. */
+ * others learn which rank died, in that call or in one of the next ones, and go on without it. */
 #include "tests/harness.h"
 
 #include <signal.h>

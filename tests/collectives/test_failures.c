@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_failures.c - ranks that make different calls, come late, leave or give up.
  *
- * Nobody hangs, everybody gets a status and a sentence, and the group stays
+ * No rank hangs, every rank gets a status and a sentence, and the group stays
  * broken with that status.  Ranks wait for each other by files in scratch(),
- * so that no test depends on who is faster. */
+ * so that no test depends on which rank is faster. */
 #include "tests/marks.h"
 
 #include <pthread.h>
@@ -70,7 +70,7 @@ static void different_calls(ct_group *group, void *arg)
     status = deviate(group, variant->difference, variant->count, send, recv);
     if (variant->difference == OTHER_ROOT && status == CT_OK) /* its part was over: it had sent */
         status = ct_barrier(group, NULL);
-    /* Both calls are in the sentence, and who made the other. */
+    /* The sentence holds both calls, and the rank that made the other. */
     EXPECT_ERROR(status, CT_ERR_MISMATCH, "rank|another call|#1|group created");
     if (now_ms() - start > QUICKLY_MS)
         expect_fails(__FILE__, __LINE__, "%.0f ms until: %s (difference %d, count %zu)",
@@ -166,7 +166,7 @@ static void a_rank_that_ends_is_found_long_before_the_timeout(void **state)
     use_link(NULL);
 }
 
-/* On another host, and nobody has said a word to anybody: there is no connection whose end could be
+/* On another host, and no rank has sent to another: there is no connection whose end could be
  * seen. */
 static void leaves_unheard(ct_group *group, void *arg)
 {
@@ -223,18 +223,18 @@ static void what_a_rank_sent_before_its_end_arrives(void **state)
     use_link(NULL);
 }
 
-struct talk {
+struct sender {
     ct_group *group;
     _Atomic int over;
 };
 
-static void *says_what_nobody_hears(void *arg)
+static void *sends_without_a_receiver(void *arg)
 {
-    struct talk *talk = arg;
+    struct sender *sender = arg;
     int32_t value = 0;
 
-    while (!atomic_load(&talk->over))
-        ct_send(talk->group, &value, 1, CT_I32, 1, 9); /* rank 1 may have left */
+    while (!atomic_load(&sender->over))
+        ct_send(sender->group, &value, 1, CT_I32, 1, 9); /* rank 1 may have left */
     return NULL;
 }
 
@@ -243,7 +243,7 @@ static void done_early(ct_group *group, void *arg)
 {
     enum { MANY = 8 << 20 };
     int32_t *values = calloc(MANY, sizeof *values), last = 0;
-    struct talk talk = { .group = group };
+    struct sender sender = { .group = group };
     pthread_t thread;
 
     (void)arg;
@@ -252,17 +252,17 @@ static void done_early(ct_group *group, void *arg)
         values[MANY - 1] = last = 5;
         EXPECT_OK(ct_send(group, values, MANY, CT_I32, 0, 7));
         EXPECT_OK(ct_send(group, &last, 1, CT_I32, 0, 7));
-    } else if (EXPECT(pthread_create(&thread, NULL, says_what_nobody_hears, &talk) == 0)) {
+    } else if (EXPECT(pthread_create(&thread, NULL, sends_without_a_receiver, &sender) == 0)) {
         EXPECT_OK(ct_recv(group, values, MANY, CT_I32, 1, 7, NULL));
         EXPECT_OK(ct_recv(group, &last, 1, CT_I32, 1, 7, NULL));
         EXPECT(values[MANY - 1] == 5 && last == 5);
-        atomic_store(&talk.over, 1);
+        atomic_store(&sender.over, 1);
         pthread_join(thread, NULL);
     }
     free(values);
 }
 
-static void what_a_rank_sent_before_it_left_arrives_though_others_still_talk_to_it(void **state)
+static void what_a_rank_sent_before_it_left_arrives_though_others_still_send_to_it(void **state)
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
@@ -365,7 +365,7 @@ static void lists_the_dead(ct_group *world, void *arg)
     await("told", 2);
 }
 
-static void a_group_with_a_dead_member_keeps_nobody_waiting(void **state)
+static void a_group_with_a_dead_member_keeps_no_rank_waiting(void **state)
 {
     (void)state;
     run_processes(3, lists_the_dead, NULL);
@@ -464,9 +464,9 @@ int main(void)
         cmocka_unit_test(a_rank_that_ends_is_found_long_before_the_timeout),
         cmocka_unit_test(a_rank_of_another_host_that_ends_before_it_said_a_word_is_found),
         cmocka_unit_test(what_a_rank_sent_before_its_end_arrives),
-        cmocka_unit_test(what_a_rank_sent_before_it_left_arrives_though_others_still_talk_to_it),
+        cmocka_unit_test(what_a_rank_sent_before_it_left_arrives_though_others_still_send_to_it),
         cmocka_unit_test(who_destroys_a_group_is_not_waited_for_in_it),
-        cmocka_unit_test(a_group_with_a_dead_member_keeps_nobody_waiting),
+        cmocka_unit_test(a_group_with_a_dead_member_keeps_no_rank_waiting),
         cmocka_unit_test(a_group_that_one_could_not_make_is_broken_for_the_others),
         cmocka_unit_test(an_abort_from_another_thread_wakes_whoever_is_blocked),
     };

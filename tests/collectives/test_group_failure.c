@@ -120,7 +120,7 @@ static ct_group *group_of_two(ct_group *world)
                                                                                         : NULL;
 }
 
-/* Who broke it is told by the number that he has outside it, and so is who tells. */
+/* Messages name the failing rank and the rank itself by their numbers in the world. */
 static void in_a_group_of_two(ct_group *world, void *arg)
 {
     const int me = ct_rank(world);
@@ -161,7 +161,7 @@ static void a_message_in_a_group_of_two(ct_group *world, void *arg)
     await("found", 5 - me);
 }
 
-static void ranks_are_told_by_one_numbering(void **state)
+static void messages_name_ranks_by_their_world_rank(void **state)
 {
     (void)state;
     run_ranks(4, in_a_group_of_two, NULL);
@@ -173,7 +173,7 @@ static void and_the_peer_of_a_message_by_both(void **state)
     run_ranks(4, a_message_in_a_group_of_two, NULL);
 }
 
-/* The last leaf of the tree finds out; the root hears it from those between. */
+/* The last leaf of the tree finds out; the ranks between pass it on to the root. */
 static void far_from_the_leaf(ct_group *group, void *arg)
 {
     const int odd = ct_rank(group) == 3;
@@ -189,14 +189,14 @@ static void far_from_the_leaf(ct_group *group, void *arg)
     all_marked(group, "learned");
 }
 
-static void a_mismatch_is_told_from_rank_to_rank(void **state)
+static void a_mismatch_reaches_all_ranks(void **state)
 {
     (void)state;
     run_ranks(4, far_from_the_leaf, NULL);
 }
 
 /* Ranks 0 and 2 broadcast while rank 1 reduces: over sockets the part of each may be over before
- * anybody finds out. */
+ * any rank finds out. */
 static void parts_are_over(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
@@ -224,7 +224,8 @@ static void whose_part_was_over_learns_of_a_mismatch_from_what_comes_next(void *
     use_link(NULL);
 }
 
-/* Where nobody sends, a question finds it out: on every rank in the same words, both calls. */
+/* Where no rank sends, the fingerprint probe finds it: on every rank the same sentence, with both
+ * calls. */
 struct pair {
     ct_status (*call)(ct_group *group, void *arg);
     const char *here, *there; /* of rank 0, of the last */
@@ -253,7 +254,7 @@ static const struct pair pairs[] = {
     { gather_or_broadcast, "gather #1 (1 i32, root 0)", "broadcast #1 (1 i32, root 0)" },
 };
 
-static void nobody_sends(ct_group *group, void *arg)
+static void no_rank_sends(ct_group *group, void *arg)
 {
     const struct pair *pair = arg;
     const double start = now_ms();
@@ -275,8 +276,8 @@ static void ranks_that_all_wait_find_out_that_their_calls_differ(void **state)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct pair pair = pairs[i];
 
-        run_ranks(2, nobody_sends, &pair);
-        run_ranks(4, nobody_sends, &pair);
+        run_ranks(2, no_rank_sends, &pair);
+        run_ranks(4, no_rank_sends, &pair);
     }
 }
 
@@ -556,9 +557,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_that_only_sent_learns_of_a_mismatch_from_its_next_call),
         cmocka_unit_test(what_broke_a_group_is_quoted_once),
-        cmocka_unit_test(ranks_are_told_by_one_numbering),
+        cmocka_unit_test(messages_name_ranks_by_their_world_rank),
         cmocka_unit_test(and_the_peer_of_a_message_by_both),
-        cmocka_unit_test(a_mismatch_is_told_from_rank_to_rank),
+        cmocka_unit_test(a_mismatch_reaches_all_ranks),
         cmocka_unit_test(whose_part_was_over_learns_of_a_mismatch_from_what_comes_next),
         cmocka_unit_test(ranks_that_all_wait_find_out_that_their_calls_differ),
         cmocka_unit_test(a_question_about_the_same_call_changes_nothing),

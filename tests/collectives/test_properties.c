@@ -21,7 +21,7 @@
  * CT_PROPERTY_SEED is the first batch's seed, CT_PROPERTY_CASES how many calls there are
  * in all; both have a default, so that every run makes the same calls.  A failure says the values
  * that make its batch again, up to the call that failed. */
-#include "collectives/device/staged/staged_chunks.h"
+#include "collectives/device/staged/staged.h"
 #include "tests/collectives/flight.h"
 #include "tests/collectives/reference.h"
 
@@ -149,7 +149,7 @@ static void use_device(int rank)
         abort();
     flight_use(&elsewhere);
     if (getenv("CT_PROPERTY_STREAM")
-        && !batch.threads /* of whom one that frees memory waits for the streams of all */
+        && !batch.threads /* a thread that frees memory waits for the streams of all */
         && device.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         abort();
 }

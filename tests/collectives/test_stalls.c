@@ -3,7 +3,7 @@
  *
  * The ranks are threads with one map of what they share (../one_map.c), which ThreadSanitizer
  * watches.  A burst is PHASES calls of one operation by one of its algorithms, made without
- * anything between them, so that who is not late runs ahead as far as the library lets it.  In the
+ * anything between them, so that the other ranks run ahead as far as the library lets them.  In the
  * n-th call rank `late` sleeps behind its n-th hand-over (CT_FAULT,
  * runtime/fault/fault_injection.h); then the memory of all calls is looked at.
  *
@@ -125,7 +125,7 @@ static void aim(ct_group *group, int at_ends)
 {
     struct faults *faults = group->mesh->faults;
 
-    for (int i = 0; faults && i < faults->count; i++) { /* NULL: nobody's but the late one's */
+    for (int i = 0; faults && i < faults->count; i++) { /* NULL: only the late rank's */
         struct fault *fault = &faults->list[i];
 
         fault->seq = group->seq + 1 + (uint64_t)i;
@@ -236,8 +236,8 @@ static void each_operation(ct_group *group, void *arg)
 
 /* ---- Barriers ------------------------------------------------------------------ */
 
-/* No atomics: that they can be read is the barrier's doing.  Two rounds, since who is slow still
- * reads those of one when who is fast comes to the next. */
+/* No atomics: the barrier orders the reads.  Two rounds, since a slow rank still reads those of one
+ * when a fast rank comes to the next. */
 static volatile int came[2][MOST_RANKS];
 
 static void barriers(ct_group *group, const struct flight *f, int *round)
@@ -324,7 +324,7 @@ static void a_late_rank_spoils_no_result(void **state)
         run_stalls(each_operation, &ways[w]);
 }
 
-static void nobody_leaves_a_barrier_before_all_came(void **state)
+static void no_rank_leaves_a_barrier_before_all_came(void **state)
 {
     (void)state;
     run_stalls(each_barrier, NULL);
@@ -372,11 +372,11 @@ static void the_same_test_finds_barriers_that_are_broken(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest barrier[] = {
-        cmocka_unit_test(nobody_leaves_a_barrier_before_all_came),
+        cmocka_unit_test(no_rank_leaves_a_barrier_before_all_came),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_late_rank_spoils_no_result),
-        cmocka_unit_test(nobody_leaves_a_barrier_before_all_came),
+        cmocka_unit_test(no_rank_leaves_a_barrier_before_all_came),
         cmocka_unit_test(the_same_test_finds_barriers_that_are_broken),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs.h - two ranks with a GPU each, of which nobody knows whether they reach each other. */
+/* pairs.h - two ranks with a GPU each, whose peer access was not checked. */
 #ifndef TESTS_CUDA_PAIRS_H
 #define TESTS_CUDA_PAIRS_H
 
@@ -10,7 +10,7 @@
 
 enum { LARGE = 300000 };
 
-/* Each rank has a GPU of its own, rank 1's is slow: the sample and the message take 3 copies. */
+/* Each rank has a GPU of its own, rank 1's is slow: the check and the message take 3 copies. */
 static inline struct buffer open_pair(ct_group *group, const char *lag_us)
 {
     setenv("FAKE_CUDA_LAG_RANK", ct_rank(group) == 1 ? "all" : "-1", 1);
@@ -20,7 +20,7 @@ static inline struct buffer open_pair(ct_group *group, const char *lag_us)
     return buffer_of(DEVICE);
 }
 
-/* Behind this the next message is lent with a sample. */
+/* Behind this the next message brings the bytes of the peer-access check. */
 static inline void exchange_first(ct_group *group, struct buffer b)
 {
     write_key(b, 0, LARGE, 3);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bounce_buffer.c - buffers in device memory of the group's own.
+/* bounce_buffer.c - a bounce buffer in device memory of the group's own.
  *
- * Memory of pools and of cuMemCreate() can't be mapped by another process, memory of cuMemAlloc()
- * can: so what such a buffer gives is copied there before the rank offers it, packed block by
- * block, and what it gets is copied back when the call is done.  That costs the bytes read and
- * written once more, on this rank's device, which is far less than the way through the host.  An
- * all_to_all in place sends from there, too.
+ * Another process can't map memory of pools and of cuMemCreate(); it can map memory of
+ * cuMemAlloc(). So a rank copies what such a buffer sends to the bounce buffer before it offers
+ * that, packed block by block, and copies what it has received back when the call is done.  Each
+ * byte is read and written once more on this rank's device, which costs far less than staging
+ * through the host.  An all_to_all in place sends from the bounce buffer, too.
  *
- * The memory is kept for the next call, and given back with the group.  To get more may mean to
- * wait for a stream that stands still, so a call that needs more is one that no stream waits for;
- * and while another's does it is staged. */
+ * The memory is kept for the next call, and freed with the group.  To allocate more may wait for a
+ * stream that waits itself.  So no stream waits for a call that needs more, and while a stream
+ * waits for another call, such a call is staged. */
 #include "collectives/device/fused/bounce_buffer.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 #define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */
 #define LEAST ((size_t)1 << 20)
-#define APART ((size_t)256) /* both sides begin at a multiple of it */
+#define APART ((size_t)256) /* both sides begin at a multiple */
 
 /* ---- The memory ---------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ void bounce_free(struct bounce *bounce)
 
     if (!bounce->memory || space->enter(&before) != CT_OK)
         return;
-    /* What still uses it never ends: then nobody else may get it. */
+    /* After the timeout something still uses the memory: then it is never freed. */
     if (space->finish(bounce->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
         != CT_ERR_TIMEOUT)
         space->release(bounce->place.device, bounce->memory);
@@ -45,10 +45,10 @@ void bounce_free(struct bounce *bounce)
 void bounce_refuse(struct bounce *bounce)
 {
     bounce->useless = 1;
-    atomic_store(&bounce->room, SIZE_MAX); /* no call needs more of it */
+    atomic_store(&bounce->room, SIZE_MAX); /* so bounce_must_grow() is 0 for every call */
 }
 
-/* Where each side begins and how much that is in all. */
+/* How many bytes these sides need.  *apart: where the receive side begins. */
 static size_t bytes_for(const struct call *c, int sides, size_t *apart)
 {
     const size_t sends = sides & SENDS_BOUNCE ? blocks_bytes(c, &c->send) : 0;
@@ -93,7 +93,7 @@ static char *room(const struct call *c, size_t bytes)
 
 /* ---- Copies --------------------------------------------------------------------------- */
 
-/* All blocks at once, from one layout to another; both have the same sizes. */
+/* Copies all blocks at once, from one layout to another; the blocks have the same sizes. */
 static ct_status enqueue(const struct call *c, const struct blocks *from, const struct blocks *to)
 {
     static const int one = 1;
@@ -122,7 +122,7 @@ static ct_status enqueue(const struct call *c, const struct blocks *from, const 
     return status;
 }
 
-/* When the call fails, its buffers are the caller's again: nothing must still be at them. */
+/* A failed call hands its buffers back to the caller, so this waits for what was enqueued. */
 static ct_status copy(const struct call *c, const struct blocks *from, const struct blocks *to)
 {
     ct_status status = enqueue(c, from, to);
@@ -148,7 +148,7 @@ static void pack(struct blocks *b, char *memory)
 
 /* ---- In and out ----------------------------------------------------------------------- */
 
-static int receives_what_it_gives(const struct call *c)
+static int sends_from_recv(const struct call *c)
 {
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
@@ -169,7 +169,7 @@ ct_status bounce_in(const struct call *c, int sides, struct call *given, int *bo
         pack(&given->recv, memory + apart);
     if (sides & SENDS_BOUNCE)
         status = copy(c, &c->send, &given->send);
-    else if (receives_what_it_gives(c))
+    else if (sends_from_recv(c))
         status = copy(c, &c->recv, &given->recv);
     *bounced = status == CT_OK;
     return status == CT_ERR_UNSUPPORTED ? CT_OK : status; /* there are no kernels for it */
@@ -179,5 +179,5 @@ ct_status bounce_out(const struct call *c, const struct call *given)
 {
     if (given->recv.base == c->recv.base && given->recv.list == c->recv.list)
         return CT_OK;
-    return receives_what_it_gives(c) ? CT_OK : copy(c, &given->recv, &c->recv);
+    return sends_from_recv(c) ? CT_OK : copy(c, &given->recv, &c->recv);
 }

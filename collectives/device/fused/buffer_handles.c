@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* buffer_handles.c - a rank's buffers as handles that a leader can map.
  *
- * A buffer of equal blocks is one handle, and so is one of blocks that differ, whose places and
- * sizes lie behind the handles; a list has a handle for each block. */
+ * A contiguous buffer is one handle.  If its blocks differ, a table of their places and sizes lies
+ * behind the handles.  A list has a handle for each block. */
 #include "collectives/device/fused/buffer_handles.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "collectives/device/fused/fused_group.h"
 
-/* Do the ranks not know each other's blocks? */
+/* 1: the ranks do not know each other's block sizes, so the offer needs the table. */
 static int blocks_differ(const struct call *c)
 {
     return operation_has_counts(c->signature.operation) || !sizes_are_agreed(c);
@@ -22,7 +22,7 @@ static struct device_handle *handles_of(const struct offer *offer, enum side sid
            + (side == RECVS ? offer->handles[SENDS] : 0);
 }
 
-/* sends: blocks that each rank has of the first side, if any. */
+/* The table of a side.  sends: how many blocks the send side has. */
 static struct offered_block *table_of(const struct offer *offer, enum side side, int sends)
 {
     return (struct offered_block *)(void *)(handles_of(offer, RECVS) + offer->handles[RECVS])
@@ -56,7 +56,7 @@ static ct_status give(const struct call *c, struct span buffer, struct device_ha
     return c->place.space->give(c->place.device, buffer.data, buffer.bytes, handle);
 }
 
-/* From the first byte of all blocks to the last; some have bytes. */
+/* From the first byte of all blocks to the last.  At least one block has bytes. */
 static struct span extent(const struct call *c, const struct blocks *b)
 {
     char *from = NULL, *to = NULL;
@@ -109,7 +109,7 @@ static int handles_for(const struct call *c, const struct blocks *b)
     return blocks_bytes(c, b) == 0 ? 0 : b->list ? b->blocks : 1;
 }
 
-/* Only an all_to_all has several blocks on both sides. */
+/* Is this an all_to_all in place?  Only that has several blocks on both sides. */
 static int is_in_place(const struct call *c)
 {
     if (c->send.blocks < 2 || c->recv.blocks < 2)

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_plan.c - a collective as folds or copies, for who can reach the buffers of all ranks.
+/* copy_plan.c - a collective as folds or copies, for a leader that has mapped the buffers of all
+ * ranks; and which bytes of them each leader does, where there are several.
  *
- * The parts of a plan may be done in any order, also at once and by several devices: none reads
- * what another writes, since in place means that a rank's own block is where it belongs already.
+ * The parts of a plan may be done in any order, also at once and by several devices: no part reads
+ * what another writes.  In place, a rank's own block is where it belongs already.
  * Bytes read and written, of n for each of p ranks: broadcast n and p n, reduce p n and n,
  * all_reduce p n and p n, reduce_scatter p p n and p n, all_gather p n and p p n, gather and
- * scatter p n and p n, all_to_all p p n and p p n. */
+ * scatter p n and p n, all_to_all p p n and p p n.
+ *
+ * Several leaders share a plan of one part by bytes: each leader reads its slice of all sources and
+ * writes it to all destinations, so the links of all devices carry the same load.  If the plan has
+ * a part for each block, the device with the block's only source, or its only destination, does the
+ * part, so no byte crosses twice.  Few bytes are done by one leader, the nearest: to share them
+ * takes longer.
+ *
+ * A slice begins at a cache line of the devices, counted from the part's beginning: at a whole
+ * element, aligned as the part is.  An element's bits do not depend on which leader folds it. */
 #include "collectives/device/fused/copy_plan.h"
 
 #include <stdlib.h>
 
-/* ---- Everybody's blocks ------------------------------------------------------------ */
+#include "collectives/device/group/device_group.h"
+
+/* ---- The blocks of all ranks -------------------------------------------------------- */
 
 int plan_sends(const struct call *c)
 {
@@ -44,7 +56,7 @@ int plan_recvs(const struct call *c)
     }
 }
 
-ct_status everybody_make(const struct call *c, struct everybody *all)
+ct_status all_blocks_make(const struct call *c, struct all_blocks *all)
 {
     const size_t p = (size_t)c->group->size;
 
@@ -57,25 +69,26 @@ ct_status everybody_make(const struct call *c, struct everybody *all)
     return CT_OK;
 }
 
-void everybody_free(struct everybody *all)
+void all_blocks_free(struct all_blocks *all)
 {
     free(all->send);
-    *all = (struct everybody){ NULL, NULL, 0, 0 };
+    *all = (struct all_blocks){ NULL, NULL, 0, 0 };
 }
 
-static struct span sent(const struct everybody *all, int rank, int block)
+static struct span sent(const struct all_blocks *all, int rank, int block)
 {
     return all->send[(size_t)rank * (size_t)all->sends + (size_t)block];
 }
 
-static struct span received(const struct everybody *all, int rank, int block)
+static struct span received(const struct all_blocks *all, int rank, int block)
 {
     return all->recv[(size_t)rank * (size_t)all->recvs + (size_t)block];
 }
 
 /* ---- Parts -------------------------------------------------------------------------- */
 
-/* Its sources are added next, then its destinations.  near: who has all of one or the other. */
+/* The caller adds its sources next, then its destinations.  near: the rank that has the only source
+ * or the only destination. */
 static struct fold_part *add_part(struct plan *plan, int near, size_t count)
 {
     struct fold_part *part = &plan->parts[plan->count];
@@ -98,9 +111,9 @@ static void add_destination(struct plan *plan, struct fold_part *part, struct sp
     plan->pointers[plan->used++] = to.data;
 }
 
-/* Into block `block` of the ranks first ... first+ranks-1; it need not go to where it is. */
-static void copy(const struct everybody *all, struct plan *plan, int near, struct span from,
-                 int first, int ranks, int block)
+/* Copies `from` to block `block` of the ranks first ... first+ranks-1, but not onto itself. */
+static void plan_copy(const struct all_blocks *all, struct plan *plan, int near, struct span from,
+                      int first, int ranks, int block)
 {
     struct fold_part *part = add_part(plan, near, from.bytes);
 
@@ -114,9 +127,9 @@ static void copy(const struct everybody *all, struct plan *plan, int near, struc
     }
 }
 
-/* Block `block` of what all send, for each of those ranks. */
-static void fold(const struct call *c, const struct everybody *all, struct plan *plan, int block,
-                 int first, int ranks)
+/* Folds block `block` of all ranks' send sides into those ranks' receive sides. */
+static void plan_fold(const struct call *c, const struct all_blocks *all, struct plan *plan,
+                      int block, int first, int ranks)
 {
     struct fold_part *part = add_part(plan, first, sent(all, 0, block).bytes / c->element);
 
@@ -129,19 +142,19 @@ static void fold(const struct call *c, const struct everybody *all, struct plan 
 
 /* ---- Plans -------------------------------------------------------------------------- */
 
-static void fill(const struct call *c, const struct everybody *all, struct plan *plan)
+static void plan_fill(const struct call *c, const struct all_blocks *all, struct plan *plan)
 {
     const int p = c->group->size, root = c->signature.root;
 
     switch (c->signature.operation) {
     case OPERATION_BROADCAST:
-        copy(all, plan, root, received(all, root, 0), 0, p, 0);
+        plan_copy(all, plan, root, received(all, root, 0), 0, p, 0);
         return;
     case OPERATION_REDUCE:
-        fold(c, all, plan, 0, root, 1);
+        plan_fold(c, all, plan, 0, root, 1);
         return;
     case OPERATION_ALL_REDUCE:
-        fold(c, all, plan, 0, 0, p);
+        plan_fold(c, all, plan, 0, 0, p);
         return;
     default:
         break;
@@ -150,27 +163,27 @@ static void fill(const struct call *c, const struct everybody *all, struct plan 
         switch (c->signature.operation) {
         case OPERATION_REDUCE_SCATTER:
         case OPERATION_REDUCE_SCATTER_V:
-            fold(c, all, plan, i, i, 1);
+            plan_fold(c, all, plan, i, i, 1);
             break;
         case OPERATION_GATHER:
         case OPERATION_GATHER_V:
-            copy(all, plan, i, sent(all, i, 0), root, 1, i);
+            plan_copy(all, plan, i, sent(all, i, 0), root, 1, i);
             break;
         case OPERATION_ALL_GATHER:
         case OPERATION_ALL_GATHER_V:
-            copy(all, plan, i, sent(all, i, 0), 0, p, i);
+            plan_copy(all, plan, i, sent(all, i, 0), 0, p, i);
             break;
         case OPERATION_SCATTER:
         case OPERATION_SCATTER_V:
-            copy(all, plan, i, sent(all, root, i), i, 1, 0);
+            plan_copy(all, plan, i, sent(all, root, i), i, 1, 0);
             break;
         default: /* all_to_all, all_to_all_v */
             for (int j = 0; j < p; j++)
-                copy(all, plan, i, sent(all, i, j), j, 1, i);
+                plan_copy(all, plan, i, sent(all, i, j), j, 1, i);
         }
 }
 
-ct_status plan_make(const struct call *c, const struct everybody *all, struct plan *plan)
+ct_status plan_make(const struct call *c, const struct all_blocks *all, struct plan *plan)
 {
     const size_t p = (size_t)c->group->size;
     const size_t parts = all->sends * all->recvs > 1 ? p * p : p;
@@ -180,7 +193,7 @@ ct_status plan_make(const struct call *c, const struct everybody *all, struct pl
                            .near = malloc(parts * sizeof *plan->near) };
     if (!plan->parts || !plan->pointers || !plan->near)
         return ct_fail(CT_ERR_NOMEM, "no memory for a plan of %d ranks", c->group->size);
-    fill(c, all, plan);
+    plan_fill(c, all, plan);
     plan->one = c->signature.operation == OPERATION_BROADCAST
                 || c->signature.operation == OPERATION_REDUCE
                 || c->signature.operation == OPERATION_ALL_REDUCE;
@@ -194,4 +207,60 @@ void plan_free(struct plan *plan)
     free(plan->pointers);
     free(plan->near);
     *plan = (struct plan){ 0 };
+}
+
+/* ---- Slices -------------------------------------------------------------------------- */
+
+enum {
+    LINE = 128,
+    LEAST = 32 << 10 /* bytes for a leader; an estimate: no machine with two GPUs has run it */
+};
+
+static size_t cut_at(size_t bytes, int slice, int slices)
+{
+    return slice == slices ? bytes : bytes / LINE * (size_t)slice / (size_t)slices * LINE;
+}
+
+struct slice slice_of(const struct leaders *l, int near, int shared, size_t bytes)
+{
+    const int first = l->of[near];
+    const int own = (l->mine - first + l->count) % l->count; /* counted from the nearest leader */
+    int slices = 1;
+    size_t at;
+
+    if (shared && bytes / LEAST >= 2)
+        slices = bytes / LEAST < (size_t)l->count ? (int)(bytes / LEAST) : l->count;
+    if (own >= slices)
+        return (struct slice){ 0, 0 };
+    at = cut_at(bytes, own, slices);
+    return (struct slice){ at, cut_at(bytes, own + 1, slices) - at };
+}
+
+/* Adds `bytes` to all pointers of a part, which lie one behind the other. */
+static void move_part(const struct plan *plan, int part, size_t pointers, size_t bytes)
+{
+    const void *const *const first = plan->parts[part].src;
+
+    for (size_t i = 0; i < pointers; i++)
+        plan->pointers[(size_t)(first - (const void *const *)plan->pointers) + i] =
+            (char *)(uintptr_t)first[i] + bytes;
+}
+
+void plan_cut(const struct leaders *l, struct plan *plan, size_t element)
+{
+    const size_t each = plan->folds ? element : 1;
+    int left = 0;
+
+    for (int i = 0; i < plan->count; i++) {
+        struct fold_part *const part = &plan->parts[i];
+        const struct slice slice = slice_of(l, plan->near[i], plan->one, part->count * each);
+
+        if (slice.bytes == 0)
+            continue;
+        if (slice.at > 0)
+            move_part(plan, i, (size_t)(plan->folds ? l->ranks : 1) + (size_t)part->dsts, slice.at);
+        part->count = slice.bytes / each;
+        plan->parts[left++] = *part;
+    }
+    plan->count = left;
 }

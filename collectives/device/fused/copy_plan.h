@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy_plan.h - what is to be folded or copied where, with the buffers of all ranks at hand; and
- * which of it is whose, where several leaders share it. */
+/* copy_plan.h - which bytes a leader folds or copies, and to where. */
 #ifndef COLLECTIVES_DEVICE_FUSED_COPY_PLAN_H
 #define COLLECTIVES_DEVICE_FUSED_COPY_PLAN_H
 
@@ -9,17 +8,17 @@
 struct leaders;
 
 /* All ranks' blocks, [rank][block]; bytes 0 where a rank has none. */
-struct everybody {
+struct all_blocks {
     struct span *send, *recv;
-    int sends, recvs; /* of each rank's */
+    int sends, recvs; /* blocks of each rank */
 };
 
-/* How many a rank has, where it has any. */
+/* How many blocks a rank's send or receive side has, if it has any. */
 int plan_sends(const struct call *c);
 int plan_recvs(const struct call *c);
 
-ct_status everybody_make(const struct call *c, struct everybody *all);
-void everybody_free(struct everybody *all);
+ct_status all_blocks_make(const struct call *c, struct all_blocks *all);
+void all_blocks_free(struct all_blocks *all);
 
 struct plan {
     int folds; /* 0: copies, of bytes */
@@ -27,23 +26,23 @@ struct plan {
     int count;
     void **pointers; /* of the parts */
     size_t used;
-    int unlike; /* a rank awaits other bytes than another one gives it */
+    int unlike; /* a block has other sizes at its two ends */
     int *near;  /* [count] the rank whose device does the part best */
-    int one;    /* the only part: several devices may share it */
+    int one;    /* it has one part, which several devices may share */
 };
 
-/* The parts may be done in any order.  CT_ERR_UNSUPPORTED: the ranks' counts differ where they must
- * not; the path over messages says where.  To be freed where it failed, too. */
-ct_status plan_make(const struct call *c, const struct everybody *all, struct plan *plan);
+/* CT_ERR_UNSUPPORTED: a block has other sizes at its two ends; the staged path, over messages,
+ * finds out which.  plan_free() whatever this returns. */
+ct_status plan_make(const struct call *c, const struct all_blocks *all, struct plan *plan);
 void plan_free(struct plan *plan);
 
-/* plan_slices.c: which bytes of a part leader `mine` does; all leaders together do each byte once.
- * near: the rank whose device does it best; shared: several may do it. */
+/* The bytes of a part that this leader does; all leaders together do each byte once.  near: the
+ * rank whose device does it best; shared: several leaders may share it. */
 struct slice {
     size_t at, bytes;
 };
 struct slice slice_of(const struct leaders *leaders, int near, int shared, size_t bytes);
-/* What is left of the plan is this leader's.  element: bytes of what a fold counts. */
+/* Reduces the plan to this leader's slices.  element: bytes of an element of a fold. */
 void plan_cut(const struct leaders *leaders, struct plan *plan, size_t element);
 
 #endif

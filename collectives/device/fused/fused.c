@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused.c - the ranks of a host have all buffers in reach where they lie, so on each device one of
- * them, its leader, works for all.
+/* fused.c - all ranks are on one host, so on each device one of them, its leader, maps the buffers
+ * of all ranks and works for all of them.
  *
- *   several devices, the group's first call: do they reach each other's memory?
- * (peer_access_test.c)
+ *   several devices, the group's first call: do they have peer access? (peer_access_check.c)
  *   prepare:
- *   -> each rank shows where its buffers are (a handle that another process can map) and arrives
- *   -> the leaders map them (the first time); with several leaders, each shows whether it could,
- *      and sees whether all could, so that none begins what another can't end
+ *   -> each rank publishes handles of its buffers, which another process can map
+ *   -> the leaders map them (the first time); several leaders exchange whether they could, so that
+ *      none begins what another can't end
  *   run:
- *   -> each leader folds and copies its share (plan_slices.c) where it lies, and waits for it
- *   -> each leader shows its result; all ranks wait for these
+ *   -> each leader folds and copies its share (copy_plan.c) in place, and waits for its device
+ *   -> each leader publishes its result; all ranks wait for these
  *
- * Processes that share a device get it in turns of a millisecond, so kernels that waited for each
+ * Processes that share a device get it in turns of a millisecond, so kernels that wait for each
  * other's flags would crawl: one process does a device's work.  Cost: two rounds (three with
  * several devices), one launch, and each byte read and written once (copy_plan.c).  A rank that is
- * no leader learns in the last round what became of the call, also if a leader could not prepare.
+ * no leader reads the call's result in the last round, also if a leader could not prepare.
  *
- * A rank whose buffers can't be mapped elsewhere copies them to memory that can, and back, itself
- * (bounce_buffer.c); where there is no room for that the call takes another path, and so does one
- * with a buffer on another device than before.  All calls do so where the ranks are on several
- * hosts or devices that don't reach each other, or a leader could not map what was given. */
+ * A rank whose buffers other processes can't map copies them through memory that they can map
+ * (bounce_buffer.c).  Where there is no room for that, or a buffer is on another device than
+ * before, the call takes another path.  All calls take another path where the ranks are on several
+ * hosts, the devices have no peer access, or a leader could not map a handle. */
 #include "collectives/device/fused/fused_group.h"
 
 #include <stdio.h>
@@ -38,11 +37,11 @@ static struct fused_group *make_group(ct_group *group)
 
 /* ---- Decisions ----------------------------------------------------------------------------- */
 
-static int test_is_to_come(const ct_group *group)
+static int check_is_to_come(const ct_group *group)
 {
     const struct fused_group *f = fused_of(group);
 
-    return device_leaders(group)->count > 1 && (!f || f->peer_access == PEERS_UNTESTED)
+    return device_leaders(group)->count > 1 && (!f || f->peer_access == PEERS_UNCHECKED)
            && group->device->table.override != PATH_STAGED;
 }
 
@@ -57,11 +56,11 @@ static int handover_is_to_come(const ct_group *group)
 static int fused_is_to_come(const ct_group *group)
 {
     return !device_is_disabled(group, PATH_FUSED)
-           && (test_is_to_come(group) || handover_is_to_come(group));
+           && (check_is_to_come(group) || handover_is_to_come(group));
 }
 
-/* Where the ranks don't know each other's sizes, a rank may have nothing at all, so only all
- * together know whose memory it is: they do, once they have the device table. */
+/* Where the ranks don't know each other's sizes, a rank may have no block at all.  Then the ranks
+ * find out together, by the device table, whether the call is on device memory. */
 static int fused_can(const struct call *c)
 {
     const struct device_table *table = &c->group->device->table;
@@ -69,7 +68,7 @@ static int fused_can(const struct call *c)
     if (sizes_are_agreed(c))
         return c->group->size == 1 || c->group->flat != NULL;
     return c->group->flat && table->known && table->override != PATH_STAGED
-           && !test_is_to_come(c->group);
+           && !check_is_to_come(c->group);
 }
 
 static const char *fused_missing(const struct call *c)
@@ -80,7 +79,7 @@ static const char *fused_missing(const struct call *c)
                  "CUDA graph";
 }
 
-/* What was found out in the group's first call is there for all threads since in_streams is set. */
+/* The group's first call has set ->handover before in_streams, so any thread may read it. */
 static int fused_hands_over(const struct call *c)
 {
     const struct fused_group *f = fused_of(c->group);
@@ -98,7 +97,7 @@ static void disable_without_memory(ct_group *group)
                  group->name);
 }
 
-/* The test is for a call that no stream waits for: memory is got and mapped for it. */
+/* Peer access is not checked in a captured call: the check allocates and maps memory. */
 static ct_status fused_begin_group(struct call *c)
 {
     ct_group *g = c->group;
@@ -111,8 +110,8 @@ static ct_status fused_begin_group(struct call *c)
         return CT_OK;
     if (!(f = make_group(g)))
         return CT_ERR_NOMEM;
-    if (test_is_to_come(g) && c->capture == NOT_CAPTURED)
-        status = fused_test_peers(c, f);
+    if (check_is_to_come(g) && c->capture == NOT_CAPTURED)
+        status = fused_check_peers(c, f);
     if (f->peer_access == PEERS_OUT_OF_REACH)
         device_disable(g, PATH_FUSED);
     if (status == CT_OK && !device_is_disabled(g, PATH_FUSED) && handover_is_to_come(g))
@@ -120,7 +119,7 @@ static ct_status fused_begin_group(struct call *c)
     return status;
 }
 
-/* Not while the device may be at it, or a stream waits for the very call that failed. */
+/* Unless the device may still use the memory, or a stream waits for the call that failed. */
 static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
 {
     const struct place place = f->mapped;
@@ -133,8 +132,8 @@ static void unmap(ct_group *group, const struct fused_group *f, int wait_ms)
     place.space->leave(before);
 }
 
-/* One of the ranks may be gone, whose memory would stay for as long as it is mapped.  What streams
- * may still do, which have handed calls over, is left to the group's end. */
+/* The memory of a rank that is gone would stay for as long as it is mapped here.  If streams have
+ * handed calls over, they may still use it: then the group's end unmaps it. */
 static void fused_fail_group(ct_group *group)
 {
     const struct fused_group *f = fused_of(group);
@@ -151,7 +150,7 @@ static void fused_end_group(ct_group *group)
         unmap(group, f, FLAT_DEVICE_SETTLING_MS);
         handover_end(group, &f->handover);
     }
-    bounce_free(&f->tested);
+    bounce_free(&f->checked);
     bounce_free(&f->bounce);
     free(f->offer);
     free(f);
@@ -159,7 +158,7 @@ static void fused_end_group(ct_group *group)
 
 /* ---- Rounds -------------------------------------------------------------------------------- */
 
-/* Kept for the next call; NULL: no memory. */
+/* Memory for this rank's offer, kept for the next call; NULL: there is none. */
 static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
 {
     const size_t bytes = offer_most(c);
@@ -174,15 +173,16 @@ static struct offer *room_for_offer(const struct call *c, struct fused_group *f)
     return f->offer;
 }
 
-/* What can't be used where it lies is copied to where it can: f->given is the call as the leaders
- * reach it. */
+/* Makes the offer.  Sides that leaders can't map are copied to the bounce buffer; f->given: the
+ * call with the buffers that the leaders map. */
 static ct_status offer_call(const struct call *c, struct fused_group *f, size_t *bytes)
 {
     int bounce, bounced = 0;
     ct_status status = offer_make(c, f->offer, bytes, &bounce);
 
     f->given = *c;
-    if (status != CT_OK || !bounce || c->by_streams) /* what comes before it may not be there yet */
+    if (status != CT_OK || !bounce
+        || c->by_streams) /* earlier work in the stream may not be done yet */
         return status;
     status = bounce_in(c, bounce, &f->given, &bounced);
     if (status != CT_OK || !bounced)
@@ -193,7 +193,7 @@ static ct_status offer_call(const struct call *c, struct fused_group *f, size_t 
     return status;
 }
 
-static ct_status show_offer(struct call *c, struct fused_group *f)
+static ct_status publish_offer(struct call *c, struct fused_group *f)
 {
     ct_status status = flat_turn(c->group->flat, offer_most(c));
     size_t bytes;
@@ -206,7 +206,7 @@ static ct_status show_offer(struct call *c, struct fused_group *f)
     return flat_arrive(c->group->flat);
 }
 
-static ct_status show_result(const struct call *c, enum path_result result)
+static ct_status publish_result(const struct call *c, enum path_result result)
 {
     ct_status status = flat_turn(c->group->flat, sizeof result);
 
@@ -216,12 +216,12 @@ static ct_status show_result(const struct call *c, enum path_result result)
     return flat_arrive(c->group->flat);
 }
 
-/* Shows this rank's, which counts if it is a leader's; *result: that of the leader which is
- * furthest from "done". */
+/* Publishes this rank's result, which counts if it is a leader.  *result: the largest of all
+ * leaders' results. */
 static ct_status share_result(const struct call *c, enum path_result *result)
 {
     const struct leaders *l = device_leaders(c->group);
-    ct_status status = show_result(c, *result);
+    ct_status status = publish_result(c, *result);
 
     *result = PATH_OK;
     for (int i = 0; i < l->count && status == CT_OK; i++) {
@@ -237,7 +237,7 @@ static ct_status share_result(const struct call *c, enum path_result *result)
     return status;
 }
 
-/* ---- A leader reaches the buffers ------------------------------------------------------------ */
+/* ---- A leader maps the buffers ------------------------------------------------------------ */
 
 static int some_by_streams(const struct call *c, const struct offer *const *offers)
 {
@@ -248,13 +248,13 @@ static int some_by_streams(const struct call *c, const struct offer *const *offe
     return some;
 }
 
-/* Rank i's blocks from here: PATH_OK, or another result and why not. */
-static enum path_result reach_rank(const struct call *c, struct fused_group *f, int i, char *why,
-                                   size_t size)
+/* Maps rank i's blocks.  If not PATH_OK, why[] says why. */
+static enum path_result map_rank(const struct call *c, struct fused_group *f, int i, char *why,
+                                 size_t size)
 {
     const struct leaders *l = device_leaders(c->group);
     const struct offer *o = f->offers[i];
-    /* Of one device it does not matter which; several are those of which it was tested. */
+    /* One device may change from call to call; several must be those that were checked. */
     const unsigned char *device = l->count > 1 ? l->id[l->of[i]] : f->offers[0]->device;
     ct_status status;
 
@@ -283,8 +283,8 @@ static enum path_result reach_rank(const struct call *c, struct fused_group *f, 
                                            : PATH_SKIP_CALL;
 }
 
-/* The first time aloud: else the user would not know why it is slow. */
-static void say_why(const struct call *c, struct fused_group *f, enum path_result result,
+/* The first time at level info, so that the user learns why calls are slow. */
+static void log_why(const struct call *c, struct fused_group *f, enum path_result result,
                     const char *why)
 {
     if (result == PATH_HOST_SYNC) {
@@ -297,21 +297,22 @@ static void say_why(const struct call *c, struct fused_group *f, enum path_resul
     f->said = 1;
 }
 
-static enum path_result reach_all(const struct call *c, struct fused_group *f)
+static enum path_result map_all(const struct call *c, struct fused_group *f)
 {
     enum path_result result = PATH_OK;
     char why[160];
 
     for (int i = 0; i < c->group->size && result == PATH_OK; i++)
-        result = reach_rank(c, f, i, why, sizeof why);
+        result = map_rank(c, f, i, why, sizeof why);
     if (result != PATH_OK)
-        say_why(c, f, result, why);
+        log_why(c, f, result, why);
     return result;
 }
 
 /* ---- A leader works for all ------------------------------------------------------------------ */
 
-static ct_status enqueue(const struct call *c, const struct fused_group *f, const struct plan *plan)
+static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
+                              const struct plan *plan)
 {
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
@@ -319,7 +320,7 @@ static ct_status enqueue(const struct call *c, const struct fused_group *f, cons
     const void *scalars[FLAT_MOST];
     int scaled = 0;
 
-    if (c->by_streams) /* else the program may set another stream meanwhile */
+    if (c->by_streams) /* not otherwise: the program may set another stream meanwhile */
         in = (struct in_stream){ c->group->stream, handover_called_off(c->group) };
     if (plan->folds) {
         fold = c->group->order;
@@ -334,9 +335,9 @@ static ct_status enqueue(const struct call *c, const struct fused_group *f, cons
                                 scaled ? scalars : NULL, plan->parts, plan->count);
 }
 
-/* A failed call hands the buffers back to their owners, who wait until no leader's device is at
- * them (flat_settle()).  So what was enqueued is waited for even if this rank has given up too. */
-static ct_status end_failed(struct call *c, ct_status status)
+/* A failed call hands the buffers back to the users, so no kernel may still use them: every rank
+ * waits for the leaders (flat_settle()), and a leader waits here for what it has enqueued. */
+static ct_status drain_after_failure(struct call *c, ct_status status)
 {
     const struct space *space = c->place.space;
     char why[240];
@@ -350,19 +351,19 @@ static ct_status end_failed(struct call *c, ct_status status)
     return ct_fail(status, "%s", why);
 }
 
-/* Nothing first: whether it can be is known before anything waits for it. */
+/* First enqueues an empty plan: that tells whether the kernels exist before any stream waits. */
 static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
                                    const struct plan *plan)
 {
     const struct leaders *l = device_leaders(c->group);
     const struct plan none = { .folds = plan->folds };
-    ct_status status = enqueue(c, f, &none);
+    ct_status status = enqueue_plan(c, f, &none);
 
     if (status != CT_OK)
         return status;
     status = handover_take(c, l);
     if (status == CT_OK)
-        status = enqueue(c, f, plan);
+        status = enqueue_plan(c, f, plan);
     if (status == CT_OK)
         status = handover_give(c, l);
     return status == CT_ERR_UNSUPPORTED ? CT_ERR_CUDA : status; /* too late for another path */
@@ -375,17 +376,17 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f, cons
 
     if (status != CT_OK)
         return status;
-    status = enqueue(c, f, plan);
+    status = enqueue_plan(c, f, plan);
     if (status == CT_OK)
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->failure.status);
     if (status != CT_OK)
-        return end_failed(c, status);
+        return drain_after_failure(c, status);
     if (flat)
         flat_untouch(flat);
     return CT_OK;
 }
 
-/* With several leaders all are refused alike: what they do differs in bytes alone. */
+/* Several leaders get the same result: their shares differ only in bytes. */
 static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_result *result)
 {
     const struct leaders *l = device_leaders(c->group);
@@ -401,17 +402,17 @@ static ct_status work_for_all(struct call *c, struct fused_group *f, enum path_r
     if (status != CT_ERR_UNSUPPORTED)
         return status;
     *result =
-        PATH_SKIP_CALL; /* nothing was enqueued: no kernels for this device, or so many ranks */
-    say_why(c, f, *result, ct_last_error());
+        PATH_SKIP_CALL; /* nothing was enqueued: no kernels for this device, or for so many ranks */
+    log_why(c, f, *result, ct_last_error());
     return CT_OK;
 }
 
 /* ---- A call ---------------------------------------------------------------------------------- */
 
-/* A leader that can't do its part shows that in the last round, in which the others wait for it. */
+/* A leader that can't publishes that in the last round, where the other ranks wait for it. */
 static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    ct_status status = everybody_make(c, &f->all);
+    ct_status status = all_blocks_make(c, &f->all);
 
     if (status == CT_OK)
         status = flat_wait_all(c->group->flat);
@@ -419,7 +420,7 @@ static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path
         return status;
     for (int i = 0; i < c->group->size; i++)
         f->offers[i] = flat_slot(c->group->flat, i);
-    *result = reach_all(c, f);
+    *result = map_all(c, f);
     if (device_leaders(c->group)->count > 1)
         status = share_result(c, result);
     return status == CT_OK && *result != PATH_OK ? share_result(c, result) : status;
@@ -429,19 +430,19 @@ static ct_status prepare_among_ranks(struct call *c, struct fused_group *f,
                                      enum path_result *result)
 {
     const struct leaders *l = device_leaders(c->group);
-    ct_status status = show_offer(c, f);
+    ct_status status = publish_offer(c, f);
 
     if (status != CT_OK)
         return status;
     if (l->mine >= 0)
         return prepare_leader(c, f, result);
     *result = PATH_OK;
-    return l->count > 1 ? show_result(c, PATH_SKIP_CALL) : CT_OK;
+    return l->count > 1 ? publish_result(c, PATH_SKIP_CALL) : CT_OK;
 }
 
 static ct_status prepare_alone(struct call *c, struct fused_group *f, enum path_result *result)
 {
-    ct_status status = everybody_make(c, &f->all);
+    ct_status status = all_blocks_make(c, &f->all);
     size_t bytes;
 
     if (status == CT_OK)
@@ -449,11 +450,11 @@ static ct_status prepare_alone(struct call *c, struct fused_group *f, enum path_
     if (status != CT_OK)
         return status;
     f->offers[0] = f->offer;
-    *result = reach_all(c, f);
+    *result = map_all(c, f);
     return CT_OK;
 }
 
-static int is_tested(const ct_group *group, const struct fused_group *f)
+static int is_checked(const ct_group *group, const struct fused_group *f)
 {
     return device_leaders(group)->count == 1 || f->peer_access == PEERS_REACHED;
 }
@@ -478,13 +479,13 @@ static ct_status carry_out(struct call *c, struct fused_group *f, enum path_resu
     return status == CT_OK && *result == PATH_OK ? bounce_out(c, &f->given) : status;
 }
 
-/* Behind each step of a call. */
-static ct_status leave(struct call *c, struct fused_group *f, ct_status status, int is_last)
+/* Ends each step of a call. */
+static ct_status end_step(struct call *c, struct fused_group *f, ct_status status, int is_last)
 {
     if (status != CT_OK && c->by_streams)
         handover_fail(c);
     if (is_last || status != CT_OK)
-        everybody_free(&f->all);
+        all_blocks_free(&f->all);
     return status;
 }
 
@@ -498,21 +499,21 @@ static ct_status fused_prepare(struct call *c, enum path_result *result)
         return CT_OK;
     if (!(f = make_group(c->group)))
         return CT_ERR_NOMEM;
-    if (!is_tested(c->group, f))
+    if (!is_checked(c->group, f))
         return CT_OK;
     if (c->by_streams)
         handover_turn(c);
     status = !room_for_offer(c, f) ? CT_ERR_NOMEM
              : c->group->size == 1 ? prepare_alone(c, f, result)
                                    : prepare_among_ranks(c, f, result);
-    return leave(c, f, status, *result != PATH_OK);
+    return end_step(c, f, status, *result != PATH_OK);
 }
 
 static ct_status fused_run(struct call *c, enum path_result *result)
 {
     struct fused_group *f = fused_of(c->group);
 
-    return leave(c, f, carry_out(c, f, result), 1);
+    return end_step(c, f, carry_out(c, f, result), 1);
 }
 
 const struct device_path fused_path = {

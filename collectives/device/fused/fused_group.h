@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fused_group.h - the path "fused": on each device one rank, its leader, works for all ranks that
- * have it, on their buffers where they lie (fused.c). */
+/* fused_group.h - the path "fused": on each device one rank, its leader, works for all ranks on
+ * their buffers in place (fused.c). */
 #ifndef COLLECTIVES_DEVICE_FUSED_FUSED_GROUP_H
 #define COLLECTIVES_DEVICE_FUSED_FUSED_GROUP_H
 
@@ -13,22 +13,22 @@
 
 extern const struct device_path fused_path;
 
-enum peer_access { PEERS_UNTESTED, PEERS_REACHED, PEERS_OUT_OF_REACH };
+enum peer_access { PEERS_UNCHECKED, PEERS_REACHED, PEERS_OUT_OF_REACH };
 
 /* What a group keeps for it. */
 struct fused_group {
     enum peer_access peer_access; /* of the leaders' devices, where there are several */
-    struct bounce tested;         /* memory by which that was found out */
+    struct bounce checked;        /* the memory that the check used */
     struct handover handover;
-    struct place mapped; /* its device has the others' memory mapped; NULLs: none does */
+    struct place mapped; /* the device that has other ranks' memory mapped; NULLs: none has */
     struct bounce bounce;
-    int said; /* why a call can't be fused */
+    int said; /* a log line says why a call can't be fused */
 
     /* The call under way, from prepare() to the end of run(). */
-    struct offer *offer; /* room for what this rank shows; kept for the next */
+    struct offer *offer; /* this rank's; kept for the next call */
     size_t offer_bytes;
-    struct call given;    /* as the leaders reach it */
-    struct everybody all; /* of a leader */
+    struct call given;     /* with the buffers that the leaders map */
+    struct all_blocks all; /* of a leader */
     const struct offer *offers[FLAT_MOST];
 };
 
@@ -38,8 +38,8 @@ static inline struct fused_group *fused_of(const ct_group *group)
     return group->device->path[PATH_FUSED].own;
 }
 
-/* peer_access_test.c: each leader's device reads and writes each other's memory, and finds there
- * what must be.  All ranks call it, once; ->peer_access is the same on all afterwards. */
-ct_status fused_test_peers(struct call *c, struct fused_group *f);
+/* peer_access_check.c: each leader's device reads and writes the other devices' memory, and
+ * compares what arrived.  All ranks call it, once; ->peer_access is the same on all afterwards. */
+ct_status fused_check_peers(struct call *c, struct fused_group *f);
 
 #endif

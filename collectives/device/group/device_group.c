@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_group.c - what the ranks of a group know of each other's devices.
  *
- * In the group's first call on device memory each rank shows which device it has, and what its user
- * chose.  All see all of them, so all draw the same conclusions.  These bytes travel within the
- * call: by a round over shared slots, where the group has them, else by messages. */
+ * In the group's first call on device memory the ranks gather which device each has, and what its
+ * user chose, so all of them decide alike.  These bytes travel within the call: by a round of the
+ * shared-memory exchange, where the group has one, else by messages. */
 #include "collectives/device/group/device_group.h"
 
 #include <stdlib.h>
@@ -47,8 +47,8 @@ enum path_number device_first_path(const ct_group *group, enum path_number overr
 
 /* ---- Gather --------------------------------------------------------------------- */
 
-/* In step k each rank gives all that it has to the one 2^k on the left (all_gather_bruck.c), so
- * what arrives is in an order that begins with the rank's own. */
+/* In step k each rank sends all that it has to the rank 2^k to its left (all_gather_bruck.c), so
+ * the result begins with the rank's own bytes and is rotated at the end. */
 static ct_status gather_by_messages(struct call *c, const void *mine, size_t bytes, char *all)
 {
     const int p = c->group->size, rank = c->group->rank;
@@ -92,9 +92,52 @@ ct_status device_gather(struct call *c, const void *mine, size_t bytes, void *al
                           : gather_by_messages(c, mine, bytes, all);
 }
 
+/* ---- Leaders ------------------------------------------------------------------- */
+
+static int find_leader(const struct leaders *l, const unsigned char *id)
+{
+    int i = 0;
+
+    while (i < l->count && memcmp(l->id[i], id, sizeof l->id[i]) != 0)
+        i++;
+    return i;
+}
+
+ct_status leaders_find(struct leaders *l, int rank, int size,
+                       const unsigned char *(*id)(int rank, const void *arg), const void *arg)
+{
+    *l = (struct leaders){ .ranks = size,
+                           .rank = calloc((size_t)size, sizeof *l->rank),
+                           .of = calloc((size_t)size, sizeof *l->of),
+                           .id = calloc((size_t)size, sizeof *l->id) };
+    if (!l->rank || !l->of || !l->id) {
+        leaders_free(l);
+        return ct_fail(CT_ERR_NOMEM, "no memory to note the devices of %d ranks", size);
+    }
+    for (int i = 0; i < size; i++) {
+        const int which = find_leader(l, id(i, arg));
+
+        if (which == l->count) {
+            memcpy(l->id[which], id(i, arg), sizeof l->id[which]);
+            l->rank[l->count++] = i;
+        }
+        l->of[i] = which;
+    }
+    l->mine = l->rank[l->of[rank]] == rank ? l->of[rank] : -1;
+    return CT_OK;
+}
+
+void leaders_free(struct leaders *l)
+{
+    free(l->rank);
+    free(l->of);
+    free(l->id);
+    *l = (struct leaders){ .mine = -1 };
+}
+
 /* ---- The table ------------------------------------------------------------------- */
 
-/* What a rank shows. */
+/* What a rank publishes. */
 struct device_info {
     unsigned char id[16];
     int32_t has_device;
@@ -119,7 +162,7 @@ static struct device_info own_info(const struct call *c)
     return info;
 }
 
-/* A rank with "staged" has a reason; of other overrides that differ none counts. */
+/* One rank's "staged" counts for all; other overrides count only if all ranks have the same. */
 static enum path_number override_of_all(const struct device_info *infos, int size)
 {
     int override = infos[0].override;

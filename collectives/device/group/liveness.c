@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* liveness.c - a receive from each other rank, posted while this rank waits for a device. */
 #include "collectives/device/group/liveness.h"
 
 #include <stdio.h>
@@ -8,11 +9,11 @@
 #include "runtime/messaging/death_notice.h"
 #include "runtime/util/clock.h"
 
-/* No message of a collective's data has this tag.  One that nobody awaited stays with the group
- * until its end; who has told once never joins again, so nobody takes it for another. */
+/* No message of a collective's data has this tag.  If no rank waits for the message it stays in the
+ * group until the group ends.  A rank that gave up never joins again, so it is sent once. */
 enum { WATCH_TAG = 1 };
 
-/* Who was done may end while we are not: its part is there, and ours will be soon. */
+/* A rank that is done may exit while this one waits: the call is then over within GRACE_MS. */
 enum { GRACE_MS = 500, CAUSE_MS = 300, NAP_MS = 2 };
 
 static void post(struct watch *w)
@@ -22,14 +23,14 @@ static void post(struct watch *w)
     struct request *request;
 
     w->requests = calloc((size_t)g->size, sizeof *w->requests);
-    request = w->requests; /* without memory for it the deadline is what is left */
+    request = w->requests; /* NULL: no memory, and only the deadline ends the wait */
     for (int i = 1; i < g->size && w->requests; i++)
         request_recv(g->mesh, request++, group_channel(g, 0), g->ranks[(g->rank + i) % g->size],
                      WATCH_TAG, NULL, 0, &c->signature);
 }
 
-/* All that came is looked at, and one rank's life: the next one's. */
-ct_status watch_look(struct watch *w)
+/* Looks at all messages that came, and polls whether one rank lives: the next one each time. */
+ct_status watch_check(struct watch *w)
 {
     ct_group *g = w->call->group;
     const int others = g->size - 1;
@@ -65,7 +66,7 @@ ct_status watch_for_cause(struct watch *w, ct_status status)
 
     snprintf(words, sizeof words, "%s", ct_last_error());
     do {
-        if (watch_look(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->failure.status) != CT_OK)
+        if (watch_check(w) == CT_ERR_UNSUPPORTED || atomic_load(&g->failure.status) != CT_OK)
             break;
         for (int i = 0; i < g->size - 1 && w->requests; i++)
             if (atomic_load(&w->requests[i].done))
@@ -83,7 +84,7 @@ void watch_end(struct watch *w)
     w->requests = NULL;
 }
 
-void watch_tell(struct call *c)
+void watch_send_give_up(struct call *c)
 {
     const ct_group *g = c->group;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* communicator.c - ranks that each have a device of their own join in NCCL, and wait for what they
- * have begun there.
+/* communicator.c - ranks that each have a device of their own join a communicator of NCCL's, and
+ * wait for calls that they have begun there.
  *
- *   is the library there, the same on all ranks?
- *   -> rank 0 makes an id, all join; a rank that can't shows why, and NCCL is disabled for good
+ *   the ranks gather which version of the library each has; it must be the same
+ *   -> rank 0 makes an id, all join; if a rank can't, NCCL is disabled for the group's life
  *   -> a rank that waits for NCCL also checks that the others live (liveness.c) */
 #include "collectives/device/nccl/communicator.h"
 
@@ -24,9 +24,9 @@ struct communicator *communicator_of(ct_group *group)
 
 /* ---- Waiting ----------------------------------------------------------------------- */
 
-/* A wait looks without pause for so long, then naps between two looks; and looks at the other ranks
- * when some time has passed. */
-enum { LOOKS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
+/* A wait polls NCCL without pause for POLLS_US, then sleeps NAP_US between two polls.  Every
+ * OTHERS_US it checks the other ranks. */
+enum { POLLS_US = 5000, NAP_US = 50, OTHERS_US = 2000 };
 
 static ct_status is_over(const struct call *c)
 {
@@ -42,25 +42,25 @@ static ct_status wait_with(struct call *c, const struct communicator *comm, stru
     const int64_t begun = clock_us();
     int64_t looked = begun;
     int done = 0;
-    ct_status status = comm->library->ask(comm->talk, &done);
+    ct_status status = comm->library->ask(comm->nccl, &done);
 
     while (status == CT_OK && !done) {
         const int64_t now = clock_us();
 
         if (now - looked >= OTHERS_US) {
             looked = now;
-            status = watch_look(watch);
+            status = watch_check(watch);
             if (status == CT_OK)
                 status = is_over(c);
-        } else if (now - begun < LOOKS_US) {
+        } else if (now - begun < POLLS_US) {
             sched_yield();
         } else {
             nanosleep(&nap, NULL);
         }
         if (status == CT_OK)
-            status = comm->library->ask(comm->talk, &done);
+            status = comm->library->ask(comm->nccl, &done);
     }
-    /* A rank that is gone is more than what NCCL can say of it. */
+    /* If a rank is gone, its death is the better reason than NCCL's error. */
     return status == CT_ERR_NCCL ? watch_for_cause(watch, status) : status;
 }
 
@@ -75,23 +75,24 @@ ct_status communicator_wait(struct call *c, const struct communicator *comm)
 
 /* ---- Joining ------------------------------------------------------------------------- */
 
-/* What a rank shows in a step: the version that it has, and of rank 0 the id. */
+/* What a rank publishes in a step: its version, and rank 0 also the id. */
 struct step {
-    int32_t version; /* 0: it can't, since: */
-    char why[124];
+    int32_t version; /* 0: it can't */
+    char why[124];   /* then why not */
     struct talk_id id;
 };
 
-/* The library is left with the group, for that may wait for streams that stand still. */
+/* The communicator is freed with the group: to free it may wait for streams that wait themselves.
+ */
 void communicator_give_up(ct_group *group, struct communicator *comm)
 {
-    if (comm->talk)
-        comm->library->give_up(comm->talk);
+    if (comm->nccl)
+        comm->library->give_up(comm->nccl);
     device_disable(group, PATH_NCCL);
 }
 
-/* On all ranks, of which one says so. */
-static void disable(const struct call *c, struct communicator *comm, const char *why)
+/* On all ranks; rank 0 logs it. */
+static void disable_nccl(const struct call *c, struct communicator *comm, const char *why)
 {
     struct device_group *d = c->group->device;
 
@@ -102,7 +103,7 @@ static void disable(const struct call *c, struct communicator *comm, const char 
                  "group %s: NCCL can't be: %s", c->group->name, why);
 }
 
-/* Why not, in the words of the first rank that knows it; NULL: all can. */
+/* The first rank's reason why NCCL can't be used; NULL: all can. */
 static const char *objection(const struct step *steps, int size, char *why, size_t room)
 {
     const struct step *against = NULL;
@@ -123,8 +124,8 @@ static const char *objection(const struct step *steps, int size, char *why, size
     return NULL;
 }
 
-/* Shows all ranks how this one fared in a step (`mine`), and gathers theirs.  *go_on: all could;
- * else NCCL is disabled. */
+/* Gathers all ranks' results of a step; `mine` is this rank's.  *go_on: all could; else NCCL is
+ * disabled. */
 static ct_status share_step(struct call *c, struct communicator *comm, ct_status mine,
                             struct step *step, struct step *steps, int *go_on)
 {
@@ -138,27 +139,27 @@ static ct_status share_step(struct call *c, struct communicator *comm, ct_status
     status = device_gather(c, step, sizeof *step, steps);
     *go_on = status == CT_OK && !objection(steps, c->group->size, why, sizeof why);
     if (status == CT_OK && !*go_on)
-        disable(c, comm, why);
+        disable_nccl(c, comm, why);
     return status;
 }
 
-/* A rank that failed says so to the others, which might wait for it in NCCL. */
-static ct_status join(struct call *c, struct communicator *comm, const struct talk_id *id)
+/* A rank that failed sends that to the others, which may wait for it in NCCL. */
+static ct_status join_nccl(struct call *c, struct communicator *comm, const struct talk_id *id)
 {
     ct_status status =
-        comm->library->join(comm->device, id, c->group->rank, c->group->size, &comm->talk);
+        comm->library->join(comm->device, id, c->group->rank, c->group->size, &comm->nccl);
 
     if (status == CT_OK) {
         status = communicator_wait(c, comm);
         if (status == CT_ERR_UNSUPPORTED)
-            ct_fail(status, "%s", ""); /* another gave up, and says why */
+            ct_fail(status, "%s", ""); /* another rank gave up, and its step says why */
     }
     if (status == CT_ERR_NCCL || status == CT_ERR_CUDA || status == CT_ERR_NOMEM
         || status == CT_ERR_UNSUPPORTED) {
         char why[400];
 
         snprintf(why, sizeof why, "%s", ct_last_error());
-        watch_tell(c);
+        watch_send_give_up(c);
         return ct_fail(CT_ERR_UNSUPPORTED, "%s", why);
     }
     return status;
@@ -179,9 +180,9 @@ static ct_status join_in_steps(struct call *c, struct communicator *comm, struct
     status = share_step(c, comm, done, &mine, steps, &go_on);
     if (status != CT_OK || !go_on)
         return status;
-    done = join(c, comm, &steps[0].id);
+    done = join_nccl(c, comm, &steps[0].id);
     if (done != CT_OK && done != CT_ERR_UNSUPPORTED)
-        return done; /* the group is lost */
+        return done; /* the group breaks */
     status = share_step(c, comm, done, &mine, steps, &go_on);
     comm->joined = status == CT_OK && go_on;
     return status;
@@ -194,10 +195,10 @@ ct_status communicator_join(struct call *c, struct communicator *comm)
     ct_status status;
 
     if (!table->with_nccl) {
-        disable(c, comm, "a rank's libct was built without it");
+        disable_nccl(c, comm, "a rank's libct was built without it");
         return CT_OK;
     }
-    /* Of the device that all know, wherever this call's buffers are. */
+    /* On the device of the device table, wherever this call's buffers are. */
     comm->library = table->place.space->talks;
     comm->device = table->place.device;
     steps = malloc((size_t)c->group->size * sizeof *steps);

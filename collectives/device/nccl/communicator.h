@@ -8,27 +8,27 @@
 
 extern const struct device_path nccl_path;
 
-/* What a group has of NCCL; NCCL itself is reached by struct talks (memory_kind.h). */
+/* A group's communicator.  struct talks (memory_kind.h) calls NCCL itself. */
 struct communicator {
-    int joined;        /* all ranks are in it.  Once the path is disabled it takes no call more */
-    struct talk *talk; /* also one that was given up, until the group ends */
+    int joined;        /* all ranks have joined it; no call uses it once the path is disabled */
+    struct talk *nccl; /* kept until the group ends, also if it was given up */
     const struct talks *library;
-    struct device *device; /* ours, in it */
-    int said_order;        /* that NCCL's order is its own, */
-    int said_cant;         /* and that some calls can't go by it */
+    struct device *device; /* of this rank */
+    int said_order;        /* the log says that NCCL has an order of its own */
+    int said_cant;         /* and that NCCL can't make some calls */
 };
 
 /* NULL: no memory. */
 struct communicator *communicator_of(ct_group *group);
 
-/* communicator.c.  All ranks join, once, each with a device of its own; afterwards they are in it,
- * or the path is disabled, the same on all. */
+/* All ranks join, once, each with a device of its own.  Afterwards ->joined is set, or the path is
+ * disabled, the same on all ranks. */
 ct_status communicator_join(struct call *c, struct communicator *comm);
-/* Until what was begun is over, here. */
+/* Waits until what this rank has begun is over. */
 ct_status communicator_wait(struct call *c, const struct communicator *comm);
-/* A call failed in it: nothing of it is at the buffers any more, and no call will be. */
+/* After a call that failed: NCCL stops using the buffers, and no further call takes this path. */
 void communicator_give_up(ct_group *group, struct communicator *comm);
 
-#define NCCL_SAME_GPU "two ranks have the same GPU" /* why it can't be, for the user */
+#define NCCL_SAME_GPU "two ranks have the same GPU" /* why NCCL can't be used, for the user */
 
 #endif

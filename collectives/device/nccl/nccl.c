@@ -3,28 +3,28 @@
  *
  *   prepare:
  *   -> the group's first call: all ranks join (communicator.c)
- *   -> each call: can every rank, with the buffers that it gave?  All of them know before any
- *      begins
+ *   -> each call: the ranks gather whether every rank can, with its buffers
  *   run:
- *   -> the call is enqueued, and waited for
+ *   -> each rank enqueues the call, and waits for it
  *
- * So nothing is ever enqueued that waits for a rank which is not there.  The round costs some
- * microseconds on a host and some tens between hosts; it is what finds ranks that make different
- * calls, which to NCCL is a hang.
+ * So no rank enqueues a call that waits for a rank which does not make it.  The gather costs some
+ * microseconds on a host and some tens between hosts.  It also finds ranks that make different
+ * calls, with which NCCL would hang.
  *
- * NCCL makes what it makes with our contract's bits, and sums of floats in an order of its own
- * (CT_ORDER=fast, or where the user did not set CT_ORDER); what is missing takes another path: */
+ * NCCL makes the calls below with the bits that ct.h promises, and sums of floats in an order of
+ * its own (under CT_ORDER=fast, or where the user did not set CT_ORDER).  Other calls take another
+ * path. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "collectives/device/nccl/communicator.h"
+#include "include/ct_cuda.h"
 #include "runtime/util/log.h"
 
 enum can { CANT, SAME_BITS, OWN_ORDER };
 
-/* It knows no 16-bit integers, no bit operations and no complex products.  It sums f8 and drops a
- * NaN in MIN and MAX, divides the average of integers and takes "true" for any byte, all unlike
- * ct.h. */
+/* NCCL has no 16-bit integers, no bit operations and no complex products.  Unlike ct.h, it sums f8,
+ * drops a NaN in MIN and MAX, divides averages of integers, and takes any byte for "true". */
 static enum can can_fold(ct_dtype dtype, ct_op op)
 {
     switch ((int)dtype) {
@@ -48,7 +48,7 @@ static enum can can_fold(ct_dtype dtype, ct_op op)
     }
 }
 
-/* By what all ranks agree on: with our contract's bits, or may it have an order of its own? */
+/* By what all ranks agree on: does NCCL give the promised bits, or may it use its own order? */
 static int nccl_can(const struct call *c)
 {
     const ct_group *g = c->group;
@@ -69,8 +69,9 @@ static int is_joined(const ct_group *group)
     return comm && comm->joined;
 }
 
-/* Where calls are fused by override, one that can't be does not join: a stream may wait. */
-static int is_for_us(const ct_group *group, enum path_number override)
+/* Under CT_DEVICE=fused, a call that can't be fused must not join NCCL: a stream may wait for it.
+ */
+static int may_use_nccl(const ct_group *group, enum path_number override)
 {
     if (device_is_disabled(group, PATH_NCCL)
         || (!is_joined(group) && override == PATH_FUSED && !device_is_disabled(group, PATH_FUSED)))
@@ -82,11 +83,11 @@ static int may_join(const ct_group *group, enum path_number override)
 {
     const struct device_table *table = &group->device->table;
 
-    return !is_joined(group) && override != PATH_STAGED && is_for_us(group, override)
+    return !is_joined(group) && override != PATH_STAGED && may_use_nccl(group, override)
            && table->with_nccl && table->apart;
 }
 
-/* By the group's override, or an operation's. */
+/* By CT_DEVICE, or by an operation's override. */
 static int nccl_is_to_come(const ct_group *group)
 {
     return may_join(group, group->device->table.override)
@@ -105,8 +106,8 @@ static void nccl_end_group(ct_group *group)
     struct communicator *comm = group->device->path[PATH_NCCL].own;
     const int sound = atomic_load(&group->failure.status) == CT_OK;
 
-    if (comm->talk)
-        comm->library->leave(comm->talk,
+    if (comm->nccl)
+        comm->library->leave(comm->nccl,
                              sound && comm->joined && !device_is_disabled(group, PATH_NCCL));
     free(comm);
 }
@@ -118,7 +119,7 @@ static int is_plain(const struct blocks *b)
     return !b->list && !b->counts && !b->displs;
 }
 
-/* What only this rank knows of its call. */
+/* By what only this rank knows of its call. */
 static int can_here(const struct call *c, const struct communicator *comm)
 {
     const int in_place = c->send.base == c->recv.base;
@@ -159,7 +160,7 @@ static void say_order(const struct call *c, struct communicator *comm)
              c->group->name);
 }
 
-/* Against the user's override. */
+/* The user's override has no effect: logs it once. */
 static void say_cant(const struct call *c, struct communicator *comm)
 {
     char text[96];
@@ -185,7 +186,7 @@ static ct_status nccl_prepare(struct call *c, enum path_result *result)
     int can = 0;
 
     *result = PATH_SKIP_CALL;
-    if (!sizes_are_agreed(c) || !is_for_us(c->group, override)
+    if (!sizes_are_agreed(c) || !may_use_nccl(c->group, override)
         || (c->capture != NOT_CAPTURED && !is_joined(c->group)))
         return CT_OK;
     if (!(comm = communicator_of(c->group)))
@@ -204,7 +205,7 @@ static ct_status nccl_prepare(struct call *c, enum path_result *result)
     return status;
 }
 
-/* What is captured is over when it is in the graph: a launch asks nothing of libct. */
+/* A captured call is over when it is in the graph: libct takes no part in a launch. */
 static ct_status nccl_run(struct call *c, enum path_result *result)
 {
     void *const captured = c->capture == CAPTURED ? c->group->stream : NULL;
@@ -214,7 +215,7 @@ static ct_status nccl_run(struct call *c, enum path_result *result)
 
     *result = PATH_OK;
     say_order(c, comm);
-    status = comm->library->start(comm->talk, &c->signature, c->send.base, c->recv.base, captured);
+    status = comm->library->start(comm->nccl, &c->signature, c->send.base, c->recv.base, captured);
     if (status == CT_OK)
         status = communicator_wait(c, comm);
     if (status == CT_OK)
@@ -233,3 +234,87 @@ const struct device_path nccl_path = {
     .run = nccl_run,
     .end_group = nccl_end_group,
 };
+
+/* ---- NCCL's communicator for the program ------------------------------------------------- */
+
+/* The argument and the result of ct_nccl_comm()'s call. */
+struct wanted {
+    struct place place; /* NULLs: this rank has no device */
+    void *comm;         /* NULL: there is none */
+    char why[300];      /* why there is no device or communicator */
+};
+
+/* This may be the group's first use of devices: makes the device table and joins NCCL. */
+static ct_status join_for_program(struct call *c, struct communicator *comm, struct wanted *w)
+{
+    struct device_table *table = &c->group->device->table;
+    ct_status status = table->known ? CT_OK : device_table_make(c, table);
+
+    if (status == CT_ERR_UNSUPPORTED) { /* only now: the rank may have a context in a later call */
+        if (c->place.device)
+            snprintf(w->why, sizeof w->why, "%s", ct_last_error());
+        return CT_OK;
+    }
+    return status == CT_OK && table->apart ? communicator_join(c, comm) : status;
+}
+
+static ct_status find_comm(struct call *outer, struct wanted *w)
+{
+    struct call c = *outer;
+    struct device_group *d = device_group_of(c.group);
+    struct communicator *comm = d ? communicator_of(c.group) : NULL;
+    ct_status status = CT_OK;
+
+    if (!comm)
+        return CT_ERR_NOMEM;
+    c.place = d->table.known ? d->table.place : w->place;
+    if (!comm->joined && !device_is_disabled(c.group, PATH_NCCL))
+        status = join_for_program(&c, comm, w);
+    if (status != CT_OK || !d->table.known)
+        return status;
+    if (!d->table.apart)
+        snprintf(w->why, sizeof w->why, NCCL_SAME_GPU);
+    else if (comm->joined && !device_is_disabled(c.group, PATH_NCCL))
+        w->comm = comm->library->handle(comm->nccl);
+    else
+        snprintf(w->why, sizeof w->why, "%s", d->path[PATH_NCCL].why);
+    return CT_OK;
+}
+
+static ct_status nccl_comm_run(struct call *c)
+{
+    return find_comm(c, c->recv.base);
+}
+
+static const struct algorithm nccl_comm_algorithm = { "nccl_comm", NULL, nccl_comm_run, 0 };
+const struct algorithm *const nccl_comm_algorithms[] = { &nccl_comm_algorithm, NULL };
+
+ct_status ct_nccl_comm(ct_group *group, void **comm)
+{
+    struct wanted wanted = { .comm = NULL };
+    const struct request_of_call request = {
+        .group = group,
+        .caller = __builtin_return_address(0),
+        .operation = OPERATION_NCCL_COMM,
+        .dtype = CT_U8,
+        .op = NONE,
+        .root = NONE,
+        .count = sizeof wanted,
+        .recv = { .base = &wanted, .count = sizeof wanted, .blocks = 1 },
+    };
+    ct_status status;
+
+    if (!comm)
+        return ct_fail(CT_ERR_INVALID, "ct_nccl_comm: no place for the communicator was given");
+    if (place_current(&wanted.place) != CT_OK) {
+        snprintf(wanted.why, sizeof wanted.why, "%s", ct_last_error());
+        wanted.place.device = NULL;
+    }
+    status = call_run(&request, NULL);
+    if (status != CT_OK)
+        return status;
+    if (!wanted.comm)
+        return ct_fail(CT_ERR_UNSUPPORTED, "ct_nccl_comm: %s", wanted.why);
+    *comm = wanted.comm;
+    return CT_OK;
+}

@@ -2,30 +2,37 @@
 /* staged.c - a call on device memory through host memory: for any layout of ranks and
  * devices.
  *
- * A call is cut into pieces (staged_chunks.c), and host memory of the group's (staging_memory.c)
- * has room for three of them.  Each goes through three hands, which work at the same time:
+ * A call is cut into pieces, and host memory of the group's (staging_memory.c) has room for three
+ * of them.  Three steps run at the same time:
  *
- *     piece k + 1 of what this rank gives is copied to the host
+ *     piece k + 1 of what this rank sends is copied to the host
  *     piece k goes by the algorithm that was chosen for such a call on host memory
- *     piece k - 1 of what this rank gets is copied to the device
+ *     piece k - 1 of what this rank receives is copied to the device
  *
- * Cost: the largest of the three, and two pieces to fill and drain.  A call of one piece goes
- * through them one after the other.
+ * Cost: the longest of the three, and two pieces to fill and drain.  A call of one piece takes the
+ * three steps one after the other.
  *
- * In place is safe: what piece k + 1 is read from no earlier piece is written to. */
+ * In place is safe: piece k + 1 is read from memory that no earlier piece is written to.
+ *
+ * How a call is cut follows from what all ranks agree on: operation, count, dtype, and the group.
+ * So v forms stay whole, and list forms don't.  Each piece goes by the row that was chosen for the
+ * whole call; fits() knows only upper limits, so that row can do a smaller call as well.  All rows
+ * fold each element in the same written order, wherever it lies.  Under CT_ORDER=fast a ring begins
+ * each part's sum at another rank: there reductions of floats stay whole, and have the bits of such
+ * a call on host memory. */
 #include "collectives/device/staged/staged.h"
 
 #include <stdlib.h>
 
-#include "collectives/device/staged/staged_chunks.h"
 #include "collectives/device/staged/staging_memory.h"
 #include "runtime/group/device_wait.h"
+#include "runtime/types/dtype.h"
 
 #define KEPT ((size_t)64 << 20)  /* of host memory, for the next call */
-#define LEAST ((size_t)64 << 10) /* to begin with: what is asked for grows by doubling */
-#define LINE ((size_t)64)        /* where what is received begins, behind what is sent */
+#define LEAST ((size_t)64 << 10) /* of the first allocation; later ones are doubled */
+#define LINE ((size_t)64)        /* what is received begins at a multiple, behind what is sent */
 
-enum { ROOM = 3 }; /* pieces that are on their way at a time */
+enum { ROOM = 3 }; /* pieces at a time */
 
 /* Pinned memory that could not be given back. */
 struct former {
@@ -35,10 +42,10 @@ struct former {
 
 /* What a group keeps. */
 struct staged {
-    struct host_memory agreed; /* as large on all ranks, who reach each other's */
-    struct host_memory own;    /* of calls whose ranks give different counts */
-    struct former *former;     /* were not enough */
-    int cant_pin;              /* it was said why */
+    struct host_memory agreed; /* as large on all ranks, and mapped by all ranks of the host */
+    struct host_memory own;    /* for calls whose ranks have different counts */
+    struct former *former;     /* was too small */
+    int cant_pin;              /* the driver never pins it; that was logged */
 };
 
 /* One call on its way. */
@@ -50,6 +57,119 @@ struct flow {
     void *to_host[ROOM];   /* marks of what is being copied there; NULL: nothing */
     void *from_host[ROOM]; /* and from there */
 };
+
+/* ---- Pieces ---------------------------------------------------------------------------- */
+
+/* To copy a piece should take far longer than to begin and end the copy, some 10 us; to fill and
+ * drain the three pieces should take little of the whole call.  4 MiB take 80 to 170 us over PCIe 5
+ * and 4.  With many ranks a piece is many copies, at some 2 us each; the second number trades that
+ * against the host memory that 1000 ranks take.  Calculated: no GPU has measured it. */
+struct piece_sizes piece_sizes = { (size_t)4 << 20, (size_t)8 << 10 };
+
+enum { WHOLE = 64 }; /* elements: cuts lie at cache lines in host memory */
+
+static size_t sent_blocks(const struct call *c)
+{
+    const int operation = c->signature.operation;
+
+    return operation == OPERATION_SCATTER || operation == OPERATION_REDUCE_SCATTER
+                   || operation == OPERATION_ALL_TO_ALL
+               ? (size_t)c->group->size
+               : 1;
+}
+
+static size_t received_blocks(const struct call *c)
+{
+    const int operation = c->signature.operation;
+
+    return operation == OPERATION_GATHER || operation == OPERATION_ALL_GATHER
+                   || operation == OPERATION_ALL_TO_ALL
+               ? (size_t)c->group->size
+               : 1;
+}
+
+static int order_is_by_place(const struct call *c)
+{
+    return c->signature.op >= 0 && c->group->order_rule == ORDER_FAST
+           && !dtype_is_integer(call_dtype(c));
+}
+
+static size_t elements_of_piece(const struct call *c, size_t blocks)
+{
+    const size_t share = piece_sizes.all / blocks;
+    const size_t bytes = share > piece_sizes.block ? share : piece_sizes.block;
+
+    return bytes > c->element ? bytes / c->element : 1;
+}
+
+/* Nearly equal pieces, so that the last one is not tiny. */
+static void cut(struct pieces *p, size_t count, size_t most)
+{
+    p->pieces = (count + most - 1) / most;
+    p->count = ((count + p->pieces - 1) / p->pieces + WHOLE - 1) / WHOLE * WHOLE;
+    p->pieces = (count + p->count - 1) / p->count;
+}
+
+struct pieces pieces_of(const struct call *c)
+{
+    const size_t sent = sent_blocks(c), received = received_blocks(c),
+                 count = (size_t)c->signature.count;
+    const size_t most = elements_of_piece(c, sent > received ? sent : received);
+    struct pieces p = { .pieces = 1, .count = count };
+
+    p.agreed = sizes_are_agreed(c) && !operation_has_counts(c->signature.operation);
+    if (!p.agreed) {
+        p.most = blocks_bytes(c, &c->send) + blocks_bytes(c, &c->recv);
+        return p;
+    }
+    if (count > most && !order_is_by_place(c))
+        cut(&p, count, most);
+    p.most = (sent + received) * p.count * c->element;
+    return p;
+}
+
+static size_t count_in(const struct call *c, const struct pieces *p, size_t k)
+{
+    const size_t rest = (size_t)c->signature.count - k * p->count;
+
+    return rest < p->count ? rest : p->count;
+}
+
+struct span piece_block(const struct call *c, const struct pieces *p, const struct blocks *b, int i,
+                        size_t k)
+{
+    struct span block = block_at(c, b, i);
+
+    if (p->pieces > 1) {
+        block.data += k * p->count * c->element;
+        block.bytes = count_in(c, p, k) * c->element;
+    }
+    return block;
+}
+
+static void pack(struct blocks *b, char *host)
+{
+    if (b->blocks == 0)
+        return;
+    b->base = host;
+    b->list = NULL;
+    b->displs = NULL;
+}
+
+static struct call piece_call(const struct call *c, const struct pieces *p, size_t k, char *send,
+                              char *recv)
+{
+    struct call piece = *c;
+
+    piece.place = (struct place){ NULL, NULL };
+    pack(&piece.send, send);
+    pack(&piece.recv, recv);
+    if (p->pieces > 1) {
+        piece.whole = &c->signature;
+        piece.signature.count = piece.send.count = piece.recv.count = count_in(c, p, k);
+    }
+    return piece;
+}
 
 /* ---- Host memory --------------------------------------------------------------------- */
 
@@ -67,8 +187,8 @@ static size_t doubled(size_t bytes)
     return all < bytes ? bytes : all;
 }
 
-/* The largest that is kept is never pinned, for it is dropped at once.  What is pinned may have to
- * stay; since it grows by doubling, what stays is no more than what took its place. */
+/* Pinned memory may have to stay until the group's end.  Each allocation is twice as large as the
+ * one before, so what stays is no more than what is in use. */
 static ct_status drop_or_keep(ct_group *group, struct staged *s, struct host_memory *memory)
 {
     struct former *former;
@@ -102,7 +222,7 @@ static ct_status find_memory(struct flow *f, struct staged *s)
     return status;
 }
 
-/* Of all ranks or of none, where it is as large on all. */
+/* All ranks drop memory that is as large on all, or none does. */
 static void keep_little(ct_group *group, struct staged *s)
 {
     if (s->agreed.bytes > KEPT)
@@ -167,9 +287,9 @@ static ct_status begin_copy(const struct flow *f, enum copy_way way, char *host,
                : place->space->begin_copy(place->device, way, there.data, host, there.bytes);
 }
 
-/* Between piece k of the device's blocks and the host's packed ones. */
-static ct_status begin(struct flow *f, enum copy_way way, const struct blocks *b, char *host,
-                       size_t k, void **mark)
+/* Begins to copy piece k between the device's blocks and the packed blocks on the host. */
+static ct_status begin_piece(struct flow *f, enum copy_way way, const struct blocks *b, char *host,
+                             size_t k, void **mark)
 {
     const struct call *c = f->c;
     const int one = f->pieces.pieces == 1 && is_packed(b) && b->blocks > 0;
@@ -194,7 +314,7 @@ static void forget(const struct flow *f, void **mark)
     *mark = NULL;
 }
 
-static ct_status wait(const struct flow *f, void **mark)
+static ct_status wait_for_copy(const struct flow *f, void **mark)
 {
     const struct call *c = f->c;
     ct_status status;
@@ -207,27 +327,28 @@ static ct_status wait(const struct flow *f, void **mark)
     return status;
 }
 
-/* ---- The flow ------------------------------------------------------------------------ */
+/* ---- The three steps ------------------------------------------------------------------------ */
 
-/* A broadcast has one buffer, which the root gives and the others get. */
-static int gives_what_others_get(const struct call *c)
+/* A broadcast has one buffer, which the root sends and the others receive. */
+static int sends_from_recv(const struct call *c)
 {
     return c->signature.operation == OPERATION_BROADCAST && call_is_root(c);
 }
 
-/* Its place was that of the piece before the last two. */
-static ct_status bring(struct flow *f, size_t k)
+/* The place is that of piece k - 3, whose copy to the device must be over. */
+static ct_status copy_in(struct flow *f, size_t k)
 {
-    const ct_status status = wait(f, &f->from_host[k % ROOM]);
+    const ct_status status = wait_for_copy(f, &f->from_host[k % ROOM]);
 
     if (status != CT_OK)
         return status;
-    if (gives_what_others_get(f->c))
-        return begin(f, COPY_TO_HOST, &f->c->recv, recv_place(f, k), k, &f->to_host[k % ROOM]);
-    return begin(f, COPY_TO_HOST, &f->c->send, send_place(f, k), k, &f->to_host[k % ROOM]);
+    if (sends_from_recv(f->c))
+        return begin_piece(f, COPY_TO_HOST, &f->c->recv, recv_place(f, k), k,
+                           &f->to_host[k % ROOM]);
+    return begin_piece(f, COPY_TO_HOST, &f->c->send, send_place(f, k), k, &f->to_host[k % ROOM]);
 }
 
-/* premul_sum: the input is scaled here. */
+/* premul_sum: scales the input. */
 static ct_status run_on_host(struct flow *f, size_t k)
 {
     const struct call *c = f->c;
@@ -240,33 +361,34 @@ static ct_status run_on_host(struct flow *f, size_t k)
     return c->algorithm->run(&piece);
 }
 
-static ct_status take_away(struct flow *f, size_t k)
+static ct_status copy_out(struct flow *f, size_t k)
 {
-    if (gives_what_others_get(f->c))
+    if (sends_from_recv(f->c))
         return CT_OK;
-    return begin(f, COPY_FROM_HOST, &f->c->recv, recv_place(f, k), k, &f->from_host[k % ROOM]);
+    return begin_piece(f, COPY_FROM_HOST, &f->c->recv, recv_place(f, k), k,
+                       &f->from_host[k % ROOM]);
 }
 
-static ct_status run(struct flow *f)
+static ct_status run_pieces(struct flow *f)
 {
-    ct_status status = bring(f, 0);
+    ct_status status = copy_in(f, 0);
 
     for (size_t k = 0; k < f->pieces.pieces && status == CT_OK; k++) {
         if (k + 1 < f->pieces.pieces)
-            status = bring(f, k + 1);
+            status = copy_in(f, k + 1);
         if (status == CT_OK)
-            status = wait(f, &f->to_host[k % ROOM]);
+            status = wait_for_copy(f, &f->to_host[k % ROOM]);
         if (status == CT_OK)
             status = run_on_host(f, k);
         if (status == CT_OK)
-            status = take_away(f, k);
+            status = copy_out(f, k);
     }
     for (int i = 0; i < ROOM && status == CT_OK; i++)
-        status = wait(f, &f->from_host[i]);
+        status = wait_for_copy(f, &f->from_host[i]);
     return status;
 }
 
-/* The caller's buffers are its own again when this returns. */
+/* When this returns no copy is at the caller's buffers any more. */
 static void end_failed(struct flow *f)
 {
     f->c->place.space->end_copies(f->c->place.device);
@@ -276,7 +398,7 @@ static void end_failed(struct flow *f)
     }
 }
 
-/* The host works in it, so it can't be left to the launches of a graph. */
+/* The host takes part in the call, so it can't be in a graph. */
 static ct_status staged_prepare(struct call *c, enum path_result *result)
 {
     *result = c->capture == NOT_CAPTURED && !c->elsewhere ? PATH_OK : PATH_SKIP_CALL;
@@ -294,7 +416,7 @@ static ct_status staged_run(struct call *c, enum path_result *result)
         return CT_ERR_NOMEM;
     status = find_memory(&f, s);
     if (status == CT_OK) {
-        status = run(&f);
+        status = run_pieces(&f);
         if (status != CT_OK)
             end_failed(&f);
     }

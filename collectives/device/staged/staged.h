@@ -8,4 +8,25 @@
 
 extern const struct device_path staged_path;
 
+/* How a call is cut; the same on all ranks.  A piece is the same consecutive elements of every
+ * block. */
+struct pieces {
+    size_t pieces; /* 1: the whole call, whatever its blocks */
+    size_t count;  /* elements of a block in each piece but the last */
+    size_t most;   /* bytes that a rank sends and receives in a piece, at most; the same on all
+                    * ranks if ->agreed */
+    int agreed;    /* all ranks have the same counts */
+};
+struct pieces pieces_of(const struct call *c);
+/* The part of block i that is in piece k. */
+struct span piece_block(const struct call *c, const struct pieces *p, const struct blocks *b, int i,
+                        size_t k);
+
+/* How large a piece may be, for all blocks of a side together, and how small its part of a block.
+ * Tests make them smaller, on all ranks alike. */
+struct piece_sizes {
+    size_t all, block;
+};
+extern struct piece_sizes piece_sizes;
+
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* staging_memory.c - host memory that device memory is copied to and from.
  *
- * It is pinned, or each copy would be two, the second one of the driver's.  And where all ranks are
- * on one host it is a region, as what ct_mem_alloc() gives: then the host's algorithms read and
- * write it where it lies, without slots.  Pinned is the own part alone: who reaches another's does
- * so as a process, not with its device.
+ * It is pinned: else the driver would copy the bytes a second time.  Where all ranks are on one
+ * host it is a registered region, like memory of ct_mem_alloc(): then the host's algorithms read
+ * and write it in place, without slots.  A rank pins its own part alone, since only its process,
+ * not its device, touches the parts of the others.
  *
- * The ranks agree on a region as they do in ct_mem_alloc(), but within the call: the first says
- * where it is, all map it, and all say whether they could; if one could not, each has memory of its
- * own. */
+ * The ranks agree on a region as they do in ct_mem_alloc(), but within the call: the first rank
+ * publishes the offset, all map it, and all exchange whether they could.  If one could not, each
+ * allocates private memory. */
 #include "collectives/device/staged/staging_memory.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "runtime/shm/shared_region.h"
 #include "runtime/util/log.h"
 
-/* The offset that counts is the first rank's; 0: nothing is shared. */
+/* plan->offset: rank 0's; 0: there is no room, and nothing is shared. */
 static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint64_t *words)
 {
     ct_group *g = c->group;
@@ -29,7 +29,7 @@ static ct_status agree_on_offset(struct call *c, struct region_plan *plan, uint6
     return status;
 }
 
-/* All or none; none is no failure: data stays NULL. */
+/* All ranks map the region or none does, which is no failure: then *data is NULL. */
 static ct_status map_for_all(struct call *c, const struct region_plan *plan, uint64_t *words,
                              char **data)
 {
@@ -59,7 +59,7 @@ static ct_status map_shared(struct call *c, size_t bytes, char **data)
         locals[i] = i == g->rank ? g->mesh->node.rank : g->mesh->peers[g->ranks[i]].local;
     plan.locals = locals;
     status = words && locals ? agree_on_offset(c, &plan, words)
-                             : ct_fail(CT_ERR_NOMEM, "no memory for what the ranks say");
+                             : ct_fail(CT_ERR_NOMEM, "no memory to gather from the ranks");
     if (status == CT_OK && plan.offset)
         status = map_for_all(c, &plan, words, data);
     free(words);

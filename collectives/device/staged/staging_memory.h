@@ -8,19 +8,20 @@
 struct host_memory {
     char *data; /* NULL: none */
     size_t bytes;
-    int shared;          /* the other ranks have theirs before and behind it */
-    struct place pinned; /* by which device; NULLs: by none */
+    int shared;          /* the parts of the other ranks lie before and behind it */
+    struct place pinned; /* the device that pinned it; NULLs: none did */
 };
 
-/* Its pages are there.  shared: the other ranks of this host reach it too, as they do memory of
- * ct_mem_alloc(); then all ranks make this call, with the same number of bytes. */
+/* Allocates it, with all pages.  shared: the other ranks of this host map it too, as they do memory
+ * of ct_mem_alloc(); then all ranks make this call, with the same number of bytes. */
 ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t bytes, int shared);
-/* From here on the device's copies need no second one.  Nothing where it is so already, or can't be
- * now; where the driver never lets it *cant is set, and said. */
+/* Pins it for the call's device, unless it is pinned or can't be now.  If the driver refuses for
+ * good, sets *cant and logs why. */
 void host_memory_pin(struct call *c, struct host_memory *memory, int *cant);
-/* Also one without data.  CT_ERR_UNSUPPORTED, unless it may wait: not now, it stays. */
+/* Frees it; also memory without data.  CT_ERR_UNSUPPORTED, never if it may wait: the driver can't
+ * unpin it now, so it stays. */
 ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_wait);
-/* Somebody may look at it as long as the process lives. */
+/* Leaves it mapped for as long as the process lives: a device or another rank may still read it. */
 void host_memory_leave(ct_group *group, const struct host_memory *memory);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_check.c - which blocks may overlap, and what it costs to see that they don't.
+/* test_check.c - which blocks may overlap, and how long the check takes.
  *
- * The check of a call's arguments alone, with a group that nobody else is in: nothing is sent. */
+ * The check of a call's arguments alone, with a group of one process: nothing is sent. */
 #include "tests/harness.h"
 
 #include <stdlib.h>

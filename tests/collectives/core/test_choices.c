@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_choices.c - which algorithm carries out a call, in which order it folds, and who may say so.
- */
+/* test_choices.c - which algorithm carries out a call, in which order it folds, and how the user
+ * overrides both. */
 #include "tests/harness.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void as_it_comes(ct_group *group, void *arg)
     EXPECT_ROW(group, 2049, "shm_two_shot");
 }
 
-static void without_a_wish_the_first_row_that_suits_is_taken(void **state)
+static void without_an_override_the_first_row_that_suits_is_taken(void **state)
 {
     (void)state;
     run_processes(2, as_it_comes, NULL);
@@ -81,7 +81,7 @@ static void by_variable(ct_group *group, void *arg)
     EXPECT_ROW(group, 4, "shm_two_shot");
     EXPECT_ROW(group, 5, "shm_one_shot");
     EXPECT_ROW(group, 65536, "shm_one_shot");
-    EXPECT_ROW(group, 65537, "two_shot"); /* of those wished none can: a slot holds 256 KiB */
+    EXPECT_ROW(group, 65537, "two_shot"); /* no overriding row can: a slot holds 256 KiB */
 }
 
 static void a_variable_names_rows_up_to_sizes(void **state)
@@ -113,7 +113,7 @@ static void of_the_group(ct_group *group, void *arg)
                  "circle names no algorithm of all_reduce");
 }
 
-static void a_group_may_have_wishes_of_its_own(void **state)
+static void a_group_may_have_overrides_of_its_own(void **state)
 {
     (void)state;
     run_told(NULL, "shm_two_shot", run_processes, 2, of_the_group, NULL);
@@ -134,7 +134,7 @@ static void differently(ct_group *group, void *arg)
                  "all_reduce #1|was told another algorithm");
 }
 
-static void ranks_that_were_told_differently_find_out(void **state)
+static void ranks_with_different_overrides_find_out(void **state)
 {
     (void)state;
     run_ranks(2, differently, NULL);
@@ -156,7 +156,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-static void wishes_can_lie_in_a_file(void **state)
+static void overrides_can_lie_in_a_file(void **state)
 {
     char path[] = "/tmp/ct_choices_XXXXXX";
     const int fd = mkstemp(path);
@@ -186,7 +186,7 @@ static void by_wrong_file(ct_group *group, void *path)
     EXPECT_OK(ct_store_close(store));
 }
 
-static void a_wish_in_a_file_that_is_wrong_is_told_with_its_line(void **state)
+static void a_wrong_override_in_a_file_is_refused_with_its_line(void **state)
 {
     char path[] = "/tmp/ct_choices_XXXXXX";
     const int fd = mkstemp(path);
@@ -199,7 +199,7 @@ static void a_wish_in_a_file_that_is_wrong_is_told_with_its_line(void **state)
     unlink(path);
 }
 
-/* What a group wished for itself its survivors wish too. */
+/* The survivors of a group have its overrides. */
 static void survivors(ct_group *world, void *arg)
 {
     ct_group_options options = CT_GROUP_OPTIONS_INIT;
@@ -221,7 +221,7 @@ static void survivors(ct_group *world, void *arg)
     }
 }
 
-static void survivors_wish_what_their_group_did(void **state)
+static void survivors_keep_the_overrides_of_their_group(void **state)
 {
     (void)state;
     run_processes(3, survivors, NULL);
@@ -238,7 +238,7 @@ static void refused(ct_group *group, void *arg)
         { "CT_TUNING", "/nowhere/at/all", "CT_TUNING|/nowhere/at/all|No such file" },
         { "CT_TUNING", "/proc", "CT_TUNING: /proc is no regular file" },
         { "CT_TUNING", fifo,
-          "CT_TUNING|fifo is no regular file" }, /* and nobody waits for a writer */
+          "CT_TUNING|fifo is no regular file" }, /* init does not wait for a writer */
         { "CT_BARRIER", "shm,shm,shm,shm,shm,shm,shm,shm,shm", "CT_BARRIER|more than 8" },
     };
 
@@ -259,7 +259,7 @@ static void refused(ct_group *group, void *arg)
     }
 }
 
-static void a_wish_that_cannot_be_understood_is_refused_in_its_own_words(void **state)
+static void a_wrong_override_is_refused_with_its_text(void **state)
 {
     (void)state;
     run_processes(1, refused, NULL);
@@ -361,14 +361,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_size_is_a_number_with_a_unit),
-        cmocka_unit_test(without_a_wish_the_first_row_that_suits_is_taken),
+        cmocka_unit_test(without_an_override_the_first_row_that_suits_is_taken),
         cmocka_unit_test(a_variable_names_rows_up_to_sizes),
-        cmocka_unit_test(a_group_may_have_wishes_of_its_own),
-        cmocka_unit_test(ranks_that_were_told_differently_find_out),
-        cmocka_unit_test(wishes_can_lie_in_a_file),
-        cmocka_unit_test(a_wish_that_cannot_be_understood_is_refused_in_its_own_words),
-        cmocka_unit_test(a_wish_in_a_file_that_is_wrong_is_told_with_its_line),
-        cmocka_unit_test(survivors_wish_what_their_group_did),
+        cmocka_unit_test(a_group_may_have_overrides_of_its_own),
+        cmocka_unit_test(ranks_with_different_overrides_find_out),
+        cmocka_unit_test(overrides_can_lie_in_a_file),
+        cmocka_unit_test(a_wrong_override_is_refused_with_its_text),
+        cmocka_unit_test(a_wrong_override_in_a_file_is_refused_with_its_line),
+        cmocka_unit_test(survivors_keep_the_overrides_of_their_group),
         cmocka_unit_test(the_order_is_by_hosts_or_by_ranks),
         cmocka_unit_test(who_wants_it_fast_gets_a_ring_for_floats),
         cmocka_unit_test(a_bool_in_a_ring_of_one_becomes_0_or_1),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_coalesce.c - collectives between ct_coalesce_begin() and ct_coalesce_end(): the same bits
- * as one by one, fewer calls on the way, lists that differ, and what is refused. */
+ * as one by one, with fewer calls; lists that differ, and what is refused. */
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mem_alloc.c - ct_mem_alloc: what a caller may rely on.  That results are right whose buffers
- * lie there is test_properties.c's. */
+/* test_mem_alloc.c - ct_mem_alloc: what a caller may rely on.  test_properties.c checks the results
+ * of calls whose buffers lie there. */
 #include "tests/marks.h"
 
 #include <dirent.h>
@@ -57,7 +57,7 @@ static void ranks_ask_for_different_sizes(ct_group *group, void *arg)
     EXPECT(one == p);
 }
 
-static void different_sizes_give_nobody_memory_and_leave_the_group_sound(void **state)
+static void different_sizes_give_no_rank_memory_and_leave_the_group_sound(void **state)
 {
     (void)state;
     run_ranks(3, ranks_ask_for_different_sizes, NULL);
@@ -372,7 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_aligned_and_full_of_zeros),
-        cmocka_unit_test(different_sizes_give_nobody_memory_and_leave_the_group_sound),
+        cmocka_unit_test(different_sizes_give_no_rank_memory_and_leave_the_group_sound),
         cmocka_unit_test(all_ranks_get_the_memory_or_none),
         cmocka_unit_test(what_is_freed_is_given_back),
         cmocka_unit_test(memory_that_could_not_be_freed_is_still_there),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_monitored_barrier.c - ct_monitored_barrier names who does not come. */
+/* test_monitored_barrier.c - ct_monitored_barrier names the ranks that do not come. */
 #include "tests/marks.h"
 
 enum { SOON_MS = 300 };
@@ -17,7 +17,7 @@ static void all_come(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
-static void nobody_leaves_before_everybody_came(void **state)
+static void no_rank_leaves_before_all_came(void **state)
 {
     (void)state;
     for (int p = 1; p <= 4; p++)
@@ -78,7 +78,7 @@ static void the_others_say_that_rank_0_did_not_come(void **state)
     run_ranks(3, rank_0_stays_away, NULL);
 }
 
-/* Rank 0 is in another call, which nobody's message would ever meet. */
+/* Rank 0 is in another call, which matches no message of the barrier. */
 static void another_call(ct_group *group, void *arg)
 {
     int32_t value = 1, sum = 0;
@@ -103,7 +103,7 @@ static void another_call_is_a_mismatch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_leaves_before_everybody_came),
+        cmocka_unit_test(no_rank_leaves_before_all_came),
         cmocka_unit_test(rank_0_names_the_first_that_is_missing_or_all),
         cmocka_unit_test(the_others_say_that_rank_0_did_not_come),
         cmocka_unit_test(another_call_is_a_mismatch),

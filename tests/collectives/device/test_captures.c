@@ -314,8 +314,7 @@ static void a_call_that_fails_leaves_no_half_of_it_in_a_graph(void **state)
     run_apart(3, 0, one_fails, NULL);
 }
 
-/* ---- Somebody else's capture
- * ---------------------------------------------------------------------- */
+/* ---- A capture of another stream --------------------------------------------------------- */
 
 static void beside_a_capture(ct_group *group, void *arg)
 {
@@ -348,7 +347,7 @@ static void beside_a_capture(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     end_and_forget(&s);
     EXPECT(thread_is_global());
-    EXPECT_OK(ct_barrier(group, NULL)); /* nobody captures any more */
+    EXPECT_OK(ct_barrier(group, NULL)); /* no rank captures any more */
     put(&s, 3);
     EXPECT_OK(all_reduce(&s));
     CU(device.cuStreamSynchronize(calls));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_device_calls.c - calls on device memory: which way they go, that they may be collected or
- * stand beside messages, what they refuse.  That their results are right is for
- * collectives/test_properties.c to show, which makes its random calls there too (ctest
- * cuda/properties); what they wait for: test_waits.c.
+/* test_device_calls.c - calls on device memory: which path they take, that they may be collected or
+ * stand beside messages, what they refuse.  collectives/test_properties.c checks their results,
+ * with random calls (ctest cuda/properties), and test_waits.c what they wait for.
  *
  * Runs against tests/fake/, or against the driver of CT_TEST_DRIVER without what only the fake one
  * can be told to do. */
@@ -71,7 +70,7 @@ static void one_rank_works_for_all_that_share_a_gpu(void **state)
     run_processes(1, goes, &(struct way){ NULL, NULL, 1, "fused", 0 });
 }
 
-static void ranks_whose_memory_no_gpu_reaches_go_through_the_host(void **state)
+static void ranks_without_peer_access_go_through_the_host(void **state)
 {
     (void)state;
     if (device_is_fake()) /* else there may be one GPU only */
@@ -88,7 +87,7 @@ static void memory_that_cant_be_mapped_goes_through_the_host(void **state)
     go(&(struct way){ "FAKE_CUDA_IPC", "0", 1, "staged", 0 });
 }
 
-static void the_user_may_choose_the_way(void **state)
+static void the_user_may_choose_the_path(void **state)
 {
     (void)state;
     go(&(struct way){ "CT_DEVICE", "staged", 1, "staged", 0 });
@@ -248,9 +247,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_rank_works_for_all_that_share_a_gpu),
-        cmocka_unit_test(ranks_whose_memory_no_gpu_reaches_go_through_the_host),
+        cmocka_unit_test(ranks_without_peer_access_go_through_the_host),
         cmocka_unit_test(memory_that_cant_be_mapped_goes_through_the_host),
-        cmocka_unit_test(the_user_may_choose_the_way),
+        cmocka_unit_test(the_user_may_choose_the_path),
         cmocka_unit_test(a_gpu_that_is_late_for_one_rank_spoils_nothing),
         cmocka_unit_test(a_call_that_cant_be_fused_does_not_keep_the_next_one_from_it),
         cmocka_unit_test(a_call_in_two_kinds_of_memory_is_refused),

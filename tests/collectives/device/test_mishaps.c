@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mishaps.c - calls on device memory while a driver fails, a stream stands still, a rank gives
- * up or is gone: who waits for a device hears of it, and each is told what really happened.
+/* test_mishaps.c - calls on device memory while a driver fails, a stream waits, a rank gives up or
+ * is gone: a rank that waits for a device learns of it, and each rank's message says what happened.
  *
  * Runs against tests/fake/: what it proves is proved of the fake driver. */
 #include "tests/harness.h"
@@ -255,7 +255,7 @@ static void misspelt(ct_group *unused, void *arg)
     EXPECT_ERROR(ct_init_process_group(NULL), CT_ERR_INVALID, "CT_DEVICE=stagd|staged");
 }
 
-static void a_way_that_there_is_not_is_refused(void **state)
+static void a_path_that_does_not_exist_is_refused(void **state)
 {
     (void)state;
     run_programs(1, misspelt, NULL);
@@ -271,7 +271,7 @@ int main(void)
         cmocka_unit_test(what_ends_a_receive_is_its_sentence_though_a_stream_stands_still),
         cmocka_unit_test(a_sends_limit_is_that_of_its_stream_too),
         cmocka_unit_test(a_group_begins_with_the_stream_of_the_one_it_is_made_from),
-        cmocka_unit_test(a_way_that_there_is_not_is_refused),
+        cmocka_unit_test(a_path_that_does_not_exist_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_paths.c - which way a call on device memory goes: what an operation's wish says, what
- * CT_DEVICE says, and that CT_EXPLAIN tells it. */
+/* test_paths.c - which path a call on device memory takes: by an operation's override, by
+ * CT_DEVICE, and in the words of CT_EXPLAIN. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_NCCL
@@ -81,7 +81,7 @@ static void goes(ct_group *group, void *arg)
     EXPECT_OK(ct_all_reduce(group, send, recv, COUNT, CT_I32, CT_SUM, NULL));
     CU(device.cuStreamSynchronize(stream));
     EXPECT(went(group, told->many));
-    EXPECT_OK(ct_barrier(group, NULL)); /* nobody is at it any more */
+    EXPECT_OK(ct_barrier(group, NULL)); /* no rank uses it any more */
     device_free(send);
     device_free(recv);
 }
@@ -106,7 +106,7 @@ static int forget(void **state)
     return 0;
 }
 
-static void an_operation_goes_the_way_that_is_wished_for_it_and_its_size(void **state)
+static void an_operation_takes_the_path_of_its_override_for_its_size(void **state)
 {
     static const struct told runs[] = {
         { "1", NULL, "staged:1K,fused", "staged", "fused", "fused" },
@@ -132,7 +132,7 @@ static void an_operation_goes_the_way_that_is_wished_for_it_and_its_size(void **
 }
 
 /* A way is no must, and nothing that host memory asks for. */
-static void a_way_that_cant_be_is_not_gone(void **state)
+static void a_path_that_cant_is_not_taken(void **state)
 {
     static const struct told one_gpu = { "1", NULL, "nccl", "fused", "fused", "fused" };
 
@@ -142,7 +142,7 @@ static void a_way_that_cant_be_is_not_gone(void **state)
     run_threads(2, goes, (void *)(uintptr_t)&one_gpu);
 }
 
-static void wishes_otherwise(ct_group *group, void *arg)
+static void overrides_otherwise(ct_group *group, void *arg)
 {
     ct_group_options options = CT_GROUP_OPTIONS_INIT;
     const int both[] = { 0, 1 };
@@ -158,14 +158,14 @@ static void wishes_otherwise(ct_group *group, void *arg)
     values = numbers(1);
     EXPECT_ERROR(ct_all_reduce(own, values, values, COUNT, CT_I32, CT_SUM, NULL), CT_ERR_MISMATCH,
                  "all_reduce #1|was told another algorithm|CT_ALL_REDUCE");
-    EXPECT_OK(ct_barrier(group, NULL)); /* nobody is at it any more */
+    EXPECT_OK(ct_barrier(group, NULL)); /* no rank uses it any more */
     device_free(values);
 }
 
-static void ranks_that_were_told_other_ways_find_out(void **state)
+static void ranks_with_different_path_overrides_find_out(void **state)
 {
     (void)state;
-    run_processes(2, wishes_otherwise, NULL);
+    run_processes(2, overrides_otherwise, NULL);
 }
 
 static void explained(ct_group *group, void *arg)
@@ -195,7 +195,7 @@ static void explained(ct_group *group, void *arg)
     EXPECT(was_said("ct: barrier, 0 bytes per rank, group created of 2 on 1 host: shm, "));
 }
 
-static void which_way_it_was_and_why_can_be_asked(void **state)
+static void ct_explain_says_which_path_and_why(void **state)
 {
     static const struct told told = { "1", NULL, "staged:64,nccl", "staged", "fused", "fused" };
 
@@ -208,11 +208,10 @@ static void which_way_it_was_and_why_can_be_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(an_operation_goes_the_way_that_is_wished_for_it_and_its_size,
-                                  forget),
-        cmocka_unit_test_teardown(a_way_that_cant_be_is_not_gone, forget),
-        cmocka_unit_test_teardown(ranks_that_were_told_other_ways_find_out, forget),
-        cmocka_unit_test_teardown(which_way_it_was_and_why_can_be_asked, forget),
+        cmocka_unit_test_teardown(an_operation_takes_the_path_of_its_override_for_its_size, forget),
+        cmocka_unit_test_teardown(a_path_that_cant_is_not_taken, forget),
+        cmocka_unit_test_teardown(ranks_with_different_path_overrides_find_out, forget),
+        cmocka_unit_test_teardown(ct_explain_says_which_path_and_why, forget),
     };
 
     setenv("CT_LIBNCCL", FAKE_NCCL, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_several.c - the GPUs of one host, with one rank on each or several: which way calls go, that
- * they have the bits of the same calls on host memory, that no GPU is believed to reach another.
+/* test_several.c - the GPUs of one host, with one rank on each or several: which path calls take,
+ * that they have the bits of the same calls on host memory, that peer access is checked.
  *
  * Runs against tests/fake/ alone. */
 #include "tests/harness.h"
@@ -176,7 +176,7 @@ static void the_gpus_of_a_host_share_a_call(void **state)
         go(all_kinds, &(struct run){ .devices = layouts[i], .expected = "fused" });
 }
 
-static void gpus_that_dont_reach_each_other_go_another_way(void **state)
+static void gpus_without_peer_access_take_another_path(void **state)
 {
     (void)state;
     go(all_kinds, &(struct run){ .devices = "0012",
@@ -208,7 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_gpus_of_a_host_share_a_call, forget_settings),
-        cmocka_unit_test_teardown(gpus_that_dont_reach_each_other_go_another_way, forget_settings),
+        cmocka_unit_test_teardown(gpus_without_peer_access_take_another_path, forget_settings),
         cmocka_unit_test_teardown(bytes_that_arrive_wrong_are_seen_before_a_call_has_them,
                                   forget_settings),
     };

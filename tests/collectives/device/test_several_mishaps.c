@@ -45,7 +45,7 @@ static void moves(ct_group *group, void *arg)
     device_free(second);
 }
 
-static void a_buffer_on_another_gpu_than_at_first_goes_another_way_once(void **state)
+static void a_buffer_on_another_gpu_than_at_first_takes_another_path_once(void **state)
 {
     (void)state;
     go(moves, &(struct run){ .devices = "011" });
@@ -72,7 +72,7 @@ static void sees_its_own(ct_group *group, void *arg)
     device_free(there);
 }
 
-static void who_sees_one_gpu_reaches_no_other(void **state)
+static void a_process_that_sees_one_gpu_has_no_peer_access(void **state)
 {
     (void)state;
     with_settings(&(struct run){ 0 });
@@ -136,7 +136,7 @@ static void fails_on_one(ct_group *group, void *arg)
     for (int i = 0; i < 8 && status == CT_OK; i++)
         status = ct_all_reduce(group, there, there, LARGE, CT_F32, CT_SUM, NULL);
     EXPECT_STATUS(status, me == 2 ? CT_ERR_CUDA : CT_ERR_PEER);
-    all_marked(group, "seen"); /* nobody frees what others may still write to */
+    all_marked(group, "seen"); /* before that others may still write to the buffer */
     device_free(there);
 }
 
@@ -182,9 +182,9 @@ static void who_is_left_hears_of_a_death(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_buffer_on_another_gpu_than_at_first_goes_another_way_once,
+        cmocka_unit_test_teardown(a_buffer_on_another_gpu_than_at_first_takes_another_path_once,
                                   forget_settings),
-        cmocka_unit_test_teardown(who_sees_one_gpu_reaches_no_other, forget_settings),
+        cmocka_unit_test_teardown(a_process_that_sees_one_gpu_has_no_peer_access, forget_settings),
         cmocka_unit_test_teardown(what_one_gpu_cant_map_none_begins, forget_settings),
         cmocka_unit_test_teardown(a_gpu_that_fails_at_its_part_breaks_the_group, forget_settings),
         cmocka_unit_test_teardown(who_is_left_hears_of_a_death, forget_settings),

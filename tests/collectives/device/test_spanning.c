@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_spanning.c - groups with several ranks on a GPU that span hosts, or GPUs of one host which
- * don't reach each other: their calls on device memory are staged, and have the bits of the same
+/* test_spanning.c - groups with several ranks on a GPU that span hosts, or GPUs of one host without
+ * peer access: their calls on device memory are staged, and have the bits of the same
  * calls on host memory.  NCCL is there, but takes no two ranks with one GPU.
  *
  * Runs against tests/fake/ alone, its driver and its NCCL. */
@@ -181,7 +181,7 @@ static void between_hosts_every_call_has_the_bits_of_host_memory(void **state)
     go(all_kinds, &(struct run){ .devices = "01210", .hosts = "hosts:0.1.1.1.0" });
 }
 
-static void between_gpus_that_dont_reach_each_other_too(void **state)
+static void between_gpus_without_peer_access_too(void **state)
 {
     (void)state;
     go(all_kinds, &(struct run){ .devices = "0011" });
@@ -360,7 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(between_hosts_every_call_has_the_bits_of_host_memory, unset),
-        cmocka_unit_test_teardown(between_gpus_that_dont_reach_each_other_too, unset),
+        cmocka_unit_test_teardown(between_gpus_without_peer_access_too, unset),
         cmocka_unit_test_teardown(between_containers_with_one_gpu_too, unset),
         cmocka_unit_test_teardown(blocks_may_lie_apart, unset),
         cmocka_unit_test_teardown(they_are_staged_whatever_the_user_chose, unset),

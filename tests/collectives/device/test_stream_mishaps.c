@@ -27,7 +27,7 @@ static void leave_behind_them(ct_group *group, const char *run)
 }
 
 /* What is left is a call, but for "messages". */
-static void somebody_leaves(ct_group *group, void *arg)
+static void one_rank_leaves(ct_group *group, void *arg)
 {
     const char *const run = arg;
     const int calls = strcmp(run, "messages") != 0;
@@ -82,10 +82,10 @@ static void gone_while_it_waits(ct_group *group, void *arg)
 static void a_stream_goes_on_when_its_call_fails(void **state)
 {
     (void)state;
-    run_processes(3, somebody_leaves, (void *)(uintptr_t) "calls");
-    run_processes(2, somebody_leaves, (void *)(uintptr_t) "messages");
+    run_processes(3, one_rank_leaves, (void *)(uintptr_t) "calls");
+    run_processes(2, one_rank_leaves, (void *)(uintptr_t) "messages");
     setenv("CT_DEVICE", "staged", 1);
-    run_processes(3, somebody_leaves, (void *)(uintptr_t) "staged");
+    run_processes(3, one_rank_leaves, (void *)(uintptr_t) "staged");
     unsetenv("CT_DEVICE");
     setenv("CT_HANDOVER", "stream", 1);
     run_processes(3, gone_while_it_waits, NULL);
@@ -179,7 +179,7 @@ static void destroyed_first(ct_group *group, void *arg)
 static void a_stream_that_is_no_stream_is_named(void **state)
 {
     (void)state;
-    if (!device_is_fake()) /* nobody says what a real one does then */
+    if (!device_is_fake()) /* no manual says what a real driver does then */
         skip();
     run_processes(1, destroyed_first, NULL);
 }

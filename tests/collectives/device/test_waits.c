@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_waits.c - what calls on device memory wait for, and who hears when it does not come: a
- * stream that has work left or stands still, a GPU that is late, a rank that ends.
+/* test_waits.c - what calls on device memory wait for, and which ranks learn when it does not
+ * come: a stream that has work left or waits itself, a GPU that is late, a rank that ends.
  *
  * Runs against tests/fake/, or against the driver of CT_TEST_DRIVER without what only the fake one
  * can be told to do. */
@@ -89,7 +89,7 @@ static void a_stream_that_never_ends_is_a_timeout(void **state)
     run_processes(3, never_done, NULL);
 }
 
-/* Rank 0's device works for all, and late.  Who gave up meanwhile has its buffer for itself again.
+/* Rank 0's device works for all, and late.  A rank that gave up meanwhile owns its buffer again.
  */
 static void gives_up(ct_group *group, void *arg)
 {
@@ -109,7 +109,7 @@ static void gives_up(ct_group *group, void *arg)
     CU(device.cuStreamSynchronize(NULL));
     nap(3 * LATE_MS);
     EXPECT(all_are(buffer, 0x07070707));
-    all_marked(group, "seen"); /* nobody frees what others may still write to */
+    all_marked(group, "seen"); /* before that others may still write to the buffer */
     device_free(buffer);
 }
 

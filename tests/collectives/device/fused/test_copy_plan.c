@@ -3,7 +3,7 @@
 #include "tests/harness.h"
 
 #include "collectives/device/fused/copy_plan.h"
-#include "collectives/device/group/leaders.h"
+#include "collectives/device/group/device_group.h"
 
 enum { RANKS = 7, BYTES = 300000 };
 

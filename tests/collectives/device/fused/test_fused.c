@@ -216,7 +216,7 @@ static void differs(ct_group *group, void *arg)
     device_free(buffer);
 }
 
-static void counts_that_differ_are_told(void **state)
+static void counts_that_differ_are_found(void **state)
 {
     (void)state;
     run_processes(2, differs, NULL);
@@ -262,7 +262,7 @@ int main(void)
         cmocka_unit_test(lists_and_counts_for_each_rank_are_fused),
         cmocka_unit_test(premul_sum_is_fused),
         cmocka_unit_test(a_rank_may_have_nothing_in_a_fused_call),
-        cmocka_unit_test(counts_that_differ_are_told),
+        cmocka_unit_test(counts_that_differ_are_found),
         cmocka_unit_test(a_gpu_that_the_kernels_are_not_for_is_staged),
     };
 

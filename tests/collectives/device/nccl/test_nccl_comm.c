@@ -58,7 +58,7 @@ static void joins_late(ct_group *group, void *arg)
     device_free(there);
 }
 
-static void nobody_joins_while_a_stream_waits(void **state)
+static void no_rank_joins_while_a_stream_waits(void **state)
 {
     (void)state;
     run_all(2, 0, joins_late, &(struct run_of){ 0 });
@@ -105,7 +105,7 @@ static void gets_it(ct_group *group, void *arg)
     device_free(there);
 }
 
-/* Rank 0 has no context yet: nobody gets it, and the group is as sound as before. */
+/* Rank 0 has no context yet: no rank gets the communicator, and the group stays sound. */
 static void gets_it_later(ct_group *group, void *arg)
 {
     const int me = ct_rank(group);
@@ -167,7 +167,7 @@ static void a_program_gets_the_groups_communicator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(nobody_joins_while_a_stream_waits, forget_settings),
+        cmocka_unit_test_teardown(no_rank_joins_while_a_stream_waits, forget_settings),
         cmocka_unit_test_teardown(a_program_gets_the_groups_communicator, forget_settings),
     };
 

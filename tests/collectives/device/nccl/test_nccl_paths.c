@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nccl_paths.c - groups whose ranks each have a GPU: what keeps calls from NCCL, for good or
- * once, and that all ranks go the same way then.
+ * once, and that all ranks then take the same path.
  *
  * Runs against tests/fake/ alone, its driver and its NCCL. */
 #include "tests/harness.h"
@@ -59,7 +59,7 @@ static void an_order_that_the_user_gave_keeps_floats_from_nccl(void **state)
     go("CT_ORDER", "rank", 3, "floats");
 }
 
-static void the_user_may_choose_the_way(void **state)
+static void the_user_may_choose_the_path(void **state)
 {
     static const struct setting ordered[] = { { "CT_DEVICE", "nccl" },
                                               { "CT_ORDER", "nodes" },
@@ -81,17 +81,17 @@ static void the_user_may_choose_the_way(void **state)
     go(NULL, NULL, 2, "fused");
 }
 
-static void one_wishes_otherwise(ct_group *group, void *arg)
+static void one_rank_overrides(ct_group *group, void *arg)
 {
     if (ct_rank(group) == 1)
         group->choices->device = PATH_STAGED; /* as CT_DEVICE of this rank alone would */
     sums(group, arg);
 }
 
-static void a_wish_of_one_rank_counts_for_all(void **state)
+static void staged_on_one_rank_counts_for_all(void **state)
 {
     (void)state;
-    run_all(3, 0, one_wishes_otherwise, &(struct run_of){ .expected = "staged", .devices = 3 });
+    run_all(3, 0, one_rank_overrides, &(struct run_of){ .expected = "staged", .devices = 3 });
 }
 
 static void one_has_none(ct_group *group, void *arg)
@@ -120,7 +120,7 @@ static void one_has_another(ct_group *group, void *arg)
     sums(group, arg);
 }
 
-static void a_rank_that_cant_leads_all_another_way(void **state)
+static void a_rank_that_cant_makes_all_take_another_path(void **state)
 {
     static const struct setting fails[] = { { "FAKE_NCCL_FAIL", "ncclCommInitRankConfig:1:2" },
                                             { NULL, NULL } };
@@ -166,7 +166,7 @@ static void alternates(ct_group *group, void *arg)
     device_free(recv);
 }
 
-static void what_one_rank_cant_give_to_nccl_goes_another_way_once(void **state)
+static void what_one_rank_cant_give_to_nccl_takes_another_path_once(void **state)
 {
     (void)state;
     run_all(3, 3, alternates, &(struct run_of){ 0 });
@@ -177,10 +177,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(an_order_that_the_user_gave_keeps_floats_from_nccl,
                                   forget_settings),
-        cmocka_unit_test_teardown(the_user_may_choose_the_way, forget_settings),
-        cmocka_unit_test_teardown(a_wish_of_one_rank_counts_for_all, forget_settings),
-        cmocka_unit_test_teardown(a_rank_that_cant_leads_all_another_way, forget_settings),
-        cmocka_unit_test_teardown(what_one_rank_cant_give_to_nccl_goes_another_way_once,
+        cmocka_unit_test_teardown(the_user_may_choose_the_path, forget_settings),
+        cmocka_unit_test_teardown(staged_on_one_rank_counts_for_all, forget_settings),
+        cmocka_unit_test_teardown(a_rank_that_cant_makes_all_take_another_path, forget_settings),
+        cmocka_unit_test_teardown(what_one_rank_cant_give_to_nccl_takes_another_path_once,
                                   forget_settings),
     };
 

@@ -80,7 +80,7 @@ static void fused_behind_nccl(ct_group *group, void *arg)
     device_free(there);
 }
 
-static void that_gpus_reach_each_other_is_proved_in_no_stream(void **state)
+static void peer_access_is_checked_in_no_stream(void **state)
 {
     (void)state;
     setenv("FAKE_CUDA_DEVICES", "3", 1);
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_goes_on_before_the_nccl_that_failed_has_given_back_its_memory),
-        cmocka_unit_test(that_gpus_reach_each_other_is_proved_in_no_stream),
+        cmocka_unit_test(peer_access_is_checked_in_no_stream),
     };
 
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_nccl_works.c - calls by NCCL that are under way at the same time, and what becomes of those
- * that fail, or whose rank ends meanwhile.
+/* test_nccl_works.c - calls by NCCL that run at the same time, calls that fail, and ranks that end
+ * meanwhile.
  *
  * Runs against tests/fake/ alone, its driver and its NCCL. */
 #include "tests/harness.h"
@@ -80,7 +80,7 @@ static void two_groups(ct_group *group, void *arg)
     device_free(b);
 }
 
-static void two_groups_dont_stand_in_each_others_way(void **state)
+static void two_groups_do_not_block_each_other(void **state)
 {
     (void)state;
     run_all(3, 3, two_groups, &(struct run_of){ 0 });
@@ -164,7 +164,7 @@ static void one_fails(ct_group *group, void *arg)
     device_free(there);
 }
 
-static void an_error_of_nccl_is_told_in_its_words(void **state)
+static void the_message_holds_the_words_of_nccl(void **state)
 {
     static const struct setting fails[] = { { "FAKE_NCCL_FAIL", "ncclAllReduce:2:2" },
                                             { NULL, NULL } };
@@ -177,10 +177,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(asynchronous_calls_go_by_nccl_too, forget_settings),
-        cmocka_unit_test_teardown(two_groups_dont_stand_in_each_others_way, forget_settings),
+        cmocka_unit_test_teardown(two_groups_do_not_block_each_other, forget_settings),
         cmocka_unit_test_teardown(who_waits_in_nccl_hears_of_a_death, forget_settings),
         cmocka_unit_test_teardown(a_deadline_ends_it_on_all_ranks, forget_settings),
-        cmocka_unit_test_teardown(an_error_of_nccl_is_told_in_its_words, forget_settings),
+        cmocka_unit_test_teardown(the_message_holds_the_words_of_nccl, forget_settings),
     };
 
     return device_is_fake() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;

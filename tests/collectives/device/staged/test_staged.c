@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/device/staged/staged_chunks.h"
+#include "collectives/device/staged/staged.h"
 #include "include/ct_cuda.h"
 #include "runtime/util/log.h"
 #include "tests/marks.h"
@@ -139,7 +139,7 @@ static void other_count(ct_group *group, void *arg)
     device_free(there);
 }
 
-static void ranks_with_other_counts_are_told_in_the_first_piece(void **state)
+static void ranks_with_other_counts_are_found_in_the_first_piece(void **state)
 {
     const struct piece_sizes sizes = piece_sizes;
 
@@ -205,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_that_cant_be_pinned_is_used_all_the_same_and_said_once),
         cmocka_unit_test(nothing_is_pinned_while_a_stream_waits_for_the_call),
-        cmocka_unit_test(ranks_with_other_counts_are_told_in_the_first_piece),
+        cmocka_unit_test(ranks_with_other_counts_are_found_in_the_first_piece),
         cmocka_unit_test(pieces_of_a_device_that_is_late_are_waited_for),
     };
 

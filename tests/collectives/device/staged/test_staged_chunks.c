@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_staged_chunks.c - a staged call and its pieces, on a device that is none: its memory is the
- * host's, and what is begun there is done at the last moment, when somebody waits for it.  So who
- * does not wait finds what was there before, each time; and what goes on beside the host's
- * algorithm can be counted.
+/* test_staged_chunks.c - a staged call and its pieces, on a made-up device: its memory is the
+ * host's, and a copy runs at the last moment, when the call waits for it.  So a call that does not
+ * wait finds the old bytes, each time; and the copies that run beside the host's algorithm can be
+ * counted.
  *
  * With one rank: the algorithm is the test's own. */
 #include "tests/harness.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "collectives/device/staged/staged.h"
-#include "collectives/device/staged/staged_chunks.h"
+#include "collectives/device/staged/staged.h"
 #include "runtime/util/clock.h"
 
 enum { COUNT = 1000, EACH = 64, PIECES = 16, MOST_COPIES = 200, LIMIT_MS = 20000 };
@@ -155,7 +155,7 @@ static const struct space late_space = { .name = "late",
 
 /* ---- A call ------------------------------------------------------------------------------- */
 
-/* Of one rank: what it gives is what it gets, with every bit turned, so that nobody takes one for
+/* Of one rank: what it gives is what it gets, with every bit turned, so that no check takes one for
  * the other. */
 static ct_status turn_bits(struct call *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_staged_memory.c - the host memory that calls and messages on device memory go through: who
- * reaches it, that it is pinned, and when it is used again or given back. */
+/* test_staged_memory.c - the host memory that calls and messages on device memory go through: the
+ * ranks that map it, that it is pinned, and when it is used again or freed. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
@@ -108,7 +108,7 @@ static void memory_is_reached(ct_group *group, void *arg)
     EXPECT(threads || !is_mapped(was)); /* of threads others may have it still */
 }
 
-static void host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped(void **state)
+static void host_memory_is_pinned_and_mapped_by_the_others_until_it_is_dropped(void **state)
 {
     (void)state;
     run_processes(2, memory_is_reached, NULL);
@@ -209,7 +209,7 @@ static void pool_is_full(ct_group *group, void *arg)
     pinned_give(&group->pinned, blocks[1]);
 }
 
-static void blocks_that_nobody_uses_make_room_for_others(void **state)
+static void blocks_that_no_call_uses_make_room_for_others(void **state)
 {
     (void)state;
     run_processes(1, pool_is_full, NULL);
@@ -218,10 +218,10 @@ static void blocks_that_nobody_uses_make_room_for_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_memory_is_pinned_and_the_others_reach_it_until_it_is_dropped),
+        cmocka_unit_test(host_memory_is_pinned_and_mapped_by_the_others_until_it_is_dropped),
         cmocka_unit_test(ranks_of_several_hosts_have_pinned_memory_of_their_own),
         cmocka_unit_test(messages_go_through_pinned_memory_that_is_used_again),
-        cmocka_unit_test(blocks_that_nobody_uses_make_room_for_others),
+        cmocka_unit_test(blocks_that_no_call_uses_make_room_for_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_access_check.c - do the leaders' devices have peer access?
+ *
+ * That the driver says so is not enough: an IOMMU or PCIe's access control may let copies between
+ * GPUs end well and bring other bytes.  So, in a group's first call that needs it:
+ *
+ *   each leader allocates a little memory on its device, with a pattern of its own; the ranks
+ *   gather its handles
+ *   -> each leader reads the pattern of each other leader, and writes its own pattern there
+ *   -> when all are done, each leader compares what the others wrote
+ *   -> the ranks gather the results; after one bad pair the group takes another path
+ *
+ * The callers' buffers are not touched. */
+#include "collectives/device/fused/fused_group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/group/device_peer_access.h"
+#include "runtime/group/device_wait.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+
+enum { PART = 16 << 10, SPOILT = 0xff };
+
+struct peer_check {
+    struct call *call;
+    const struct leaders *leaders;
+    char *memory;                  /* on the device: see part_of_leader() and part_read() */
+    unsigned char *pattern, *seen; /* [PART] */
+};
+
+struct outcome {
+    struct device_handle handle;
+    int32_t failed;
+    char why[320];
+};
+
+/* The device of the device table, wherever the buffers of this call are. */
+static const struct place *check_place(const struct peer_check *p)
+{
+    return &p->call->group->device->table.place;
+}
+
+/* The pattern of leader i, unlike every other leader's in each word. */
+static void make_pattern(const struct peer_check *p, int i)
+{
+    uint64_t state = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
+
+    for (size_t at = 0; at < PART; at += sizeof state) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        memcpy(p->pattern + at, &state, sizeof state);
+    }
+}
+
+/* In the memory of any leader: the part that leader i writes; its own part holds its pattern. */
+static char *part_of_leader(char *memory, int i)
+{
+    return memory + (size_t)i * PART;
+}
+
+/* In this leader's memory: the part that it reads of leader i's. */
+static char *part_read(const struct peer_check *p, int i)
+{
+    return part_of_leader(p->memory, p->leaders->count + i);
+}
+
+static ct_status prepare(struct peer_check *p, struct device_handle *handle)
+{
+    const struct place *place = check_place(p);
+    const size_t bytes = 2 * (size_t)p->leaders->count * PART;
+    void *memory = NULL;
+    ct_status status = place->space->alloc(place->device, bytes, &memory);
+
+    p->memory = memory;
+    memset(p->seen, SPOILT, PART);
+    for (int i = 0; i < 2 * p->leaders->count && status == CT_OK; i++)
+        status =
+            place->space->from_host(place->device, part_of_leader(p->memory, i), p->seen, PART);
+    make_pattern(p, p->leaders->mine);
+    if (status == CT_OK)
+        status = place->space->from_host(place->device, part_of_leader(p->memory, p->leaders->mine),
+                                         p->pattern, PART);
+    return status == CT_OK ? place->space->give(place->device, memory, bytes, handle) : status;
+}
+
+/* ---- Between two ------------------------------------------------------------------ */
+
+/* By the kernel that calls use. */
+static ct_status copy_part(const struct peer_check *p, char *to, const char *from)
+{
+    static const int one = 1;
+    const struct place *place = check_place(p);
+    const struct fold copy = { CT_U8, CT_MAX, 1, 1, &one };
+    void *const dst = to;
+    const void *const src = from;
+    const struct fold_part part = { &dst, &src, 1, PART };
+
+    return place->space->fold(place->device, NULL, &copy, NULL, &part, 1);
+}
+
+static ct_status wait_for_all(const struct peer_check *p)
+{
+    struct call *c = p->call;
+
+    return device_wait(c->group, *check_place(p), NULL, c->deadline, &c->group->failure.status);
+}
+
+/* Is leader i's pattern there? */
+static ct_status compare(const struct peer_check *p, const char *there, int i, const char *how)
+{
+    const struct place *place = check_place(p);
+    const ct_status status = place->space->to_host(place->device, p->seen, there, PART);
+
+    make_pattern(p, i);
+    if (status == CT_OK && memcmp(p->seen, p->pattern, PART) != 0)
+        return ct_fail(CT_ERR_UNSUPPORTED, "other bytes arrived than were %s", how);
+    return status;
+}
+
+static ct_status check_peer(const struct peer_check *p, int i, const struct device_handle *handle)
+{
+    const struct place *place = check_place(p);
+    const int mine = p->leaders->mine;
+    void *mapped = NULL;
+    ct_status status = place->space->take(place->device, handle, p->call->group, &mapped), finished;
+
+    fused_of(p->call->group)->mapped = *place;
+    if (status != CT_OK)
+        return status;
+    status = copy_part(p, part_read(p, i), part_of_leader(mapped, i));
+    if (status == CT_OK)
+        status = copy_part(p, part_of_leader(mapped, mine), part_of_leader(p->memory, mine));
+    finished = wait_for_all(p);
+    if (finished != CT_OK) /* the copies may still run: *seen must not be read */
+        return finished;
+    return status == CT_OK ? compare(p, part_read(p, i), i, "read") : status;
+}
+
+/* ---- Results ------------------------------------------------------------------ */
+
+/* The rank of leader i, for messages. */
+static int name_of(const struct peer_check *p, int i)
+{
+    return p->call->group->ranks[p->leaders->rank[i]];
+}
+
+static void name_device(const unsigned char id[16], char text[48])
+{
+    size_t at = (size_t)snprintf(text, 48, "GPU");
+
+    for (int i = 0; i < 16; i++)
+        at += (size_t)snprintf(text + at, 48 - at, "%s%02x",
+                               i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+}
+
+/* A failure between this rank's device and leader i's goes to all ranks, in outcome->why; a timeout
+ * or an abort ends the call. */
+static ct_status note(const struct peer_check *p, int i, ct_status status, struct outcome *outcome)
+{
+    char mine[48], other[48];
+
+    if (status == CT_OK || status == CT_ERR_TIMEOUT || status == CT_ERR_ABORTED)
+        return status;
+    outcome->failed = 1;
+    name_device(p->leaders->id[p->leaders->mine], mine);
+    name_device(p->leaders->id[i], other);
+    if (i == p->leaders->mine)
+        snprintf(outcome->why, sizeof outcome->why, "rank %d on %s: %s", name_of(p, i), mine,
+                 ct_last_error());
+    else
+        snprintf(outcome->why, sizeof outcome->why, "rank %d on %s and rank %d on %s: %s",
+                 name_of(p, p->leaders->mine), mine, name_of(p, i), other, ct_last_error());
+    return CT_OK;
+}
+
+/* *why: of the first rank that failed; empty: none did. */
+static ct_status gather(const struct peer_check *p, const struct outcome *mine, struct outcome *all,
+                        char why[320])
+{
+    const ct_status status = device_gather(p->call, mine, sizeof *mine, all);
+
+    why[0] = 0;
+    for (int i = p->call->group->size - 1; i >= 0 && status == CT_OK; i--)
+        if (all[i].failed)
+            snprintf(why, 320, "%.319s", all[i].why);
+    return status;
+}
+
+static ct_status check_all_peers(const struct peer_check *p, const struct outcome *all,
+                                 struct outcome *mine)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
+        if (i != p->leaders->mine)
+            status = note(p, i, check_peer(p, i, &all[p->leaders->rank[i]].handle), mine);
+    return status;
+}
+
+static ct_status compare_all(const struct peer_check *p, struct outcome *mine)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < p->leaders->count && status == CT_OK && !mine->failed; i++)
+        if (i != p->leaders->mine)
+            status = note(p, i, compare(p, part_of_leader(p->memory, i), i, "written"), mine);
+    return status;
+}
+
+static ct_status steps(struct peer_check *p, struct outcome *all, char why[320])
+{
+    const int works = p->leaders->mine >= 0;
+    struct outcome mine;
+    ct_status status = CT_OK;
+
+    memset(&mine, 0, sizeof mine); /* no byte of what travels is left undefined */
+    if (works)
+        status = note(p, p->leaders->mine, prepare(p, &mine.handle), &mine);
+    if (status == CT_OK)
+        status = gather(p, &mine, all, why);
+    if (status == CT_OK && works && !*why)
+        status = check_all_peers(p, all, &mine);
+    if (status == CT_OK && !*why) {
+        status = gather(p, &mine, all, why);
+        if (status == CT_OK && works && !*why)
+            status = compare_all(p, &mine);
+        if (status == CT_OK && !*why)
+            status = gather(p, &mine, all, why);
+    }
+    return status;
+}
+
+static void say(const struct call *c, const char *why)
+{
+    if (c->group->rank == 0)
+        log_line(c->group->device->table.override == PATH_FUSED ? LOG_WARN : LOG_INFO,
+                 "group %s: calls can't be fused over its GPUs: %s", c->group->name, why);
+}
+
+ct_status fused_check_peers(struct call *c, struct fused_group *f)
+{
+    const struct leaders *l = device_leaders(c->group);
+    struct outcome *all = calloc((size_t)c->group->size, sizeof *all);
+    struct peer_check check = {
+        .call = c, .leaders = l, .pattern = malloc(PART), .seen = malloc(PART)
+    };
+    char why[320];
+    ct_status status =
+        all && check.pattern && check.seen
+            ? steps(&check, all, why)
+            : ct_fail(CT_ERR_NOMEM, "no memory to check peer access of %d GPUs", l->count);
+
+    if (status == CT_OK) {
+        f->checked = (struct bounce){ .memory = check.memory, .place = *check_place(&check) };
+        f->peer_access = *why ? PEERS_OUT_OF_REACH : PEERS_REACHED;
+        if (*why)
+            say(c, why);
+        else
+            reach_proved(c->group, l->id, l->count); /* for messages, too */
+    } /* else other devices may still use that memory: it is never freed */
+    free(all);
+    free(check.pattern);
+    free(check.seen);
+    return status;
+}
