@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_option_value.c - one option, any text: the first byte says which row, the rest is
- * the value; then what is read of it later, for each rank and line. */
+/* fuzz_option_value.c - one option, any text: the input is "name=value".  The value is parsed, and
+ * then what is read of it later, for each rank and line. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,19 +80,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const enum option option = size > 0 ? data[0] % OPTIONS : 0;
-    const struct option_row *row = option_row(option);
+    char *text = malloc(size + 1), *value;
     struct options options = { 0 };
     struct why why = { .text = "" };
-    char *text;
+    const struct option_row *row;
+    enum option option;
 
-    if (size == 0 || !row->parse)
-        return -1;
-    text = malloc(size);
     holds(text != NULL);
-    memcpy(text, data + 1, size - 1);
-    text[size - 1] = '\0';
-    if (row->parse(text, (char *)&options + row->field, &why) < 0) {
+    memcpy(text, data, size);
+    text[size] = '\0';
+    value = strchr(text, '=');
+    if (value)
+        *value++ = '\0';
+    option = value ? option_named(text) : OPTIONS;
+    row = option < OPTIONS ? option_row(option) : NULL;
+    if (!row || !row->parse) {
+        free(text);
+        return -1;
+    }
+    if (row->parse(value, (char *)&options + row->field, &why) < 0) {
         holds(why.text[0]); /* no refusal without a reason */
     } else {
         check_numbers(option, &options);
