@@ -17,8 +17,11 @@
  *   init                  0: the store was reached; 1: all peer infos were read; 2: memory is
  * shared with the ranks of this host; 3: all addresses are known; end: all done
  *
- * seq is the number of a collective in its group; call counts the calls of that op on this rank,
- * from 1.  rank is the rank in the root group.  Each mesh reads the variable when it is created.
+ * seq is the number of a collective in its group; call counts the calls of that op on this
+ * rank, from 1.  Both count what the library does, which is not always what the program calls: a
+ * ct_should_stop() between two votes is no call and takes no number, and which ones vote differs
+ * from run to run; ct_new_group() and ct_mem_alloc() make collectives of their own.  rank is the
+ * rank in the root group: each mesh reads the variable when it is made.
  *
  * first_seq:N, alone between two ';', is no fault: on all ranks collectives and rounds are numbered
  * from N on, so that a test need not wait for 2^32 of them.
