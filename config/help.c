@@ -18,10 +18,10 @@ void options_help(FILE *out)
 {
     fputs("usage: ctrun [options] program [arguments]\n"
           "       ctrun --nproc-per-node=4 ./hello\n\n"
-          "Starts the workers of a job, meets them at a store, watches them, and leaves\n"
-          "none behind.  A program is anything that can be executed; *.py files, -m modules\n"
-          "and files that can't be, but begin with #!...python or are *.pyc, *.pyz or zip\n"
-          "files, are run by $PYTHON_EXEC, else python, else python3.\n\n",
+          "Starts the workers of a job, watches them, and leaves none behind.  A program is\n"
+          "anything that can be executed.  $PYTHON_EXEC, else python, else python3, runs\n"
+          "*.py, *.pyc, *.pyz and zip files, -m modules, and files that can't be executed\n"
+          "but begin with #!...python.\n\n",
           out);
     for (enum option i = 0; i < OPTIONS; i++) {
         const struct option_row *row = option_row(i);
@@ -45,10 +45,11 @@ void options_help(FILE *out)
         if (row->value && row->fallback && *row->fallback)
             print_default(out, row);
     }
-    fputs("\nUnderscores do for dashes.  --nnodes is also $PET_NNODES, and so on; a job.ini\n"
-          "sets options under [ctrun], variables of the workers under [env] and\n"
-          "[collectives].  Command line > environment > job.ini > default.\n"
+    fputs("\nUnderscores may stand for dashes.  Most options are also variables: --nnodes is\n"
+          "$PET_NNODES; those that torchrun does not have begin with CT_.  A job.ini sets\n"
+          "options under [ctrun] and variables of the workers under [env] and [collectives].\n"
+          "Command line > environment > job.ini > default.  --explain shows them all.\n"
           "Exit code: that of the first worker that failed (128 + signal); 1: the machine or\n"
-          "the network refuses; 2: the words are wrong; 126 and 127 as the shell.\n",
+          "the network refuses; 2: wrong usage; 126, 127: as a shell (docs/exit-codes.md).\n",
           out);
 }
