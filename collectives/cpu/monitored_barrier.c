@@ -55,7 +55,8 @@ static ct_status monitored_barrier_collect(struct call *c)
     if (missing.count > 0)
         return say_missing(&missing);
     messages_look(c->group->mesh);
-    if (atomic_load(&c->group->failure.status)) /* they reported, and gave up waiting for this rank */
+    if (atomic_load(
+            &c->group->failure.status)) /* they reported, and gave up waiting for this rank */
         return ct_fail(CT_ERR_ABORTED, "the group is broken");
     for (int i = 1; i < c->group->size && status == CT_OK; i++)
         status = send_to(c, i, span_of(NULL, 0));

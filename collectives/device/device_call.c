@@ -176,7 +176,8 @@ static int order_of(const struct call *c, enum path_number order[PATH_COUNT])
 static ct_status wait_for_mark(struct call *c)
 {
     const ct_status status =
-        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->failure.status) : CT_OK;
+        c->mark ? device_wait(c->group, c->place, c->mark, c->deadline, &c->group->failure.status)
+                : CT_OK;
 
     device_forget(c);
     return status;
