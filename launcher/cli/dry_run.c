@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dry_run.c - what would be executed, in which environment; nothing is, and no socket is opened.
- * It is for reading: a shell would run the workers one after the other, and nobody would host the
- * store.  Each command alone is one that a shell takes.
+ * It is for reading: a shell would run the workers one after the other, without a store.  Each
+ * command alone is one that a shell takes.
  *
  * Words and variables come from where a run has them, so they can't differ from it.  What only a
  * run can know (a free port, a new name) stands in angle brackets; ranks of a job of several

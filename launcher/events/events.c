@@ -26,13 +26,13 @@ int events_open(struct events *events, const struct options *options)
     events->plan.node = options->node_rank;
     if (!options->events)
         return 0;
-    /* O_NONBLOCK: a FIFO that nobody reads would hold us up for ever. */
+    /* O_NONBLOCK: open() of a FIFO without a reader would block for ever. */
     events->fd =
         open(options->events, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (events->fd >= 0)
         return 0;
     log_line(LOG_ERROR, "--events=%s: %s", options->events,
-             errno == ENXIO ? "nobody reads that FIFO" : strerror(errno));
+             errno == ENXIO ? "no process reads that FIFO" : strerror(errno));
     return -1;
 }
 
@@ -67,7 +67,7 @@ static void begin(struct events *events, struct json_text *json, const char *eve
     json_string(json, "host", host);
 }
 
-/* What follows half a line begins a new one. */
+/* Only half of the last line was written: this one begins with a newline. */
 static void end(struct events *events, struct json_text *json)
 {
     const char *data;

@@ -19,7 +19,7 @@ struct events {
     struct text line;
 };
 
-/* -1: the sentence is said.  events_close() is owed in both cases. */
+/* -1: the error is logged.  events_close() is owed in both cases. */
 int events_open(struct events *events, const struct options *options);
 void events_close(struct events *events);
 

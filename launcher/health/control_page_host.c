@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_page_host.c - tells the workers of this node what they can't see.
+/* control_page_host.c - tells the workers of this node which workers have ended.
  *
- * A worker sleeps on a futex of its host's memory, or in epoll_wait() if it talks to other
- * hosts.  So news is told twice: the word of the head is raised and woken, and an eventfd that
- * all of them watch is written.  Two system calls reach all of them. */
+ * A worker sleeps on a futex in its host's memory, or in epoll_wait() if it has peers on other
+ * hosts. So ctrun wakes both kinds: it raises the word in the page's head and wakes its futex, and
+ * it writes an eventfd that all workers watch.  Two system calls reach all workers. */
 #include "launcher/health/control_page_host.h"
 
 #include <errno.h>
@@ -141,7 +141,7 @@ void control_host_died(struct control_host *control, const struct control_death 
     count = control->told;
     for (uint32_t i = 0; i < count; i++)
         if (control->deaths[i].rank == death->rank)
-            return; /* a node that vanished was told to be dead before its worker's end came */
+            return; /* the node counted as lost before the message of its worker's end came */
     if (count >= (uint32_t)control->world)
         return;
     control->deaths[count] = *death;

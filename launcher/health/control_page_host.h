@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_page_host.h - ctrun's side of the control page (runtime/monitor/control_page.h): one
- * memory for each round, so that no worker can meet what was told in an earlier one. */
+ * memory for each round, so that no worker reads what was written in an earlier one. */
 #ifndef LAUNCHER_HEALTH_CONTROL_PAGE_HOST_H
 #define LAUNCHER_HEALTH_CONTROL_PAGE_HOST_H
 
@@ -13,21 +13,21 @@ struct control_host {
     struct control_head *head; /* NULL: none, the workers go without */
     size_t bytes;
     int memory, event; /* handed down to each worker */
-    /* Ours, since workers write the memory too. */
+    /* ctrun's own copy, since workers write the memory too. */
     int world;
     uint32_t told;
     struct control_death *deaths;
 };
 
-/* For a round of `size` workers here.  Closes the last one.  -1: the sentence is said, and the
- * job can go on: its ranks then find deaths out by themselves. */
+/* For a round of `size` workers here.  Closes the last one.  -1: the error is logged, and the
+ * job can go on: its ranks then notice deaths by themselves. */
 int control_host_open(struct control_host *control, const struct plan *plan, int size,
                       const char *run_id, const char *program);
 void control_host_close(struct control_host *control); /* twice is fine */
 
 void control_host_started(struct control_host *control, int local_rank, pid_t pid);
 
-/* What is known of a worker of this node that ended; its page says how far it had come. */
+/* Describes a worker of this node that ended; its page says how far it had come. */
 void control_host_describe(const struct control_host *control, const struct worker *worker,
                            struct control_death *death);
 /* Tells all workers here, whatever they wait in. */

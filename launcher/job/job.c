@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - the workers of this node, from start to verdict.
  *
- * job_run.c sets all up and goes to meet the other nodes (nodes.h; there may be
- * none).  From then on the event loop drives: a round that begins, a worker's end, a
- * signal to ctrun, a message of another node or the grace timer becomes one event, and moves[][]
- * says what follows.  The first failure stops the others: SIGTERM, then SIGKILL when the grace
- * period is over; with restarts left all begin again, in a new generation.  A round ends when the
- * last worker has ended, and what the workers started is killed (job_round.c). */
+ * job_run.c sets all up and connects to the other nodes (nodes.h; there may be none).  From then on
+ * the event loop drives: a round that begins, a worker's end, a signal to ctrun, a message of
+ * another node or the grace timer becomes one event, and moves[][] says what follows.  The first
+ * failure stops the others: SIGTERM, then SIGKILL when the grace period is over; with restarts left
+ * all begin again, in a new generation.  A round ends when the last worker has ended, and what the
+ * workers started is killed (job_round.c). */
 #include "launcher/job/job_internal.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static void grace(struct job *job, int seconds)
 {
     const struct timeval time = { seconds, 0 };
 
-    stall_end(&job->stall); /* who stops need not move */
+    stall_end(&job->stall); /* ranks that stop make no calls any more */
     event_add(&job->grace, &time);
 }
 
@@ -103,7 +103,7 @@ static void stop_workers(struct job *job)
     grace(job, job->options->shutdown_timeout);
 }
 
-/* Tells the nodes of job->failed by one of their two calls. */
+/* Reports job->failed to the nodes by one of their two calls. */
 static void tell_failure(struct job *job,
                          void (*tell)(struct nodes *nodes, const struct failure *failure))
 {
@@ -128,7 +128,7 @@ static void stop_and_tell(struct job *job)
     tell_failure(job, job->nodes->ops->failed);
 }
 
-/* Nobody is signalled: one may still save what another had not to. */
+/* No worker is signalled: a rank may still save what the others had not to. */
 static void give_time(struct job *job)
 {
     if (!event_pending(&job->grace, EV_TIMEOUT, NULL))
@@ -159,7 +159,7 @@ static void stop_for_good(struct job *job)
     job->nodes->ops->failed(job->nodes, &failure);
 }
 
-/* The loss is said at once; too few left end the round by TOLD_TO_STOP. */
+/* The loss is logged at once; if too few are left the coordinator stops the round. */
 static void tell_loss(struct job *job)
 {
     char cause[64];
@@ -189,7 +189,7 @@ static void say_signal(const struct job *job)
              job->options->shutdown_timeout);
 }
 
-/* Nobody sent us one: the workers did not stop when they were asked to. */
+/* ctrun got no signal: the workers did not stop when they were asked to. */
 static void say_deadline(const struct job *job)
 {
     log_line(LOG_WARN,

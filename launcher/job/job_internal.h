@@ -28,7 +28,7 @@ enum job_state { STAY, MEETING, RUNNING, STOPPING, ENDED, DONE, JOB_STATES };
 enum job_event {
     ROUND,         /* the nodes are there: start the workers */
     WORKER_FAILED, /* the first of a round */
-    WORKER_LOST,   /* and the others go on */
+    WORKER_LOST,   /* it failed, and the others go on */
     WORKER_LEFT,   /* at the step at which all were asked to stop: the others are about to */
     TOLD_TO_STOP,  /* by another node's failure */
     WORKER_STUCK,  /* in the kernel: no restart would help */
@@ -52,7 +52,7 @@ struct job {
     struct rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* of this round */
-    int restarted;    /* it costs one of the restarts that we have */
+    int restarted;    /* this round costs one of the job's restarts */
     struct run_folder folder;
     struct oom_watch oom;
     struct first_failure failures;
@@ -91,7 +91,7 @@ void job_event(struct job *job, enum job_event event);
 void job_signal_workers(struct job *job, int number);
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 extern const struct nodes_hooks job_nodes_hooks;
-/* 0, or ctrun's exit code and the sentence is said. */
+/* 0, or ctrun's exit code and the error is logged. */
 int job_listen(struct job *job);
 
 /* job_round.c: what job.c does when a round begins, when its last worker is gone, and when the job
@@ -111,7 +111,7 @@ void job_look_for_signalled(struct job *job); /* a worker that got SIGTERM alone
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
 /* The program calls ct_should_stop() and was asked to stop, so that it ends without a signal. */
 int job_stops_itself(const struct job *job);
-/* The exit code of workers of which all did; -1: not so. */
+/* The exit code of the workers if all of them ended so; else -1. */
 int job_code_of_stopped(const struct job *job);
 void job_deadline_open(struct job *job);
 

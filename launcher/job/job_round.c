@@ -3,8 +3,8 @@
  * of it stays.
  *
  * How a round failed is said when it is known what follows: with the restart, by the next round's
- * begin, else by job_finish().  Who can't start all workers of a round clears those that it did
- * start, and tells the other nodes. */
+ * begin, else by job_finish().  A ctrun that can't start all workers of a round clears those that
+ * it did start, and tells the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void say_what_failed(struct job *job, int restarts)
     job->elsewhere[0] = 0;
 }
 
-/* Nodes came, or went, or failed: here nothing did. */
+/* A node came, left or failed; nothing failed here. */
 static void say_what_changed(struct job *job)
 {
     if (*job->elsewhere)
@@ -141,8 +141,8 @@ static struct round round_of(struct job *job)
                                           job->trace.memory } };
 }
 
-/* By which ctctl knows the job: the workers of a job alone see torchrun's choice, an id that is
- * new each time, whatever the user said. */
+/* By which ctctl knows the job.  Workers of a job of one node see torchrun's choice instead, an id
+ * that is new each time, whatever the user gave. */
 static const char *name_for_ctctl(const struct job *job)
 {
     const char *name = job->options->rdzv_id;
@@ -159,7 +159,7 @@ static int is_told_to_stop(const struct job *job)
            && !sigisemptyset(&ours);
 }
 
-/* 0 also when a signal is there before all have started: the event loop takes it. */
+/* 0 also if a signal is pending before all have started: the event loop takes it. */
 static int start_workers(struct job *job)
 {
     struct worker_env env;

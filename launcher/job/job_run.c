@@ -19,7 +19,7 @@
 #include "launcher/workers/signals.h"
 #include "runtime/util/log.h"
 
-/* Of setup(): 0, or ctrun's exit code and the sentence is said. */
+/* Of setup(): 0, or ctrun's exit code and the error is logged. */
 typedef int step(struct job *job);
 
 /* The store has a descriptor for each client, and node 0 one for each node.  With c10d it is not
@@ -35,7 +35,7 @@ static int check_limits(struct job *job)
     return limits_check(job->options, job->size, is_coordinator ? clients : 0, &job->descriptors);
 }
 
-/* Their ends, whoever of theirs outlives them, and what is told of both. */
+/* Their ends, descendants that outlive them, and the events of both. */
 static int watch_workers(struct job *job)
 {
     job->workers = calloc((size_t)job->size, sizeof *job->workers);
@@ -68,7 +68,7 @@ static int find_program_and_places(struct job *job)
     return 0;
 }
 
-/* Where the workers and the other nodes reach us. */
+/* Where the workers and the other nodes reach this ctrun. */
 static int open_doors(struct job *job)
 {
     int code;
@@ -81,7 +81,7 @@ static int open_doors(struct job *job)
     return 0;
 }
 
-/* From here on something lies about; the guard sees to it if we can't. */
+/* From here on there are files to remove; the guard removes them if ctrun is killed. */
 static int open_folder_and_guard(struct job *job)
 {
     struct guard_last last_words = { &job->folder, trace_host_save, &job->trace };
@@ -116,7 +116,7 @@ static int setup(struct job *job)
     return code;
 }
 
-/* Who started us may want to know it as torchrun would have told it. */
+/* ctrun's caller may have asked for the error file that torchrun writes. */
 static void pass_on(struct job *job)
 {
     const struct failed_round round = job_failed_round(job, job->reported);
@@ -135,8 +135,8 @@ static void pass_on(struct job *job)
     events_job_ended(&job->events, job->code, &round, fault);
 }
 
-/* A reader of ours that has stopped is given as long as a worker that has, unless
- * somebody wants us to end. */
+/* The reader of ctrun's output gets as long as a worker that stops, unless a signal ends the job.
+ */
 static void finish_output(struct job *job)
 {
     const int seconds = job->signal ? 0 : job->options->shutdown_timeout;

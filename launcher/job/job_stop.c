@@ -18,7 +18,7 @@
 #include "launcher/job/job_internal.h"
 #include "runtime/util/log.h"
 
-/* 1: it was not known before. */
+/* 1: the request is new. */
 static int note_request(struct job *job, int for_good)
 {
     job->for_good |= for_good;
@@ -35,7 +35,7 @@ void job_ask_stop(struct job *job, const char *why, int for_good)
 
     if (!note_request(job, for_good))
         return;
-    if (first && *why && job->state != STOPPING) /* else it was ctrun's own SIGTERM */
+    if (first && *why && job->state != STOPPING) /* else the worker got ctrun's own SIGTERM */
         log_line(LOG_WARN, "%s: the ranks are asked to stop at the same step", why);
     job->nodes->ops->ask_stop(job->nodes, for_good);
 }
@@ -114,7 +114,7 @@ int job_code_of_stopped(const struct job *job)
     int code = 0;
 
     for (int i = 0; i < job->size; i++) {
-        if (job->workers[i].lost) /* before that: the others went on without it */
+        if (job->workers[i].lost) /* it failed before that, and the others went on */
             continue;
         if (!job_stopped_at(job, &job->workers[i]))
             return -1;
@@ -136,8 +136,8 @@ static void wait_until(struct job *job, int64_t moment)
     event_add(&job->deadline, &left);
 }
 
-/* First they are asked; and what --deadline says, is made to hold after the grace.  Slurm
- * sees to that itself. */
+/* First the workers are asked to stop.  With --deadline SIGTERM follows after the grace; Slurm
+ * sends its own. */
 static void deadline_reached(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;

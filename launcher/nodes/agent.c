@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - a ctrun that is not the coordinator: it joins the one that is (node_link.h),
- * starts and stops its workers as it is told, and tells how they fare.
+ * starts and stops its workers as it is told, and tells it how they fare.
  *
- * An agent that loses the coordinator stops its workers, since no failure of theirs would be known
- * any more.  In a fixed job it ends then.  In an elastic one it tries to join again for as long as
- * a node may be silent: it may have been cut off, or stopped, for a while. */
+ * An agent that loses the coordinator stops its workers, since no other node would learn of their
+ * failures any more.  In a fixed job it ends then.  In an elastic one it tries to join again for as
+ * long as a node may be silent: it may have been cut off, or stopped, for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct agent {
     int signal;           /* that told this ctrun to stop; 0: none */
     int first, world;     /* rank of our first worker */
     char generation[NODE_GENERATION];
-    char lost[NODE_TEXT]; /* the coordinator was, and not found again; "": it was not */
+    char lost[NODE_TEXT]; /* how the coordinator was lost; "": it was not, or was found again */
     int is_over, code;    /* the job; its workers here still stop */
 };
 
@@ -59,8 +59,8 @@ static void end_job(struct agent *a, int code, const char *why)
     a->nodes.hooks->stop(a->nodes.job, why);
 }
 
-/* No other ctrun tells these workers how the others fare.  Of two nodes the host's name is known.
- */
+/* No other ctrun tells these workers any more how the other nodes' workers fare.  In a job of two
+ * nodes the lost host's name is known. */
 static void deliver_all_others_lost(struct agent *a, int how)
 {
     const char *host = a->options->nnodes.max == 2 ? a->meet->address : "";
@@ -81,7 +81,7 @@ static void take_death(struct agent *a, const struct node_death *dead)
         node_death_deliver(&a->nodes, dead);
 }
 
-/* With the workers gone: an elastic job may still be there. */
+/* All workers here have ended; an elastic job may still run elsewhere. */
 static void join_again(struct agent *a)
 {
     log_line(LOG_WARN, "tries to join the job again for %lld s",
@@ -211,7 +211,7 @@ static void join(void *arg, int fd)
     heartbeat_start(&a->heartbeat);
 }
 
-/* It was lost, and did not come back: that is what ends this node. */
+/* A coordinator that was lost and did not come back is what ends this node. */
 static void on_gave_up(void *arg, const char *why)
 {
     struct agent *a = arg;

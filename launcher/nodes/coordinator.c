@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coordinator.c - what happens to a job's nodes: what this ctrun's own workers do, what the agents
- * send, which connection breaks, which agent is silent.  rounds.c decides what follows.
+/* coordinator.c - a job's nodes, and what happens to them: what this ctrun's own workers do, what
+ * the agents send, which connection breaks, which agent is silent.  rounds.c decides what follows.
  *
- * A member whose connection breaks counts as lost, and its workers as ended: its ctrun takes
- * them along when it dies, and stops them when it has lost us. */
+ * A member whose connection breaks counts as lost, and its workers as ended: they die with their
+ * ctrun, or it stops them when it has lost the coordinator. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -240,8 +240,9 @@ static const struct store_agent_hooks agent_hooks = { .said = on_said, .left = o
 
 /* ---- Time passes -------------------------------------------------------------- */
 
-/* Nodes whose ctrun does not answer, though the connection stands: it is stopped, or swapped
- * out.  The round ends without them, with the last one's end: the next round may begin then. */
+/* Gives up nodes whose ctrun sends nothing though the connection stands: it is stopped, or swapped
+ * out.  All but the last are marked first, since with the last one's end the next round may begin.
+ */
 static void give_up_the_silent(struct coordinator *c)
 {
     struct member *last = NULL;

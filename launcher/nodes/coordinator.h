@@ -3,8 +3,8 @@
  * files see it: coordinator.c holds the nodes and takes in what happens to them, join.c waits for
  * them, rounds.c decides what follows.
  *
- * The first member is this ctrun itself, told by a call; the others are agents, told by a
- * message.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
+ * The first member is this ctrun itself, which calls reach; the others are agents, which messages
+ * reach.  The coordinator's node is node 0 of each round, so rank 0 runs at MASTER_ADDR.
  *
  *   WAITING -> RUNNING -> FINISHED                        all workers ended well, or stopped
  *              RUNNING -> RESTARTING -> RUNNING           a worker failed; it costs a restart
@@ -31,7 +31,7 @@ struct member {
     int number; /* --node-rank, or in an elastic job its number in its last round; -1: none yet */
     int pid, workers;
     int64_t last_message; /* clock_ms() of its last message */
-    int silent;           /* for so long that it is given up */
+    int silent;           /* it sent nothing for so long that it is given up */
     /* Of the round: */
     int in_round; /* 0: it waits for the next one */
     int base;     /* rank of its first worker */
@@ -62,7 +62,7 @@ struct coordinator {
     int rounds, restarts;
     int code;                         /* of the first failure */
     const struct member *failed_node; /* the node it was on; NULL: none */
-    int is_cause, changed; /* it is no exit; it took the place of one, which is what was told */
+    int is_cause, changed; /* it is no exit; it took the place of an exit that was sent to all */
     char why[NODE_TEXT];
     struct event tick;
     struct heartbeat heartbeat;
@@ -85,10 +85,10 @@ void members_free(struct coordinator *c);
 
 /* ---- join.c ------------------------------------------------------------------- */
 
-/* The next round begins when enough nodes are there: within the call if they are. */
+/* Begins the next round when enough nodes are there: within the call if they are. */
 void join_wait(struct coordinator *c);
 void join_tick(struct coordinator *c);
-void join_left(struct coordinator *c); /* a node did, while others are awaited */
+void join_left(struct coordinator *c); /* a node left while others are awaited */
 /* NODE_JOIN of an agent that is no member. */
 void join_agent(struct coordinator *c, struct store_agent *agent, const char *text);
 
@@ -98,7 +98,7 @@ void restarts_free(struct restarts *restarts);
 
 void rounds_begin(struct coordinator *c);
 
-/* What a member tells.  The first failure stops all, and all begin again or the job ends. */
+/* Messages of a member.  The first failure stops all, and all begin again or the job ends. */
 void rounds_failed(struct coordinator *c, struct member *from, const struct failure *failure);
 void rounds_lost(struct coordinator *c, struct member *from, const struct failure *failure);
 void rounds_refused(struct coordinator *c, struct member *from, int code);
@@ -106,14 +106,14 @@ void rounds_signalled(struct coordinator *c, struct member *from, int number);
 void rounds_ended(struct coordinator *c, struct member *from, const struct round_end *end);
 void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request);
-/* Workers of a member ended: all other nodes are told; in the sockets when this returns. */
+/* Workers of a member ended: sends that to all other nodes.  In the sockets when this returns. */
 void rounds_died(struct coordinator *c, const struct member *from, const struct node_death *dead);
 
-void rounds_lose_node(struct coordinator *c, struct member *from); /* with all that ran there */
-/* Elastic: the workers stop and begin again with the nodes that are there by then. */
+void rounds_lose_node(struct coordinator *c, struct member *from); /* with all its workers */
+/* Elastic: the workers stop, and begin again with the nodes that are there by then. */
 void rounds_regroup(struct coordinator *c, const struct member *from, const char *why);
 
-void rounds_end_job(struct coordinator *c); /* over when all agents have left */
-void rounds_leave(struct coordinator *c);   /* if they have */
+void rounds_end_job(struct coordinator *c); /* the job is over when all agents have left */
+void rounds_leave(struct coordinator *c);   /* calls over() if all agents have left */
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join.c - the coordinator waits for the nodes of the next round.
  *
- * Each node joins with what it was told about the job.  One that was told something else does not
- * belong to it: it is refused, with the difference, and the wait goes on.  A fixed job begins when
- * all nodes are there.  An elastic one begins with MAX nodes, or with MIN and more when the last
- * call is over (--rdzv-conf=last_call_timeout); after its first round the nodes that are there go
- * on at once, and a node that comes later costs them one more round.  What is missing is said
+ * Each node sends its options about the job when it joins.  A node whose options differ does not
+ * belong to the job: it is refused, with the difference, and the wait goes on.  A fixed job begins
+ * when all nodes are there.  An elastic one begins with MAX nodes, or with MIN and more when the
+ * last call is over (--rdzv-conf=last_call_timeout); after its first round the nodes that are there
+ * go on at once, and a node that comes later costs them one more round.  What is missing is said
  * meanwhile; after --rdzv-conf=timeout (elastic: join_timeout) the job is over. */
 #include <event2/event.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static int number_is_taken(const struct coordinator *c, int number)
     return 0;
 }
 
-/* Told other things about the job than this ctrun?  0: the node is refused. */
+/* Has it the same options about the job as this ctrun?  0: no, and the node is refused. */
 static int belongs(const struct coordinator *c, struct store_agent *agent,
                    const struct node_join *join, const char *name)
 {
@@ -135,8 +135,8 @@ static int has_place(const struct coordinator *c, struct store_agent *agent,
     return 0;
 }
 
-/* An elastic job makes room for a node that comes, unless part of its work is done already: then
- * the node waits, as one does that is more than MAX. */
+/* An elastic job makes room for a node that comes, unless a node's workers have ended already: then
+ * the newcomer waits, as it does if there are MAX nodes. */
 static int makes_room(const struct coordinator *c)
 {
     if (c->phase != RUNNING || c->ranked_count == c->max)

@@ -59,7 +59,7 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
     node_link_send(link, type, text, strlen(text));
 }
 
-/* An error is left to the event loop, which gets it again. */
+/* The event loop meets an error again, and handles it. */
 void node_link_flush(struct node_link *link)
 {
     struct evbuffer *out = link->stream ? bufferevent_get_output(link->stream) : NULL;
@@ -178,7 +178,7 @@ void node_link_close(struct node_link *link)
 #define FIRST_WORD_MS 5000
 #define NEXT_WORD_MS 30000
 
-/* A wrong secret stays wrong; all else may be a node 0 that is not up yet. */
+/* A wrong secret stays wrong.  After any other error node 0 may just not be up yet. */
 static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 {
     struct connect_retry *retry = arg;

@@ -32,7 +32,7 @@ struct node_link {
     void *arg;
 };
 
-/* Connects and proves that we know the secret; may wait until the deadline. */
+/* Connects and proves that this ctrun knows the secret; may wait until the deadline. */
 ct_status node_link_connect(const struct secret *secret, const char *host, int port,
                             int64_t deadline, int *fd);
 
@@ -49,14 +49,14 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 
 struct connect_retry_hooks {
     void (*connected)(void *arg, int fd);        /* the secret is proved; fd is the hook's */
-    void (*gave_up)(void *arg, const char *why); /* the sentence is said */
+    void (*gave_up)(void *arg, const char *why); /* the error is logged */
 };
 
 struct connect_retry {
     struct event again;
     struct rendezvous *meet;
-    int timeout;       /* seconds */
-    const char *limit; /* the option that sets them */
+    int timeout; /* seconds */
+    const char *limit;
     int64_t since, speak;
     int pause_ms;
     const struct connect_retry_hooks *hooks;
@@ -66,8 +66,8 @@ struct connect_retry {
 void connect_retry_setup(struct connect_retry *retry, struct event_base *base,
                          struct rendezvous *meet, const struct connect_retry_hooks *hooks,
                          void *arg);
-/* The first attempt is the loop's next turn, the last one after `timeout` seconds, which are set by
- * `limit`. */
+/* The first attempt is in the loop's next turn, the last one after `timeout` seconds.  `limit` is
+ * the option that sets them. */
 void connect_retry_start(struct connect_retry *retry, int timeout, const char *limit);
 void connect_retry_stop(struct connect_retry *retry); /* stopped already is fine */
 

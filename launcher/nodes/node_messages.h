@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_messages.h - what ctruns say to each other, as text and as what it means.
+/* node_messages.h - the messages between ctruns, as text and as structs.
  *
- * Text comes from another host: it is read strictly, and what is not all right is not
- * taken at all.  Readers return 0, or -1: it is not that. */
+ * Text comes from another host, so it is read strictly: a message that is not wholly right is
+ * dropped.  Readers return 0, or -1: it is no such message. */
 #ifndef LAUNCHER_NODES_NODE_MESSAGES_H
 #define LAUNCHER_NODES_NODE_MESSAGES_H
 

@@ -22,11 +22,12 @@ struct plan {
     int restarts;              /* so far */
     int round;                 /* its number in the job, the same on all nodes; the first is 0 */
     const char *generation;
-    const char *address; /* where the workers meet */
+    const char *address; /* of the workers' store */
     int port;
 };
 
-/* What the job is told.  why: what failed on another node; "" if it was here, or nothing did. */
+/* Calls into the job.  why: what failed on another node; "" if it failed here, or nothing failed.
+ */
 struct nodes_hooks {
     void (*round)(void *job, const struct plan *plan);
     void (*stop)(void *job, const char *why);
@@ -34,7 +35,7 @@ struct nodes_hooks {
     void (*member)(void *job, int node, int there); /* of a fixed job: it joined, or was lost */
     /* A worker of another node ended, in this round. */
     void (*died)(void *job, const struct control_death *death);
-    /* Another node wants all ranks to stop at the same step; for_good: and not to begin again. */
+    /* Another node asks all ranks to stop at the same step; for_good: and not to begin again. */
     void (*stop_asked)(void *job, int for_good);
 };
 
@@ -51,8 +52,8 @@ struct failure {
     int code;        /* as an exit code of ctrun: 128 + signal */
     int may_restart; /* says --restart */
     const char *what;
-    int is_cause; /* a death by signal, or a lost node: no answer to another failure, as an exit may
-                     be */
+    int is_cause; /* a death by signal, or a lost node: it can't be the answer to another failure,
+                     as an exit can */
 };
 
 /* How a round ended on one node. */
@@ -62,8 +63,8 @@ struct round_end {
 };
 
 struct nodes_ops {
-    void (*start)(struct nodes *nodes); /* to meet the others; a round may begin within */
-    /* A worker of this node ended, however.  The message is in the sockets when it returns. */
+    void (*start)(struct nodes *nodes); /* connects; a round may begin within the call */
+    /* A worker of this node ended.  The message is in the sockets when this returns. */
     void (*died)(struct nodes *nodes, const struct control_death *death);
     void (*failed)(struct nodes *nodes, const struct failure *failure); /* the first of a round */
     /* With --on-failure=continue, instead: stop() follows if too few are left. */
@@ -77,7 +78,7 @@ struct nodes_ops {
     void (*destroy)(struct nodes *nodes);
 };
 
-/* NULL: the sentence is said. */
+/* NULL: the error is logged. */
 struct nodes *nodes_coordinator(struct event_base *base, struct rendezvous *meet,
                                 const struct options *options, int size,
                                 const struct nodes_hooks *hooks, void *job);
@@ -104,10 +105,10 @@ enum {
 };
 
 #define WORLD_MOST \
-    (1 << 22)          /* workers of a job: what others tell is added up and counted through */
+    (1 << 22) /* workers of a job: numbers that agents send are added up, and looped over */
 #define NODE_TEXT 1024 /* of one of them */
 
-/* What came as text, without what a terminal would obey. */
+/* Text that another ctrun sent, without control characters. */
 static inline void node_text(char *text, size_t size, const void *data, size_t bytes)
 {
     size_t i;

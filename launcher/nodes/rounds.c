@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rounds.c - rounds begin and end on all nodes together. */
+/* rounds.c - rounds begin and end on all nodes together, and the first failure decides what
+ * follows. */
 #include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
     if (c->phase == WAITING || c->phase == FINISHED || !from->in_round
         || strcmp(dead->generation, c->meet->generation) != 0 || first < 0
         || dead->count > from->workers - first)
-        return; /* a member speaks of its own workers, and of this round */
+        return; /* not of its own workers, or of an older round */
     node_death_print(dead, text);
     for (int i = 1; i < c->ranked_count; i++)
         if (c->ranked[i] != from && c->ranked[i]->agent) {
@@ -95,7 +96,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
 
 /* ---- Stopping at the same step ------------------------------------------------ */
 
-/* Once to each: a scheduler that stops a thousand ctruns makes each of them send the request. */
+/* Each agent gets it once: a scheduler that stops a thousand ctruns makes each send the request. */
 void rounds_ask_stop(struct coordinator *c, const struct member *from,
                      const struct stop_request *request)
 {
@@ -196,7 +197,7 @@ void rounds_leave(struct coordinator *c)
     c->nodes.hooks->over(c->nodes.job, c->code, c->failed_node == c->members[0] ? "" : c->why);
 }
 
-/* The others have to be told: they close their connections then, or are given up. */
+/* The agents get NODE_OVER and close their connections, or are given up after a while. */
 void rounds_end_job(struct coordinator *c)
 {
     const struct timeval patience = { GOODBYE_SECONDS, 0 };
@@ -211,8 +212,8 @@ void rounds_end_job(struct coordinator *c)
 
 /* ---- A round stops ------------------------------------------------------------ */
 
-/* The member that it came from has begun to stop already.  A node that has not stopped when even
- * SIGKILL must have worked is given up. */
+/* `from` has begun to stop already.  The tick gives up a node that has not stopped when even
+ * SIGKILL must have worked. */
 static void stop_all(struct coordinator *c, const struct member *from)
 {
     /* Workers that stop by themselves have the timeout twice: before SIGTERM, and behind it. */
@@ -247,7 +248,7 @@ static int all_are_connected(const struct coordinator *c)
     return 1;
 }
 
-/* Again, or never.  A fixed job does not begin again without a node that was lost. */
+/* A restart, or the end.  A fixed job does not begin again without a node that was lost. */
 static void decide_what_follows(struct coordinator *c, const struct failure *failure)
 {
     const int again = failure->may_restart && (c->is_elastic || all_are_connected(c))
@@ -263,8 +264,8 @@ static void stop_the_round(struct coordinator *c, const struct member *from,
     stop_all(c, from);
 }
 
-/* An exit may be another node's answer to a death that is told only now, or to a node that turns
- * out to be lost: that one goes before it.  All of it is known when the last node has ended. */
+/* An exit may be another node's answer to a death whose message comes only now, or to a node that
+ * turns out to be lost: these go before the exit.  All is known when the last node has ended. */
 static void change_failure(struct coordinator *c, const struct member *from,
                            const struct failure *failure)
 {
@@ -289,7 +290,7 @@ void rounds_failed(struct coordinator *c, struct member *from, const struct fail
     stop_the_round(c, from, failure);
 }
 
-/* `count` workers of one member.  No worker is signalled as long as enough are left. */
+/* `count` workers of one member.  The others go on as long as enough are left. */
 static void lose_workers(struct coordinator *c, struct member *from, int count,
                          const struct failure *failure)
 {
@@ -332,8 +333,8 @@ void rounds_regroup(struct coordinator *c, const struct member *from, const char
     stop_all(c, from);
 }
 
-/* An elastic job's: it goes on with the nodes that are left, or with another one.  That is no
- * failure of the job, and goes before an exit, which may be the answer to it. */
+/* An elastic job goes on with the nodes that are left, or with another one.  The loss is no failure
+ * of the job, and goes before an exit, which may be the answer to it. */
 static void regroup_without(struct coordinator *c, const struct member *from, const char *what)
 {
     char why[NODE_TEXT];
@@ -354,7 +355,7 @@ static void regroup_without(struct coordinator *c, const struct member *from, co
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* Its workers are gone too: their ctrun stops them when it has lost us. */
+/* Its workers count as gone: their ctrun stops them when it has lost the coordinator. */
 void rounds_lose_node(struct coordinator *c, struct member *from)
 {
     const struct node_death dead =
@@ -390,7 +391,7 @@ void rounds_lose_node(struct coordinator *c, struct member *from)
 
 /* ---- A round ends ------------------------------------------------------------- */
 
-/* Told to stop, all workers did at a common step: their exit code counts.  0: they did not. */
+/* 1: all workers stopped at a common step, as they were asked to, and their exit code counts. */
 static int take_code_of_workers(struct coordinator *c)
 {
     int code = 0;
@@ -398,7 +399,7 @@ static int take_code_of_workers(struct coordinator *c)
     for (int i = 0; i < c->ranked_count; i++) {
         const struct member *member = c->ranked[i];
 
-        if (member->lost == member->workers) /* the others went on without them */
+        if (member->lost == member->workers) /* the other nodes went on without them */
             continue;
         if (member->end.stop_code < 0)
             return 0;
@@ -410,7 +411,7 @@ static int take_code_of_workers(struct coordinator *c)
     return 1;
 }
 
-/* What the round failed of, to those that were told another failure. */
+/* Sends the failure that counts to the nodes that were sent another one. */
 static void announce_changed_failure(struct coordinator *c)
 {
     if (!c->changed)
@@ -456,7 +457,7 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
 
 /* ---- A ctrun is told to stop -------------------------------------------------- */
 
-/* The other nodes of an elastic job go on.  If its workers are gone it has left by itself. */
+/* The other nodes of an elastic job go on.  If the node's workers have ended, so may the round. */
 static void leave_job(struct coordinator *c, struct member *from, const char *signal_words,
                       int number)
 {
@@ -471,7 +472,7 @@ static void leave_job(struct coordinator *c, struct member *from, const char *si
     c->signalled = 1;
 }
 
-/* Told again when our own workers are gone, we do not wait for the others any longer. */
+/* A second signal, when this ctrun's own workers are gone, ends the wait for the other nodes. */
 void rounds_signalled(struct coordinator *c, struct member *from, int number)
 {
     const int was = c->phase, is_own = from == c->members[0];

@@ -4,7 +4,7 @@
  *
  * The socket is bound before anything else happens and never let go, so no other
  * process can take the port between choosing and using it.  Nothing is looked up unless
- * the user named a host.  What the store lets in is decided here: with no secret
+ * the user named a host.  Which connections the store admits is decided here: with no secret
  * given and one node, ctrun makes one for its own children. */
 #include "launcher/nodes/store_host.h"
 
@@ -93,8 +93,8 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
     return status;
 }
 
-/* Without a secret several nodes could not know each other's users: then everybody
- * on other hosts is let in, as by torchrun, and that is said. */
+/* Without a secret the store can't know the users of other hosts: then it admits every connection
+ * from there, as torchrun does, and a line says so. */
 static void warn_if_open(const struct rendezvous *meet)
 {
     if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
@@ -255,8 +255,8 @@ int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
     return 1;
 }
 
-/* Somebody may take it before worker 0 does: that is why we serve the store ourselves,
- * unless we were told not to. */
+/* Another process may take the port before worker 0 does.  That is why ctrun serves the store,
+ * unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE says not to. */
 static void choose_port(struct rendezvous *meet)
 {
     int fd;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_host.h - where the nodes and the workers of a job meet: the store that node 0's ctrun
- * hosts.
+/* store_host.h - the rendezvous of a job's nodes and workers: the store that node 0's ctrun hosts.
  *
  * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
  * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
@@ -28,7 +27,7 @@ struct rendezvous {
 };
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
- * code and the sentence is said.  store_host_close() is owed in both cases. */
+ * code and the error is logged.  store_host_close() is owed in both cases. */
 int store_host_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting);
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the coordinator's */
@@ -42,7 +41,7 @@ void rendezvous_new_round(struct rendezvous *meet);
 /* Has this rank's libct begun its init in this generation? */
 int rendezvous_arrived(const struct rendezvous *meet, int rank);
 
-/* Where peers that go on without it may read of it: "ct/<generation>/dead/<rank>". */
+/* Peers that go on without the rank may read it under "ct/<generation>/dead/<rank>". */
 void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
 
 void store_host_close(struct rendezvous *meet);

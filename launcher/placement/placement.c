@@ -140,7 +140,7 @@ static int take_cpus(struct placement *placement, const struct options *options,
 }
 
 /* Where the kernel has no NUMA, or a container's filter forbids to choose, memory comes
- * from where it comes.  A policy of the user's own (numactl) stays; a node that has no
+ * from where the kernel takes it.  A policy of the user's own (numactl) stays; a node that has no
  * memory for us can't be preferred. */
 static void check_memory(struct placement *placement)
 {
@@ -161,7 +161,7 @@ static void check_memory(struct placement *placement)
             placement->place[i].memory = -1;
     }
     if (!known)
-        log_line(LOG_INFO, "the kernel lets nobody choose NUMA nodes for memory: %s",
+        log_line(LOG_INFO, "the kernel does not let ctrun choose NUMA nodes for memory: %s",
                  strerror(errno));
 }
 

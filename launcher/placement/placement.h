@@ -52,7 +52,7 @@ int placement_devices(const struct options *options, const char *root, struct gp
 
 /* ---- How --bind (bind.c) and --numa-binding (numa_binding.c) fill in ->place ---- */
 
-/* Both: 0, or ctrun's exit code and the sentence is said. */
+/* Both: 0, or ctrun's exit code and the error is logged. */
 int place_bind(struct placement *placement, const char *bind);
 int place_numa(struct placement *placement, enum numa_binding mode);
 

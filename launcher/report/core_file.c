@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core_file.c - core(5) read backwards: from the pattern and the dead to the file. */
+/* core_file.c - finds the core file of a dead worker from the pattern of core(5). */
 #include "launcher/report/core_file.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error_file.c - a file that any program may have written, so nothing in it is
- * believed: its size, its shape and its numbers are checked before they count. */
+/* error_file.c - any program may have written the file, so its size, its shape and its numbers are
+ * checked before they are used. */
 #include "launcher/report/error_file.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ struct jansson {
     struct json *(*integer)(long long value);
     int (*set)(struct json *object, const char *key, struct json *value);
     char *(*dumps)(const struct json *json, size_t flags);
-    void (*free)(struct json *json); /* what nobody else holds */
+    void (*free)(struct json *json); /* when its count of references is 0 */
 };
 
 static int open_jansson(struct jansson *j)
@@ -156,7 +156,7 @@ void error_json_free(struct error_json *error)
 
 /* ---- Writing ---------------------------------------------------------------- */
 
-/* Beside the file and over it, so that nobody reads half of one. */
+/* Written beside the file and renamed over it, so that no reader gets half of one. */
 static int replace(const char *to, const char *data, size_t size)
 {
     char path[PATH_MAX];

@@ -2,7 +2,7 @@
 /* gpu_topology_report.c - a matrix as nvidia-smi topo has it, and as JSON.
  *
  * GPUs have the numbers that nvidia-smi gives them, whatever their names in CUDA_VISIBLE_DEVICES:
- * the order of PCI addresses.  Beside each stands who uses it, so that it is found above. */
+ * the order of PCI addresses.  Beside each stand the ranks that use it. */
 #include "launcher/report/gpu_topology_report.h"
 
 #include <limits.h>

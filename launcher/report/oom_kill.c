@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oom_kill.c - SIGKILL has no sender's name, but the cgroup's counter moves.
  *
- * v2: memory.events says "oom_kill N", whoever's limit it was, ours, that of a cgroup
- * above or the machine's.  v1: memory.oom_control says it.  The limit to name is the
- * smallest one from our cgroup upwards. */
+ * v2: memory.events says "oom_kill N", whether the limit was that of ctrun's cgroup, of
+ * one above it or of the machine.  v1: memory.oom_control says it.  The limit to name is the
+ * smallest one from ctrun's cgroup upwards. */
 #include "launcher/report/oom_kill.h"
 
 #include <fcntl.h>

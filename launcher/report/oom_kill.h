@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oom_kill.h - was it the kernel, for want of memory?  The memory cgroup counts such kills. */
+/* oom_kill.h - did the kernel kill a worker because memory ran out?  The memory cgroup counts such
+ * kills. */
 #ifndef LAUNCHER_REPORT_OOM_KILL_H
 #define LAUNCHER_REPORT_OOM_KILL_H
 
@@ -16,7 +17,7 @@ struct oom_watch {
  * "/proc/self/cgroup"; others in tests. */
 void oom_watch_open(struct oom_watch *oom, const char *mounts, const char *self);
 
-/* Counts anew: what was killed until now is not asked for again. */
+/* Counts from here on: earlier kills do not count again. */
 void oom_watch_reset(struct oom_watch *oom);
 
 /* 1: the kernel has killed since; why: "cgroup limit 32.0 GiB, peak 31.9 GiB" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h - what ctrun says of ends, on stderr. */
+/* report.h - what ctrun writes to stderr about workers that ended. */
 #ifndef LAUNCHER_REPORT_REPORT_H
 #define LAUNCHER_REPORT_REPORT_H
 
@@ -22,11 +22,11 @@ struct failed_round {
  * screen.  Last the last lines of the worker that failed first, if ctrun has its stderr. */
 void report_failure(const struct failed_round *round, const char *what_follows);
 
-/* torchrun passes the error.json of the first failure on to whoever started it with a
+/* torchrun passes the error.json of the first failure on to a caller that started it with a
  * TORCHELASTIC_ERROR_FILE of its own. */
 void report_upward(const struct failed_round *round);
 
-/* And so is what ctrun itself failed of. */
+/* The same for a failure of ctrun itself. */
 void report_own_fault(const char *what);
 
 /* "0,2-3" of the workers for which pick says yes; "" if for none. */
@@ -36,7 +36,7 @@ void report_ranks(const struct worker *workers, int size, int (*pick)(const stru
 /* "exited with code 7", "died of SIGSEGV (core dumped)" */
 void report_cause(const struct worker *worker, char *text, size_t bytes);
 
-/* More of it, if there is more to say than that: who killed it, where its core is; else "". */
+/* What report_cause() has no room for: what killed it, where its core is; "": nothing. */
 void report_detail(const struct failed_round *round, const struct worker *worker, char *text,
                    size_t bytes);
 
@@ -61,7 +61,7 @@ static inline int failed_too(const struct worker *worker)
 /* Title, root cause, failures. */
 void report_add_blocks(struct text *out, const struct failed_round *round);
 
-/* Bytes of anybody's, without what a terminal would obey. */
+/* Bytes from an untrusted source, without control characters. */
 void report_add_plain(struct text *out, const char *bytes, size_t size);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* console.c - see console.h.
  *
- * O_NONBLOCK on the descriptor that we were given would be set for everybody who
- * shares it, the shell and the workers included.  A pipe or a terminal is opened
- * once more instead, by its name in /proc, and that opening is ours.  A socket has
- * a flag per call.  Where the kernel says no (another user's terminal), small
- * pieces are written, each when poll() says that there is room.  A file is written
+ * O_NONBLOCK on the inherited descriptor would be set for every process that shares it, the shell
+ * and the workers included.  So a pipe or a terminal is opened once more, by its name in /proc.  A
+ * socket has a flag per call.  Where the kernel does not allow the opening (another user's
+ * terminal), small pieces are written, each when poll() says that there is room.  A file is written
  * as it is: it has no reader to wait for. */
 #include "launcher/stdio/console.h"
 
@@ -121,7 +120,7 @@ static void give_up(struct console *console, int cause)
     if (console->complained++ || console->to != STDOUT_FILENO)
         return;
     log_line(LOG_ERROR, "cannot write to standard output: %s",
-             cause == EPIPE ? "nobody reads it any more" : strerror(cause));
+             cause == EPIPE ? "its reader is gone" : strerror(cause));
 }
 
 void console_flush(struct console *console)
@@ -150,7 +149,7 @@ void console_flush(struct console *console)
     queue->used = console->from = 0;
 }
 
-/* They are blocked, and nobody reads them from their descriptor any more. */
+/* They are blocked, and the event loop reads no signal any more. */
 static int told_to_stop(void)
 {
     sigset_t pending;
@@ -182,13 +181,13 @@ void console_finish(struct console *console, int patience_ms)
     event_del(&console->writable);
 }
 
-/* Said only if that can't make us wait after all. */
+/* Logged only if that can't make ctrun wait after all. */
 static void say_what_was_dropped(const struct console *console)
 {
     if (console->dropped == 0 || console->complained
         || poll(&(struct pollfd){ STDERR_FILENO, POLLOUT, 0 }, 1, 0) != 1)
         return;
-    log_line(LOG_ERROR, "nobody read standard %s: %llu bytes of it were dropped",
+    log_line(LOG_ERROR, "standard %s was not read: %llu bytes of it were dropped",
              console->to == STDOUT_FILENO ? "output" : "error",
              (unsigned long long)console->dropped);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* console.h - our standard output or error, written without ever waiting for its reader.
+/* console.h - ctrun's standard output or error, written without ever waiting for its reader.
  *
- * What is not taken at once stands in a queue, and the event loop goes on noticing
- * deaths and signals.  Whoever feeds a console that is full stops reading from the
- * workers, which then wait as they would for a slow reader of their own. */
+ * Bytes that the reader does not take at once stand in a queue, and the event loop goes on noticing
+ * deaths and signals.  When the queue is full ctrun stops reading from the workers, which then wait
+ * as they would for a slow reader of their own. */
 #ifndef LAUNCHER_STDIO_CONSOLE_H
 #define LAUNCHER_STDIO_CONSOLE_H
 

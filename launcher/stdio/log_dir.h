@@ -23,7 +23,7 @@ struct run_folder {
     int attempt; /* the present start of the workers, from 0; -1: before the first */
 };
 
-/* 0, or ctrun's exit code and the sentence is said. */
+/* 0, or ctrun's exit code and the error is logged. */
 int run_folder_create(struct run_folder *folder, const struct options *options, const char *run_id,
                       int workers);
 

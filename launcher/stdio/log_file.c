@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_file.c - see log_file.h.  Appended to, so that a file which somebody empties
+/* log_file.c - see log_file.h.  Opened with O_APPEND, so that a file which is emptied
  * meanwhile (logrotate's copytruncate) goes on from its beginning. */
 #include "launcher/stdio/log_file.h"
 

@@ -11,7 +11,7 @@ struct log_file {
     int complained;
 };
 
-/* New, or emptied.  0, or -1 and the sentence is said. */
+/* New, or emptied.  0, or -1 and the error is logged. */
 int log_file_open(struct log_file *file, const char *path);
 
 /* What does not go in is lost to the file; that is said once. */

@@ -5,7 +5,7 @@
  * a moment in the line dedup, so that equal ones of several workers are shown once; the
  * others go to their console with their prefix, and to the filtered file if they
  * match.  log_line() comes here too, so that its lines stand behind what the workers
- * said before and never within one of theirs. */
+ * wrote before and never within a line of a worker. */
 #include "launcher/stdio/output.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ void output_bar(struct output *output, const struct stream *stream, const char *
 {
     struct console *console = output->to[stream->to];
 
-    line_dedup_flush(&output->dedup); /* what its worker said before it */
+    line_dedup_flush(&output->dedup); /* what its worker wrote before it */
     console->on_bar = 1;
     console_wipe(console);
     console_add(console, stream->prefix, strlen(stream->prefix));
@@ -192,7 +192,7 @@ static void woken(evutil_socket_t fd, short what, void *arg)
     say_for_others(arg);
 }
 
-/* Consoles are ours alone; another thread (nodes that come and go have one) leaves its
+/* Only one thread uses the consoles.  Another thread (nodes that come and go have one) leaves its
  * lines here, and never waits for a reader either. */
 static void say_from_anywhere(void *arg, const char *line, size_t size)
 {
@@ -217,12 +217,12 @@ static void listen_to_threads(struct output *output)
     threads->ours = pthread_self();
     threads->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event_assign(&threads->event, output->base, threads->wake, EV_READ | EV_PERSIST, woken, output);
-    if (threads->wake >= 0) /* else they are heard when we speak next */
+    if (threads->wake >= 0) /* else the next line that this thread writes shows them */
         event_add(&threads->event, NULL);
     log_divert(say_from_anywhere, output);
 }
 
-/* They are gone, or write for themselves from here on. */
+/* The other threads are gone, or write for themselves from here on. */
 static void leave_threads(struct output *output)
 {
     log_divert(NULL, NULL);
@@ -330,8 +330,9 @@ void output_free(struct output *output)
  * copied.
  *
  * Workers have sessions of their own, so nothing stops them from reading a terminal that is not
- * theirs: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun runs in the
- * background (ctrun ... &) they would read what is typed for the shell: they get /dev/null. */
+ * their session's: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun
+ * runs in the background (ctrun ... &) they would read what is typed for the shell: they get
+ * /dev/null. */
 
 static int is_away(void)
 {
@@ -363,7 +364,7 @@ int input_of(struct input *input, int rank)
 void input_check(const struct input *input, int world)
 {
     if (input->to->kind == STDIN_RANK && input->to->rank >= world)
-        log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; nobody reads standard input",
+        log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; no rank reads standard input",
                  input->to->rank, world - 1);
 }
 

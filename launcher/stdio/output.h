@@ -18,7 +18,7 @@ struct stream;
 
 struct input {
     const struct stdin_to *to;
-    int away; /* ours is a terminal that belongs to somebody else now */
+    int away; /* ctrun runs in the background of a terminal */
     int null; /* /dev/null, for workers; -1: not opened yet */
 };
 
@@ -28,7 +28,7 @@ void input_setup(struct input *input, const struct options *options);
 int input_of(struct input *input, int rank);
 int input_null(struct input *input); /* -1 with errno */
 
-/* A sentence if nobody gets it and that can't be meant. */
+/* Logs it if no worker gets standard input, though --stdin names a rank. */
 void input_check(const struct input *input, int world);
 void input_close(struct input *input);
 
@@ -61,7 +61,7 @@ struct output {
 void output_setup(struct output *output, struct event_base *base, const struct options *options,
                   const struct run_folder *folder);
 
-/* New workers are about to be started.  0, or -1 and the sentence is said. */
+/* New workers are about to be started.  0, or -1 and the error is logged. */
 int output_round(struct output *output, int first_rank, int world, int size);
 
 /* From here on ctrun writes to 1 and 2 through consoles only, log_line() too. */
@@ -71,12 +71,12 @@ void output_open_consoles(struct output *output);
 void output_line(struct output *output, const struct stream *stream, const char *text, size_t size);
 void output_bar(struct output *output, const struct stream *stream, const char *text, size_t size);
 
-/* Shows what is left, as long as somebody reads it. */
+/* Shows what is left, as long as it is read. */
 void output_finish(struct output *output, int patience_ms);
 void output_free(struct output *output);
 
-/* Has the line one of the words of list in it?  They are separated by commas, two
- * commas stand for one in a word, and the empty word is in every line. */
+/* Words of --duplicate-stdout-filters: has the line one of the words of list in it?  They are
+ * separated by commas, two commas stand for one in a word, and the empty word is in every line. */
 int filters_match(const char *list, const char *line, size_t size);
 
 #endif

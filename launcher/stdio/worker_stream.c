@@ -176,7 +176,7 @@ static void feed(struct stream *stream, const char *data, size_t size)
     console_flush(stream->output->to[stream->to]);
 }
 
-/* No more will come, or is wanted. */
+/* No more bytes will come, or none are wanted. */
 static void shut(struct stream *stream)
 {
     const struct line_taker taker = { take_line, take_bar, stream };
@@ -197,8 +197,8 @@ static void shut(struct stream *stream)
     log_file_close(&stream->file);
 }
 
-/* Whoever writes to a pipeline whose reader is gone is told by SIGPIPE: so are our
- * workers, unless a file still takes what they say. */
+/* A process that writes to a pipe without a reader gets SIGPIPE.  So do workers when the reader of
+ * ctrun's output is gone, unless a file still takes what they write. */
 static void readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *stream = arg;
@@ -306,7 +306,7 @@ void stream_given(struct stream *stream)
     stream->given = -1;
 }
 
-/* What is in the pipe by now, not what strangers may go on writing. */
+/* Reads what is in the pipe by now, not what processes outside of the job may go on writing. */
 void worker_stream_close(struct stream *stream)
 {
     int left = 0;

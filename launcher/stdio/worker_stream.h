@@ -71,7 +71,7 @@ struct stream {
 
 void stream_setup(struct stream *stream);
 
-/* Before the worker starts.  0; 1: the sentence is said; -1 with errno. */
+/* Before the worker starts.  0; 1: the error is logged; -1 with errno. */
 int worker_stream_open(struct stream *stream, struct output *output, int rank, int local_rank,
                        int to);
 /* It has started, or could not. */

@@ -77,7 +77,8 @@ struct bound {
     double part, limit, sign;
 };
 
-/* Of the line of clock `child`, whose base is near the truth, so that a double has nanoseconds. */
+/* Of the line of clock `child`.  Its base is near the truth, so a double is exact to nanoseconds.
+ */
 static struct bound bound_of(const struct clock_line *clocks, int child,
                              const struct clock_message *m)
 {

@@ -158,7 +158,7 @@ void trace_host_stopping(struct trace_host *trace, int signal)
 
 /* ---- Writing a round -------------------------------------------------------- */
 
-/* What was written stays written, whoever goes on: the file first, then how far it is. */
+/* Written once, whether ctrun or the guard goes on: first the file, then how far it is. */
 static void settle(struct trace_host *trace)
 {
     struct trace_shared *shared = trace->shared;
@@ -269,7 +269,7 @@ static void write_rest(struct trace_host *trace, const char *missing)
     end(trace, missing);
 }
 
-/* Goes on where ctrun stood: its part may be half written. */
+/* Goes on where ctrun stopped: its part may be half written. */
 void trace_host_save(void *arg)
 {
     struct trace_host *trace = arg;

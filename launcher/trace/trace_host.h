@@ -18,7 +18,7 @@
 
 struct worker;
 
-/* What the guard has to know, in memory that both see. */
+/* What the guard has to know, in memory that ctrun shares with it. */
 struct trace_shared {
     _Atomic int64_t body;  /* of the file */
     _Atomic int has_round; /* one that is not all written; the file is open then */

@@ -202,7 +202,7 @@ static void add_instead(struct writing *w, const char **from, struct span old, c
     *from = old.at + old.size;
 }
 
-/* Slices end where the next one may begin, and arrows in the last nanosecond of theirs. */
+/* A slice ends where the next one may begin; an arrow ends in the last nanosecond of its slice. */
 static void add_times(struct writing *w, const struct trace_line *line, const char **from,
                       const struct clock_line *clock)
 {

@@ -11,7 +11,7 @@ struct wrapper {
     char path[4096];   /* what exec gets */
 };
 
-/* 0, or the exit code (2, 126, 127) and the sentence is said.  wrapper_free() is owed. */
+/* 0, or the exit code (2, 126, 127) and the error is logged.  wrapper_free() is owed. */
 int wrapper_find(struct wrapper *wrapper, const struct options *options);
 void wrapper_free(struct wrapper *wrapper);
 

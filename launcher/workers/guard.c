@@ -104,11 +104,11 @@ int guard_was_killed(struct guard *guard)
 {
     if (guard->pid <= 0 || waitpid(guard->pid, NULL, WNOHANG) != guard->pid)
         return 0;
-    guard->pid = 0; /* the number may be somebody else's soon */
+    guard->pid = 0; /* the kernel may give the number to another process */
     return 1;
 }
 
-/* A guard that somebody killed did not stop the job. */
+/* The job went on if the guard was killed. */
 void guard_stop(struct guard *guard)
 {
     const int cause = errno;

@@ -28,10 +28,10 @@ int guard_start(struct guard *guard, int most, const struct guard_last *last);
 /* Where a worker announces its group, before its exec. */
 _Atomic pid_t *guard_place(const struct guard *guard, int local_rank);
 
-/* The group is gone: its number may be somebody else's soon. */
+/* The group is gone: the kernel may give its number to another process. */
 void guard_remove(const struct guard *guard, int local_rank);
 
-/* 1, once: it ended, and not by us; it is reaped then. */
+/* 1, once: it ended, and not by guard_stop(); it is reaped then. */
 int guard_was_killed(struct guard *guard);
 
 /* Ends it; the groups it knows are left alone. */

@@ -11,7 +11,7 @@
  * beside them?  `clients` are those that may come to the store which ctrun hosts: where only they
  * don't fit, that is a warning.
  * ctrun's own soft limit of descriptors becomes the hard one; *descriptors is the limit from
- * before, for the workers.  0, or ctrun's exit code and the sentence is said. */
+ * before, for the workers.  0, or ctrun's exit code and the error is logged. */
 int limits_check(const struct options *options, int size, long clients, struct rlimit *descriptors);
 
 #endif

@@ -13,7 +13,7 @@ struct program {
     int tells_rank;         /* --local-rank=N comes after the first of them */
 };
 
-/* 0, or the exit code (126, 127) and the sentence is said. */
+/* 0, or the exit code (126, 127) and the error is logged. */
 int program_find(struct program *program, const struct options *options);
 
 /* argv of one worker, in one block for free(); NULL: out of memory. */

@@ -9,8 +9,8 @@
 /* --signals-to-handle, those that are only forwarded, and SIGCHLD. */
 sigset_t signals_watched(const struct options *options);
 
-/* Blocks them, and SIGPIPE: one that comes before the workers waits until they
- * can be told. */
+/* Blocks them, and SIGPIPE: one that comes before the workers have started
+ * is pending until they have. */
 void signals_block(const struct options *options);
 
 /* What our parent ignored and workers must not, which is all but nohup's SIGHUP. */

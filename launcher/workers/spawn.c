@@ -2,9 +2,9 @@
 /* spawn.c - vfork and exec.
  *
  * vfork, since a fork copies page tables only to throw them away: it halves the
- * time per worker.  The child borrows our memory and stack until its exec; it
- * makes system calls on things that stand still and leaves by exec or _exit.
- * Our signals are blocked, so no handler runs in it. */
+ * time per worker.  The child runs in ctrun's memory and on its stack until its exec; it makes
+ * system calls on memory that does not change and leaves by exec or _exit.  All signals are
+ * blocked, so no handler runs in it. */
 #include "launcher/workers/spawn.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static int place(const struct spawn_args *args)
     return 0;
 }
 
-/* Runs in the child.  *cause lies in the parent's memory, which is ours until the
- * exec.  Where vfork is a fork (some emulators) nobody reads it, hence the exit codes. */
+/* Runs in the child.  *cause lies in the parent's memory, which the child has until the
+ * exec.  Where vfork is a fork (some emulators) the parent can't read it, hence the exit codes. */
 static _Noreturn void child(const struct spawn_args *args, pid_t parent, volatile int *cause)
 {
     /* Before the program can do anything, even kill us: see guard.c. */
@@ -118,7 +118,7 @@ int foreground_is_ours(void)
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* From the background, tcsetpgrp() would stop us with SIGTTOU.  Who blocks it may go on. */
+/* From the background tcsetpgrp() would stop ctrun with SIGTTOU, unless that is blocked. */
 int foreground_give(pid_t group)
 {
     sigset_t output, before;

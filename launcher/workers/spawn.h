@@ -26,13 +26,13 @@ struct spawn_args {
 
 /* Returns when the program is running: its pid, which is also its process
  * group and, unless ->foreground, its session.  Else -1; errno is that of exec and *execed is 1, or
- * that of fork or of the CPUs and *execed is 0.  A failed child is reaped here, so that nobody
- * meets an unknown pid.  The caller has all its signals blocked. */
+ * that of fork or of the CPUs and *execed is 0.  A failed child is reaped here, so that no
+ * SIGCHLD names an unknown pid.  The caller has all its signals blocked. */
 pid_t spawn(const struct spawn_args *args, int *execed);
 
-/* ---- The terminal, which one worker (a debugger) may have for its life ------- */
+/* ---- The terminal, which one worker (a debugger) may have ------- */
 
-/* Is standard input our terminal, and are we the ones who may read it now? */
+/* Is standard input the terminal of ctrun's session, and may ctrun read it now? */
 int foreground_is_ours(void);
 
 /* To a process group of our session.  Async-signal-safe: the child calls it, before its exec. */

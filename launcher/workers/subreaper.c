@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subreaper.c - descendants of workers that left their process group.
  *
- * A worker's group is killed at its end, but who called setsid() is not in it and, without a
- * parent, would be init's.  As a subreaper ctrun becomes the parent of each orphan among its
- * descendants, so at the end of a round all children that it has are leftovers of its workers.
+ * A worker's group is killed at its end, but a process that called setsid() is not in it.  As a
+ * subreaper ctrun, not init, becomes the parent of each descendant whose parent has ended.  So at
+ * the end of a round all its children are leftovers of its workers.
  *
- * Not so if ctrun is PID 1 (of a container: what `docker exec` left comes to us), or was put by
- * exec in place of a shell with children of its own.  Then only who carries the generation of
- * our round in his environment is killed: better one left than a stranger killed. */
+ * Not so if ctrun is PID 1 (of a container: what `docker exec` left becomes its child), or was put
+ * by exec in place of a shell that had children.  Then only processes with the round's generation
+ * in their environment are killed: better one left than one killed that is not the job's. */
 #include "launcher/workers/subreaper.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ static int kill_once(const struct subreaper *subreaper, pid_t guard, const char 
     return alive;
 }
 
-/* Whom the killed leave behind comes to us in turn, and is met by the next pass. */
+/* Children of the killed become ctrun's, and the next pass kills them. */
 int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation)
 {
     const int64_t begin = clock_ms();

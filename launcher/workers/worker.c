@@ -21,7 +21,7 @@ void worker_setup(struct worker *worker, int rank)
     stream_setup(&worker->err);
 }
 
-/* 0; 1: the sentence is said; -1 with errno. */
+/* 0; 1: the error is logged; -1 with errno. */
 static int open_streams(struct worker *worker, struct output *output, struct spawn_args *args)
 {
     int status;

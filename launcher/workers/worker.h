@@ -37,15 +37,15 @@ void worker_setup(struct worker *worker, int rank);
  * there it also gets the terminal that ctrun has. */
 void worker_wrap(struct worker *worker, const struct wrapper *wrapper, int world);
 
-/* 0, or ctrun's exit code and the sentence is said; then nothing of it is left. */
+/* 0, or ctrun's exit code and the error is logged; then nothing of it is left. */
 int worker_start(struct worker *worker, const struct program *program, const struct worker_env *env,
                  const sigset_t *ignored, struct output *output, const struct guard *guard);
 
 /* To its whole process group, while it runs. */
 void worker_signal(struct worker *worker, int number);
 
-/* 1: it has just ended.  It stays a zombie until worker_kill_rest(), so that its pid,
- * the name of its group, can't come to mean somebody else's. */
+/* 1: it has just ended.  It stays a zombie until worker_kill_rest(), so that the kernel gives its
+ * pid, the name of its group, to no other process. */
 int worker_check(struct worker *worker);
 
 static inline int worker_failed(const struct worker *worker)
@@ -58,9 +58,9 @@ static inline int worker_exit_code(const struct worker *worker)
     return worker->how == CLD_EXITED ? worker->code : 128 + worker->code;
 }
 
-/* After its end, for all workers and then for all: kills what it left behind in its group;
- * waits for that (somebody else's children now: gone in a moment, but not at once, and where
- * PID 1 reaps nobody never) and shows its last output. */
+/* After its end.  For all workers worker_kill_rest(): kills what it left behind in its group.  Then
+ * for all worker_clear(): waits for that, which PID 1 or another parent reaps (soon, or never where
+ * PID 1 reaps no process), and shows the worker's last output. */
 void worker_kill_rest(struct worker *worker, const struct guard *guard);
 void worker_clear(struct worker *worker, int64_t deadline);
 void worker_free(struct worker *worker);

@@ -158,7 +158,7 @@ wait $launcher
 expect "well before the patience of 60 s" [ $(($(now_ms) - begun)) -lt 30000 ]
 exec 3<&-
 err=$(cat .err)
-expect "what nobody read is counted" matches "$err" 'nobody read standard output: [0-9]+ bytes'
+expect "what nobody read is counted" matches "$err" 'standard output was not read: [0-9]+ bytes'
 
 # ---- A full disk -------------------------------------------------------------
 mkdir small

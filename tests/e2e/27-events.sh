@@ -36,7 +36,7 @@ expect "a file that can't be written" is "$code" 1
 expect "is said" has "$err" "--events=/no/such/folder/e: No such file or directory"
 mkfifo fifo
 run --events=fifo touch ran
-expect "nobody waits for the reader of a FIFO" has "$code $err" "1 ctrun: --events=fifo: nobody reads that FIFO"
+expect "nobody waits for the reader of a FIFO" has "$code $err" "1 ctrun: --events=fifo: no process reads that FIFO"
 expect "and no worker was started" [ ! -e ran ]
 run --events=/dev/full --nproc-per-node=3 echo x
 expect "a full disk is no reason to stop" is "$code $(wc -l <<<"$out")" "0 3"
