@@ -6,7 +6,7 @@
  * Words and variables come from where a run has them, so they can't differ from it.  What only a
  * run can know (a free port, a new name) stands in angle brackets; ranks of a job of several
  * nodes are those it has if each node starts as many workers. */
-#include "launcher/cli/dry_run.h"
+#include "launcher/cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

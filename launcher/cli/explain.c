@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - what a run would be, and why; nothing is run. */
-#include "launcher/cli/explain.h"
+#include "launcher/cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

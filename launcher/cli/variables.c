@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* variables.c - which CT_ and PET_ variables are read, and which one a misspelt one was meant to
  * be.  Unknown ones that are near to none are let alone: they may be some other program's. */
-#include "launcher/cli/variables.h"
+#include "launcher/cli/cli.h"
 
 #include <ctype.h>
 #include <stdio.h>

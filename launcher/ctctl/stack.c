@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/ctctl/py_spy.h"
+#include "launcher/ctctl/source_lines.h"
 #include "launcher/ctctl/run_tool.h"
 #include "launcher/inspect/proc_info.h"
 

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/addr2line.h"
+#include "launcher/ctctl/source_lines.h"
 #include "launcher/ctctl/ctctl.h"
-#include "launcher/ctctl/py_spy.h"
 #include "launcher/inspect/verdict_text.h"
 #include "runtime/types/call_signature.h"
 #include "runtime/util/json_writer.h"

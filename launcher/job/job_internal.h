@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "config/rendezvous_options.h"
-#include "launcher/events/events.h"
+#include "launcher/job/events.h"
 #include "launcher/health/health_endpoint.h"
 #include "launcher/health/init_watch.h"
 #include "launcher/health/stall_detector.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "config/rendezvous_options.h"
-#include "launcher/cli/variables.h"
+#include "launcher/cli/cli.h"
 #include "launcher/job/no_effect.h"
 #include "launcher/workers/worker_env.h"
 #include "tests/fuzz/input.h"

@@ -3,8 +3,7 @@
  * shows it.  The first byte says which of the two; no tool is run. */
 #include <stdint.h>
 
-#include "launcher/ctctl/addr2line.c"
-#include "launcher/ctctl/py_spy.c"
+#include "launcher/ctctl/source_lines.c"
 #include "tests/fuzz/input.h"
 
 /* ---- Instead of launcher/ctctl/run_tool.c ------------------------------------------- */

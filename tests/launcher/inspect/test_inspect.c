@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/ctctl/addr2line.h"
-#include "launcher/ctctl/py_spy.h"
+#include "launcher/ctctl/source_lines.h"
 #include "launcher/health/stall_detector.h"
 #include "launcher/inspect/elf_module.h"
 #include "launcher/inspect/find_jobs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - --events=FILE: each event is one line, appended by one write(), so that
  * the lines of several nodes stay whole.  A disk that fills up costs lines, not the job. */
-#include "launcher/events/events.h"
+#include "launcher/job/events.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  *
  * --events=FILE appends them to a file, which several nodes may share.  Without it the calls below
  * do nothing. */
-#ifndef LAUNCHER_EVENTS_EVENTS_H
-#define LAUNCHER_EVENTS_EVENTS_H
+#ifndef LAUNCHER_JOB_EVENTS_H
+#define LAUNCHER_JOB_EVENTS_H
 
 #include "config/options.h"
 #include "launcher/nodes/nodes.h"
