@@ -106,7 +106,7 @@ int first_failure_collect(struct first_failure *failures)
     return collect(failures, 0, 0);
 }
 
-/* ---- Who failed first? ------------------------------------------------------ */
+/* ---- Which worker failed first? --------------------------------------------- */
 
 /* No program dies of these in answer to a death.  PyTorch's watchdog aborts, a write to a dead
  * peer may be SIGPIPE, and a stopped process has the stop signal as its status. */
