@@ -57,7 +57,7 @@ void members_remove(struct coordinator *c, struct member *member)
     free(member);
 }
 
-struct member *members_find(const struct coordinator *c, const struct store_agent *agent)
+static struct member *members_find(const struct coordinator *c, const struct store_agent *agent)
 {
     for (int i = 1; i < c->count; i++)
         if (c->members[i]->agent == agent)
@@ -115,7 +115,7 @@ int members_rank(struct coordinator *c)
     return 0;
 }
 
-void members_free(struct coordinator *c)
+static void members_free(struct coordinator *c)
 {
     for (int i = 0; i < c->count; i++)
         free(c->members[i]);

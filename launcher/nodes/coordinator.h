@@ -77,11 +77,9 @@ struct coordinator {
 struct member *members_add(struct coordinator *c, const struct node_join *join,
                            struct store_agent *agent);
 void members_remove(struct coordinator *c, struct member *member);
-struct member *members_find(const struct coordinator *c, const struct store_agent *agent);
 int members_workers(const struct coordinator *c);
 /* Those of the next round: of more than MAX those that came first.  -1: out of memory. */
 int members_rank(struct coordinator *c);
-void members_free(struct coordinator *c);
 
 /* ---- join.c ------------------------------------------------------------------- */
 

@@ -250,6 +250,58 @@ void output_open_consoles(struct output *output)
     listen_to_threads(output);
 }
 
+/* ---- Standard input ---------------------------------------------------------- */
+
+/* Standard input is handed on as it is, by its descriptor: nothing is read ahead and nothing
+ * copied.
+ *
+ * Workers have sessions of their own, so nothing stops them from reading a terminal that is not
+ * their session's: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun
+ * runs in the background (ctrun ... &) they would read what is typed for the shell: they get
+ * /dev/null. */
+
+static int is_away(void)
+{
+    const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
+
+    return foreground > 0 && foreground != getpgrp();
+}
+
+static void input_setup(struct input *input, const struct options *options)
+{
+    *input = (struct input){ &options->stdin_to, is_away(), -1 };
+}
+
+int input_null(struct input *input)
+{
+    if (input->null < 0)
+        input->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return input->null;
+}
+
+int input_of(struct input *input, int rank)
+{
+    const struct stdin_to *to = input->to;
+    const int is_it = to->kind == STDIN_ALL || (to->kind == STDIN_RANK && to->rank == rank);
+
+    return is_it && !input->away ? -1 : input_null(input);
+}
+
+/* Logs it if no worker gets standard input, though --stdin names a rank. */
+static void input_check(const struct input *input, int world)
+{
+    if (input->to->kind == STDIN_RANK && input->to->rank >= world)
+        log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; no rank reads standard input",
+                 input->to->rank, world - 1);
+}
+
+static void input_close(struct input *input)
+{
+    if (input->null >= 0)
+        close(input->null);
+    input->null = -1;
+}
+
 /* ---- Life ----------------------------------------------------------------- */
 
 void output_setup(struct output *output, struct event_base *base, const struct options *options,
@@ -322,55 +374,4 @@ void output_free(struct output *output)
     if (output->to[STDOUT_FILENO])
         console_close(output->to[STDOUT_FILENO]);
     free(output->line.data);
-}
-
-/* ---- Standard input ---------------------------------------------------------- */
-
-/* Standard input is handed on as it is, by its descriptor: nothing is read ahead and nothing
- * copied.
- *
- * Workers have sessions of their own, so nothing stops them from reading a terminal that is not
- * their session's: no SIGTTIN, no EIO.  In the foreground that is as it should be.  Where ctrun
- * runs in the background (ctrun ... &) they would read what is typed for the shell: they get
- * /dev/null. */
-
-static int is_away(void)
-{
-    const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
-
-    return foreground > 0 && foreground != getpgrp();
-}
-
-void input_setup(struct input *input, const struct options *options)
-{
-    *input = (struct input){ &options->stdin_to, is_away(), -1 };
-}
-
-int input_null(struct input *input)
-{
-    if (input->null < 0)
-        input->null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    return input->null;
-}
-
-int input_of(struct input *input, int rank)
-{
-    const struct stdin_to *to = input->to;
-    const int is_it = to->kind == STDIN_ALL || (to->kind == STDIN_RANK && to->rank == rank);
-
-    return is_it && !input->away ? -1 : input_null(input);
-}
-
-void input_check(const struct input *input, int world)
-{
-    if (input->to->kind == STDIN_RANK && input->to->rank >= world)
-        log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; no rank reads standard input",
-                 input->to->rank, world - 1);
-}
-
-void input_close(struct input *input)
-{
-    if (input->null >= 0)
-        close(input->null);
-    input->null = -1;
 }

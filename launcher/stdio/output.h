@@ -22,15 +22,9 @@ struct input {
     int null; /* /dev/null, for workers; -1: not opened yet */
 };
 
-void input_setup(struct input *input, const struct options *options);
-
 /* What this rank gets as its descriptor 0; -1: ours. */
 int input_of(struct input *input, int rank);
 int input_null(struct input *input); /* -1 with errno */
-
-/* Logs it if no worker gets standard input, though --stdin names a rank. */
-void input_check(const struct input *input, int world);
-void input_close(struct input *input);
 
 /* ---- Output ------------------------------------------------------------------ */
 

@@ -18,6 +18,59 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* ---- The terminal ------------------------------------------------------------ */
+
+/* Job control, as a shell does it for one job.  The worker has a process group of its own in our
+ * session, and that group is the terminal's foreground one: it may read, and Ctrl-C reaches it and
+ * not ctrun.  The shell knows only ctrun, so it would not notice that the worker was stopped. */
+
+int foreground_is_ours(void)
+{
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/* To a process group of our session.  Async-signal-safe: the child calls it before its exec.  From
+ * the background tcsetpgrp() would stop ctrun with SIGTTOU, unless that is blocked. */
+static int foreground_give(pid_t group)
+{
+    sigset_t output, before;
+    int status;
+
+    sigemptyset(&output);
+    sigaddset(&output, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &output, &before);
+    status = tcsetpgrp(STDIN_FILENO, group);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+void foreground_take(void)
+{
+    foreground_give(getpgrp());
+}
+
+int foreground_stopped(pid_t pid, int lent)
+{
+    siginfo_t info = { .si_pid = 0 };
+
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid == 0)
+        return lent;
+    if (lent)
+        foreground_take();
+    kill(0, SIGTSTP); /* where no shell waits for us, the kernel passes over it */
+    return foreground_continued(pid);
+}
+
+int foreground_continued(pid_t pid)
+{
+    const int lent = foreground_is_ours() && foreground_give(pid) == 0;
+
+    kill(-pid, SIGCONT);
+    return lent;
+}
+
+/* ---- A child ----------------------------------------------------------------- */
+
 /* An ignored signal stays ignored over exec, and a program that ignores SIGINT
  * could not be stopped by it.  Then the mask: nothing may be blocked. */
 static int signals_as_new(const sigset_t *ignored)
@@ -105,54 +158,4 @@ pid_t spawn(const struct spawn_args *args, int *execed)
         continue;
     errno = abs(cause);
     return -1;
-}
-
-/* ---- The terminal ------------------------------------------------------------ */
-
-/* Job control, as a shell does it for one job.  The worker has a process group of its own in our
- * session, and that group is the terminal's foreground one: it may read, and Ctrl-C reaches it and
- * not ctrun.  The shell knows only ctrun, so it would not notice that the worker was stopped. */
-
-int foreground_is_ours(void)
-{
-    return tcgetpgrp(STDIN_FILENO) == getpgrp();
-}
-
-/* From the background tcsetpgrp() would stop ctrun with SIGTTOU, unless that is blocked. */
-int foreground_give(pid_t group)
-{
-    sigset_t output, before;
-    int status;
-
-    sigemptyset(&output);
-    sigaddset(&output, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &output, &before);
-    status = tcsetpgrp(STDIN_FILENO, group);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
-}
-
-void foreground_take(void)
-{
-    foreground_give(getpgrp());
-}
-
-int foreground_stopped(pid_t pid, int lent)
-{
-    siginfo_t info = { .si_pid = 0 };
-
-    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid == 0)
-        return lent;
-    if (lent)
-        foreground_take();
-    kill(0, SIGTSTP); /* where no shell waits for us, the kernel passes over it */
-    return foreground_continued(pid);
-}
-
-int foreground_continued(pid_t pid)
-{
-    const int lent = foreground_is_ours() && foreground_give(pid) == 0;
-
-    kill(-pid, SIGCONT);
-    return lent;
 }

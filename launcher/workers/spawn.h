@@ -35,9 +35,7 @@ pid_t spawn(const struct spawn_args *args, int *execed);
 /* Is standard input the terminal of ctrun's session, and may ctrun read it now? */
 int foreground_is_ours(void);
 
-/* To a process group of our session.  Async-signal-safe: the child calls it, before its exec. */
-int foreground_give(pid_t group);
-void foreground_take(void);
+void foreground_take(void); /* back to ctrun */
 
 /* After a SIGCHLD: if the user stopped that worker (Ctrl-Z), ctrun stops too, so that the shell
  * has its terminal; continued, it continues the worker.  Both return whether the worker has the
