@@ -9,7 +9,7 @@
 void no_effect_words(const struct options *options, const struct meeting *meeting, int size);
 
 /* At the start of the first round, when it is known how many ranks there are; on one node.  --stdin
- * and --exec-on say the same themselves (input_check(), wrapper_check()). */
+ * and --exec-on say the same themselves (stdin_route_check(), wrapper_check()). */
 void no_effect_ranks(const struct options *options, int world);
 
 #endif

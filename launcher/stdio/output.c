@@ -267,39 +267,39 @@ static int is_away(void)
     return foreground > 0 && foreground != getpgrp();
 }
 
-static void input_setup(struct input *input, const struct options *options)
+static void stdin_route_setup(struct stdin_route *route, const struct options *options)
 {
-    *input = (struct input){ &options->stdin_to, is_away(), -1 };
+    *route = (struct stdin_route){ &options->stdin_to, is_away(), -1 };
 }
 
-int input_null(struct input *input)
+int stdin_route_null(struct stdin_route *route)
 {
-    if (input->null < 0)
-        input->null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    return input->null;
+    if (route->null < 0)
+        route->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return route->null;
 }
 
-int input_of(struct input *input, int rank)
+int stdin_route_of(struct stdin_route *route, int rank)
 {
-    const struct stdin_to *to = input->to;
+    const struct stdin_to *to = route->to;
     const int is_it = to->kind == STDIN_ALL || (to->kind == STDIN_RANK && to->rank == rank);
 
-    return is_it && !input->away ? -1 : input_null(input);
+    return is_it && !route->away ? -1 : stdin_route_null(route);
 }
 
 /* Logs it if no worker gets standard input, though --stdin names a rank. */
-static void input_check(const struct input *input, int world)
+static void stdin_route_check(const struct stdin_route *route, int world)
 {
-    if (input->to->kind == STDIN_RANK && input->to->rank >= world)
+    if (route->to->kind == STDIN_RANK && route->to->rank >= world)
         log_line(LOG_WARN, "--stdin=%d: the ranks are 0 to %d; no rank reads standard input",
-                 input->to->rank, world - 1);
+                 route->to->rank, world - 1);
 }
 
-static void input_close(struct input *input)
+static void stdin_route_close(struct stdin_route *route)
 {
-    if (input->null >= 0)
-        close(input->null);
-    input->null = -1;
+    if (route->null >= 0)
+        close(route->null);
+    route->null = -1;
 }
 
 /* ---- Life ----------------------------------------------------------------- */
@@ -315,7 +315,7 @@ void output_setup(struct output *output, struct event_base *base, const struct o
                                .threads = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     output->terminal[STDOUT_FILENO] = isatty(STDOUT_FILENO);
     output->terminal[STDERR_FILENO] = isatty(STDERR_FILENO);
-    input_setup(&output->input, options);
+    stdin_route_setup(&output->input, options);
     output->colours = !(no_colour && *no_colour) && kind && strcmp(kind, "dumb") != 0;
     gethostname(output->host, sizeof output->host - 1);
     output->host[strcspn(output->host, ".")] = '\0';
@@ -337,7 +337,7 @@ int output_round(struct output *output, int first_rank, int world, int size)
     output->first_rank = first_rank;
     output->world = world;
     output->size = size;
-    input_check(&output->input, world);
+    stdin_route_check(&output->input, world);
     if (open_filtered(output, STDOUT_FILENO, "filtered_stdout.log") < 0
         || open_filtered(output, STDERR_FILENO, "filtered_stderr.log") < 0)
         return -1;
@@ -368,7 +368,7 @@ void output_free(struct output *output)
     line_dedup_free(&output->dedup);
     log_file_free(&output->filtered[STDOUT_FILENO]);
     log_file_free(&output->filtered[STDERR_FILENO]);
-    input_close(&output->input);
+    stdin_route_close(&output->input);
     if (output->to[STDERR_FILENO] != output->to[STDOUT_FILENO])
         console_close(output->to[STDERR_FILENO]);
     if (output->to[STDOUT_FILENO])

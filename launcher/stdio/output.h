@@ -16,15 +16,15 @@ struct stream;
 
 /* ---- Standard input ---------------------------------------------------------- */
 
-struct input {
+struct stdin_route {
     const struct stdin_to *to;
     int away; /* ctrun runs in the background of a terminal */
     int null; /* /dev/null, for workers; -1: not opened yet */
 };
 
 /* What this rank gets as its descriptor 0; -1: ours. */
-int input_of(struct input *input, int rank);
-int input_null(struct input *input); /* -1 with errno */
+int stdin_route_of(struct stdin_route *route, int rank);
+int stdin_route_null(struct stdin_route *route); /* -1 with errno */
 
 /* ---- Output ------------------------------------------------------------------ */
 
@@ -35,7 +35,7 @@ struct output {
     int terminal[3]; /* are our descriptors 1 and 2 terminals? */
     int colours;
     char host[64];
-    struct input input;
+    struct stdin_route input;
     int first_rank, world, size;        /* of this round */
     struct console consoles[2], *to[3]; /* opened when the first stream needs them */
     struct text line;                   /* the one that is being put together */

@@ -293,7 +293,9 @@ int worker_stream_open(struct stream *stream, struct output *output, int rank, i
     if (stream->route.through)
         return open_pipe(stream);
     if (stream->route.nowhere)
-        return (stream->given = fcntl(input_null(&output->input), F_DUPFD_CLOEXEC, 3)) < 0 ? -1 : 0;
+        return (stream->given = fcntl(stdin_route_null(&output->input), F_DUPFD_CLOEXEC, 3)) < 0
+                   ? -1
+                   : 0;
     stream->given = stream->file.fd;
     stream->file.fd = -1;
     return 0;

@@ -34,7 +34,7 @@ static int open_streams(struct worker *worker, struct output *output, struct spa
     if (status == 0)
         status = worker_stream_open(&worker->err, output, worker->rank, worker->local_rank,
                                     STDERR_FILENO);
-    args->in = input_of(&output->input, worker->rank);
+    args->in = stdin_route_of(&output->input, worker->rank);
     args->out = worker->out.given;
     args->err = worker->err.given;
     return status;
