@@ -107,7 +107,8 @@ void job_stop_begin(struct job *job);         /* of a round, after its control p
 void job_stop_end(struct job *job);           /* before that is gone */
 void job_stop_asked(void *job, int for_good); /* by another node */
 void job_look_for_signalled(struct job *job); /* a worker that got SIGTERM alone has all stop */
-/* The step at which all stop, if this worker was told so and then ended by itself; else 0. */
+/* The call of ct_should_stop() at which all stop, if it told this worker so and the worker then
+ * ended by itself; else 0. */
 uint64_t job_stopped_at(const struct job *job, const struct worker *worker);
 /* The program calls ct_should_stop() and was asked to stop, so that it ends without a signal. */
 int job_stops_itself(const struct job *job);
