@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c - bytes between a GPU and the host: at once, on libct's own stream, or begun, on one
- * for each way, since a GPU copies both ways at a time; and to it from memory that it reaches.
+/* copy.c - copies between a GPU and the host, and from memory of other GPUs: blocking ones in
+ * libct's own stream, background ones in a stream for each way, since a GPU copies both ways at a
+ * time.
  *
- * The host's memory need not be pinned; the driver then copies it once more. */
+ * If the host memory is not registered, the driver copies it once more. */
 #include "cuda/device_internal.h"
 #include "runtime/util/error.h"
 
-/* Also where the copy was refused: the buffers are the caller's again. */
+/* Waits also if the copy was refused, so that the buffers are free. */
 static ct_status done(struct device *gpu, CUresult result, size_t bytes, const char *way)
 {
     const CUresult finished = gpu->driver->cuStreamSynchronize(gpu->stream);

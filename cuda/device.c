@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device.c - the GPUs that this process uses, and waiting for what runs on them.
+/* device.c - the GPUs that this process uses, and waiting for their work.
  *
- * A pointer belongs to a context.  The first pointer of a context makes its
- * struct device: the context becomes current, the device says who it is, and
- * libct's own stream is made and its kernels are loaded, now and not later: either may
- * wait for all that runs, and later a stream may stand still for a call.  It joins a list that only
- * grows, so later pointers find it without a lock.  Nothing is ever freed: at exit the driver may
- * be gone before us. */
+ * A pointer belongs to a context.  The first pointer of a context creates its struct device: its
+ * streams, its gates and its kernels.  They are created at once, since the driver may wait for all
+ * running work to do it, and later a stream may be at a gate for a call.  The device joins a list
+ * that only grows, so later pointers find it without a lock.  It is never freed: at exit the driver
+ * may be gone before us. */
 #include "cuda/device_internal.h"
 
 #include <sched.h>
@@ -17,16 +16,17 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
-/* A wait looks without pause for so long; then it sleeps between two looks, which costs it 2 % at
- * most and leaves the processor to others. */
-enum { LOOKS_US = 5000, NAP_US = 50 };
+/* A wait polls without a pause for POLL_US; then it sleeps NAP_US between two polls, which costs 2
+ * % at most and frees the processor. */
+enum { POLL_US = 5000, NAP_US = 50 };
 
 static _Atomic(struct device *) gpus;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding one */
-/* Of the first devices, once retained: each time more is one that the program can't release. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding a GPU */
+/* Of the first devices, retained once: the program could not release a context that we retain
+ * more often. */
 static _Atomic(CUcontext) primaries[64];
 
-/* The context current on this thread becomes one. */
+/* From the context that is current on this thread. */
 static ct_status gpu_fill(struct device *gpu)
 {
     const struct driver *driver = gpu->driver;
@@ -67,8 +67,8 @@ static ct_status gpu_create(const struct driver *driver, CUcontext context, stru
         if (status == CT_OK)
             status = gpu_fill(gpu);
         if (status == CT_OK) {
-            gpu_load_kernels(gpu); /* who needs one that there is not says so */
-            gpu_prepare_holds(gpu);
+            gpu_load_kernels(gpu); /* a fold that needs a kernel fails later */
+            gpu_prepare_gates(gpu);
         }
         cuda_leave(before);
     }
@@ -100,7 +100,7 @@ static ct_status gpu_add(const struct driver *driver, CUcontext context, struct 
     ct_status status = CT_OK;
 
     pthread_mutex_lock(&lock);
-    *gpu = gpu_of_context(context); /* another thread may have been faster */
+    *gpu = gpu_of_context(context); /* another thread may have added it */
     if (!*gpu) {
         status = gpu_create(driver, context, gpu);
         if (status == CT_OK) {
@@ -171,15 +171,15 @@ void cuda_gpu_id(const struct device *gpu, unsigned char id[16])
     memcpy(id, gpu->uuid.bytes, 16);
 }
 
-/* How often this thread has entered, and its mode before the first time: so what is entered
- * within something else leaves the thread relaxed. */
+/* How often this thread has entered, and its mode before the first time: only the last leave
+ * restores the mode. */
 static _Thread_local struct {
     int depth;
     CUstreamCaptureMode mode;
 } inside;
 
-/* In the mode that a thread has otherwise, whatever asks or allocates makes each capture void that
- * somebody has begun anywhere in the program. */
+/* In a thread's default mode, queries and allocations invalidate every capture that any thread of
+ * the program has begun. */
 static CUresult relax(const struct driver *driver)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -193,7 +193,7 @@ static CUresult relax(const struct driver *driver)
     return result;
 }
 
-static void relax_no_more(const struct driver *driver)
+static void restore_mode(const struct driver *driver)
 {
     if (--inside.depth == 0)
         driver->cuThreadExchangeStreamCaptureMode(&inside.mode);
@@ -221,7 +221,7 @@ void cuda_leave(void *before)
     if (driver_find(&driver) != CT_OK)
         return;
     driver->cuCtxSetCurrent(before);
-    relax_no_more(driver);
+    restore_mode(driver);
 }
 
 ct_status cuda_gpu_use(struct device *gpu)
@@ -232,7 +232,7 @@ ct_status cuda_gpu_use(struct device *gpu)
 
 /* ---- Waiting --------------------------------------------------------------- */
 
-/* What is waited for: the event, or (NULL) all of the stream. */
+/* What a wait is for: the event, or (NULL) all work of the stream. */
 struct end {
     CUevent event;
     CUstream stream;
@@ -256,7 +256,7 @@ static ct_status wait_for(struct device *gpu, const struct end *end, int64_t dea
         if (clock_ms() >= deadline)
             return ct_fail(CT_ERR_TIMEOUT,
                            "the GPU has not done what was enqueued in the stream in time");
-        if (clock_us() - begun < LOOKS_US)
+        if (clock_us() - begun < POLL_US)
             sched_yield();
         else
             nanosleep(&nap, NULL);
@@ -274,7 +274,7 @@ static CUresult take_event(struct device *gpu, CUevent *event)
     return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
-/* It may still be pending: the next one to use it records it anew. */
+/* The event may still be pending: its next user records it again. */
 static void give_event(struct device *gpu, CUevent event)
 {
     pthread_mutex_lock(&gpu->lock);
@@ -287,7 +287,7 @@ static void give_event(struct device *gpu, CUevent event)
         gpu->driver->cuEventDestroy(event);
 }
 
-/* The legacy default stream can't be captured, nor used while a blocking stream is. */
+/* The legacy default stream can't be captured, nor used while a blocking stream is captured. */
 ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture)
 {
     const ct_status status = cuda_gpu_use(gpu);
@@ -307,7 +307,8 @@ ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *captur
                : driver_says(gpu->driver, result, "asking whether a stream is being captured");
 }
 
-/* What is captured does not run: the event would never come, and the capture would be void. */
+/* Captured work does not run now: the event would never be reached, and the capture would be
+ * invalid. */
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream)
 {
     enum capture capture;
@@ -336,9 +337,9 @@ ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
     return driver_says(gpu->driver, result, "noting what a stream has to do");
 }
 
-/* An event, also where the stream could be asked itself: what is enqueued in the default stream
- * comes after all of the blocking streams, and the other way round, but a stream without anything
- * of its own may be called ready meanwhile. */
+/* By an event, although streams can be queried: work in the default stream waits for all blocking
+ * streams, and the other way round, but a query may call a stream without work of its own ready
+ * meanwhile. */
 ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
 {
     ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_internal.h - what a struct device is made of, for the files of this folder. */
+/* device_internal.h - struct device, for the files of this folder. */
 #ifndef CUDA_DEVICE_INTERNAL_H
 #define CUDA_DEVICE_INTERNAL_H
 
@@ -11,11 +11,12 @@
 #include "cuda/cuda.h"
 #include "cuda/libcuda.h"
 
-struct hold_words; /* stream_hold.c: of streams that stand still */
+struct gate_flags; /* stream_gate.c */
 struct import;     /* ipc_import.c: one mapping of another process's memory */
+struct pool_block; /* scratch_pool.c */
 
-/* An allocation of this process that was exported: asking the driver for it takes far longer than
- * asking which allocation a pointer is of. */
+/* An exported allocation of this process: getting its handle from the driver takes far longer than
+ * finding the allocation of a pointer. */
 struct exported {
     uint64_t id; /* of the allocation */
     CUipcMemHandle ipc;
@@ -24,66 +25,59 @@ struct exported {
 enum { EXPORTS_KEPT = 32, EVENTS_KEPT = 8, PEERS_KEPT = 16 };
 
 struct device {
-    /* Never change after cuda_gpu_of() has given it out. */
+    /* Constant once cuda_gpu_of() has returned it. */
     const struct driver *driver;
     CUcontext context;
     CUdevice device;
     CUuuid uuid;
-    int processors;             /* multiprocessors */
-    CUstream stream;            /* libct's own: no default stream waits for it, nor it for one */
-    CUstream copies[COPY_WAYS]; /* copy.c: likewise */
+    int processors;  /* multiprocessors */
+    CUstream stream; /* libct's own: it and the default streams do not wait for each other */
+    CUstream copies[COPY_WAYS]; /* copy.c: the same */
     struct device *next;
 
-    void *sample; /* test_pattern.c, which has a lock of its own; NULL: none yet */
-    struct hold_words
-        *hold_words; /* stream_hold.c, which has a lock of its own; NULL: none can be held yet */
+    void *test_pattern;            /* scratch_pool.c, under a lock of its own; NULL: none yet */
+    struct gate_flags *gate_flags; /* stream_gate.c, under a lock of its own; NULL: none yet */
 
-    pthread_mutex_t lock; /* of all that follows */
-    CUmodule module;      /* reduce_launch.c: the kernels; NULL until the first is needed */
+    pthread_mutex_t lock; /* of all fields below */
+    CUmodule module;      /* reduce_launch.c: the kernels; NULL: not loaded yet */
     int has_no_kernels;   /* reduce_launch.c: the driver said so */
-    CUfunction *kernels;  /* reduce_launch.c: of that module, by its own numbers; NULL until then */
-    CUevent events[EVENTS_KEPT]; /* device.c: that no wait uses now */
+    CUfunction *kernels;  /* reduce_launch.c: of that module, by enum kernel; NULL until then */
+    CUevent events[EVENTS_KEPT]; /* device.c: idle ones */
     int events_idle;
-    struct own_memory *own_memory; /* scratch_pool.c: used and idle */
-    CUcontext peers[PEERS_KEPT]; /* peer_access.c: of this process, whose memory this one reaches */
+    struct pool_block *scratch_pool; /* used and idle */
+    CUcontext peers[PEERS_KEPT];     /* contexts of this process to which this one has access */
     int peers_known;
     struct import *imports;
-    _Atomic int is_unused_left; /* of these; may be read without the lock */
+    _Atomic int is_unused_left; /* of the imports; may be read without the lock */
     struct exported exports[EXPORTS_KEPT];
-    unsigned exports_made; /* the next one takes the place of the oldest, if all are taken */
+    unsigned exports_made; /* the next one replaces the oldest if all are used */
 };
 
-/* pointer_query.c: 1 if the pointer is a GPU's.  Memory of pools and of cuMemCreate() is a device's
- * and no context's: *context is NULL. */
+/* pointer_query.c: 1 if the pointer is a GPU's.  Memory of pools and of cuMemCreate() belongs to a
+ * device and to no context: *context is NULL. */
 int gpu_memory_of(const void *pointer, CUcontext *context, CUdevice *device);
-/* ipc_import.c: what could not be closed while a stream was held, if it can be now. */
+/* ipc_import.c: closes mappings that could not be closed while a gate was closed. */
 void gpu_close_unused(struct device *gpu);
-/* ipc_export.c: this process made it. */
+/* ipc_export.c: this process exported it. */
 int gpu_is_ours(const struct device_handle *handle);
 /* reduce_launch.c: gpu->kernels never changes once this was CT_OK. */
 ct_status gpu_load_kernels(struct device *gpu);
-/* device.c: what is captured does not run now. */
+/* device.c: fails if the stream is being captured, since captured work does not run now. */
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream);
-/* device.c: the first of all, by ->next. */
+/* device.c: the first GPU; the others follow by ->next. */
 struct device *gpu_first(void);
-/* stream_hold.c: with the GPU, before anything waits there; if it fails the first hold tries again.
- */
-void gpu_prepare_holds(struct device *gpu);
-/* 1: no stream of this process stands still, nor will any until gpu_has_waited(), so the
- * driver may be asked for what might wait for all that runs. */
+/* stream_gate.c: gets the flags with the GPU, before any stream waits; if it fails, the first gate
+ * tries again. */
+void gpu_prepare_gates(struct device *gpu);
+/* 1: no stream of this process is at a closed gate, nor will be until gpu_has_waited(), so a driver
+ * call may be made that might wait for all running work. */
 int gpu_may_wait(void);
 void gpu_has_waited(void);
-ct_status gpu_refuse_to_wait(void); /* else: CT_ERR_UNSUPPORTED, and why */
-/* device.c: notes what a stream has to do until now, for cuda_wait_for() and cuda_forget(). */
+ct_status gpu_refuse_to_wait(void); /* else: CT_ERR_UNSUPPORTED */
+/* device.c: marks the work enqueued until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 
-/* peer_access.c: the memory at `pointer` is of this process; its GPU may be another, which this one
- * then shall reach.  The GPU is locked and its context current. */
-ct_status gpu_reach_own(struct device *gpu, const void *pointer);
-/* The same of what was mapped: the driver has done what was to do, if these GPUs can at all. */
-ct_status gpu_reach_mapped(struct device *gpu, CUdeviceptr mapped);
-
-/* device.c: the context that CUDA's own libraries use on this device. */
+/* device.c: the context that CUDA's own libraries use on the device. */
 ct_status gpu_primary_context(const struct driver *driver, CUdevice device, CUcontext *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipc_export.c - memory of a GPU as a handle by which another process maps it (ipc_import.c).
+/* ipc_export.c - GPU memory as a handle by which another process maps it (ipc_import.c).
  *
- * cuIpcGetMemHandle() gives 64 bytes for the allocation that a buffer lies in, which travel as they
- * are.  With them go where it lies here and its id, which no other allocation of this process ever
- * gets: so who has mapped it sees when it is another one. */
+ * cuIpcGetMemHandle() gives 64 bytes for the allocation of a buffer.  The handle also has the
+ * allocation's address and id.  No other allocation of this process ever gets that id, so a process
+ * that has mapped it sees when there is another one. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,8 +16,8 @@
 _Static_assert(sizeof(CUipcMemHandle) == sizeof((struct device_handle *)NULL)->ipc,
                "a handle of the driver's travels whole");
 
-/* A number that no other process has, of whatever container; never 0. */
-static uint64_t this_process(void)
+/* A random number of this process, since pids of other containers may be equal; never 0. */
+static uint64_t process_mark(void)
 {
     static _Atomic uint64_t mark;
     uint64_t known = atomic_load(&mark), drawn;
@@ -32,7 +32,7 @@ static uint64_t this_process(void)
 
 int gpu_is_ours(const struct device_handle *handle)
 {
-    return handle->process == this_process() && handle->pid == (int32_t)getpid();
+    return handle->process == process_mark() && handle->pid == (int32_t)getpid();
 }
 
 static ct_status refuse(const void *pointer, const char *why)
@@ -43,7 +43,7 @@ static ct_status refuse(const void *pointer, const char *why)
                    pointer, why);
 }
 
-/* Which allocation, and whether it can be exported. */
+/* Finds the allocation, and whether it can be exported. */
 static ct_status look_up(const struct driver *driver, const void *pointer, size_t bytes,
                          struct device_handle *handle)
 {
@@ -89,7 +89,7 @@ int cuda_is_exportable(struct device *gpu, const void *pointer)
            && capable;
 }
 
-/* Asks the driver, unless the allocation was exported lately.  The GPU is locked. */
+/* Gets a handle from the driver, unless the allocation was exported lately.  The GPU is locked. */
 static ct_status make_handle(struct device *gpu, struct device_handle *handle)
 {
     struct exported *made = NULL;
@@ -122,7 +122,7 @@ ct_status cuda_export(struct device *gpu, const void *pointer, size_t bytes,
                       struct device_handle *handle)
 {
     struct device_handle made = { .pid = (int32_t)getpid(),
-                                  .process = this_process(),
+                                  .process = process_mark(),
                                   .number = gpu->device };
     ct_status status = cuda_gpu_use(gpu);
 

@@ -1,25 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipc_import.c - GPU memory of other processes, mapped.
+/* ipc_import.c - GPU memory of other processes, mapped, and of other GPUs of this process.
  *
- * Who has a handle of it (ipc_export.c) opens that, and has the same memory at another address.
+ * A process that has a handle (ipc_export.c) opens it and has the same memory at another address.
  * Opening costs some 100 us, so mappings are kept while they have users (groups), and found again
  * by (process, base, bytes, id of the allocation).
  *
- * The owner may free an allocation and get another one at the same place; nobody
- * tells us.  But the id is another one then, so what was mapped of that place is
- * seen to be stale, and closed, before the new one is opened.
+ * The owner may free an allocation and get another one at the same place, without a notice to us.
+ * The new allocation has another id, so the stale mapping of that place is found and closed before
+ * the new one is opened.
  *
- * To close may be to wait for all that runs, so for a stream that stands still for
- * the very call which closes.  Then what has no user stays, until no stream is held and somebody
- * looks at that place again, a user goes, or the next stream is about to be held.
+ * Closing may wait for all running work, and so for a stream at a closed gate that waits for the
+ * very call which closes.  Then a mapping without users stays until no gate is closed and that
+ * place is looked up again, a user leaves, or the next gate is about to be closed.
  *
- * The driver refuses to open a handle in the process that made it: there the
- * buffer is simply where it is. */
+ * The driver refuses to open a handle in the process that made it: there the buffer is at its own
+ * address.  If it belongs to another GPU of this process, a kernel that touches it kills its
+ * context unless access was enabled from the one context to the other.  Access stays enabled, since
+ * the program may have enabled it for itself, too. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/device_internal.h"
 #include "runtime/util/error.h"
+
+/* ---- Peer access --------------------------------------------------------------------- */
+
+static ct_status can_access(struct device *gpu, CUdevice other)
+{
+    int can = 0;
+    CUresult result;
+
+    if (other == gpu->device)
+        return CT_OK;
+    result = gpu->driver->cuDeviceCanAccessPeer(&can, gpu->device, other);
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "asking whether GPU %d reaches GPU %d", gpu->device,
+                           other);
+    return can ? CT_OK
+               : ct_fail(CT_ERR_UNSUPPORTED, "GPU %d can't reach the memory of GPU %d", gpu->device,
+                         other);
+}
+
+/* For memory that was mapped: the driver has enabled access, if these GPUs have it at all. */
+static ct_status check_mapped_access(struct device *gpu, CUdeviceptr mapped)
+{
+    CUdevice of;
+    const CUresult result =
+        gpu->driver->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, mapped);
+
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "asking whose memory was mapped");
+    return can_access(gpu, of);
+}
+
+static ct_status enable_access(struct device *gpu, const struct device *other)
+{
+    ct_status status = can_access(gpu, other->device);
+    CUresult result;
+
+    if (status != CT_OK)
+        return status;
+    result = gpu->driver->cuCtxEnablePeerAccess(other->context, 0);
+    if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        result = CUDA_SUCCESS;
+    status =
+        driver_says(gpu->driver, result, "letting GPU %d reach GPU %d", gpu->device, other->device);
+    return result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED || result == CUDA_ERROR_TOO_MANY_PEERS
+               ? CT_ERR_UNSUPPORTED
+               : status;
+}
+
+/* For memory of this process whose GPU may be another one.  The GPU is locked and its context
+ * current. */
+static ct_status enable_own_access(struct device *gpu, const void *pointer)
+{
+    struct device *other;
+    ct_status status = cuda_gpu_of(pointer, &other);
+
+    if (status == CT_OK && !other)
+        status = ct_fail(CT_ERR_CUDA, "there is no GPU memory at %p any more", pointer);
+    if (status != CT_OK || other->device == gpu->device)
+        return status;
+    for (int i = 0; i < gpu->peers_known; i++)
+        if (gpu->peers[i] == other->context)
+            return CT_OK;
+    status = enable_access(gpu, other);
+    if (status == CT_OK && gpu->peers_known < PEERS_KEPT)
+        gpu->peers[gpu->peers_known++] = other->context;
+    return status;
+}
+
+/* ---- Mappings ------------------------------------------------------------------------ */
 
 struct user {
     const void *who;
@@ -43,14 +114,14 @@ static int same_allocation(const struct device_handle *a, const struct device_ha
     return a->id == b->id && a->base == b->base && a->bytes == b->bytes;
 }
 
-/* Two allocations that overlap in one process have not both lived at one time. */
+/* Allocations of one process that overlap did not exist at the same time. */
 static int overlap(const struct device_handle *a, const struct device_handle *b)
 {
     return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
 }
 
-/* Unlinks and frees it, if nobody needs it and no stream is held; gives where the next one is. That
- * the driver may refuse says nothing new: the memory is gone. */
+/* Unlinks and frees a mapping that has no user, unless a gate is closed.  Returns the place of the
+ * next one.  The driver may refuse, since the memory is gone. */
 static struct import **close_unused(struct device *gpu, struct import **place)
 {
     struct import *import = *place;
@@ -122,7 +193,7 @@ static void remove_user(struct import *import, const void *who)
         }
 }
 
-/* Closes what is stale on the way.  NULL: not mapped yet. */
+/* Also closes stale mappings.  NULL: it is not mapped yet. */
 static struct import *find_import(struct device *gpu, const struct device_handle *handle)
 {
     struct import **place = &gpu->imports, *found = NULL;
@@ -143,8 +214,9 @@ static struct import *find_import(struct device *gpu, const struct device_handle
     return found;
 }
 
-/* Where the owner has got again what it had freed, and the old one could not be closed yet, the
- * driver says that it is mapped already; then all that can be is. */
+/* If the owner got the same place again, and the old mapping could not be closed yet, the driver
+ * says that it is mapped already.  Then all mappings that can be closed are, and the driver is
+ * called again. */
 static CUresult open_handle(struct device *gpu, const struct device_handle *handle,
                             CUdeviceptr *mapped)
 {
@@ -191,7 +263,7 @@ static ct_status open_import(struct device *gpu, const struct device_handle *han
         free(import);
         return cant_open(gpu, handle, result);
     }
-    status = gpu_reach_mapped(gpu, import->mapped);
+    status = check_mapped_access(gpu, import->mapped);
     if (status != CT_OK) {
         gpu->driver->cuIpcCloseMemHandle(import->mapped);
         free(import);
@@ -211,7 +283,7 @@ static ct_status import_own(struct device *gpu, void *at)
 
     pthread_mutex_lock(&gpu->lock);
     if (status == CT_OK)
-        status = gpu_reach_own(gpu, at);
+        status = enable_own_access(gpu, at);
     pthread_mutex_unlock(&gpu->lock);
     return status;
 }
@@ -235,7 +307,7 @@ ct_status cuda_import(struct device *gpu, const struct device_handle *handle, co
     if (status == CT_OK)
         status = add_user(import, user);
     if (status != CT_OK)
-        close_all_unused(gpu); /* what was opened for nobody */
+        close_all_unused(gpu); /* a mapping that was opened and has no user */
     else
         *pointer = (void *)(uintptr_t)(import->mapped + handle->offset);
     pthread_mutex_unlock(&gpu->lock);

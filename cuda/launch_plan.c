@@ -1,20 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_plan.c - which kernels do folds, and with what arguments.
+/* launch_plan.c - the kernel launches that do folds, and their arguments.
  *
- * Each part of a call (launch_task.c) becomes a span of a launch.  A launch holds all spans of one
- * kernel that fit its arguments, and each of them has some of its blocks, by how much there is to
- * do.  More destinations than fit are copies of the first one, in launches behind the others. */
-#include "cuda/launch_task.h"
+ * Each part of a call is a task.  A fold of one source is a copy: of bytes if all pointers reach a
+ * multiple of 16 at the same element, else of the largest numbers that they all allow.  The common
+ * sums have kernels of their own; all other folds use the kernel of their dtype.
+ *
+ * A task becomes a span of a launch.  A launch has all spans of one kernel that fit its arguments,
+ * and each span gets some of its blocks, by the amount of its work.  More destinations than fit are
+ * copies of the first one, in later launches. */
+#include "cuda/launch_plan.h"
 
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/types/dtype.h"
 #include "runtime/util/error.h"
 
 enum {
-    BLOCKS_EACH = 4,    /* of a multiprocessor, at most: all its threads, if registers allow */
-    SMALL_THREADS = 128 /* of a block, when there is too little for every multiprocessor */
+    BLOCKS_EACH = 4,    /* at most, for each multiprocessor: all its threads, if registers allow */
+    SMALL_THREADS = 128 /* of a block, if there is too little work for every multiprocessor */
 };
+
+enum { PIECE_BYTES = 16 };
+
+/* One part of a fold in one launch.  A copy has a dtype and count of its own. */
+struct task {
+    const struct fold *fold;
+    ct_dtype dtype;
+    size_t count;
+    void *const *dst;
+    const void *const *src;
+    int sources, dsts;
+    int scaled; /* some source has a scalar */
+};
+
+#define NAME_FEW(name, ...) [KERNEL_##name] = #name,
+#define NAME_FOLD(NAME, name, ...) [KERNEL_FOLD_##NAME] = "fold_" #name,
+static const char *const names[KERNEL_COUNT] = { FEW_KERNELS(NAME_FEW) DTYPES(NAME_FOLD) };
+
+#define FEW(name, NAME, sources, unrolled) { KERNEL_##name, CT_##NAME, sources, unrolled },
+static const struct few {
+    enum kernel kernel;
+    ct_dtype dtype;
+    int sources;
+    unsigned unrolled;
+} few_kernels[] = { FEW_KERNELS(FEW) };
+
+/* alignment: of one number in memory. */
+#define DTYPE(NAME, name, FAMILY, T, ...) [CT_##NAME] = { KERNEL_FOLD_##NAME, _Alignof(T) },
+static const struct {
+    enum kernel fold;
+    size_t alignment;
+} dtypes[] = { DTYPES(DTYPE) };
+
+const char *kernel_name(enum kernel kernel)
+{
+    return names[kernel];
+}
+
+/* ---- The nodes -------------------------------------------------------------------- */
+
+/* Whether the fold has partial sums, so that it is not one from left to right. */
+static int task_has_partials(const struct task *task)
+{
+    const struct fold *const fold = task->fold;
+    int partial = 0; /* a node of several sources after another node */
+
+    if (task->sources == 1 || !dtype_is_inexact(task->dtype))
+        return 0;
+    for (int node = 1; node < fold->nodes; node++) {
+        const int start = fold->node_end[node - 1], end = fold->node_end[node];
+
+        partial |= start > 0 && end - start > 1;
+    }
+    return partial;
+}
+
+/* ---- Pointers --------------------------------------------------------------------- */
+
+/* *differ: the bits in which any pointer differs from the first; *set: the bits that any has set.
+ */
+static void look_at_pointers(const struct task *task, uintptr_t *differ, uintptr_t *set)
+{
+    const uintptr_t first = (uintptr_t)task->src[0];
+
+    *differ = 0, *set = first;
+    for (int s = 1; s < task->sources; s++) {
+        *differ |= (uintptr_t)task->src[s] ^ first;
+        *set |= (uintptr_t)task->src[s];
+    }
+    for (int d = 0; d < task->dsts; d++) {
+        *differ |= (uintptr_t)task->dst[d] ^ first;
+        *set |= (uintptr_t)task->dst[d];
+    }
+}
+
+/* As span.head. */
+static unsigned task_head(const struct task *task)
+{
+    const size_t element = ct_dtype_size(task->dtype), bytes = task->count * element;
+    const size_t to_piece = -(uintptr_t)task->src[0] % PIECE_BYTES;
+    uintptr_t differ, set;
+
+    look_at_pointers(task, &differ, &set);
+    if (!task_has_partials(task) && !(task->scaled && element * MOST_SCALED < PIECE_BYTES)
+        && differ % PIECE_BYTES == 0 && to_piece % element == 0 && bytes >= to_piece + PIECE_BYTES)
+        return (unsigned)(to_piece / element);
+    return set % dtypes[task->dtype].alignment == 0 ? BY_ELEMENTS : BY_BYTES;
+}
+
+/* ---- The kernel ------------------------------------------------------------------- */
+
+static const struct few *few_of(const struct task *task)
+{
+    const int is_sum = task->sources == 1 || task->fold->op == CT_SUM || task->fold->op == CT_AVG;
+
+    for (size_t k = 0; is_sum && k < sizeof few_kernels / sizeof *few_kernels; k++)
+        if (few_kernels[k].dtype == task->dtype && few_kernels[k].sources == task->sources)
+            return &few_kernels[k];
+    return NULL;
+}
+
+static enum kernel task_kernel(const struct task *task)
+{
+    const struct few *const few = task_has_partials(task) || task->scaled ? NULL : few_of(task);
+
+    return few ? few->kernel : dtypes[task->dtype].fold;
+}
+
+/* How many pieces one thread of the kernel loads at once. */
+static unsigned kernel_unrolled(enum kernel kernel)
+{
+    for (size_t k = 0; k < sizeof few_kernels / sizeof *few_kernels; k++)
+        if (few_kernels[k].kernel == kernel)
+            return few_kernels[k].unrolled;
+    return 1;
+}
+
+/* Chooses the dtype as which a fold of one source is copied. */
+static void copy_as(struct task *task)
+{
+    const size_t bytes = task->count * ct_dtype_size(task->dtype);
+    uintptr_t differ, set;
+
+    look_at_pointers(task, &differ, &set);
+    set |= bytes;
+    task->dtype = differ % PIECE_BYTES == 0 || set % 2 ? CT_U8
+                  : set % 4                            ? CT_U16
+                  : set % 8                            ? CT_U32
+                                                       : CT_U64;
+    task->count = bytes / ct_dtype_size(task->dtype);
+}
+
+/* Fills in the part's destinations from number `first` on, as many as fit a launch.  0: there are
+ * none, or nothing to do.  Beyond the first launch they are copies of the first destination. */
+static int task_of(const struct fold *fold, const void *const *scalars,
+                   const struct fold_part *part, int first, struct task *task)
+{
+    const int dsts = part->dsts - first;
+
+    *task = (struct task){ .fold = fold,
+                           .dtype = fold->dtype,
+                           .count = part->count,
+                           .dst = part->dst + first,
+                           .src = first == 0 ? part->src : (const void *const *)part->dst,
+                           .sources = first == 0 ? fold->sources : 1,
+                           .dsts = dsts < FOLD_MANY ? dsts : FOLD_MANY,
+                           .scaled = first == 0 && scalars };
+    if (part->count == 0 || dsts <= 0)
+        return 0;
+    if (task->sources == 1 && !task->scaled && (task->dtype != CT_BOOL || first > 0))
+        copy_as(task);
+    return 1;
+}
+
+/* ---- Launches ----------------------------------------------------------------------- */
 
 static void mark_nodes(const struct fold *fold, uint32_t *starts)
 {
@@ -26,9 +186,7 @@ static void mark_nodes(const struct fold *fold, uint32_t *starts)
     }
 }
 
-/* ---- The launches ----------------------------------------------------------------- */
-
-/* One that is being filled: spans from the front of words[], pointers from behind. */
+/* A launch that is being filled: spans from the front of words[], pointers from its end. */
 struct batch {
     const struct fold *fold;
     const void *const *scalars; /* [sources]; NULL: none has one */
@@ -80,8 +238,8 @@ static uint64_t divided_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* Each span gets blocks by how much there is to do in it; one at least. */
-static void deal_out_blocks(struct batch *b)
+/* Each span gets blocks by the amount of its work, at least one. */
+static void assign_blocks(struct batch *b)
 {
     struct launch *const launch = &b->launch;
     const uint64_t most = (uint64_t)b->processors * BLOCKS_EACH;
@@ -110,7 +268,7 @@ static ct_status batch_end(struct batch *b)
 {
     if (b->launch.args.spans == 0)
         return CT_OK;
-    deal_out_blocks(b);
+    assign_blocks(b);
     return b->enqueue(&b->launch, b->arg);
 }
 
@@ -155,7 +313,7 @@ static ct_status batch_add(struct batch *b, const struct task *task)
 
 _Static_assert(KERNEL_COUNT <= 64, "a set of kernels is a number");
 
-/* A kernel after the other. */
+/* One kernel after the other. */
 static ct_status launch_all(struct batch *b, const struct fold_part *parts, int count, int first)
 {
     uint64_t kernels = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch_plan.h - which kernels do folds, and with what arguments.
- *
- * Asks nothing of the driver, so that tests run the launches on the host. */
+/* launch_plan.h - the kernel launches that do folds, and their arguments.  It does not call the
+ * driver, so that tests run the launches on the host. */
 #ifndef CUDA_LAUNCH_PLAN_H
 #define CUDA_LAUNCH_PLAN_H
 
@@ -24,13 +23,13 @@ struct launch {
     struct fold_args args;
 };
 
-/* What kernels.cu calls it. */
+/* Its name in kernels.cu. */
 const char *kernel_name(enum kernel kernel);
 
-/* Gives the launches that do combine_fold_to()'s work on each part to `enqueue`, in their order, on
- * a GPU with so many multiprocessors; ends with the first failure of it.  scalars: as in struct
- * space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY sources, or
- * FOLD_SCALED. */
+/* Calls enqueue() for each launch, in order; together they do combine_fold_to()'s work on each
+ * part. Ends with the first failure of enqueue().  processors: multiprocessors of the GPU. scalars:
+ * as in struct space.  called_off: as in struct fold_args.  CT_ERR_UNSUPPORTED: more than FOLD_MANY
+ * sources, or FOLD_SCALED. */
 ct_status fold_plan(const struct fold *fold, const void *const *scalars,
                     const struct fold_part *parts, int count, int processors, uint64_t called_off,
                     ct_status (*enqueue)(const struct launch *launch, void *arg), void *arg);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.c - the driver's functions, from the library that the program has loaded.
- *
- * Found once and kept: the handle is never closed, so that the library can't be
- * unloaded under us. */
+/* libcuda.c - the driver's functions, from the library that the program has loaded.  The handle is
+ * never closed, so that the library is not unloaded while we use it. */
 #include "cuda/libcuda.h"
 
 #include <dlfcn.h>
@@ -19,7 +17,7 @@ static int is_found;
 #define STRING(name) #name
 #define NAME_OF(name) STRING(name)
 
-/* Where each function's address belongs. */
+/* The field of each function. */
 static const struct {
     const char *name;
     void **function;

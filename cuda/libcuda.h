@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libcuda.h - the driver's functions that libct calls.
  *
- * A row more is a function more.  The header's macros name the version that its
- * prototypes are of (cuMemAlloc is cuMemAlloc_v2): a row is
- * expanded before it becomes a field or a string, so all three agree. */
+ * A new function is a new row.  The macros of <cuda.h> give the version of its prototypes
+ * (cuMemAlloc is cuMemAlloc_v2).  A row is expanded before it becomes a field or a string, so that
+ * all agree. */
 #ifndef CUDA_LIBCUDA_H
 #define CUDA_LIBCUDA_H
 
@@ -58,11 +58,11 @@ struct driver {
 #undef DRIVER_FIELD
 };
 
-/* That of the library which the program has loaded; libct never loads one.  CT_ERR_CUDA: there is
- * none, or it lacks a function. */
+/* The driver that the program has loaded; libct never loads one.  CT_ERR_CUDA: there is none, or it
+ * lacks a function. */
 ct_status driver_find(const struct driver **driver);
 
-/* CT_OK, or CT_ERR_CUDA and a sentence: what was tried, then the driver's words.
+/* CT_OK, or CT_ERR_CUDA with a sentence: what was tried, then the driver's text.
  *     return driver_says(driver, driver->cuStreamQuery(stream), "asking a stream"); */
 ct_status driver_says(const struct driver *driver, CUresult result, const char *what, ...)
     __attribute__((format(printf, 3, 4)));

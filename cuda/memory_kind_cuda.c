@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_kind_cuda.c - CUDA's row in the table of kinds of memory (runtime/device/memory_kind.h).
- */
+/* memory_kind_cuda.c - CUDA's row of the kinds of memory (runtime/device/memory_kind.h). */
 #include "cuda/cuda.h"
 
 extern const struct space space_cuda;
@@ -16,11 +15,11 @@ const struct space space_cuda = { .name = "cuda",
                                   .mark = cuda_mark,
                                   .wait_for = cuda_wait_for,
                                   .forget = cuda_forget,
-                                  .words = cuda_words,
-                                  .try_word = cuda_try_word,
+                                  .flag_ops = cuda_flag_ops,
+                                  .try_flag = cuda_try_flag,
                                   .spoil = cuda_spoil,
-                                  .hold = cuda_hold,
-                                  .let_go = cuda_let_go,
+                                  .close_gate = cuda_close_gate,
+                                  .open_gate = cuda_open_gate,
                                   .call_enters_stream = cuda_call_enters_stream,
                                   .call_leaves_stream = cuda_call_leaves_stream,
                                   .to_host = cuda_to_host,
@@ -28,18 +27,18 @@ const struct space space_cuda = { .name = "cuda",
                                   .begin_copy = cuda_begin_copy,
                                   .mark_copies = cuda_mark_copies,
                                   .end_copies = cuda_end_copies,
-                                  .pin = cuda_pin,
-                                  .unpin = cuda_unpin,
+                                  .register_host = cuda_register_host,
+                                  .unregister_host = cuda_unregister_host,
                                   .alloc = cuda_alloc,
                                   .alloc_now = cuda_alloc_now,
                                   .release = cuda_release,
-                                  .sample = cuda_sample,
+                                  .test_pattern = cuda_test_pattern,
                                   .can_give = cuda_is_exportable,
                                   .give = cuda_export,
                                   .take = cuda_import,
                                   .put = cuda_put,
                                   .fold = cuda_fold,
 #ifdef CT_WITH_NCCL
-                                  .talks = &talks_nccl,
+                                  .comm_library = &comm_library_nccl,
 #endif
                                   .finish = cuda_finish };

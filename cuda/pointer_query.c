@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pointer_query.c - is this pointer the GPU's?
+/* pointer_query.c - whether a pointer is a GPU's.
  *
- * libcuda is never loaded from here.  A device pointer can only come from a
- * program that loaded it, so until a library is loaded that we have not looked
- * at, the answer is no.  The loader counts them, at the price of two locks.  But its list
- * only grows at its end: in a program that loads nothing later on, that the last
- * library of its start is still the last one is one load to see. */
+ * libct never loads libcuda.  Only a program that loaded it can have device pointers, so as long as
+ * no new library was loaded, the answer is no.  The loader counts the libraries, which costs two
+ * locks.  But its list grows only at the end: while the last library at start is still the last
+ * one, one load is enough. */
 #include "cuda/device_internal.h"
 
 #include <dlfcn.h>
@@ -17,7 +16,7 @@ typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, 
                                     CUdeviceptr pointer);
 
 static _Atomic uintptr_t found; /* the driver's function; 0: the program has no driver */
-static _Atomic unsigned long long looked_at;
+static _Atomic unsigned long long counted;
 static struct link_map *last_at_start; /* NULL: not known */
 
 static int count_libraries(struct dl_phdr_info *info, size_t size, void *loaded)
@@ -33,18 +32,18 @@ static void look_for_driver(void)
     void *driver;
 
     dl_iterate_phdr(count_libraries, &loaded);
-    if (loaded == atomic_load_explicit(&looked_at, memory_order_relaxed))
+    if (loaded == atomic_load_explicit(&counted, memory_order_relaxed))
         return;
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver) {
         atomic_store(&found, (uintptr_t)dlsym(driver, "cuPointerGetAttributes"));
         dlclose(driver); /* the program keeps it */
     }
-    atomic_store_explicit(&looked_at, loaded, memory_order_relaxed);
+    atomic_store_explicit(&counted, loaded, memory_order_relaxed);
 }
 
-/* Whoever was loaded by a dlopen() together with us might be unloaded before us: it is kept, so
- * that its entry in the list stays. */
+/* A library that was loaded together with us by one dlopen() might be unloaded before us, so it is
+ * kept loaded, and its entry stays in the list. */
 static __attribute__((constructor)) void note_libraries(void)
 {
     struct link_map *map = _r_debug.r_map;

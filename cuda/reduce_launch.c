@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_launch.c - folds on a GPU, copies among them, enqueued on libct's own stream.
+/* reduce_launch.c - enqueues folds, and copies among them, on a GPU.
  *
- * The kernels lie in libct (kernels/embed.S).  They are loaded when a GPU is first used, all at
- * once (device.c says why then); where that failed, a fold tries again and says why not.
- * CT_ERR_UNSUPPORTED: there are none for this GPU, or none that this driver reads. */
+ * The kernels are embedded in libct (kernels/embed.S) and loaded when a GPU is first used (see
+ * device.c).  If that failed, a fold tries again and returns the error.  CT_ERR_UNSUPPORTED: there
+ * are none for this GPU or for this driver. */
 #include <stdlib.h>
 
 #include "cuda/device_internal.h"
@@ -13,7 +13,7 @@
 extern const unsigned char cuda_kernels[];
 extern const uint64_t cuda_kernels_bytes; /* 0: built without nvcc */
 
-/* Did the driver say that it can't run them on this GPU, and never will? */
+/* 1: the driver can never run them on this GPU. */
 static int are_not_for_it(CUresult result)
 {
     return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE
@@ -22,7 +22,7 @@ static int are_not_for_it(CUresult result)
            || result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-/* Each goes into gpu when it is whole; after a failure the next load goes on from there. */
+/* After a failure the next call continues with what is missing. */
 static ct_status load_module(struct device *gpu)
 {
     CUmodule module;
@@ -31,7 +31,7 @@ static ct_status load_module(struct device *gpu)
 
     if (cuda_kernels_bytes == 0)
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct was built without nvcc: it has no kernels");
-    if (gpu->has_no_kernels) /* to ask again might wait for all that runs */
+    if (gpu->has_no_kernels) /* another try might wait for all running work */
         return ct_fail(CT_ERR_UNSUPPORTED, "this libct has no kernels for GPU %d", gpu->device);
     result = gpu->driver->cuModuleLoadData(&module, cuda_kernels);
     if (result == CUDA_SUCCESS)
@@ -103,7 +103,7 @@ ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct
         status = driver_says(
             gpu->driver,
             gpu->driver->cuMemHostGetDevicePointer(&called_off, (void *)in->called_off, 0),
-            "looking for a word of the host's");
+            "looking for a flag of the host");
     if (status == CT_OK)
         status = gpu_load_kernels(gpu);
     return status == CT_OK ? fold_plan(fold, scalars, parts, count, gpu->processors, called_off,

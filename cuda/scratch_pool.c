@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch_pool.c - GPU memory of libct's own.
+/* scratch_pool.c - GPU memory of libct's own, and the test pattern in it.
  *
- * None is ever freed.  Another rank may still have it mapped, of which CUDA leaves open what
- * becomes then; and to free waits for all that runs: for a stream that stands still for the very
- * call which frees, or, where ranks are threads, for another rank's.  So what is released is kept
- * for who asks next, of whatever group.
+ * It is never freed.  Another rank may still have it mapped, and CUDA does not say what happens
+ * then.  Freeing also waits for all running work: for a stream at a gate that waits for the very
+ * call which frees or, if ranks are threads, for another rank's.  So a released block is kept for
+ * the next caller of any group.
  *
- * Sizes are powers of two: of each size there is as much as was in use at one time. */
+ * Sizes are powers of two: of each size the pool has as much as was in use at one time.
+ *
+ * The test pattern is created when first needed and never changed: another rank may be reading it
+ * for its peer-access check. */
 #include <stdlib.h>
 
 #include "cuda/device_internal.h"
+#include "runtime/device/peer_access_check.h"
 #include "runtime/util/error.h"
 
 enum { LEAST = 64 << 10 };
 
-struct own_memory {
-    struct own_memory *next;
+struct pool_block {
+    struct pool_block *next;
     CUdeviceptr at;
     size_t bytes;
     int is_used;
@@ -30,18 +34,18 @@ static size_t size_for(size_t bytes)
     return size;
 }
 
-static struct own_memory *take_idle(struct device *gpu, size_t bytes)
+static struct pool_block *take_idle(struct device *gpu, size_t bytes)
 {
-    struct own_memory *own;
+    struct pool_block *block;
 
     pthread_mutex_lock(&gpu->lock);
-    own = gpu->own_memory;
-    while (own && (own->is_used || own->bytes != bytes))
-        own = own->next;
-    if (own)
-        own->is_used = 1;
+    block = gpu->scratch_pool;
+    while (block && (block->is_used || block->bytes != bytes))
+        block = block->next;
+    if (block)
+        block->is_used = 1;
     pthread_mutex_unlock(&gpu->lock);
-    return own;
+    return block;
 }
 
 static ct_status ask_driver(struct device *gpu, size_t bytes, int may_wait, CUdeviceptr *at)
@@ -57,24 +61,24 @@ static ct_status ask_driver(struct device *gpu, size_t bytes, int may_wait, CUde
     return status;
 }
 
-static ct_status get_more(struct device *gpu, size_t bytes, int may_wait, struct own_memory **made)
+static ct_status get_more(struct device *gpu, size_t bytes, int may_wait, struct pool_block **made)
 {
-    struct own_memory *own = malloc(sizeof *own);
+    struct pool_block *block = malloc(sizeof *block);
     CUdeviceptr at = 0;
     ct_status status;
 
-    if (!own)
+    if (!block)
         return ct_fail(CT_ERR_NOMEM, "no memory to note some of the GPU's");
     status = ask_driver(gpu, bytes, may_wait, &at);
     if (status != CT_OK) {
-        free(own);
+        free(block);
         return status;
     }
     pthread_mutex_lock(&gpu->lock);
-    *own = (struct own_memory){ gpu->own_memory, at, bytes, 1 };
-    gpu->own_memory = own;
+    *block = (struct pool_block){ gpu->scratch_pool, at, bytes, 1 };
+    gpu->scratch_pool = block;
     pthread_mutex_unlock(&gpu->lock);
-    *made = own;
+    *made = block;
     return CT_OK;
 }
 
@@ -82,12 +86,12 @@ static ct_status alloc(struct device *gpu, size_t bytes, int may_wait, void **me
 {
     const size_t size = size_for(bytes);
     ct_status status = cuda_gpu_use(gpu);
-    struct own_memory *own = status == CT_OK ? take_idle(gpu, size) : NULL;
+    struct pool_block *block = status == CT_OK ? take_idle(gpu, size) : NULL;
 
-    if (status == CT_OK && !own)
-        status = get_more(gpu, size, may_wait, &own);
+    if (status == CT_OK && !block)
+        status = get_more(gpu, size, may_wait, &block);
     if (status == CT_OK)
-        *memory = (void *)(uintptr_t)own->at;
+        *memory = (void *)(uintptr_t)block->at;
     return status;
 }
 
@@ -106,8 +110,34 @@ void cuda_release(struct device *gpu, void *memory)
     const CUdeviceptr at = (CUdeviceptr)(uintptr_t)memory;
 
     pthread_mutex_lock(&gpu->lock);
-    for (struct own_memory *own = gpu->own_memory; own; own = own->next)
-        if (own->at == at)
-            own->is_used = 0;
+    for (struct pool_block *block = gpu->scratch_pool; block; block = block->next)
+        if (block->at == at)
+            block->is_used = 0;
     pthread_mutex_unlock(&gpu->lock);
+}
+
+/* ---- The test pattern ---------------------------------------------------------------- */
+
+static pthread_mutex_t pattern_lock = PTHREAD_MUTEX_INITIALIZER; /* of creating it, of any GPU */
+
+ct_status cuda_test_pattern(struct device *gpu, void **memory)
+{
+    unsigned char id[16], bytes[TEST_PATTERN_BYTES];
+    ct_status status = CT_OK;
+    void *made = NULL;
+
+    pthread_mutex_lock(&pattern_lock);
+    if (!gpu->test_pattern) {
+        status = cuda_alloc_now(gpu, TEST_PATTERN_BYTES, &made);
+        cuda_gpu_id(gpu, id);
+        test_pattern_fill(id, bytes);
+        if (status == CT_OK
+            && (status = cuda_from_host(gpu, made, bytes, TEST_PATTERN_BYTES)) == CT_OK)
+            gpu->test_pattern = made;
+        else
+            cuda_release(gpu, made);
+    }
+    *memory = gpu->test_pattern;
+    pthread_mutex_unlock(&pattern_lock);
+    return status;
 }

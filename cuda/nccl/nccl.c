@@ -1,24 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl.c - NCCL's row in the table of what ranks can talk by (runtime/device/memory_kind.h); its
- * calls are in nccl_calls.c, and how it ends in nccl_abort.c.
+/* nccl.c - NCCL as a library of collectives between devices (struct comm_library of
+ * runtime/device/memory_kind.h).
  *
- *   join   a stream of the talk's own, and a communicator that never blocks
- *   -> start   one call of NCCL's, or a group of sends and receives; enqueued by and by
- *   -> ask     first whether NCCL has enqueued it, then whether the stream has done it; in a
- *              stream that is captured it is in the graph then
- *   -> give_up, leave   by ncclCommAbort(), which also ends kernels that wait for a peer, or in
- *              good order
+ *   join       a stream of its own, and a communicator that never blocks
+ *   start      one call of NCCL, or a group of its sends and receives; NCCL enqueues it by and by
+ *   ask        first whether NCCL has enqueued the call, then whether the stream has done it; a
+ * call in a captured stream is done when it is enqueued leave      in good order:
+ * ncclCommFinalize(), ncclCommDestroy() give_up    ncclCommAbort() on a thread of its own
  *
- * Never blocking, so that whoever waits can look whether the others live, and can give up. */
-#include "cuda/nccl/nccl_internal.h"
+ * Nothing blocks, so that a caller that waits can check whether its peers are alive, and give up.
+ *
+ * ncclCommAbort() ends kernels that wait for a peer, but it also frees memory, for which the driver
+ * may wait for all running work: for a stream, too, that waits at a gate for the very call which
+ * failed.  So that call does not wait for the thread, but for a flag that the communicator's stream
+ * writes after all that was enqueued there.  Then no kernel uses the buffers any more.  leave waits
+ * for the thread. */
+#include "cuda/nccl/nccl.h"
 
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "cuda/device_internal.h"
 #include "runtime/types/call_signature.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/error.h"
 
-_Static_assert(sizeof(struct talk_id) == sizeof(ncclUniqueId), "an id travels as it is");
+struct device_comm {
+    const struct nccl *nccl;
+    struct device *gpu;
+    CUstream stream;      /* its own */
+    CUstream on;          /* of the call: its own, or a captured one of the caller */
+    ncclComm_t nccl_comm; /* NULL: ended, or never created */
+    int rank, size;
+    int is_enqueued; /* NCCL has enqueued all calls */
+
+    _Atomic uint32_t
+        *passed; /* pinned; if `tells`, the stream writes 1 at its end; NULL: it can't */
+    int tells, is_given_up, has_thread;
+    pthread_t aborting;
+    _Atomic int is_aborted;
+};
+
+_Static_assert(sizeof(struct comm_id) == sizeof(ncclUniqueId), "an id travels as it is");
 
 static ct_status find(int32_t *version)
 {
@@ -30,7 +56,7 @@ static ct_status find(int32_t *version)
     return status;
 }
 
-static ct_status make_id(struct talk_id *id)
+static ct_status make_id(struct comm_id *id)
 {
     const struct nccl *nccl;
     ncclUniqueId made;
@@ -41,6 +67,156 @@ static ct_status make_id(struct talk_id *id)
     if (status == CT_OK)
         memcpy(id, &made, sizeof made);
     return status;
+}
+
+/* ---- Leaving ------------------------------------------------------------------------- */
+
+/* How long an orderly end may take before it is aborted, and an abort before it is not waited for.
+ * Only after a failure is there anything to wait for. */
+enum { ENDS_MS = 2000, NAP_US = 100 };
+
+static const struct timespec nap = { 0, NAP_US * 1000L };
+
+/* 1: it did in time. */
+static int comes_to_rest(const struct device_comm *comm, int64_t deadline)
+{
+    ncclResult_t state = ncclInProgress;
+
+    while (comm->nccl->ncclCommGetAsyncError(comm->nccl_comm, &state) == ncclSuccess
+           && state == ncclInProgress && clock_ms() < deadline)
+        nanosleep(&nap, NULL);
+    return state == ncclSuccess;
+}
+
+static void end_in_good_order(struct device_comm *comm)
+{
+    const struct nccl *nccl = comm->nccl;
+    const int64_t deadline = deadline_after(ENDS_MS);
+    const ncclResult_t result = nccl->ncclCommFinalize(comm->nccl_comm);
+
+    if ((result == ncclSuccess || result == ncclInProgress) && comes_to_rest(comm, deadline)) {
+        nccl->ncclCommDestroy(comm->nccl_comm);
+        comm->nccl_comm = NULL;
+    }
+}
+
+/* A graph must not have half a call: querying a stream makes its capture invalid. */
+static void spoil_capture(struct device_comm *comm)
+{
+    if (comm->on != comm->stream)
+        comm->gpu->driver->cuStreamQuery(comm->on);
+}
+
+/* Before the abort: once it has begun, driver calls may block. */
+static void let_stream_tell(struct device_comm *comm)
+{
+    const struct flag_op write = { comm->passed, 1, 0 };
+
+    comm->tells = comm->passed && comm->is_enqueued
+                  && cuda_flag_ops(comm->gpu, comm->stream, &write, 1) == CT_OK;
+}
+
+static void *abort_it(void *arg)
+{
+    struct device_comm *comm = arg;
+    void *before;
+
+    if (cuda_enter(&before) == CT_OK) {
+        if (cuda_gpu_use(comm->gpu) == CT_OK)
+            comm->nccl->ncclCommAbort(comm->nccl_comm);
+        cuda_leave(before);
+    }
+    atomic_store(&comm->is_aborted, 1);
+    return NULL;
+}
+
+static int begin_abort(struct device_comm *comm)
+{
+    sigset_t all, old;
+    int error;
+
+    sigfillset(&all); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&comm->aborting, NULL, abort_it, comm);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return !error;
+}
+
+/* 1: it has. */
+static int stream_ends(const struct device_comm *comm, int64_t deadline)
+{
+    const struct driver *driver = comm->gpu->driver;
+    CUresult state;
+
+    while ((state = driver->cuStreamQuery(comm->stream)) == CUDA_ERROR_NOT_READY
+           && clock_ms() < deadline)
+        nanosleep(&nap, NULL);
+    return state != CUDA_ERROR_NOT_READY;
+}
+
+/* Until no kernel uses the buffers any more. */
+static void wait_for_abort(struct device_comm *comm)
+{
+    const int64_t deadline = deadline_after(ENDS_MS);
+
+    while (!atomic_load(&comm->is_aborted) && !(comm->tells && atomic_load(comm->passed))
+           && clock_ms() < deadline)
+        nanosleep(&nap, NULL);
+    if (atomic_load(&comm->is_aborted))
+        stream_ends(comm, deadline);
+}
+
+/* Without a thread it is not aborted, since an abort by this thread might wait for ever. */
+static void give_up(struct device_comm *comm)
+{
+    void *before;
+
+    if (comm->is_given_up || cuda_enter(&before) != CT_OK)
+        return;
+    comm->is_given_up = 1;
+    if (cuda_gpu_use(comm->gpu) == CT_OK) {
+        spoil_capture(comm);
+        if (comm->nccl_comm) {
+            let_stream_tell(comm);
+            comm->has_thread = begin_abort(comm);
+        }
+        if (comm->has_thread)
+            wait_for_abort(comm);
+    }
+    cuda_leave(before);
+}
+
+/* Waits for the stream, whose work reads and writes the caller's buffers. */
+static void release(struct device_comm *comm)
+{
+    const struct driver *driver = comm->gpu->driver;
+    int ended = 1;
+
+    if (comm->stream) {
+        ended = stream_ends(comm, deadline_after(ENDS_MS));
+        driver->cuStreamDestroy(comm->stream);
+    }
+    if (comm->passed && ended)
+        driver->cuMemFreeHost(comm->passed);
+}
+
+static void leave(struct device_comm *comm, int sound)
+{
+    void *before;
+    const int entered = cuda_enter(&before) == CT_OK;
+
+    if (entered && comm->nccl_comm && sound && !comm->is_given_up
+        && cuda_gpu_use(comm->gpu) == CT_OK)
+        end_in_good_order(comm);
+    if (entered && comm->nccl_comm)
+        give_up(comm);
+    if (comm->has_thread)
+        pthread_join(comm->aborting, NULL);
+    if (entered && cuda_gpu_use(comm->gpu) == CT_OK)
+        release(comm);
+    if (entered)
+        cuda_leave(before);
+    free(comm);
 }
 
 /* ---- Joining ------------------------------------------------------------------------- */
@@ -56,7 +232,7 @@ static CUresult make_stream(struct device *gpu, CUstream *stream)
                : result;
 }
 
-/* NCCL goes by the number of the device, so by its primary context. */
+/* NCCL uses the primary context of the device. */
 static ct_status refuse_other_contexts(const struct device *gpu)
 {
     CUcontext primary;
@@ -68,109 +244,297 @@ static ct_status refuse_other_contexts(const struct device *gpu)
                                        "one that NCCL works in");
 }
 
-static ct_status begin(struct talk *talk, const struct talk_id *id)
+static ct_status begin(struct device_comm *comm, const struct comm_id *id)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId unique;
-    ct_status status = cuda_gpu_use(talk->gpu);
+    ct_status status = cuda_gpu_use(comm->gpu);
 
     if (status == CT_OK)
-        status = refuse_other_contexts(talk->gpu);
+        status = refuse_other_contexts(comm->gpu);
     if (status == CT_OK)
-        status = driver_says(talk->gpu->driver, make_stream(talk->gpu, &talk->stream),
+        status = driver_says(comm->gpu->driver, make_stream(comm->gpu, &comm->stream),
                              "making a stream for NCCL");
     if (status != CT_OK)
         return status;
-    talk->on = talk->stream;
-    if (talk->gpu->driver->cuMemAllocHost((void **)&talk->passed, sizeof *talk->passed)
+    comm->on = comm->stream;
+    if (comm->gpu->driver->cuMemAllocHost((void **)&comm->passed, sizeof *comm->passed)
         == CUDA_SUCCESS)
-        atomic_init(talk->passed, 0);
+        atomic_init(comm->passed, 0);
     memcpy(&unique, id, sizeof unique);
     config.blocking = 0;
-    return nccl_says(
-        talk->nccl, NULL,
-        talk->nccl->ncclCommInitRankConfig(&talk->comm, talk->size, unique, talk->rank, &config),
-        "joining %d ranks as rank %d", talk->size, talk->rank);
+    return nccl_says(comm->nccl, NULL,
+                     comm->nccl->ncclCommInitRankConfig(&comm->nccl_comm, comm->size, unique,
+                                                        comm->rank, &config),
+                     "joining %d ranks as rank %d", comm->size, comm->rank);
 }
 
-static ct_status join(struct device *gpu, const struct talk_id *id, int rank, int size,
-                      struct talk **joined)
+static ct_status join(struct device *gpu, const struct comm_id *id, int rank, int size,
+                      struct device_comm **joined)
 {
-    struct talk *talk = calloc(1, sizeof *talk);
+    struct device_comm *comm = calloc(1, sizeof *comm);
     ct_status status;
 
-    if (!talk)
+    if (!comm)
         return ct_fail(CT_ERR_NOMEM, "no memory to use NCCL");
-    talk->gpu = gpu;
-    talk->rank = rank;
-    talk->size = size;
-    status = nccl_find(&talk->nccl);
+    comm->gpu = gpu;
+    comm->rank = rank;
+    comm->size = size;
+    status = nccl_find(&comm->nccl);
     if (status == CT_OK)
-        status = begin(talk, id);
+        status = begin(comm, id);
     if (status != CT_OK) {
-        nccl_leave(talk, 0);
+        leave(comm, 0);
         return status;
     }
-    *joined = talk;
+    *joined = comm;
     return CT_OK;
 }
 
-static void *handle(const struct talk *talk)
+static void *handle(const struct device_comm *comm)
 {
-    return talk->comm;
+    return comm->nccl_comm;
 }
 
 /* ---- Calls --------------------------------------------------------------------------- */
 
-static ct_status start(struct talk *talk, const struct signature *what, const void *send,
+/* A dtype is reduced as `parts` elements of this type. */
+struct numbers {
+    ncclDataType_t type;
+    int parts;
+};
+
+static struct numbers numbers_of(int dtype)
+{
+    static const struct numbers types[] = {
+        [CT_I8] = { ncclInt8, 1 },     [CT_U8] = { ncclUint8, 1 },
+        [CT_I32] = { ncclInt32, 1 },   [CT_U32] = { ncclUint32, 1 },
+        [CT_I64] = { ncclInt64, 1 },   [CT_U64] = { ncclUint64, 1 },
+        [CT_F16] = { ncclFloat16, 1 }, [CT_BF16] = { ncclBfloat16, 1 },
+        [CT_F32] = { ncclFloat32, 1 }, [CT_F64] = { ncclFloat64, 1 },
+        [CT_C64] = { ncclFloat32, 2 }, [CT_C128] = { ncclFloat64, 2 },
+    };
+
+    return dtype >= 0 && dtype < (int)(sizeof types / sizeof *types) ? types[dtype]
+                                                                     : (struct numbers){ 0, 0 };
+}
+
+static ncclRedOp_t op_of(int op)
+{
+    return op == CT_SUM       ? ncclSum
+           : op == CT_PRODUCT ? ncclProd
+           : op == CT_MIN     ? ncclMin
+           : op == CT_MAX     ? ncclMax
+                              : ncclAvg;
+}
+
+/* Data that is only moved goes as bytes. */
+struct bytes_of_call {
+    const char *send;
+    char *recv;
+    size_t each;
+    int root;
+};
+
+typedef ncclResult_t moves_fn(struct device_comm *comm, const struct bytes_of_call *b);
+
+static ncclResult_t one_goes(struct device_comm *t, const char *from, size_t bytes, int peer)
+{
+    return t->nccl->ncclSend(from, bytes, ncclUint8, peer, t->nccl_comm, (cudaStream_t)t->on);
+}
+
+static ncclResult_t one_comes(struct device_comm *t, char *to, size_t bytes, int peer)
+{
+    return t->nccl->ncclRecv(to, bytes, ncclUint8, peer, t->nccl_comm, (cudaStream_t)t->on);
+}
+
+/* A rank copies its own part. */
+static ncclResult_t keep_own(struct device_comm *t, const char *from, char *to, size_t bytes)
+{
+    const CUresult result =
+        from == to ? CUDA_SUCCESS
+                   : t->gpu->driver->cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to,
+                                                       (CUdeviceptr)(uintptr_t)from, bytes, t->on);
+
+    return result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+static ncclResult_t gather_by_messages(struct device_comm *t, const struct bytes_of_call *b)
+{
+    ncclResult_t result = ncclSuccess;
+
+    if (t->rank != b->root)
+        return one_goes(t, b->send, b->each, b->root);
+    for (int i = 0; i < t->size && result == ncclSuccess; i++)
+        result = i == t->rank ? keep_own(t, b->send, b->recv + (size_t)i * b->each, b->each)
+                              : one_comes(t, b->recv + (size_t)i * b->each, b->each, i);
+    return result;
+}
+
+static ncclResult_t scatter_by_messages(struct device_comm *t, const struct bytes_of_call *b)
+{
+    ncclResult_t result = ncclSuccess;
+
+    if (t->rank != b->root)
+        return one_comes(t, b->recv, b->each, b->root);
+    for (int i = 0; i < t->size && result == ncclSuccess; i++)
+        result = i == t->rank ? keep_own(t, b->send + (size_t)i * b->each, b->recv, b->each)
+                              : one_goes(t, b->send + (size_t)i * b->each, b->each, i);
+    return result;
+}
+
+static ncclResult_t all_to_all_by_messages(struct device_comm *t, const struct bytes_of_call *b)
+{
+    const size_t own = (size_t)t->rank * b->each;
+    ncclResult_t result = keep_own(t, b->send + own, b->recv + own, b->each);
+
+    for (int i = 0; i < t->size && result == ncclSuccess; i++) {
+        if (i == t->rank)
+            continue;
+        result = one_goes(t, b->send + (size_t)i * b->each, b->each, i);
+        if (result == ncclSuccess)
+            result = one_comes(t, b->recv + (size_t)i * b->each, b->each, i);
+    }
+    return result;
+}
+
+/* In an NCCL group, or the first of them would wait for its peer before the next one is begun. */
+static ncclResult_t by_messages(struct device_comm *t, const struct bytes_of_call *b,
+                                moves_fn *moves)
+{
+    ncclResult_t result = t->nccl->ncclGroupStart(), ended;
+
+    if (result != ncclSuccess)
+        return result;
+    result = moves(t, b);
+    ended = t->nccl->ncclGroupEnd();
+    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+static ncclResult_t gather(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return t->nccl->ncclGather ? t->nccl->ncclGather(b->send, b->recv, b->each, ncclUint8, b->root,
+                                                     t->nccl_comm, (cudaStream_t)t->on)
+                               : by_messages(t, b, gather_by_messages);
+}
+
+static ncclResult_t scatter(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return t->nccl->ncclScatter ? t->nccl->ncclScatter(b->send, b->recv, b->each, ncclUint8,
+                                                       b->root, t->nccl_comm, (cudaStream_t)t->on)
+                                : by_messages(t, b, scatter_by_messages);
+}
+
+static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return t->nccl->ncclAlltoAll ? t->nccl->ncclAlltoAll(b->send, b->recv, b->each, ncclUint8,
+                                                         t->nccl_comm, (cudaStream_t)t->on)
+                                 : by_messages(t, b, all_to_all_by_messages);
+}
+#else
+static ncclResult_t gather(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return by_messages(t, b, gather_by_messages);
+}
+
+static ncclResult_t scatter(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return by_messages(t, b, scatter_by_messages);
+}
+
+static ncclResult_t all_to_all(struct device_comm *t, const struct bytes_of_call *b)
+{
+    return by_messages(t, b, all_to_all_by_messages);
+}
+#endif
+
+/* One call on comm->on, begun without blocking. */
+static ncclResult_t enqueue_call(struct device_comm *t, const struct signature *what,
+                                 const void *send, void *recv)
+{
+    const struct bytes_of_call bytes = { send, recv,
+                                         (size_t)what->count * ct_dtype_size((ct_dtype)what->dtype),
+                                         what->root };
+    const struct bytes_of_call *const b = &bytes;
+    const struct nccl *nccl = t->nccl;
+    const cudaStream_t stream = (cudaStream_t)t->on;
+    const struct numbers n = numbers_of(what->dtype);
+    const size_t count = (size_t)what->count * (size_t)n.parts;
+
+    switch (what->operation) {
+    case OPERATION_REDUCE:
+        return nccl->ncclReduce(b->send, b->recv, count, n.type, op_of(what->op), what->root,
+                                t->nccl_comm, stream);
+    case OPERATION_ALL_REDUCE:
+        return nccl->ncclAllReduce(b->send, b->recv, count, n.type, op_of(what->op), t->nccl_comm,
+                                   stream);
+    case OPERATION_REDUCE_SCATTER:
+        return nccl->ncclReduceScatter(b->send, b->recv, count, n.type, op_of(what->op),
+                                       t->nccl_comm, stream);
+    case OPERATION_BROADCAST: /* one buffer */
+        return nccl->ncclBroadcast(b->recv, b->recv, b->each, ncclUint8, what->root, t->nccl_comm,
+                                   stream);
+    case OPERATION_ALL_GATHER:
+        return nccl->ncclAllGather(b->send, b->recv, b->each, ncclUint8, t->nccl_comm, stream);
+    case OPERATION_GATHER:
+        return gather(t, b);
+    case OPERATION_SCATTER:
+        return scatter(t, b);
+    default:
+        return all_to_all(t, b);
+    }
+}
+
+static ct_status start(struct device_comm *comm, const struct signature *what, const void *send,
                        void *recv, void *captured)
 {
-    const ct_status status = cuda_gpu_use(talk->gpu);
+    const ct_status status = cuda_gpu_use(comm->gpu);
 
     if (status != CT_OK)
         return status;
-    talk->on = captured ? captured : talk->stream;
-    talk->is_enqueued = 0;
-    return nccl_says(talk->nccl, talk->comm, nccl_enqueue(talk, what, send, recv), "%s",
+    comm->on = captured ? captured : comm->stream;
+    comm->is_enqueued = 0;
+    return nccl_says(comm->nccl, comm->nccl_comm, enqueue_call(comm, what, send, recv), "%s",
                      operation_name(what->operation));
 }
 
-/* An error of a communicator, a peer's that it heard of too, shows here and nowhere else.  Until
- * NCCL has enqueued the call the stream may be empty and yet nothing is done. */
-static ct_status ask(struct talk *talk, int *done)
+/* Errors of the communicator, also those of a peer, are seen only here.  Until NCCL has enqueued
+ * the call, the stream may be empty although the call is not done. */
+static ct_status ask(struct device_comm *comm, int *done)
 {
     ncclResult_t state = ncclSuccess, result;
     CUresult query;
-    ct_status status = cuda_gpu_use(talk->gpu);
+    ct_status status = cuda_gpu_use(comm->gpu);
 
     *done = 0;
     if (status != CT_OK)
         return status;
-    result = talk->nccl->ncclCommGetAsyncError(talk->comm, &state);
+    result = comm->nccl->ncclCommGetAsyncError(comm->nccl_comm, &state);
     if (result == ncclSuccess)
         result = state;
-    status = nccl_says(talk->nccl, talk->comm, result, "at work");
+    status = nccl_says(comm->nccl, comm->nccl_comm, result, "at work");
     if (status != CT_OK || result == ncclInProgress)
         return status;
-    talk->is_enqueued = 1;
-    if (talk->on != talk->stream) {
-        talk->on = talk->stream;
+    comm->is_enqueued = 1;
+    if (comm->on != comm->stream) {
+        comm->on = comm->stream;
         *done = 1;
         return CT_OK;
     }
-    query = talk->gpu->driver->cuStreamQuery(talk->stream);
+    query = comm->gpu->driver->cuStreamQuery(comm->stream);
     *done = query == CUDA_SUCCESS;
     return query == CUDA_ERROR_NOT_READY
                ? CT_OK
-               : driver_says(talk->gpu->driver, query, "waiting for NCCL");
+               : driver_says(comm->gpu->driver, query, "waiting for NCCL");
 }
 
-const struct talks talks_nccl = { .name = "nccl",
-                                  .find = find,
-                                  .make_id = make_id,
-                                  .join = join,
-                                  .start = start,
-                                  .ask = ask,
-                                  .handle = handle,
-                                  .give_up = nccl_give_up,
-                                  .leave = nccl_leave };
+const struct comm_library comm_library_nccl = { .name = "nccl",
+                                                .find = find,
+                                                .make_id = make_id,
+                                                .join = join,
+                                                .start = start,
+                                                .ask = ask,
+                                                .handle = handle,
+                                                .give_up = give_up,
+                                                .leave = leave };

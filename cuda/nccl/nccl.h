@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl.h - NCCL's functions that libct calls.
  *
- * Like libcuda.h's: a row more is a function more, with the prototype of the header that libct was
- * built with.  A library of another version will do: ncclConfig_t says how large it is. */
+ * As in libcuda.h, a new function is a new row, with the prototype of the header at build time.  A
+ * library of another version works, since ncclConfig_t has its size. */
 #ifndef CUDA_NCCL_NCCL_H
 #define CUDA_NCCL_NCCL_H
 
@@ -30,7 +30,7 @@
     X(ncclReduceScatter)      \
     X(ncclAllGather)
 
-/* NULL in a library that has not got them; ncclSend() and ncclRecv() do it, too. */
+/* NULL if the library lacks them; then ncclSend() and ncclRecv() do it. */
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
 #define NCCL_LATE_FUNCTIONS(X) \
     X(ncclGather)              \
@@ -45,14 +45,15 @@ struct nccl {
     NCCL_FUNCTIONS(NCCL_FIELD)
     NCCL_LATE_FUNCTIONS(NCCL_FIELD)
 #undef NCCL_FIELD
-    int version; /* as ncclGetVersion() has it */
+    int version; /* as of ncclGetVersion() */
 };
 
-/* Loads it, the first time.  CT_ERR_UNSUPPORTED: there is none, or it lacks a function. */
+/* Loads the library at the first call.  CT_ERR_UNSUPPORTED: there is none, or it lacks a function.
+ */
 ct_status nccl_find(const struct nccl **nccl);
 
-/* CT_OK, also for ncclInProgress, or CT_ERR_NCCL and a sentence: what was tried, then NCCL's words
- * about the communicator (may be NULL). */
+/* CT_OK, also for ncclInProgress, or CT_ERR_NCCL with a sentence: what was tried, then NCCL's text
+ * for the communicator (may be NULL). */
 ct_status nccl_says(const struct nccl *nccl, ncclComm_t comm, ncclResult_t result, const char *what,
                     ...) __attribute__((format(printf, 4, 5)));
 

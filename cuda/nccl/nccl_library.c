@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nccl_library.c - NCCL's functions, from the library that the process has, or gets now.
+/* nccl_library.c - NCCL's functions, from the library that the process has loaded, or loads now.
  *
- * It is large (a few hundred MB of address space), so nobody loads it who does not come here.  One
- * that is there already, PyTorch's perhaps, is taken: two copies in a process would each want
+ * The library takes a few hundred MB of address space, so only a group that uses NCCL loads it. One
+ * that is there already, perhaps PyTorch's, is used: two copies in a process would each need
  * connections and GPU memory of their own. */
 #include "cuda/nccl/nccl.h"
 

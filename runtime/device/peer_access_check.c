@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_access_check.c - see peer_access_check.h. */
+/* peer_access_check.c - copies the test pattern to this device, then to the host, and compares. */
 #include "runtime/device/peer_access_check.h"
 
 #include <stdlib.h>
@@ -7,24 +7,24 @@
 
 #include "runtime/util/error.h"
 
-struct trial {
+struct access_check {
     struct place place;
     void *into;
     const void *from;
-    enum { BEGINS, COMES, IS_SHOWN } step;
-    void *copied; /* when the copy of this step is done */
-    unsigned char id[16], seen[SAMPLE_BYTES];
+    enum { NOT_BEGUN, TO_DEVICE, TO_HOST } step;
+    void *copied; /* mark of this step's copy */
+    unsigned char id[16], seen[TEST_PATTERN_BYTES];
 };
 
 /* Numbers drawn by xorshift (Marsaglia, 2003), from a state that the id makes. */
-void sample_fill(const unsigned char id[16], unsigned char bytes[SAMPLE_BYTES])
+void test_pattern_fill(const unsigned char id[16], unsigned char bytes[TEST_PATTERN_BYTES])
 {
     uint64_t state = 0x9e3779b97f4a7c15u;
 
     for (int i = 0; i < 16; i++)
         state = (state ^ id[i]) * 0x100000001b3u;
     state |= 1; /* zero would stay zero */
-    for (size_t at = 0; at < SAMPLE_BYTES; at += sizeof state) {
+    for (size_t at = 0; at < TEST_PATTERN_BYTES; at += sizeof state) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -32,27 +32,27 @@ void sample_fill(const unsigned char id[16], unsigned char bytes[SAMPLE_BYTES])
     }
 }
 
-struct trial *trial_make(struct place place, void *into, const void *from,
-                         const unsigned char id[16])
+struct access_check *access_check_create(struct place place, void *into, const void *from,
+                                         const unsigned char id[16])
 {
-    struct trial *t = malloc(sizeof *t);
+    struct access_check *t = malloc(sizeof *t);
 
     if (!t)
         return NULL;
     t->place = place;
     t->into = into;
     t->from = from;
-    t->step = BEGINS;
+    t->step = NOT_BEGUN;
     t->copied = NULL;
     memcpy(t->id, id, sizeof t->id);
     return t;
 }
 
-/* CT_ERR_TIMEOUT, for it has begun. */
-static ct_status begin(struct trial *t, enum copy_way way, void *to, const void *from)
+/* CT_ERR_TIMEOUT: the copy is under way. */
+static ct_status begin_copy(struct access_check *t, enum copy_way way, void *to, const void *from)
 {
     const struct space *space = t->place.space;
-    ct_status status = space->begin_copy(t->place.device, way, to, from, SAMPLE_BYTES);
+    ct_status status = space->begin_copy(t->place.device, way, to, from, TEST_PATTERN_BYTES);
 
     if (status == CT_OK)
         status = space->mark_copies(t->place.device, way, &t->copied);
@@ -61,8 +61,8 @@ static ct_status begin(struct trial *t, enum copy_way way, void *to, const void 
     return status == CT_OK ? CT_ERR_TIMEOUT : status;
 }
 
-/* Where the device can't say whether the copy is done, all copies are waited for. */
-static ct_status look(struct trial *t)
+/* If the device can't say whether the copy is done, it waits for all copies. */
+static ct_status poll_copy(struct access_check *t)
 {
     const struct space *space = t->place.space;
     const ct_status status = space->wait_for(t->place.device, t->copied, 0, NULL);
@@ -76,12 +76,12 @@ static ct_status look(struct trial *t)
     return status;
 }
 
-static ct_status compare(const struct trial *t)
+static ct_status compare(const struct access_check *t)
 {
-    unsigned char right[SAMPLE_BYTES];
+    unsigned char right[TEST_PATTERN_BYTES];
 
-    sample_fill(t->id, right);
-    return memcmp(t->seen, right, SAMPLE_BYTES) == 0
+    test_pattern_fill(t->id, right);
+    return memcmp(t->seen, right, TEST_PATTERN_BYTES) == 0
                ? CT_OK
                : ct_fail(
                    CT_ERR_UNSUPPORTED,
@@ -89,25 +89,25 @@ static ct_status compare(const struct trial *t)
                    "or PCIe's access control, between the two?)");
 }
 
-ct_status trial_step(struct trial *t)
+ct_status access_check_step(struct access_check *t)
 {
-    ct_status status = t->copied ? look(t) : CT_OK;
+    ct_status status = t->copied ? poll_copy(t) : CT_OK;
 
     if (status != CT_OK)
         return status;
     switch (t->step) {
-    case BEGINS:
-        t->step = COMES;
-        return begin(t, COPY_BETWEEN_DEVICES, t->into, t->from);
-    case COMES:
-        t->step = IS_SHOWN;
-        return begin(t, COPY_TO_HOST, t->seen, t->into);
+    case NOT_BEGUN:
+        t->step = TO_DEVICE;
+        return begin_copy(t, COPY_BETWEEN_DEVICES, t->into, t->from);
+    case TO_DEVICE:
+        t->step = TO_HOST;
+        return begin_copy(t, COPY_TO_HOST, t->seen, t->into);
     default:
         return compare(t);
     }
 }
 
-void trial_free(struct trial *t)
+void access_check_free(struct access_check *t)
 {
     if (t && t->copied)
         t->place.space->forget(t->place.device, t->copied);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_pool.c - see pinned_pool.h.
+/* pinned_pool.c - a list of idle blocks.
  *
- * To pin memory costs as much as to copy it a few times, so blocks are kept for the next message
- * of about that size: those who send device memory mostly send as much each time.  When the pool is
- * full, blocks that nobody uses go first. */
+ * Pinning memory costs as much as copying it a few times, so blocks are kept for the next message
+ * of about that size: most programs send messages of the same size.  When the pool is full, idle
+ * blocks are freed. */
 #include "runtime/device/pinned_pool.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { FITS = 4 }; /* a block of up to so many times the bytes is taken */
 
-#define LEAST ((size_t)64 << 10) /* below, the driver's own copy costs next to nothing */
+#define LEAST ((size_t)64 << 10) /* below, the driver's own copy costs almost nothing */
 #define MOST ((size_t)64 << 20)  /* of all blocks together */
 
 void pinned_open(struct pinned_pool *pool)
@@ -34,7 +34,7 @@ void pinned_close(struct pinned_pool *pool)
 
         pool->idle = block->next;
         if (block->by.space->enter(&before) == CT_OK) {
-            block->by.space->unpin(block->by.device, block->data, 1);
+            block->by.space->unregister_host(block->by.device, block->data, 1);
             block->by.space->leave(before);
         }
         block_free(block);
@@ -60,7 +60,7 @@ static int reserve(struct pinned_pool *pool, size_t bytes)
     struct pinned_block **link = &pool->idle, *block;
 
     while (pool->bytes + bytes > MOST && (block = *link)) {
-        if (block->by.space->unpin(block->by.device, block->data, 0) != CT_OK) {
+        if (block->by.space->unregister_host(block->by.device, block->data, 0) != CT_OK) {
             link = &block->next;
             continue;
         }
@@ -79,7 +79,8 @@ static struct pinned_block *make(struct place place, size_t bytes)
     struct pinned_block *block = malloc(sizeof *block);
     void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (block && data != MAP_FAILED && place.space->pin(place.device, data, bytes) == CT_OK) {
+    if (block && data != MAP_FAILED
+        && place.space->register_host(place.device, data, bytes) == CT_OK) {
         *block = (struct pinned_block){ .by = place, .bytes = bytes, .data = data };
         return block;
     }

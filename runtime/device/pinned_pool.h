@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pinned_pool.h - pinned host memory of a group's, for messages of device memory
- * (device_staging.c). */
+/* pinned_pool.h - a group's pinned host memory, for messages of device memory (device_staging.c).
+ */
 #ifndef RUNTIME_DEVICE_PINNED_POOL_H
 #define RUNTIME_DEVICE_PINNED_POOL_H
 
@@ -24,8 +24,8 @@ struct pinned_pool {
 void pinned_open(struct pinned_pool *pool);
 void pinned_close(struct pinned_pool *pool); /* none is in use */
 
-/* NULL: it is not worth it, there are too many, or the driver does not let it (now): memory of
- * malloc() is as good, only slower.  Within the space's enter(), from any thread. */
+/* NULL: the message is too small, the pool is full, or the driver can't (now): memory of malloc()
+ * works, too, but slower.  Within the space's enter(), from any thread. */
 struct pinned_block *pinned_take(struct pinned_pool *pool, struct place place, size_t bytes);
 void pinned_give(struct pinned_pool *pool, struct pinned_block *block); /* NULL is fine */
 

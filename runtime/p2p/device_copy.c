@@ -61,14 +61,14 @@ static enum device_copy_step check_peer_access(struct device_staging *s, ct_stat
         *status = map(s, &s->rts.sample, &from);
         if (*status != CT_OK)
             return *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN : DEVICE_COPY_CANT;
-        s->trial = trial_make(s->place, s->device, from, s->rts.device);
+        s->trial = access_check_create(s->place, s->device, from, s->rts.device);
         if (!s->trial)
             return DEVICE_COPY_CANT;
     }
-    *status = trial_step(s->trial);
+    *status = access_check_step(s->trial);
     if (*status == CT_ERR_TIMEOUT)
         return DEVICE_COPY_GOES_ON;
-    trial_free(s->trial);
+    access_check_free(s->trial);
     s->trial = NULL;
     if (*status == CT_OK)
         reach_proved_to_read(s->group, own, s->rts.device);

@@ -43,8 +43,8 @@ static int add_sample(struct device_staging *s)
     void *sample;
 
     s->rts.has_sample =
-        space->sample(s->place.device, &sample) == CT_OK
-        && space->give(s->place.device, sample, SAMPLE_BYTES, &s->rts.sample) == CT_OK;
+        space->test_pattern(s->place.device, &sample) == CT_OK
+        && space->give(s->place.device, sample, TEST_PATTERN_BYTES, &s->rts.sample) == CT_OK;
     return s->rts.has_sample;
 }
 
@@ -158,7 +158,7 @@ void staging_free(struct device_staging *s)
     staging_forget_mark(s);
     if (s->copied)
         s->place.space->forget(s->place.device, s->copied);
-    trial_free(s->trial);
+    access_check_free(s->trial);
     if (s->pinned)
         pinned_give(&s->group->pinned, s->pinned);
     else

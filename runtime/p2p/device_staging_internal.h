@@ -5,7 +5,7 @@
 
 #include "runtime/p2p/device_staging.h"
 
-struct trial;
+struct access_check;
 
 struct device_staging {
     struct device_copy copy; /* first: what messaging knows of it */
@@ -18,7 +18,7 @@ struct device_staging {
     void *copied; /* the mark behind the pending copy; NULL: none was begun */
     int has_device_rts, has_arrived;
     struct device_rts rts;
-    struct trial *trial;         /* the peer-access check that goes on; NULL: none does */
+    struct access_check *trial;         /* the peer-access check that goes on; NULL: none does */
     struct pinned_block *pinned; /* of `host`; NULL: that is of malloc() */
 };
 

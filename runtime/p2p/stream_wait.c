@@ -2,7 +2,7 @@
 /* stream_wait.c - ct_wait_on_stream(): what comes later in a stream waits for a work, and the host
  * does not.
  *
- *   the stream is held (space->hold())
+ *   the stream is held (space->close_gate())
  *   -> a collective ends on its group's thread, which lets the stream go
  *   -> a message ends where somebody waits for it, so from now on that is a task of another thread
  * of the group's: it waits, lets what was received land, and lets the stream go
@@ -24,7 +24,7 @@ static void let_go(struct sequel *sequel)
 {
     struct held_stream *held = (struct held_stream *)sequel; /* its first */
 
-    held->space->let_go(held->hold);
+    held->space->open_gate(held->hold);
     free(held);
 }
 
@@ -39,7 +39,7 @@ ct_status stream_hold(struct place place, void *stream, struct held_stream **hel
     *h = (struct held_stream){ .sequel = { .run = let_go }, .space = place.space };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = place.space->hold(place.device, stream, &h->hold);
+        status = place.space->close_gate(place.device, stream, &h->hold);
         place.space->leave(before);
     }
     if (status == CT_OK)

@@ -14,7 +14,7 @@ struct held_stream {
     void *hold;
 };
 
-/* What comes later in the stream waits; as space->hold(). */
+/* What comes later in the stream waits; as space->close_gate(). */
 ct_status stream_hold(struct place place, void *stream, struct held_stream **held);
 /* At once. */
 void stream_let_go(struct held_stream *held);

@@ -30,7 +30,7 @@ static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
     return gpu;
 }
 
-static int holds(struct device *gpu, const void *memory, unsigned char byte, size_t bytes)
+static int closed_gates(struct device *gpu, const void *memory, unsigned char byte, size_t bytes)
 {
     unsigned char *back = malloc(bytes);
     size_t right = 0;
@@ -62,17 +62,17 @@ static void one_memory(ct_group *group, void *arg)
     if (!EXPECT_OK(cuda_import(gpu, &handle, &user, &there)))
         return;
     EXPECT((there == (char *)memory + 5000) == (rank == 0));
-    EXPECT(holds(gpu, there, 1, 5000));
+    EXPECT(closed_gates(gpu, there, 1, 5000));
     EXPECT_OK(cuda_import(gpu, &handle, &user, &again));
     EXPECT(again == there);
     EXPECT_OK(ct_barrier(group, NULL));
     if (rank == 1)
         EXPECT_OK(cuda_from_host(gpu, (char *)there + 4999, &mark, 1));
     EXPECT_OK(ct_barrier(group, NULL));
-    EXPECT(holds(gpu, there, 1, 4999) && holds(gpu, (char *)there + 4999, 77, 1));
+    EXPECT(closed_gates(gpu, there, 1, 4999) && closed_gates(gpu, (char *)there + 4999, 77, 1));
     EXPECT_OK(ct_barrier(group, NULL));
     cuda_put(&user);
-    EXPECT(holds(gpu, memory, (unsigned char)(rank + 1), 5000));
+    EXPECT(closed_gates(gpu, memory, (unsigned char)(rank + 1), 5000));
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(memory);
 }
@@ -106,7 +106,7 @@ static void many_memories(ct_group *group, void *arg)
         }
         EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
         EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
-        EXPECT(holds(gpu, there, byte, bytes));
+        EXPECT(closed_gates(gpu, there, byte, bytes));
         EXPECT_OK(ct_barrier(group, NULL));
         if (rank == 0)
             device_free(memory);
@@ -136,16 +136,16 @@ static void beside_a_held_stream(ct_group *group, void *arg)
             memory = device_alloc(5000, (unsigned char)(i + 1));
             EXPECT_OK(cuda_export(gpu, memory, 5000, &handle));
         } else if (i == 1) {
-            EXPECT_OK(cuda_hold(gpu, NULL, &hold));
+            EXPECT_OK(cuda_close_gate(gpu, NULL, &hold));
         }
         EXPECT_OK(ct_broadcast(group, &handle, sizeof handle, CT_U8, 0, NULL));
         if (rank == 1 && i == 1) {
             EXPECT_ERROR(cuda_import(gpu, &handle, &user, &there), CT_ERR_INVALID, "mapped");
-            cuda_let_go(hold);
+            cuda_open_gate(hold);
             EXPECT(device.cuStreamSynchronize(NULL) == CUDA_SUCCESS);
         }
         EXPECT_OK(cuda_import(gpu, &handle, &user, &there));
-        EXPECT(holds(gpu, there, (unsigned char)(i + 1), 5000));
+        EXPECT(closed_gates(gpu, there, (unsigned char)(i + 1), 5000));
         EXPECT_OK(ct_barrier(group, NULL));
         if (rank == 0)
             device_free(memory);
@@ -182,7 +182,7 @@ static void two_users(ct_group *group, void *arg)
     }
     cuda_put(&user);
     cuda_put(&user);
-    EXPECT(holds(gpu, there, 1, 1000));
+    EXPECT(closed_gates(gpu, there, 1, 1000));
     cuda_put(&other);
     EXPECT_OK(ct_barrier(group, NULL));
     device_free(memory);
@@ -322,7 +322,7 @@ static void owner_killed(ct_group *group, void *arg)
     EXPECT(kill(owner, SIGKILL) == 0);
     EXPECT(waitpid(owner, &status, 0) == owner);
     if (device_is_fake()) /* what a GPU does then is not known */
-        EXPECT(holds(gpu, there, 1, 1000));
+        EXPECT(closed_gates(gpu, there, 1, 1000));
     EXPECT_ERROR(cuda_import(gpu, &handles[1], &user, &never), CT_ERR_CUDA,
                  "mapping GPU memory of process");
     cuda_put(&user);

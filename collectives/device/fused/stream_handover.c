@@ -82,25 +82,25 @@ static void handover_call_off(const ct_group *group)
 /* ---- What is enqueued ----------------------------------------------------------------- */
 
 struct list {
-    struct word_op op[2 * MOST_RANKS];
+    struct flag_op op[2 * MOST_RANKS];
     int count;
 };
 
 static void set(struct list *list, _Atomic uint32_t *word, uint32_t value)
 {
-    list->op[list->count++] = (struct word_op){ word, value, 0 };
+    list->op[list->count++] = (struct flag_op){ word, value, 0 };
 }
 
 static void wait_for(struct list *list, _Atomic uint32_t *word)
 {
-    list->op[list->count++] = (struct word_op){ word, 1, 1 };
+    list->op[list->count++] = (struct flag_op){ word, 1, 1 };
 }
 
 static ct_status enqueue_list(const struct call *c, const struct list *list)
 {
     return list->count == 0
                ? CT_OK
-               : c->place.space->words(c->place.device, c->group->stream, list->op, list->count);
+               : c->place.space->flag_ops(c->place.device, c->group->stream, list->op, list->count);
 }
 
 /* A group's calls are in one order.  After ct_set_stream() with another stream, the first call
@@ -384,12 +384,12 @@ static int can_here(struct call *c, struct handover *h)
     if (c->capture != NOT_CAPTURED)
         return NOT_NOW;
     memset(h->memory.data, 0, h->memory.bytes);
-    status = space->pin(c->place.device, parts, (size_t)c->group->size * h->memory.bytes);
+    status = space->register_host(c->place.device, parts, (size_t)c->group->size * h->memory.bytes);
     if (status != CT_OK) /* unsupported: a stream is waiting */
         return status == CT_ERR_UNSUPPORTED ? NOT_NOW : CANT;
     h->parts = parts;
     h->pinned = c->place;
-    return space->try_word(c->place.device, (void *)(h->memory.data + UNUSED)) == CT_OK ? CAN
+    return space->try_flag(c->place.device, (void *)(h->memory.data + UNUSED)) == CT_OK ? CAN
                                                                                         : CANT;
 }
 
@@ -533,7 +533,7 @@ static ct_status unpin(const struct handover *h)
     void *before;
 
     if (space && space->enter(&before) == CT_OK) {
-        status = space->unpin(h->pinned.device, h->parts, 0);
+        status = space->unregister_host(h->pinned.device, h->parts, 0);
         space->leave(before);
     }
     return status;

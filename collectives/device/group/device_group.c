@@ -157,7 +157,7 @@ static struct device_info own_info(const struct call *c)
     if (place->device) {
         place->space->id(place->device, info.id);
         info.has_device = 1;
-        info.with_nccl = place->space->talks != NULL;
+        info.with_nccl = place->space->comm_library != NULL;
     }
     return info;
 }

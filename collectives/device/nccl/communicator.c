@@ -79,7 +79,7 @@ ct_status communicator_wait(struct call *c, const struct communicator *comm)
 struct step {
     int32_t version; /* 0: it can't */
     char why[124];   /* then why not */
-    struct talk_id id;
+    struct comm_id id;
 };
 
 /* The communicator is freed with the group: to free it may wait for streams that wait themselves.
@@ -144,7 +144,7 @@ static ct_status share_step(struct call *c, struct communicator *comm, ct_status
 }
 
 /* A rank that failed sends that to the others, which may wait for it in NCCL. */
-static ct_status join_nccl(struct call *c, struct communicator *comm, const struct talk_id *id)
+static ct_status join_nccl(struct call *c, struct communicator *comm, const struct comm_id *id)
 {
     ct_status status =
         comm->library->join(comm->device, id, c->group->rank, c->group->size, &comm->nccl);
@@ -199,7 +199,7 @@ ct_status communicator_join(struct call *c, struct communicator *comm)
         return CT_OK;
     }
     /* On the device of the device table, wherever this call's buffers are. */
-    comm->library = table->place.space->talks;
+    comm->library = table->place.space->comm_library;
     comm->device = table->place.device;
     steps = malloc((size_t)c->group->size * sizeof *steps);
     status = steps ? join_in_steps(c, comm, steps)

@@ -8,11 +8,11 @@
 
 extern const struct device_path nccl_path;
 
-/* A group's communicator.  struct talks (memory_kind.h) calls NCCL itself. */
+/* A group's communicator.  struct comm_library (memory_kind.h) calls NCCL itself. */
 struct communicator {
     int joined;        /* all ranks have joined it; no call uses it once the path is disabled */
-    struct talk *nccl; /* kept until the group ends, also if it was given up */
-    const struct talks *library;
+    struct device_comm *nccl; /* kept until the group ends, also if it was given up */
+    const struct comm_library *library;
     struct device *device; /* of this rank */
     int said_order;        /* the log says that NCCL has an order of its own */
     int said_cant;         /* and that NCCL can't make some calls */

@@ -104,7 +104,7 @@ void host_memory_pin(struct call *c, struct host_memory *memory, int *cant)
 
     if (*cant || memory->pinned.space)
         return;
-    status = c->place.space->pin(c->place.device, memory->data, memory->bytes);
+    status = c->place.space->register_host(c->place.device, memory->data, memory->bytes);
     if (status == CT_OK)
         memory->pinned = c->place;
     if (status == CT_OK || status == CT_ERR_UNSUPPORTED)
@@ -126,7 +126,7 @@ ct_status host_memory_drop(ct_group *group, struct host_memory *memory, int may_
     void *before;
 
     if (place->space && place->space->enter(&before) == CT_OK) {
-        status = place->space->unpin(place->device, memory->data, may_wait);
+        status = place->space->unregister_host(place->device, memory->data, may_wait);
         place->space->leave(before);
     }
     if (status == CT_ERR_UNSUPPORTED)
