@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_line.c - argv, read exactly as Python's argparse reads it for torchrun.
  *
- * What users rely on: any unambiguous prefix of a spelling does, the last of
- * several wins, a value may look like a negative number, short options combine,
- * and from the program on nothing is ours (but one "--" on either side of it).
- * Unknown options are gathered and complained about at the end, since --help
- * behind them still has its way. */
+ * Users rely on this: any unambiguous prefix of a spelling is accepted, the last of several options
+ * wins, a value may look like a negative number, short options combine, and all words after the
+ * program belong to it (except for one "--" before or after the program).  Unknown options are
+ * reported at the end, since a later --help still works. */
 #include "config/options.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* The parse as it stands. */
+/* The state of the parse. */
 struct cmdline {
     struct options *options;
     char **at; /* the next argument */
     char unknown[256];
-    enum option meant; /* by the first unknown one that is near to it; OPTIONS: by none */
+    enum option meant; /* the option nearest to the first unknown one; OPTIONS: none is near */
     char *error;
     size_t size;
 };
 
-/* argparse: "-1" and "-.5" are values, as no option of ours looks like one. */
+/* As argparse: "-1" and "-.5" are values, since no option looks like a number. */
 static int negative_number(const char *text)
 {
     int digits = 0;
@@ -43,8 +42,8 @@ static int plain(const char *text)
            || (strchr(text, ' ') && !strchr(text, '='));
 }
 
-/* Does name, of `length`, begin a spelling with `between` for dashes?  2: it is
- * all of it. */
+/* 1: name, of `length`, begins the spelling with `between` for dashes; 2: it is the whole spelling.
+ */
 static int begins(const char *name, size_t length, const char *dashed, char between)
 {
     for (size_t i = 0; i < length; i++)
@@ -64,8 +63,8 @@ static void list_spelling(struct cmdline *line, const char *dashed, char between
             *c = between;
 }
 
-/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, listed in
- * error.  Two spellings of one row count as two, as in Python 3.11. */
+/* The row that name is, or abbreviates.  OPTIONS: none; -1: several, which error lists.  Two
+ * spellings of one row count as two, as in Python 3.11. */
 static int find(struct cmdline *line, const char *name, size_t length)
 {
     int found = OPTIONS, matches = 0;
@@ -112,7 +111,7 @@ static int take_value(struct cmdline *line, int option, const char *attached)
     return 0;
 }
 
-/* As soon as it is met, like --help: no program is needed, and no job.ini is in the way. */
+/* Acts at once, like --help: no program is needed, and no job.ini is read. */
 static enum outcome show_completion(struct cmdline *line)
 {
     const struct option_row *row = option_row(OPTION_PRINT_COMPLETION);
@@ -148,7 +147,7 @@ static enum outcome take(struct cmdline *line, int option, const char *attached)
     return OPTIONS_RUN;
 }
 
-/* "--nprocs=4" and "-n4" are without their dashes and the value. */
+/* The name in "--nprocs=4" or "-n4", without dashes and value. */
 static void note_unknown(struct cmdline *line, const char *word)
 {
     const size_t used = strlen(line->unknown);
@@ -190,7 +189,7 @@ static enum outcome take_short(struct cmdline *line, const char *word)
             if (letter == word + 1)
                 note_unknown(line, word);
             else
-                outcome = take(line, OPTION_MODULE, letter); /* says what it ignores */
+                outcome = take(line, OPTION_MODULE, letter); /* warns about what it ignores */
             break;
         }
         if (option_row(option)->value) {
@@ -231,7 +230,7 @@ enum outcome cmdline_read(struct options *options, char **argv, char *error, siz
         return OPTIONS_WRONG;
     }
     options->program = line.at;
-    /* The "--" right after the program goes too, once: what follows moves up. */
+    /* One "--" right after the program is dropped, too: the words after it move up. */
     if (!dashes && line.at[1] && !strcmp(line.at[1], "--"))
         for (char **to = line.at + 1; (to[0] = to[1]) != NULL; to++)
             continue;

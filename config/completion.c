@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - the option table, as bash and zsh read it.
+/* completion.c - the option table as completion scripts of bash and zsh.
  *
- * Names come from the rows, values from what --help calls them: the small words of
- * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, others not at all.
- * Behind the options a command and its own arguments follow. */
+ * Names come from the rows, values from the rows' text for --help: the lower-case words of
+ * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, other values do not
+ * complete.  A command and its arguments follow the options. */
 #include "config/completion.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void each_name(FILE *out, name_printer *print)
     }
 }
 
-/* Writes the words among which the user chooses; returns how many.  out NULL: only counts. */
+/* Writes the words that the user can choose from; returns how many.  out NULL: only counts. */
 static int choices(FILE *out, const struct option_row *row)
 {
     int count = 0;
@@ -55,7 +55,7 @@ static void bash_name(FILE *out, const struct option_row *row, const char *name)
         fprintf(out, " -%c", row->letter);
 }
 
-/* Those that take the next word. */
+/* The options whose value is the next word. */
 static void bash_taker(FILE *out, const struct option_row *row, const char *name)
 {
     if (!row->value || row->bare)
@@ -78,7 +78,7 @@ static void bash_values(FILE *out, const struct option_row *row, const char *nam
     }
 }
 
-/* bash splits --name=value in three words. */
+/* bash splits --name=value into three words. */
 static void print_bash(FILE *out)
 {
     fputs("_ctrun() {\n"

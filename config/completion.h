@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.h - what makes a shell complete ctrun's options. */
+/* completion.h - completion scripts of ctrun's options. */
 #ifndef CONFIG_COMPLETION_H
 #define CONFIG_COMPLETION_H
 

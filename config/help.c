@@ -6,7 +6,7 @@
 
 #include "config/options.h"
 
-/* Where any word would do, the quotes tell the word from ours. */
+/* Quotes mark a default that the user could replace by any word. */
 static void print_default(FILE *out, const struct option_row *row)
 {
     const char *quote = !strcmp(row->value, "ID") || !strcmp(row->value, "NAME") ? "\"" : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help.h - what --help says. */
+/* help.h - the text of --help. */
 #ifndef CONFIG_HELP_H
 #define CONFIG_HELP_H
 

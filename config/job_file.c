@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_file.c - reads job.ini with inih.
  *
- * inih, as Debian builds it, tells its handler no line numbers and silently
- * cuts a long line in two.  So it reads through next_line(), which counts and
- * refuses what does not fit. */
+ * Debian's inih gives its handler no line numbers and silently cuts a long line in two.  So it
+ * reads through next_line(), which counts the lines and refuses one that is too long. */
 #include "config/job_file.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 struct reading {
     FILE *stream;
     struct jobfile *file;
-    int line, too_long; /* too_long: the line that was, 0: none */
+    int line, too_long; /* too_long: the number of that line; 0: none */
     int no_memory;
 };
 
@@ -65,7 +64,7 @@ int jobfile_read(struct jobfile *file, const char *path, char *error, size_t siz
     file->path = strdup(path);
     errno = 0;
     bad_line = ini_parse_stream(next_line, &reading, add_entry, &reading);
-    read_error = ferror(reading.stream) ? errno : 0; /* a folder opens, but does not read */
+    read_error = ferror(reading.stream) ? errno : 0; /* a folder can be opened, but not read */
     fclose(reading.stream);
 
     if (read_error)

@@ -16,9 +16,8 @@ struct jobfile {
     int count;
 };
 
-/* Reads path.  0, or -1 and a sentence that starts with the file and, where one
- * is to blame, the line.  Which sections and keys there may be is not known
- * here. */
+/* Reads path.  0, or -1 and a sentence that starts with the file and, if there is one, the line. It
+ * does not check the names of sections and keys. */
 int jobfile_read(struct jobfile *file, const char *path, char *error, size_t size);
 void jobfile_free(struct jobfile *file);
 

@@ -263,7 +263,7 @@ const struct option_row *option_row(int option)
     return &rows[option];
 }
 
-/* name against a dashed one: as it is, or with every dash an underscore. */
+/* 1: name is the dashed spelling, or the same with an underscore for every dash. */
 static int spells(const char *name, const char *dashed)
 {
     const char between = strchr(name, '_') ? '_' : '-';
@@ -282,7 +282,7 @@ enum option option_named(const char *name)
     return OPTIONS;
 }
 
-/* What they are called elsewhere. */
+/* Their names in mpirun and srun. */
 static const struct {
     const char *name;
     enum option option;

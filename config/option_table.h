@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option_table.h - every option of ctrun: its names, what it takes, and its line of the help. */
+/* option_table.h - every option of ctrun: its names, its value, and its line of the help. */
 #ifndef CONFIG_OPTION_TABLE_H
 #define CONFIG_OPTION_TABLE_H
 
@@ -74,15 +74,15 @@ struct option_row {
     const char *name;  /* the dashed spelling, without "--"; underscores work too */
     const char *alias; /* another name, or NULL */
     char letter;       /* -m, or 0 */
-    const char *value; /* what --help calls its value; NULL: a switch */
-    const char *bare;  /* what it is without a value, which then follows a "=" only; or NULL */
+    const char *value; /* its value in --help; NULL: a switch */
+    const char *bare;  /* its meaning without a value, which must then follow a "="; or NULL */
     const char *fallback;
     const char *variables[2]; /* of the environment, the stronger first; NULL: none */
     int command_line_only;    /* no key of job.ini */
-    value_parser *parse;      /* NULL: acts as soon as it is met (--help) */
+    value_parser *parse;      /* NULL: acts at once (--help) */
     size_t field;             /* offset in struct options */
     const char *help;
-    const char *heading;    /* of the group that begins here; NULL: it goes on */
+    const char *heading;    /* of the group that begins here; NULL: no new group */
     int any_in_environment; /* torchrun checks its choices on the command line only */
 };
 
@@ -92,8 +92,8 @@ const struct option_row *option_row(int option);
  * there is none. */
 enum option option_named(const char *name);
 
-/* The row that a name which is none was meant to be: misspelt, or what mpirun and srun call it.
- * OPTIONS: none is near. */
+/* For a name that is no option: the row that the user may have meant, by a misspelt name or the
+ * name in mpirun and srun.  OPTIONS: none is near. */
 enum option option_meant(const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c - how the value of an option is chosen among its four sources.
+/* options.c - chooses the value of each option among its four sources.
  *
- * The command line is read first (command_line.c): it may name the job file, or want nothing but
- * the help.  Then the file and the environment fill what is weaker; each value that won is parsed
- * by its row, and last it is looked at what single values can't say. */
+ * The command line is read first (command_line.c), since it may name the job file or ask for the
+ * help.  Then the environment and the file fill in the options that it did not set.  Each value is
+ * parsed by its row, and at the end combinations of options are checked. */
 #include "config/options.h"
 
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static const char *environment(const char *variable)
     return text && *text ? text : NULL;
 }
 
-/* What the command line did not say, the environment may. */
+/* For options that the command line did not set. */
 static void take_environment(struct options *options, enum option option)
 {
     struct setting *setting = &options->settings[option];
@@ -45,7 +45,7 @@ static void take_environment(struct options *options, enum option option)
     }
 }
 
-/* Opens the job file that was asked for, or the one that lies here. */
+/* Opens the job file that was named, or the one in this folder. */
 static enum outcome find_file(struct options *options, char *error, size_t size)
 {
     const char *path;
@@ -71,7 +71,7 @@ static enum outcome unknown_key(const struct jobfile *file, const struct jobfile
                  file->path, entry->line, entry->key);
 }
 
-/* The [ctrun] section; the others are only checked for their names. */
+/* The [ctrun] section; of other sections only the names are checked. */
 static enum outcome take_file(struct options *options, char *error, size_t size)
 {
     const struct jobfile *file = &options->file;
@@ -100,7 +100,7 @@ static enum outcome take_file(struct options *options, char *error, size_t size)
     return OPTIONS_RUN;
 }
 
-/* What single values can't say. */
+/* Combinations of options. */
 static enum outcome check_together(struct options *options, char *error, size_t size)
 {
     if (options->module && options->no_python)

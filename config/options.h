@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.h - what the user chose, option by option (option_table.h).
+/* options.h - the values of all options (option_table.h).
  *
- * The value in force is the command line's, else the environment's, else
- * job.ini's, else the row's own.  An empty environment variable counts as
- * unset.  Each setting remembers where it came from, for --explain. */
+ * The command line goes before the environment, the environment before job.ini, and job.ini before
+ * the row's default.  An empty environment variable counts as unset.  Each setting has its source,
+ * for --explain. */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
 
@@ -40,9 +40,9 @@ struct options {
     struct on_failure on_failure;
     int shutdown_timeout, stall;
     const char *deadline; /* NULL: not given */
-    int deadline_margin;  /* before the end that Slurm says */
+    int deadline_margin;  /* before the end of the Slurm job */
     const char *events;   /* a file; NULL: none */
-    const char *trace;    /* likewise */
+    const char *trace;    /* the same */
     size_t trace_size;
     const char *log_dir; /* NULL: none */
     struct stream_spec redirects, tee;
@@ -73,10 +73,10 @@ enum outcome {
     OPTIONS_SHOW_HELP,
     OPTIONS_SHOW_VERSION,
     OPTIONS_SHOW_COMPLETION,
-    OPTIONS_WRONG /* the words alone show it: ctrun ends with 2, whatever the world would say */
+    OPTIONS_WRONG /* an error of usage: ctrun ends with 2 */
 };
 
-/* Reads all of it.  OPTIONS_WRONG leaves a sentence in error.  options_free() is owed in
+/* Reads all sources.  OPTIONS_WRONG leaves a sentence in error.  The caller calls options_free() in
  * every case. */
 enum outcome options_read(struct options *options, char **argv, char *error, size_t size);
 void options_free(struct options *options);
@@ -86,7 +86,7 @@ void setting_source(const struct options *options, enum option option, char *tex
 /* As the user gave it: "--tee=3", "PET_TEE=3" or "job.ini:4: tee = 3". */
 void setting_words(const struct options *options, enum option option, char *text, size_t size);
 
-/* For options.c: argv as argparse reads it: fills the settings it names and ->program. */
+/* For options.c: reads argv as argparse does, into the settings and ->program. */
 enum outcome cmdline_read(struct options *options, char **argv, char *error, size_t size);
 
 #endif

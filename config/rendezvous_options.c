@@ -2,8 +2,8 @@
 /* rendezvous_options.c - torchrun's resolution of --standalone, --rdzv-backend, --rdzv-endpoint,
  * --master-addr and --master-port, row by row.
  *
- * One node of a static job without a port is alone: that is `ctrun ./app`.  There
- * torchrun passes over --master-addr without a word; ours is used. */
+ * A static job of one node without a port needs no rendezvous: that is `ctrun ./app`.  There
+ * torchrun ignores --master-addr silently; ctrun uses it. */
 #include "config/rendezvous_options.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ static enum outcome dynamic_meeting(const struct options *options, struct meetin
     return OPTIONS_RUN;
 }
 
-/* "[::1]" is how a user writes it, "::1" what workers are told. */
+/* Users write "[::1]", workers get "::1". */
 static void copy_host(char *to, size_t size, const char *host)
 {
     const size_t length = strlen(host);
@@ -117,21 +117,21 @@ static int number_of(const char *variable)
     return text ? atoi(text) : 0;
 }
 
-/* The shell of `srun --pty` is a task of its step, and has the step's variables: what is typed
+/* The shell of `srun --pty` is a task of its step and has the step's variables, but a ctrun typed
  * there is started once. */
 static int in_a_shell(void)
 {
     return (getenv("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0) || isatty(STDIN_FILENO);
 }
 
-/* srun starts ctrun as often as it was told: without a word about the nodes each would be a job of
- * its own, and each would succeed.  A batch script, or the shell of salloc, is no step. */
+/* srun starts one ctrun per task.  Without options for several nodes each would be a job of its
+ * own, and each would succeed.  A batch script and the shell of salloc are no steps. */
 static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
 {
     const char *step = getenv("SLURM_STEP_ID");
     const int nodes = number_of("SLURM_STEP_NUM_NODES"), tasks = number_of("SLURM_STEP_NUM_TASKS");
 
-    if (getenv("TORCHELASTIC_RUN_ID")) /* a worker's own ctrun is no task */
+    if (getenv("TORCHELASTIC_RUN_ID")) /* started by a worker: no task of srun */
         return OPTIONS_RUN;
     if (!step || !*step || in_a_shell()) {
         if ((step && *step ? nodes : number_of("SLURM_JOB_NUM_NODES")) > 1)

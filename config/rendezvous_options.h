@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous_options.h - which of torchrun's ways to meet the options ask for. */
+/* rendezvous_options.h - which of torchrun's rendezvous the options choose. */
 #ifndef CONFIG_RENDEZVOUS_OPTIONS_H
 #define CONFIG_RENDEZVOUS_OPTIONS_H
 

@@ -38,7 +38,7 @@ static int parse_endpoint_port(const char *text, int *port)
                : 0;
 }
 
-/* The last colon is the port's, unless it is all brackets: [::1]. */
+/* The port follows the last colon, unless all is in brackets: [::1]. */
 int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why)
 {
     const size_t length = strlen(text);
@@ -74,10 +74,10 @@ int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why)
 /* ---- k=v,k=v ---------------------------------------------------------------- */
 
 struct conf_row {
-    const char *key, *words; /* words: what torchrun calls it in its sentence */
+    const char *key, *words; /* words: its name in torchrun's error */
     size_t field;
     int least;
-    unsigned read_by; /* the ways to meet */
+    unsigned read_by; /* the rendezvous that read it */
 };
 
 enum { NEITHER = 0, FIXED = 1, DYNAMIC = 2 };
@@ -110,7 +110,7 @@ static int parse_boolean(const char *text, int *value)
     return -1;
 }
 
-/* It may be for a job that does not read it, which is known when all options are. */
+/* The job may not use it, which is known only when all options are read. */
 static void take_timeout(struct rdzv_conf *conf, const char *value)
 {
     int number;
@@ -140,7 +140,7 @@ static void note_unknown(struct rdzv_conf *conf, const char *key)
     conf->meant = best.word;
 }
 
-/* Unknown keys are passed over, as torchrun does; but a line is owed. */
+/* Unknown keys are ignored, as by torchrun; but ctrun warns. */
 static int take_conf(struct rdzv_conf *conf, const char *key, const char *value, struct why *why)
 {
     int known = !strcmp(key, "is_host") || !strcmp(key, "store_type");
@@ -230,7 +230,7 @@ int parse_rdzv_conf(const char *text, void *field, struct why *why)
             break;
         at += item + 1;
     }
-    /* torchrun counts in Python, and takes some millions of years. */
+    /* torchrun uses Python's integers, and accepts millions of years. */
     if ((int64_t)conf.keep_alive_interval * conf.keep_alive_max_attempt > INT32_MAX)
         return value_wrong(why,
                            "keep_alive_interval=%d times keep_alive_max_attempt=%d is more than "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_nodes.h - how many nodes, and where and how they meet. */
+/* parse_nodes.h - the number of nodes, and the endpoint and settings of their rendezvous. */
 #ifndef CONFIG_VALUES_PARSE_NODES_H
 #define CONFIG_VALUES_PARSE_NODES_H
 
@@ -13,15 +13,15 @@ struct nodes_range {
 struct rdzv_conf {
     int join_timeout, last_call_timeout;
     int keep_alive_interval, keep_alive_max_attempt;
-    int keep_alive_given; /* one of these two was */
-    int unread;           /* of torchrun's keys that ctrun has no use for */
-    int timeout;          /* until all nodes of a static job are there */
-    char no_timeout[128]; /* what is wrong with it: it counts in a static job only; "": nothing */
+    int keep_alive_given; /* one of these two was given */
+    int unread;           /* a key of torchrun that ctrun ignores was given */
+    int timeout;          /* for all nodes of a static job */
+    char no_timeout[128]; /* why it is wrong, which matters in a static job only; "": it is right */
     int is_host;          /* -1: find out */
     int in_a_file;        /* store_type=file: the endpoint is a path */
     unsigned given;       /* bits of the rows of keys: for rdzv_conf_idle() */
-    char unknown[64];     /* the first key that nothing reads; "": none */
-    const char *meant;    /* the one that it is near to, or NULL */
+    char unknown[64];     /* the first unknown key; "": none */
+    const char *meant;    /* the key nearest to it, or NULL */
 };
 
 /* host[:port] of --rdzv-endpoint. */
@@ -33,10 +33,10 @@ struct endpoint {
 value_parser parse_nnodes;    /* struct nodes_range */
 value_parser parse_rdzv_conf; /* struct rdzv_conf */
 
-/* The first key that was given and is not read where nodes meet that way; NULL: there is none. */
+/* The first given key that this kind of rendezvous does not read; NULL: there is none. */
 const char *rdzv_conf_idle(const struct rdzv_conf *conf, int dynamic);
 
-/* Not a row's parser: with --standalone nobody looks at the endpoint. */
+/* Not a row's parser: with --standalone the endpoint is not read. */
 int endpoint_parse(const char *text, struct endpoint *endpoint, struct why *why);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_number.c - text of options into numbers.
  *
- * The grammars are torchrun's, down to Python's int(); where a sentence of
- * torchrun is known to be searched for in logs, its words are kept. */
+ * The grammars are torchrun's, including Python's int().  Error messages of torchrun that users
+ * search for in logs are kept. */
 #include "config/values/parse_number.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse_number.h - the grammars of option values.  A parser turns text into one field
- * of struct options, or says in `why` what the text should have been. */
+ * of struct options, or writes into `why` what the text must be. */
 #ifndef CONFIG_VALUES_PARSE_NUMBER_H
 #define CONFIG_VALUES_PARSE_NUMBER_H
 
@@ -19,14 +19,14 @@ typedef int value_parser(const char *text, void *field, struct why *why);
 /* For parsers: writes the sentence and returns -1. */
 int value_wrong(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* --nproc-per-node: a number, or a word that the launcher counts on its machine. */
+/* --nproc-per-node: a number, or a kind of device that the launcher counts on its host. */
 struct nproc {
     enum { NPROC_NUMBER, NPROC_AUTO, NPROC_CPU, NPROC_GPU } kind;
     int number; /* of NPROC_NUMBER */
 };
 
-/* --signals-to-handle.  `unknown` is the first name that is no signal ("" if
- * none): torchrun warns and goes on, and so do we. */
+/* --signals-to-handle.  `unknown` is the first name that is no signal ("": none): torchrun warns
+ * and goes on, and so does ctrun. */
 struct signals {
     sigset_t set;
     char unknown[32];
@@ -52,7 +52,7 @@ value_parser parse_networks; /* struct networks */
 
 enum numa_binding { NUMA_NOT, NUMA_NODE, NUMA_SOCKET, NUMA_EXCLUSIVE, NUMA_CORE_COMPLEX };
 
-/* The index of text among words (NULL-ended), as argparse's choices; -1: it is none. */
+/* The index of text among words (NULL-ended), as argparse's choices; -1: it is not among them. */
 int value_choice(const char *text, const char *const *words, struct why *why);
 
 /* Python's int(): spaces around, a sign, single underscores between digits. */

@@ -62,7 +62,7 @@ int rank_filter_has(const char *text, int local_rank)
     }
 }
 
-/* One rank of a list: a number or @last.  -1: it is none. */
+/* One rank of a list: a number or @last.  -1: it is neither. */
 static int one_rank(const char **at, int world)
 {
     int rank = 0;
@@ -80,8 +80,8 @@ static int one_rank(const char **at, int world)
     return rank;
 }
 
-/* Reads one "4", "4-7", "@last" or "*" and what separates it from the next; 0 at
- * the end, -1 if it is none of these. */
+/* Reads one "4", "4-7", "@last" or "*" and the separator behind it.  0: the end; -1: it is none of
+ * these. */
 static int next_range(const char **at, int world, int *first, int *last)
 {
     if (!**at || **at == ':')

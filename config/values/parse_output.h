@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_output.h - which output of which workers goes where. */
+/* parse_output.h - where the output of which workers goes. */
 #ifndef CONFIG_VALUES_PARSE_OUTPUT_H
 #define CONFIG_VALUES_PARSE_OUTPUT_H
 
@@ -25,7 +25,7 @@ struct stdin_to {
 /* --exec-on=3:'gdb --args' */
 struct exec_on {
     const char *ranks;   /* a list of ranks that ends at the ':'; NULL: not given */
-    const char *command; /* words, as a shell splits them */
+    const char *command; /* split into words as by a shell */
 };
 
 value_parser parse_streams;     /* struct stream_spec */
@@ -34,10 +34,10 @@ value_parser parse_ranks;       /* const char *: 0,4-7,@last or * */
 value_parser parse_stdin;
 value_parser parse_exec_on;
 
-/* Is rank in the list that text begins with?  It ends at '\0' or ':'. */
+/* 1: rank is in the list at the start of text, which ends at '\0' or ':'. */
 int ranks_have(const char *text, int rank, int world);
 
-/* The same of --local-ranks-filter; an empty text: everybody is. */
+/* The same for --local-ranks-filter; an empty text has all ranks. */
 int rank_filter_has(const char *text, int local_rank);
 
 #endif

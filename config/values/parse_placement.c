@@ -45,7 +45,7 @@ int parse_bind(const char *text, void *field, struct why *why)
                        text);
 }
 
-/* Is the item at `at`, of `length`, also one of those before it? */
+/* 1: the item at `at`, of `length`, is also one of those before it. */
 static int stands_before(const char *text, const char *at, size_t length)
 {
     for (; text < at; text += strcspn(text, ",") + 1)

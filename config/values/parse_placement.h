@@ -12,7 +12,7 @@ value_parser parse_gpus;   /* const char *: items with commas between, none empt
 value_parser parse_report; /* enum report_form */
 
 /* Reads one list of CPUs ("0-3,8"), which ends at ';' or '\0', into the bits of
- * set[0..bytes).  Returns where it ended; NULL: it is none. */
+ * set[0..bytes).  Returns its end; NULL: it is no list of CPUs. */
 const char *cpu_list(const char *text, unsigned char *set, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_restart.c - budgets and policies of restarting. */
+/* parse_restart.c - how often and after which failures workers are restarted. */
 #include "config/values/parse_restart.h"
 
 #include <ctype.h>
@@ -61,8 +61,8 @@ static int is_code(const char *text, int *code)
     return value_int(text, code) == 0 && *code > 0 && *code < 256;
 }
 
-/* One item.  What it sets: 1 for restarting; a bare code goes on with the last
- * item's kind: "on-exit:75,76". */
+/* One item.  It sets 1 for a restart.  A bare code continues the kind of the item before it:
+ * "on-exit:75,76". */
 static int take_cause(struct restart_policy *policy, const char *item, int *on, struct why *why)
 {
     const char *colon = strchr(item, ':');
@@ -95,7 +95,7 @@ static int take_cause(struct restart_policy *policy, const char *item, int *on, 
     return 0;
 }
 
-/* Policies that only forbid begin with all allowed. */
+/* A policy that only forbids begins with all allowed. */
 int parse_restart_policy(const char *text, void *field, struct why *why)
 {
     struct restart_policy policy;

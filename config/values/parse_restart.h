@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse_restart.h - what follows a failure: stop, go on, start again. */
+/* parse_restart.h - what follows a failure: the job stops, continues or restarts its workers. */
 #ifndef CONFIG_VALUES_PARSE_RESTART_H
 #define CONFIG_VALUES_PARSE_RESTART_H
 
 #include "config/values/parse_number.h"
 
-/* --max-restarts=3, or 3/1h: so many in any hour. */
+/* --max-restarts=3, or 3/1h: 3 in any hour. */
 struct restart_budget {
     int most;
-    int window_seconds; /* 0: in all */
+    int window_seconds; /* 0: in the whole job */
 };
 
 /* --restart: after which ends the workers are started again. */
@@ -19,8 +19,8 @@ struct restart_policy {
 
 /* --on-failure */
 struct on_failure {
-    int go_on; /* the others are not signalled ... */
-    int least; /* ... as long as so many live */
+    int go_on; /* the other workers are not signalled, */
+    int least; /* as long as so many of them live */
 };
 
 value_parser parse_duration; /* int, seconds; 0: off */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.h - "10.1.0.0/16", "fd00::/8", "192.168.0.7": which addresses are meant. */
+/* subnet.h - "10.1.0.0/16", "fd00::/8", "192.168.0.7": sets of addresses. */
 #ifndef CONFIG_VALUES_SUBNET_H
 #define CONFIG_VALUES_SUBNET_H
 
-/* An IPv4 address as the IPv6 one that maps it, so that there is one kind. */
+/* IPv4 addresses are mapped into IPv6. */
 struct network {
     unsigned char address[16];
-    int bits; /* that count; 0: every address */
+    int bits; /* of the address that count; 0: every address */
 };
 
-/* "any", an address, or address/bits.  0, or -1: it is none. */
+/* "any", an address, or address/bits.  0, or -1: it is none of these. */
 int network_parse(const char *text, struct network *network);
 int network_has(const struct network *network, const unsigned char address[16]);
 

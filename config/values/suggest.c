@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.c - how far a misspelt word is from one that exists: letters added, left out, changed,
- * or neighbours swapped (optimal string alignment). */
+/* suggest.c - the distance of a misspelt word from an existing one: letters added, left out or
+ * changed, or neighbours swapped (optimal string alignment). */
 #include "config/values/suggest.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suggest.h - the word that a misspelt one was meant to be. */
+/* suggest.h - the existing word that is nearest to a misspelt one. */
 #ifndef CONFIG_VALUES_SUGGEST_H
 #define CONFIG_VALUES_SUGGEST_H
 
@@ -8,8 +8,8 @@ struct suggestion {
     int distance;
 };
 
-/* Offers one word of those that exist; 1 if it is the nearest so far.  Capitals are small letters
- * here, and '_' is '-'. */
+/* Compares with one existing word; 1 if it is the nearest so far.  Case does not matter, nor do '_'
+ * and '-'. */
 int suggest(struct suggestion *best, const char *typed, const char *word);
 
 #endif
