@@ -8,12 +8,15 @@
 
 #include "runtime/store/engine/engine.h"
 
+#define WIRE_BYTES (160 << 10)
+#include "tests/runtime/store/wire_request.h"
+
 enum {
-    MANY = 5000, /* keys or clients: more than one turn of the table deals with */
+    MANY = 5000, /* keys or clients: more than one turn of the engine looks at */
     ROOM = 160 << 10
 };
 
-/* What a client was answered so far. */
+/* The replies to a client so far. */
 struct replies {
     unsigned char bytes[ROOM];
     size_t size;
@@ -41,7 +44,7 @@ static struct engine *new_engine(void)
     return engine_create(&owner, (size_t)1 << 30, (size_t)1 << 20);
 }
 
-/* All of it, in as many turns as that needs. */
+/* Feeds all bytes, in as many turns as needed. */
 static enum session_state feed(struct session *client, const void *data, size_t bytes,
                                const char **why)
 {
@@ -56,30 +59,7 @@ static enum session_state feed(struct session *client, const void *data, size_t 
     return state;
 }
 
-/* ---- Requests by hand: the wire is fixed, so its bytes stand here ------------- */
-
-struct wire {
-    unsigned char bytes[ROOM];
-    size_t size;
-};
-
-static void u8(struct wire *w, uint8_t value)
-{
-    w->bytes[w->size++] = value;
-}
-
-static void u64(struct wire *w, uint64_t value)
-{
-    memcpy(w->bytes + w->size, &value, sizeof value);
-    w->size += sizeof value;
-}
-
-static void blob(struct wire *w, const char *text)
-{
-    u64(w, strlen(text));
-    memcpy(w->bytes + w->size, text, strlen(text));
-    w->size += strlen(text);
-}
+/* ---- Requests --------------------------------------------------------------- */
 
 static void hello(struct wire *w)
 {
@@ -89,7 +69,7 @@ static void hello(struct wire *w)
     w->size += sizeof validate;
 }
 
-/* Every command once; the wait is released by what comes behind it. */
+/* Every command once; a later MULTI_SET releases the wait. */
 static void a_whole_conversation(struct wire *w)
 {
     hello(w);
@@ -178,7 +158,7 @@ static void a_set_releases_every_waiter_and_a_push_one(void **state)
     engine_destroy(engine);
 }
 
-/* Each breaks the protocol: the client is to be closed, with a reason. */
+/* Each breaks the protocol: the client must be closed, with a reason. */
 static void refused(const struct wire *wire)
 {
     struct engine *engine = new_engine();
@@ -204,7 +184,7 @@ static void what_is_no_request_closes_the_client(void **state)
     refused(&w);
     w.size = 0, hello(&w), u8(&w, 19); /* no such command */
     refused(&w);
-    w.size = 0, hello(&w), u8(&w, 1), u64(&w, UINT64_MAX); /* lengths nobody has */
+    w.size = 0, hello(&w), u8(&w, 1), u64(&w, UINT64_MAX); /* an impossible length */
     refused(&w);
     w.size = 0, hello(&w), u8(&w, 6), u64(&w, (uint64_t)1 << 44);
     refused(&w);
@@ -238,7 +218,8 @@ static void many_pairs(struct wire *w)
         blob(w, numbered(i)), blob(w, numbered(i) + 2);
 }
 
-/* A table and two clients that have said hello; the second is the one that must not wait. */
+/* An engine and two clients that have sent the magic; the second one must not wait for the first.
+ */
 struct scene {
     struct engine *engine;
     struct replies replies[2];
@@ -286,7 +267,7 @@ static void other_adds(struct scene *scene, int64_t sum)
     assert_memory_equal(scene->replies[1].bytes, &sum, 8);
 }
 
-/* The first client's request, with the second's between its turns; gives how many. */
+/* The first client's request, with the second client's between its turns.  Returns how many. */
 static int in_turns(struct scene *scene, const struct wire *wire)
 {
     enum session_state state;
@@ -357,7 +338,7 @@ static void five_thousand_keys_take_turns_with_the_others(void **state)
     scene_destroy(scene);
 }
 
-/* What it waited for is counted from the whole request, not from the turn. */
+/* The whole request counts, not the turn. */
 static void a_key_that_comes_between_the_turns_of_its_wait_counts(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
@@ -374,7 +355,7 @@ static void a_key_that_comes_between_the_turns_of_its_wait_counts(void **state)
     say(scene, 1, &all);
     while (engine_work(scene->engine))
         continue;
-    assert_int_equal(scene->replies[0].size, 0); /* it is still asking */
+    assert_int_equal(scene->replies[0].size, 0); /* the WAIT is still being read */
     assert_int_equal(feed(scene->clients[0], "", 0, &why), SESSION_READY);
     while (engine_work(scene->engine))
         continue;
@@ -458,7 +439,7 @@ static void half_a_multi_set_is_not_carried_out(void **state)
     scene_destroy(scene);
 }
 
-/* ---- Very many who wait -------------------------------------------------------- */
+/* ---- Many waiting clients ------------------------------------------------------ */
 
 struct told {
     int count;
@@ -542,7 +523,7 @@ static void five_thousand_waiters_are_told_in_turns(void **state)
     assert_true(before < MANY);
     for (int more = 1; more; turns++) {
         more = engine_work(crowd->engine);
-        assert_true(told_so_far(crowd) - before <= 1000); /* a turn is not all of them */
+        assert_true(told_so_far(crowd) - before <= 1000); /* one turn does not answer all */
         before = told_so_far(crowd);
     }
     assert_true(turns > 1);
@@ -620,7 +601,7 @@ static void a_push_whose_waiter_leaves_goes_to_the_next(void **state)
     crowd_destroy(crowd);
 }
 
-/* One push answers its wait once; the next push is the other client's. */
+/* One push releases one wait; the next push is for the other client. */
 static void a_queue_named_twice_takes_one_push(void **state)
 {
     struct scene *scene = scene_create((size_t)1 << 30);
@@ -668,7 +649,7 @@ static void five_thousand_waits_of_one_who_left_go_in_turns(void **state)
     }
     assert_true(turns > 1);
     wire.size = 0, many_pairs(&wire);
-    say(scene, 1, &wire); /* nobody waits any more */
+    say(scene, 1, &wire); /* no client waits any more */
     while (engine_work(scene->engine))
         continue;
     scene_destroy(scene);
@@ -741,7 +722,7 @@ static void a_full_table_refuses_and_serves_again_when_there_is_room(void **stat
     scene_destroy(scene);
 }
 
-/* An owner that shows a value for as long as the test likes. */
+/* An owner that holds a value as long as the test needs. */
 static struct value *shown;
 
 static int show(void *client, struct value *value)

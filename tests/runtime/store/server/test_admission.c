@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_admission.c - who may be a client: whose a connection is, the secret, and its proof.
+/* test_admission.c - which connections become clients: the uid of a connection, the secret, and its
+ * proof.
  *
- * Whoever connects here comes from this host and by our uid, and is let in without a
- * word.  So the refusals are those of the hello, and of a socket of another uid. */
+ * All connections here come from this host with our uid and are admitted without a proof.  So the
+ * server refuses only wrong hellos and sockets of another uid. */
 #include "tests/harness.h"
 
 #include <event2/event.h>
@@ -24,17 +25,17 @@
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/clock.h"
 
-enum { PATIENCE_MS = 30000, NOBODY = 65534 };
+enum { LIMIT_MS = 30000, NOBODY = 65534 };
 
 static const struct secret ours = { "0123456789abcdef", 16 };
 static const struct secret another = { "0123456789abcdeg", 16 };
 
-static int64_t patience(void)
+static int64_t limit(void)
 {
-    return deadline_after(PATIENCE_MS);
+    return deadline_after(LIMIT_MS);
 }
 
-/* ---- Whose is it? --------------------------------------------------------------- */
+/* ---- The uid of a peer ---------------------------------------------------------- */
 
 /* The ends of a connection as its server sees them. */
 struct ends {
@@ -48,15 +49,15 @@ static struct ends ends_of(const char *host, const char *to)
     socklen_t peer_size = sizeof e.peer, self_size = sizeof e.self;
 
     EXPECT_OK(socket_listen(host, 0, &e.listener));
-    EXPECT_OK(socket_connect(to, socket_port(e.listener), patience(), &e.client));
-    EXPECT_OK(socket_accept(e.listener, patience(), &e.accepted));
+    EXPECT_OK(socket_connect(to, socket_port(e.listener), limit(), &e.client));
+    EXPECT_OK(socket_accept(e.listener, limit(), &e.accepted));
     assert_int_equal(getpeername(e.accepted, (struct sockaddr *)&e.peer, &peer_size), 0);
     assert_int_equal(getsockname(e.accepted, (struct sockaddr *)&e.self, &self_size), 0);
     return e;
 }
 
-/* Here and ours while it is open, elsewhere when it is closed; both ways to ask agree. */
-static void is_ours_until_it_closes(const char *host, const char *to, int family)
+/* PEER_HERE with our uid while it is open, PEER_ELSEWHERE when it is closed, by both functions. */
+static void has_our_uid_until_it_closes(const char *host, const char *to, int family)
 {
     const struct ends e = ends_of(host, to);
     uid_t uid = 4711, proc_uid = 4711;
@@ -89,7 +90,7 @@ static int there_is_ipv6(void)
 static void an_ipv4_peer_is_known_by_its_uid(void **state)
 {
     (void)state;
-    is_ours_until_it_closes("127.0.0.1", "127.0.0.1", AF_INET);
+    has_our_uid_until_it_closes("127.0.0.1", "127.0.0.1", AF_INET);
 }
 
 static void an_ipv6_peer_is_known_by_its_uid(void **state)
@@ -97,7 +98,7 @@ static void an_ipv6_peer_is_known_by_its_uid(void **state)
     (void)state;
     if (!there_is_ipv6())
         skip();
-    is_ours_until_it_closes("::1", "::1", AF_INET6);
+    has_our_uid_until_it_closes("::1", "::1", AF_INET6);
 }
 
 /* Its address is ::ffff:127.0.0.1 to the server, and 127.0.0.1 to the kernel. */
@@ -106,7 +107,7 @@ static void a_mapped_peer_is_known_by_its_uid(void **state)
     (void)state;
     if (!there_is_ipv6())
         skip();
-    is_ours_until_it_closes(NULL, "127.0.0.1", AF_INET6);
+    has_our_uid_until_it_closes(NULL, "127.0.0.1", AF_INET6);
 }
 
 static void the_uid_is_that_of_the_socket(void **state)
@@ -132,7 +133,7 @@ static void the_uid_is_that_of_the_socket(void **state)
         close(netlink);
 }
 
-/* A client asks for its server's uid, and the server may be slow to accept. */
+/* A client queries its server's uid, and the server may be slow to accept. */
 static void a_connection_is_pending_until_it_is_accepted(void **state)
 {
     struct sockaddr_storage server = { 0 }, self = { 0 };
@@ -143,12 +144,12 @@ static void a_connection_is_pending_until_it_is_accepted(void **state)
 
     (void)state;
     EXPECT_OK(socket_listen("127.0.0.1", 0, &listener));
-    EXPECT_OK(socket_connect("127.0.0.1", socket_port(listener), patience(), &client));
+    EXPECT_OK(socket_connect("127.0.0.1", socket_port(listener), limit(), &client));
     assert_int_equal(getpeername(client, (struct sockaddr *)&server, &server_size), 0);
     assert_int_equal(getsockname(client, (struct sockaddr *)&self, &self_size), 0);
     assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_PENDING);
     assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_PENDING);
-    EXPECT_OK(socket_accept(listener, patience(), &accepted));
+    EXPECT_OK(socket_accept(listener, limit(), &accepted));
     assert_int_equal(peer_uid(netlink, &server, &self, &uid), PEER_HERE);
     assert_int_equal(uid, geteuid());
     assert_int_equal(peer_uid_proc(&server, &self, &uid), PEER_HERE);
@@ -161,8 +162,8 @@ static void a_connection_is_pending_until_it_is_accepted(void **state)
         close(netlink);
 }
 
-/* The kernel gives a listener where it finds no connection: it is nobody's other end. */
-static void a_listener_is_not_taken_for_a_stranger(void **state)
+/* The kernel gives a listener if it finds no connection.  A listener is not the other end. */
+static void a_listener_is_not_taken_for_a_connection(void **state)
 {
     struct sockaddr_in stranger = { .sin_family = AF_INET, .sin_addr = { htonl(0x0a090909) } };
     struct ends e = ends_of("127.0.0.1", "127.0.0.1");
@@ -185,7 +186,7 @@ static void a_listener_is_not_taken_for_a_stranger(void **state)
         close(netlink);
 }
 
-/* ---- Where the secret lies -------------------------------------------------------- */
+/* ---- Reading the secret ----------------------------------------------------------- */
 
 static char directory[64], path[96];
 
@@ -241,7 +242,7 @@ static void a_secret_comes_from_the_environment_or_a_file(void **state)
     setenv("CT_STORE_SECRET_FILE", path, 1);
     reads_as_ours(NULL);
     setenv("CT_STORE_SECRET", "0123456789abcdef", 1);
-    setenv("CT_STORE_SECRET_FILE", "/nowhere", 1); /* the variable goes first */
+    setenv("CT_STORE_SECRET_FILE", "/nowhere", 1); /* CT_STORE_SECRET goes first */
     reads_as_ours(NULL);
 }
 
@@ -294,8 +295,8 @@ static void a_secret_that_others_may_read_is_refused(void **state)
     }
 }
 
-/* Nobody writes into the FIFO: to open it must not wait for that. */
-static void what_is_no_file_is_refused(void **state)
+/* A FIFO without a writer: open() must not wait for one. */
+static void a_secret_file_that_is_no_regular_file_is_refused(void **state)
 {
     struct secret secret;
 
@@ -306,7 +307,7 @@ static void what_is_no_file_is_refused(void **state)
     EXPECT_ERROR(secret_read(&secret, path), CT_ERR_INVALID, "no regular file");
 }
 
-static void each_secret_that_is_made_is_another(void **state)
+static void each_generated_secret_is_different(void **state)
 {
     struct secret one, two;
 
@@ -361,8 +362,8 @@ static struct {
     struct store_server *server;
     pthread_t thread;
     int stop_fd, port, open_before;
-    _Atomic int said; /* messages of agents that the server took */
-    _Atomic int left; /* agents that went */
+    _Atomic int messages;    /* messages of agents that the server read */
+    _Atomic int agents_gone; /* agents that disconnected */
 } served;
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -378,34 +379,35 @@ static void *serve(void *arg)
     return NULL;
 }
 
-enum { CLEAR = 200 }; /* the message upon which the server is cleared */
+enum { CLEAR = 200 }; /* a message of this type clears the server */
 
-/* What an agent says comes back under the next type. */
-static void said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+/* A message of an agent is echoed with the next type. */
+static void on_message(void *arg, struct store_agent *agent, int type, const void *data,
+                       size_t bytes)
 {
     (void)arg;
-    served.said++;
+    served.messages++;
     if (type == CLEAR)
         store_server_clear(served.server);
     store_agent_send(agent, type + 1, data, bytes);
 }
 
-static void left(void *arg, struct store_agent *agent)
+static void on_left(void *arg, struct store_agent *agent)
 {
     (void)arg;
     (void)agent;
-    served.left++;
+    served.agents_gone++;
 }
 
-static const struct store_agent_hooks hooks = { said, left };
+static const struct store_agent_hooks hooks = { on_message, on_left };
 
 static int serve_with(const struct store_policy *policy)
 {
     int fd;
 
     served.open_before = open_descriptors();
-    served.left = 0;
-    served.said = 0;
+    served.agents_gone = 0;
+    served.messages = 0;
     if (socket_listen("127.0.0.1", 0, &fd) != CT_OK)
         return -1;
     served.port = socket_port(fd);
@@ -451,7 +453,7 @@ static int stop_serving(void **state)
     return open_descriptors() == served.open_before ? 0 : -1;
 }
 
-/* ---- Those who knock -------------------------------------------------------------------- */
+/* ---- Connections ------------------------------------------------------------------------ */
 
 #define MAGIC "\x00\xce\xf7\x85\x3c"
 #define PING "\x0dnonc"
@@ -460,21 +462,21 @@ static int stop_serving(void **state)
 #define DELETE_K "\x08\x02\0\0\0\0\0\0\0/k"
 #define CHECK_K "\x05\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0/k"
 
-static void say(int fd, const void *data, size_t bytes)
+static void send_bytes(int fd, const void *data, size_t bytes)
 {
-    EXPECT_OK(socket_write_all(fd, data, bytes, patience()));
+    EXPECT_OK(socket_write_all(fd, data, bytes, limit()));
 }
 
-static void hear(int fd, void *data, size_t bytes)
+static void receive_bytes(int fd, void *data, size_t bytes)
 {
-    EXPECT_OK(socket_read_all(fd, data, bytes, patience()));
+    EXPECT_OK(socket_read_all(fd, data, bytes, limit()));
 }
 
-static int guest(void)
+static int new_client(void)
 {
     int fd;
 
-    EXPECT_OK(socket_connect("127.0.0.1", served.port, patience(), &fd));
+    EXPECT_OK(socket_connect("127.0.0.1", served.port, limit(), &fd));
     return fd;
 }
 
@@ -482,8 +484,8 @@ static void is_served(int fd)
 {
     char echo[4];
 
-    say(fd, PING, 5);
-    hear(fd, echo, 4);
+    send_bytes(fd, PING, 5);
+    receive_bytes(fd, echo, 4);
     assert_memory_equal(echo, "nonc", 4);
 }
 
@@ -491,51 +493,51 @@ static void is_closed(int fd)
 {
     char byte;
 
-    EXPECT_STATUS(socket_read_all(fd, &byte, 1, patience()), CT_ERR_PEER);
+    EXPECT_STATUS(socket_read_all(fd, &byte, 1, limit()), CT_ERR_PEER);
     close(fd);
 }
 
-/* By a client that is let in for its uid. */
+/* Checks as a client that is admitted by its uid. */
 static int k_is_there(void)
 {
-    const int fd = guest();
+    const int fd = new_client();
     char missing;
 
-    say(fd, MAGIC CHECK_K, sizeof MAGIC CHECK_K - 1);
-    hear(fd, &missing, 1);
+    send_bytes(fd, MAGIC CHECK_K, sizeof MAGIC CHECK_K - 1);
+    receive_bytes(fd, &missing, 1);
     close(fd);
     return !missing;
 }
 
-/* A client's side of the proof, up to and with its proof; it is `bytes`. */
-struct proved {
+/* The hello and the proof that a client sent. */
+struct sent_proof {
     unsigned char bytes[HELLO_BYTES + PROOF_BYTES];
 };
 
-static struct proved prove(int fd, const struct secret *secret, enum hello_role role)
+static struct sent_proof send_proof(int fd, const struct secret *secret, enum hello_role role)
 {
     unsigned char nonce[NONCE_BYTES];
-    struct proved proved;
+    struct sent_proof proof;
 
-    EXPECT_OK(hello_make(proved.bytes, role));
-    say(fd, proved.bytes, HELLO_BYTES);
-    hear(fd, nonce, NONCE_BYTES);
-    EXPECT_OK(proof_make(secret, "client", proved.bytes, nonce, proved.bytes + HELLO_BYTES));
-    say(fd, proved.bytes + HELLO_BYTES, PROOF_BYTES);
-    return proved;
+    EXPECT_OK(hello_make(proof.bytes, role));
+    send_bytes(fd, proof.bytes, HELLO_BYTES);
+    receive_bytes(fd, nonce, NONCE_BYTES);
+    EXPECT_OK(proof_make(secret, "client", proof.bytes, nonce, proof.bytes + HELLO_BYTES));
+    send_bytes(fd, proof.bytes + HELLO_BYTES, PROOF_BYTES);
+    return proof;
 }
 
-static void one_of_our_uid_is_let_in_without_a_word(void **state)
+static void a_client_of_our_uid_is_admitted_without_a_proof(void **state)
 {
-    const int fd = guest();
+    const int fd = new_client();
 
     (void)state;
-    say(fd, MAGIC, 5);
+    send_bytes(fd, MAGIC, 5);
     is_served(fd);
     close(fd);
 }
 
-static void one_of_another_uid_is_closed(void **state)
+static void a_client_of_another_uid_is_closed(void **state)
 {
     int fd;
 
@@ -543,21 +545,21 @@ static void one_of_another_uid_is_closed(void **state)
     if (geteuid() != 0)
         skip();
     setfsuid(NOBODY);
-    fd = guest();
+    fd = new_client();
     setfsuid(0);
-    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    send_bytes(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_closed(fd);
     EXPECT(!k_is_there());
 }
 
-/* Whoever knows the secret is a client, whatever its uid is. */
-static void one_who_knows_the_secret_is_served(void **state)
+/* The secret admits a client of any uid. */
+static void a_client_that_knows_the_secret_is_served(void **state)
 {
-    const int fd = guest();
+    const int fd = new_client();
 
     (void)state;
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_CLIENT, "the test", patience()));
-    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    EXPECT_OK(secret_prove(&ours, fd, HELLO_CLIENT, "the test", limit()));
+    send_bytes(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_served(fd);
     EXPECT(k_is_there());
     close(fd);
@@ -567,161 +569,161 @@ static void a_hello_may_come_a_byte_at_a_time_with_the_requests_behind(void **st
 {
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], theirs[PROOF_BYTES], wanted[PROOF_BYTES];
     unsigned char rest[PROOF_BYTES + 10];
-    const int fd = guest();
+    const int fd = new_client();
     char echo[4];
 
     (void)state;
     EXPECT_OK(hello_make(hello, HELLO_CLIENT));
     for (int i = 0; i < HELLO_BYTES; i++)
-        say(fd, hello + i, 1);
-    hear(fd, nonce, NONCE_BYTES);
+        send_bytes(fd, hello + i, 1);
+    receive_bytes(fd, nonce, NONCE_BYTES);
     EXPECT_OK(proof_make(&ours, "client", hello, nonce, rest));
     memcpy(rest + PROOF_BYTES, MAGIC PING, 10);
-    say(fd, rest, sizeof rest); /* the proof, VALIDATE and PING in one */
-    hear(fd, theirs, PROOF_BYTES);
+    send_bytes(fd, rest, sizeof rest); /* the proof, VALIDATE and PING in one */
+    receive_bytes(fd, theirs, PROOF_BYTES);
     EXPECT_OK(proof_make(&ours, "server", hello, nonce, wanted));
     EXPECT(proof_equal(theirs, wanted));
-    hear(fd, echo, 4);
+    receive_bytes(fd, echo, 4);
     assert_memory_equal(echo, "nonc", 4);
     close(fd);
 }
 
-static void one_with_another_secret_is_closed(void **state)
+static void a_client_with_another_secret_is_closed(void **state)
 {
-    int fd = guest();
+    int fd = new_client();
 
     (void)state;
-    EXPECT_ERROR(secret_prove(&another, fd, HELLO_CLIENT, "the-test", patience()), CT_ERR_INVALID,
+    EXPECT_ERROR(secret_prove(&another, fd, HELLO_CLIENT, "the-test", limit()), CT_ERR_INVALID,
                  "the-test|another secret");
     close(fd);
-    fd = guest();
-    prove(fd, &another, HELLO_CLIENT);
-    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, patience()); /* it may be closed */
+    fd = new_client();
+    send_proof(fd, &another, HELLO_CLIENT);
+    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, limit()); /* it may be closed */
     is_closed(fd); /* without the server's proof */
     EXPECT(!k_is_there());
 }
 
-/* Its nonce is answered, then it is closed: no bit of the proof may differ. */
+/* No bit of the proof may differ. */
 static void a_proof_with_one_bit_wrong_is_closed(void **state)
 {
     (void)state;
     for (int bit = 0; bit < 8 * PROOF_BYTES; bit += 5) {
         unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
-        const int fd = guest();
+        const int fd = new_client();
 
         EXPECT_OK(hello_make(hello, HELLO_CLIENT));
-        say(fd, hello, HELLO_BYTES);
-        hear(fd, nonce, NONCE_BYTES);
+        send_bytes(fd, hello, HELLO_BYTES);
+        receive_bytes(fd, nonce, NONCE_BYTES);
         EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
         proof[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        say(fd, proof, PROOF_BYTES);
+        send_bytes(fd, proof, PROOF_BYTES);
         is_closed(fd);
     }
 }
 
-/* The server's own word, sent back to it, proves nothing. */
-static void the_proof_of_a_server_is_none_of_a_client(void **state)
+/* The server's own proof, sent back to it, is refused. */
+static void the_proof_of_a_server_is_not_accepted_from_a_client(void **state)
 {
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
-    const int fd = guest();
+    const int fd = new_client();
 
     (void)state;
     EXPECT_OK(hello_make(hello, HELLO_CLIENT));
-    say(fd, hello, HELLO_BYTES);
-    hear(fd, nonce, NONCE_BYTES);
+    send_bytes(fd, hello, HELLO_BYTES);
+    receive_bytes(fd, nonce, NONCE_BYTES);
     EXPECT_OK(proof_make(&ours, "server", hello, nonce, proof));
-    say(fd, proof, PROOF_BYTES);
+    send_bytes(fd, proof, PROOF_BYTES);
     is_closed(fd);
 }
 
-/* Up to the whole hello there is no answer, up to the whole proof only the nonce. */
-static void a_conversation_cut_at_any_byte_ends_there(void **state)
+/* The server answers a whole hello with the nonce, and nothing before a whole proof. */
+static void a_proof_cut_at_any_byte_ends_the_connection(void **state)
 {
     (void)state;
     for (size_t cut = 0; cut < HELLO_BYTES + PROOF_BYTES; cut++) {
         unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES];
-        const int fd = guest();
+        const int fd = new_client();
 
         EXPECT_OK(hello_make(hello, HELLO_CLIENT));
-        say(fd, hello, cut < HELLO_BYTES ? cut : HELLO_BYTES);
+        send_bytes(fd, hello, cut < HELLO_BYTES ? cut : HELLO_BYTES);
         if (cut >= HELLO_BYTES) {
-            hear(fd, nonce, NONCE_BYTES);
+            receive_bytes(fd, nonce, NONCE_BYTES);
             EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
-            say(fd, proof, cut - HELLO_BYTES);
+            send_bytes(fd, proof, cut - HELLO_BYTES);
         }
         shutdown(fd, SHUT_WR);
         is_closed(fd);
     }
 }
 
-/* All that a client sent, heard on the way and sent again. */
-static void a_replayed_conversation_is_closed(void **state)
+/* The bytes that a client sent, sent again by another. */
+static void a_replayed_proof_is_closed(void **state)
 {
     unsigned char answer[PROOF_BYTES];
-    struct proved heard;
-    int fd = guest();
+    struct sent_proof sent;
+    int fd = new_client();
 
     (void)state;
-    heard = prove(fd, &ours, HELLO_CLIENT);
-    hear(fd, answer, PROOF_BYTES);
-    say(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    sent = send_proof(fd, &ours, HELLO_CLIENT);
+    receive_bytes(fd, answer, PROOF_BYTES);
+    send_bytes(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_served(fd);
-    say(fd, DELETE_K, sizeof DELETE_K - 1);
-    hear(fd, answer, 8);
+    send_bytes(fd, DELETE_K, sizeof DELETE_K - 1);
+    receive_bytes(fd, answer, 8);
     close(fd);
     EXPECT(!k_is_there());
-    fd = guest();
-    say(fd, heard.bytes, HELLO_BYTES);
-    hear(fd, answer, NONCE_BYTES);
-    say(fd, heard.bytes + HELLO_BYTES, PROOF_BYTES);
-    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, patience()); /* it may be closed */
+    fd = new_client();
+    send_bytes(fd, sent.bytes, HELLO_BYTES);
+    receive_bytes(fd, answer, NONCE_BYTES);
+    send_bytes(fd, sent.bytes + HELLO_BYTES, PROOF_BYTES);
+    socket_write_all(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1, limit()); /* it may be closed */
     is_closed(fd);
     EXPECT(!k_is_there());
 }
 
-/* Its first seven bytes are fixed, the eighth is a role. */
+/* The first seven bytes are fixed, the eighth is the role. */
 static void a_hello_with_a_wrong_byte_is_closed(void **state)
 {
     (void)state;
     for (int wrong = 0; wrong < 8; wrong++) {
         unsigned char hello[HELLO_BYTES];
-        const int fd = guest();
+        const int fd = new_client();
 
         EXPECT_OK(hello_make(hello, HELLO_CLIENT));
         hello[wrong] ^= 1;
-        say(fd, hello, HELLO_BYTES);
+        send_bytes(fd, hello, HELLO_BYTES);
         is_closed(fd);
     }
 }
 
 static void a_server_without_a_secret_takes_none(void **state)
 {
-    const int fd = guest();
+    const int fd = new_client();
     unsigned char hello[HELLO_BYTES];
 
     (void)state;
     EXPECT_OK(hello_make(hello, HELLO_CLIENT));
-    say(fd, hello, HELLO_BYTES);
+    send_bytes(fd, hello, HELLO_BYTES);
     is_closed(fd);
 }
 
 /* ---- Launchers ---------------------------------------------------------------------------- */
 
-static int agent(void)
+static int new_agent(void)
 {
-    const int fd = guest();
+    const int fd = new_client();
 
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_AGENT, "the test", patience()));
+    EXPECT_OK(secret_prove(&ours, fd, HELLO_AGENT, "the test", limit()));
     return fd;
 }
 
-static void lefts_are(int wanted)
+static void agents_left(int wanted)
 {
-    const int64_t deadline = patience();
+    const int64_t deadline = limit();
 
-    while (served.left != wanted && clock_ms() < deadline)
+    while (served.agents_gone != wanted && clock_ms() < deadline)
         nap(2);
-    assert_int_equal(served.left, wanted);
+    assert_int_equal(served.agents_gone, wanted);
 }
 
 /* The header of a message: its size, the type's byte included, and the type. */
@@ -736,9 +738,9 @@ static void echo_is(int fd, int type, const unsigned char *data, uint32_t bytes)
     unsigned char wanted[5], got[AGENT_MOST_BYTES];
 
     header(wanted, bytes + 1, type);
-    hear(fd, got, 5);
+    receive_bytes(fd, got, 5);
     assert_memory_equal(got, wanted, 5);
-    hear(fd, got, bytes);
+    receive_bytes(fd, got, bytes);
     assert_int_equal(memcmp(got, data, bytes), 0);
 }
 
@@ -747,82 +749,82 @@ static void an_agent_s_messages_come_framed(void **state)
 {
     static unsigned char message[AGENT_MOST_BYTES];
     const uint32_t largest = AGENT_MOST_BYTES - 4 - 1;
-    const int fd = agent();
+    const int fd = new_agent();
 
     (void)state;
     for (uint32_t i = 0; i < largest; i++)
         message[5 + i] = (unsigned char)(i % 251);
     header(message, 1, AGENT_FIRST);
-    say(fd, message, 5); /* no data at all */
+    send_bytes(fd, message, 5); /* no data at all */
     echo_is(fd, AGENT_FIRST + 1, message + 5, 0);
     header(message, 1 + 3, AGENT_FIRST);
     for (int i = 0; i < 8; i++)
-        say(fd, message + i, 1);
+        send_bytes(fd, message + i, 1);
     echo_is(fd, AGENT_FIRST + 1, message + 5, 3);
     for (int i = 0; i < 3; i++)
-        say(fd, message, 8);
+        send_bytes(fd, message, 8);
     for (int i = 0; i < 3; i++)
         echo_is(fd, AGENT_FIRST + 1, message + 5, 3);
     header(message, 1 + largest, 255 - 1);
-    say(fd, message, 5 + largest);
+    send_bytes(fd, message, 5 + largest);
     echo_is(fd, 255, message + 5, largest);
     close(fd);
-    lefts_are(1);
+    agents_left(1);
 }
 
-/* Types below AGENT_FIRST are not the owner's; an answer nobody asked for is no harm. */
-static void an_answer_without_a_question_is_ignored(void **state)
+/* Types below AGENT_FIRST belong to the server; an answer without a query does no harm. */
+static void an_answer_without_a_query_is_ignored(void **state)
 {
     unsigned char message[10] = { 0 };
-    const int fd = agent();
+    const int fd = new_agent();
 
     (void)state;
     header(message, 6, AGENT_OURS);
-    say(fd, message, 10);
+    send_bytes(fd, message, 10);
     message[5] = 7, message[9] = 1;
-    say(fd, message, 10);
+    send_bytes(fd, message, 10);
     header(message, 1, AGENT_WHO);
-    say(fd, message, 5);
+    send_bytes(fd, message, 5);
     header(message, 1, AGENT_FIRST);
-    say(fd, message, 5);
+    send_bytes(fd, message, 5);
     echo_is(fd, AGENT_FIRST + 1, message, 0);
     close(fd);
-    lefts_are(1);
+    agents_left(1);
 }
 
-static void a_message_of_a_size_nobody_sends_closes_the_agent(void **state)
+static void a_message_of_an_invalid_size_closes_the_agent(void **state)
 {
     static const uint32_t sizes[] = { 0, AGENT_MOST_BYTES - 3, (uint32_t)1 << 31, UINT32_MAX };
-    const int other = agent();
+    const int other = new_agent();
     unsigned char message[5];
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        const int fd = agent();
+        const int fd = new_agent();
 
         header(message, sizes[i], AGENT_FIRST);
-        say(fd, message, 5);
+        send_bytes(fd, message, 5);
         is_closed(fd);
-        lefts_are(i + 1);
+        agents_left(i + 1);
     }
     header(message, 1, AGENT_FIRST);
-    say(other, message, 5);
+    send_bytes(other, message, 5);
     echo_is(other, AGENT_FIRST + 1, message, 0);
     close(other);
-    lefts_are(5);
+    agents_left(5);
 }
 
 static void an_agent_needs_the_secret(void **state)
 {
     unsigned char message[5];
-    const int fd = guest();
+    const int fd = new_client();
 
     (void)state;
-    prove(fd, &another, HELLO_AGENT);
+    send_proof(fd, &another, HELLO_AGENT);
     header(message, 1, AGENT_FIRST);
-    socket_write_all(fd, message, 5, patience()); /* it may be closed */
+    socket_write_all(fd, message, 5, limit()); /* it may be closed */
     is_closed(fd);
-    assert_int_equal(served.left, 0);
+    assert_int_equal(served.agents_gone, 0);
 }
 
 static void ping_agent(int fd, int type)
@@ -830,53 +832,53 @@ static void ping_agent(int fd, int type)
     unsigned char message[5];
 
     header(message, 1, type);
-    say(fd, message, 5);
+    send_bytes(fd, message, 5);
     echo_is(fd, type + 1, message, 0);
 }
 
 /* A new round forgets the programs of the one before.  Launchers belong to no round. */
 static void a_clear_closes_clients_and_spares_launchers(void **state)
 {
-    const int client = guest(), fd = agent();
+    const int client = new_client(), fd = new_agent();
 
     (void)state;
-    say(client, MAGIC SET_K, sizeof MAGIC SET_K - 1);
+    send_bytes(client, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_served(client);
     ping_agent(fd, CLEAR);
     is_closed(client);
     EXPECT(!k_is_there());
     ping_agent(fd, AGENT_FIRST);
     close(fd);
-    lefts_are(1);
+    agents_left(1);
 }
 
-/* It has said that it is a launcher and has the server's nonce: its proof is on the way. */
+/* Its hello says that it is a launcher, and it has the nonce; its proof is missing. */
 static void a_clear_spares_a_launcher_that_proves_itself(void **state)
 {
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES], theirs[PROOF_BYTES];
-    const int fd = guest(), other = agent();
+    const int fd = new_client(), other = new_agent();
 
     (void)state;
     EXPECT_OK(hello_make(hello, HELLO_AGENT));
-    say(fd, hello, HELLO_BYTES);
-    hear(fd, nonce, NONCE_BYTES);
+    send_bytes(fd, hello, HELLO_BYTES);
+    receive_bytes(fd, nonce, NONCE_BYTES);
     ping_agent(other, CLEAR);
     EXPECT_OK(proof_make(&ours, "client", hello, nonce, proof));
-    say(fd, proof, PROOF_BYTES);
-    hear(fd, theirs, PROOF_BYTES);
+    send_bytes(fd, proof, PROOF_BYTES);
+    receive_bytes(fd, theirs, PROOF_BYTES);
     ping_agent(fd, AGENT_FIRST);
     close(fd);
     close(other);
-    lefts_are(2);
+    agents_left(2);
 }
 
-static void saids_are(int wanted)
+static void messages_taken(int wanted)
 {
-    const int64_t deadline = patience();
+    const int64_t deadline = limit();
 
-    while (served.said != wanted && clock_ms() < deadline)
+    while (served.messages != wanted && clock_ms() < deadline)
         nap(2);
-    assert_int_equal(served.said, wanted);
+    assert_int_equal(served.messages, wanted);
 }
 
 /* It broke the protocol while answers to it wait, so its connection ends once they are sent.
@@ -886,27 +888,27 @@ static void a_clear_spares_a_launcher_that_is_about_to_end(void **state)
     enum { MESSAGES = 300 }; /* 19 MB: more than the two sockets hold */
     static unsigned char message[AGENT_MOST_BYTES];
     const uint32_t largest = AGENT_MOST_BYTES - 4 - 1;
-    const int fd = agent(), other = agent();
+    const int fd = new_agent(), other = new_agent();
 
     (void)state;
     header(message, 1 + largest, AGENT_FIRST);
     for (int i = 0; i < MESSAGES; i++)
-        say(fd, message, 5 + largest);
-    saids_are(MESSAGES);
+        send_bytes(fd, message, 5 + largest);
+    messages_taken(MESSAGES);
     header(message, 1, AGENT_FIRST);
     header(message + 5, 0, AGENT_FIRST); /* of no size: the mistake, read together with the ping */
-    say(fd, message, 10);
-    saids_are(MESSAGES + 1);
+    send_bytes(fd, message, 10);
+    messages_taken(MESSAGES + 1);
     ping_agent(other, CLEAR);
-    assert_int_equal(served.left, 0);
+    assert_int_equal(served.agents_gone, 0);
     memset(message, 0, sizeof message);
     for (int i = 0; i < MESSAGES; i++)
         echo_is(fd, AGENT_FIRST + 1, message, largest);
     echo_is(fd, AGENT_FIRST + 1, message, 0);
     is_closed(fd);
-    lefts_are(1);
+    agents_left(1);
     close(other);
-    lefts_are(2);
+    agents_left(2);
 }
 
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, secret_file, no_secret_file)
@@ -920,29 +922,29 @@ int main(void)
         cmocka_unit_test(a_mapped_peer_is_known_by_its_uid),
         cmocka_unit_test(the_uid_is_that_of_the_socket),
         cmocka_unit_test(a_connection_is_pending_until_it_is_accepted),
-        cmocka_unit_test(a_listener_is_not_taken_for_a_stranger),
+        cmocka_unit_test(a_listener_is_not_taken_for_a_connection),
         WITH_FILE(a_secret_comes_from_the_environment_or_a_file),
         WITH_FILE(a_secret_has_from_16_to_256_characters),
         WITH_FILE(a_secret_with_a_space_inside_is_refused),
         WITH_FILE(a_secret_that_others_may_read_is_refused),
-        WITH_FILE(what_is_no_file_is_refused),
-        cmocka_unit_test(each_secret_that_is_made_is_another),
+        WITH_FILE(a_secret_file_that_is_no_regular_file_is_refused),
+        cmocka_unit_test(each_generated_secret_is_different),
         cmocka_unit_test(the_proofs_of_client_and_server_are_hmacs_of_different_words),
-        WITH_SECRET(one_of_our_uid_is_let_in_without_a_word),
-        WITH_SECRET(one_of_another_uid_is_closed),
-        WITH_SECRET(one_who_knows_the_secret_is_served),
+        WITH_SECRET(a_client_of_our_uid_is_admitted_without_a_proof),
+        WITH_SECRET(a_client_of_another_uid_is_closed),
+        WITH_SECRET(a_client_that_knows_the_secret_is_served),
         WITH_SECRET(a_hello_may_come_a_byte_at_a_time_with_the_requests_behind),
-        WITH_SECRET(one_with_another_secret_is_closed),
+        WITH_SECRET(a_client_with_another_secret_is_closed),
         WITH_SECRET(a_proof_with_one_bit_wrong_is_closed),
-        WITH_SECRET(the_proof_of_a_server_is_none_of_a_client),
-        WITH_SECRET(a_conversation_cut_at_any_byte_ends_there),
-        WITH_SECRET(a_replayed_conversation_is_closed),
+        WITH_SECRET(the_proof_of_a_server_is_not_accepted_from_a_client),
+        WITH_SECRET(a_proof_cut_at_any_byte_ends_the_connection),
+        WITH_SECRET(a_replayed_proof_is_closed),
         WITH_SECRET(a_hello_with_a_wrong_byte_is_closed),
         cmocka_unit_test_setup_teardown(a_server_without_a_secret_takes_none,
                                         serve_without_a_secret, stop_serving),
         WITH_SECRET(an_agent_s_messages_come_framed),
-        WITH_SECRET(an_answer_without_a_question_is_ignored),
-        WITH_SECRET(a_message_of_a_size_nobody_sends_closes_the_agent),
+        WITH_SECRET(an_answer_without_a_query_is_ignored),
+        WITH_SECRET(a_message_of_an_invalid_size_closes_the_agent),
         WITH_SECRET(an_agent_needs_the_secret),
         WITH_SECRET(a_clear_closes_clients_and_spares_launchers),
         WITH_SECRET(a_clear_spares_a_launcher_that_proves_itself),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store_server.c - the store on real sockets: many clients, rude ones, and what they cost. */
+/* test_store_server.c - the store on real sockets: many clients, misbehaving ones, and their cost.
+ */
 #include "tests/harness.h"
 
 #include <pthread.h>
@@ -17,7 +18,10 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
-enum { PATIENCE_MS = 120000, MIB = 1 << 20 };
+#define WIRE_BYTES 4096
+#include "tests/runtime/store/wire_request.h"
+
+enum { LIMIT_MS = 120000, MIB = 1 << 20 };
 
 /* ---- A server, its address, and what the process had open before -------------- */
 
@@ -48,37 +52,14 @@ static int stop_server(void **state)
 /* The server counts its clients when it has dealt with all that happened. */
 static void clients_are(int wanted)
 {
-    const int64_t deadline = deadline_after(PATIENCE_MS);
+    const int64_t deadline = deadline_after(LIMIT_MS);
 
     while (store_host_clients(host) != wanted && clock_ms() < deadline)
         nap(2);
     assert_int_equal(store_host_clients(host), wanted);
 }
 
-/* ---- Clients that write what they like ------------------------------------------ */
-
-struct wire {
-    unsigned char bytes[4096];
-    size_t size;
-};
-
-static void u8(struct wire *w, uint8_t value)
-{
-    w->bytes[w->size++] = value;
-}
-
-static void u64(struct wire *w, uint64_t value)
-{
-    memcpy(w->bytes + w->size, &value, sizeof value);
-    w->size += sizeof value;
-}
-
-static void blob(struct wire *w, const char *text)
-{
-    u64(w, strlen(text));
-    memcpy(w->bytes + w->size, text, strlen(text));
-    w->size += strlen(text);
-}
+/* ---- Clients that send raw bytes ------------------------------------------------ */
 
 static struct wire one_key(uint8_t command, const char *key)
 {
@@ -104,26 +85,26 @@ static struct wire wait_of(const char *key)
     return w;
 }
 
-static void say(int fd, const void *data, size_t bytes)
+static void send_bytes(int fd, const void *data, size_t bytes)
 {
-    assert_int_equal(socket_write_all(fd, data, bytes, deadline_after(PATIENCE_MS)), CT_OK);
+    assert_int_equal(socket_write_all(fd, data, bytes, deadline_after(LIMIT_MS)), CT_OK);
 }
 
 static void request(int fd, struct wire wire)
 {
-    say(fd, wire.bytes, wire.size);
+    send_bytes(fd, wire.bytes, wire.size);
 }
 
-static void hear(int fd, void *data, size_t bytes)
+static void receive_bytes(int fd, void *data, size_t bytes)
 {
-    assert_int_equal(socket_read_all(fd, data, bytes, deadline_after(PATIENCE_MS)), CT_OK);
+    assert_int_equal(socket_read_all(fd, data, bytes, deadline_after(LIMIT_MS)), CT_OK);
 }
 
-static uint64_t hear_u64(int fd)
+static uint64_t receive_u64(int fd)
 {
     uint64_t value;
 
-    hear(fd, &value, sizeof value);
+    receive_bytes(fd, &value, sizeof value);
     return value;
 }
 
@@ -131,22 +112,22 @@ static int silent(void)
 {
     int fd;
 
-    assert_int_equal(socket_connect("127.0.0.1", port, deadline_after(PATIENCE_MS), &fd), CT_OK);
+    assert_int_equal(socket_connect("127.0.0.1", port, deadline_after(LIMIT_MS), &fd), CT_OK);
     return fd;
 }
 
 static void hello(int fd)
 {
-    say(fd, "\x00\xce\xf7\x85\x3c", 5);
+    send_bytes(fd, "\x00\xce\xf7\x85\x3c", 5);
 }
 
-/* What was sent before it has been carried out when the echo is there. */
+/* When the echo arrives, the requests before it have been run. */
 static void ping(int fd)
 {
     char echo[4];
 
-    say(fd, "\x0dnonc", 5);
-    hear(fd, echo, 4);
+    send_bytes(fd, "\x0dnonc", 5);
+    receive_bytes(fd, echo, 4);
     assert_memory_equal(echo, "nonc", 4);
 }
 
@@ -167,7 +148,7 @@ static int check(int fd, const char *key)
 
     u8(&w, 5), u64(&w, 1), blob(&w, key);
     request(fd, w);
-    hear(fd, &answer, 1);
+    receive_bytes(fd, &answer, 1);
     return answer;
 }
 
@@ -175,10 +156,10 @@ static void is_closed(int fd)
 {
     char byte;
 
-    assert_int_equal(socket_read_all(fd, &byte, 1, deadline_after(PATIENCE_MS)), CT_ERR_PEER);
+    assert_int_equal(socket_read_all(fd, &byte, 1, deadline_after(LIMIT_MS)), CT_ERR_PEER);
 }
 
-/* As when its process is killed with bytes unread. */
+/* As if its process was killed with bytes unread. */
 static void reset(int fd)
 {
     const struct linger at_once = { .l_onoff = 1 };
@@ -191,7 +172,7 @@ static void reset(int fd)
 
 enum { CLIENTS = 300 };
 
-/* Each is told another number of 1 to 300. */
+/* Each gets another number from 1 to 300. */
 static void three_hundred_clients_are_served_at_once(void **state)
 {
     int fds[CLIENTS], told[CLIENTS + 1] = { 0 };
@@ -203,7 +184,7 @@ static void three_hundred_clients_are_served_at_once(void **state)
     for (int i = 0; i < CLIENTS; i++)
         request(fds[i], add("/n"));
     for (int i = 0; i < CLIENTS; i++) {
-        const uint64_t sum = hear_u64(fds[i]);
+        const uint64_t sum = receive_u64(fds[i]);
 
         assert_true(sum >= 1 && sum <= CLIENTS);
         assert_int_equal(told[sum]++, 0);
@@ -257,7 +238,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
         request(fd, many);
     }
     for (uint64_t i = 1; i <= ADDS; i++)
-        assert_int_equal(hear_u64(fd), i);
+        assert_int_equal(receive_u64(fd), i);
     close(fd);
 }
 
@@ -283,10 +264,9 @@ static void a_value_of_100_mib_comes_back_as_it_was(void **state)
 
     (void)state;
     assert_int_equal(
-        store_client_connect("127.0.0.1", port, deadline_after(PATIENCE_MS), PATIENCE_MS, &store),
-        CT_OK);
+        store_client_connect("127.0.0.1", port, deadline_after(LIMIT_MS), LIMIT_MS, &store), CT_OK);
     assert_int_equal(ct_store_set(store, "large", data, size), CT_OK);
-    assert_int_equal(ct_store_get(store, "large", PATIENCE_MS, &got, &bytes), CT_OK);
+    assert_int_equal(ct_store_get(store, "large", LIMIT_MS, &got, &bytes), CT_OK);
     assert_int_equal(bytes, size);
     assert_int_equal(memcmp(got, data, size), 0);
     free(got);
@@ -310,10 +290,10 @@ static long resident_kib(void)
 
 enum { ANSWERS = 64 };
 
-/* The answers share the value; the socket takes what it takes. */
+/* The answers share the value, of which the socket takes a part. */
 static void one_that_does_not_read_holds_up_nobody(void **state)
 {
-    const int lazy = client(), other = client();
+    const int slow = client(), other = client();
     unsigned char *data = pattern(MIB), *got = malloc(MIB);
     struct wire set = one_key(1, "/big");
     long before;
@@ -322,32 +302,33 @@ static void one_that_does_not_read_holds_up_nobody(void **state)
     assert_non_null(got);
     u64(&set, MIB);
     request(other, set);
-    say(other, data, MIB);
+    send_bytes(other, data, MIB);
     ping(other);
     before = resident_kib();
     for (int i = 0; i < ANSWERS; i++)
-        request(lazy, one_key(3, "/big"));
+        request(slow, one_key(3, "/big"));
     for (uint64_t i = 1; i <= 1000; i++) {
         request(other, add("/n"));
-        assert_int_equal(hear_u64(other), i);
+        assert_int_equal(receive_u64(other), i);
     }
     assert_true(resident_kib() - before < 50 * 1024);
-    for (int i = 0; i < ANSWERS; i++) { /* and it gets all of them when it wants to */
-        assert_int_equal(hear_u64(lazy), MIB);
-        hear(lazy, got, MIB);
+    for (int i = 0; i < ANSWERS; i++) { /* it gets all of them when it reads */
+        assert_int_equal(receive_u64(slow), MIB);
+        receive_bytes(slow, got, MIB);
         assert_memory_equal(got, data, MIB);
     }
     free(got);
     free(data);
-    close(lazy);
+    close(slow);
     close(other);
 }
 
-/* Small answers nobody reads: the server stops to read, so the sender has to stop. */
+/* Small answers that the client does not read: the server stops reading, so the client can't send.
+ */
 static void one_that_only_asks_is_not_read_any_more(void **state)
 {
     static char many[5 * 13001]; /* PINGs, and one more: send() may have cut the last */
-    const int rude = client(), other = client();
+    const int flooding = client(), other = client();
     const long before = resident_kib();
     size_t sent = 0;
     int stuck = 0;
@@ -356,7 +337,7 @@ static void one_that_only_asks_is_not_read_any_more(void **state)
     for (size_t i = 0; i < sizeof many; i += 5)
         memcpy(many + i, "\x0dnonc", 5);
     while (stuck < 50 && sent < (size_t)256 * MIB) {
-        const ssize_t n = send(rude, many + sent % 5, sizeof many - 5, MSG_DONTWAIT);
+        const ssize_t n = send(flooding, many + sent % 5, sizeof many - 5, MSG_DONTWAIT);
 
         sent += n > 0 ? (size_t)n : 0;
         stuck = n > 0 ? 0 : stuck + 1;
@@ -366,14 +347,14 @@ static void one_that_only_asks_is_not_read_any_more(void **state)
     assert_true(sent < (size_t)256 * MIB);
     assert_true(resident_kib() - before < 50 * 1024);
     ping(other);
-    reset(rude);
+    reset(flooding);
     clients_are(1);
     close(other);
 }
 
-/* ---- Rude --------------------------------------------------------------------------- */
+/* ---- Misbehaving -------------------------------------------------------------------- */
 
-/* Both wait for the queue; only one of them can have what is pushed. */
+/* Both wait for the queue; only one of them can pop the value. */
 static void a_client_that_is_killed_while_it_waits_is_forgotten(void **state)
 {
     const int killed = client(), next = client(), pushing = client();
@@ -389,12 +370,12 @@ static void a_client_that_is_killed_while_it_waits_is_forgotten(void **state)
     reset(killed);
     clients_are(2);
     request(pushing, push);
-    hear(next, &answer, 1);
+    receive_bytes(next, &answer, 1);
     assert_int_equal(answer, 0);
     request(next, one_key(15, "/q"));
-    assert_int_equal(hear_u64(next), 1);
-    assert_int_equal(hear_u64(next), 1);
-    hear(next, &answer, 1);
+    assert_int_equal(receive_u64(next), 1);
+    assert_int_equal(receive_u64(next), 1);
+    receive_bytes(next, &answer, 1);
     assert_int_equal(answer, 'e');
     close(next);
     close(pushing);
@@ -412,11 +393,11 @@ static void requests_may_come_a_byte_at_a_time(void **state)
     u8(&w, 3), blob(&w, "/k");                  /* GET */
     u8(&w, 4), blob(&w, "/n"), u64(&w, 7);      /* ADD */
     for (size_t i = 0; i < w.size; i++)
-        say(fd, w.bytes + i, 1);
-    assert_int_equal(hear_u64(fd), 3);
-    hear(fd, got, 3);
+        send_bytes(fd, w.bytes + i, 1);
+    assert_int_equal(receive_u64(fd), 3);
+    receive_bytes(fd, got, 3);
     assert_memory_equal(got, "val", 3);
-    assert_int_equal(hear_u64(fd), 7);
+    assert_int_equal(receive_u64(fd), 7);
     close(fd);
 }
 
@@ -431,7 +412,7 @@ static void half_a_request_is_not_carried_out(void **state)
     for (size_t cut = 0; cut < set.size; cut++) {
         const int fd = client();
 
-        say(fd, set.bytes, cut);
+        send_bytes(fd, set.bytes, cut);
         close(fd);
     }
     clients_are(1);
@@ -445,8 +426,8 @@ static void what_is_no_request_is_closed_after_the_answers_before_it(void **stat
 
     (void)state;
     request(fd, add("/n"));
-    assert_int_equal(hear_u64(fd), 1);
-    say(fd, "\xff", 1);
+    assert_int_equal(receive_u64(fd), 1);
+    send_bytes(fd, "\xff", 1);
     is_closed(fd);
     close(fd);
     ping(other);
@@ -458,7 +439,7 @@ static void one_that_says_nothing_is_closed_after_a_while(void **state)
     const int mute = silent(), stammering = silent(), known = client();
 
     (void)state;
-    say(stammering, "\x00\xce", 2);
+    send_bytes(stammering, "\x00\xce", 2);
     clients_are(3);
     is_closed(mute);
     is_closed(stammering);
@@ -489,14 +470,14 @@ static _Noreturn void serve_with_few_descriptors(int listener, int over)
     _exit(0);
 }
 
-/* Is it let in?  Otherwise the server closes it. */
+/* 0: the server closed it. */
 static int is_served(int fd)
 {
     char echo[4];
 
-    return socket_write_all(fd, "\x00\xce\xf7\x85\x3c\x0dnonc", 10, deadline_after(PATIENCE_MS))
+    return socket_write_all(fd, "\x00\xce\xf7\x85\x3c\x0dnonc", 10, deadline_after(LIMIT_MS))
                == CT_OK
-           && socket_read_all(fd, echo, 4, deadline_after(PATIENCE_MS)) == CT_OK;
+           && socket_read_all(fd, echo, 4, deadline_after(LIMIT_MS)) == CT_OK;
 }
 
 static void more_than_there_are_descriptors_for(void)
@@ -515,7 +496,7 @@ static void more_than_there_are_descriptors_for(void)
 static void a_server_out_of_descriptors_serves_again(void **state)
 {
     const int before = open_descriptors();
-    const int64_t deadline = deadline_after(PATIENCE_MS);
+    const int64_t deadline = deadline_after(LIMIT_MS);
     int over[2], listener, status, served = 0;
     pid_t child;
 
@@ -533,7 +514,7 @@ static void a_server_out_of_descriptors_serves_again(void **state)
     close(listener);
     for (int round = 0; round < 3; round++)
         more_than_there_are_descriptors_for();
-    while (!served && clock_ms() < deadline) { /* it may not have seen the others leave */
+    while (!served && clock_ms() < deadline) { /* it may not have seen that the others closed */
         const int fd = silent();
 
         served = is_served(fd);
