@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables.h - the names of all CT_ variables, and those that are almost one. */
+/* variables.h - the names of all CT_ variables, and the known name nearest to a misspelt one. */
 #ifndef RUNTIME_BOOTSTRAP_VARIABLES_H
 #define RUNTIME_BOOTSTRAP_VARIABLES_H
 
-/* Does libct or ctrun read it, or a test of theirs? */
+/* libct, ctrun or one of their tests reads it. */
 int variable_is_known(const char *name);
-/* The known one that `name` may be meant to be, one or two letters away; NULL: it is known itself,
- * or like none, as variables of the program's own that begin with CT_. */
+/* The known name that is one or two letters away from `name`; NULL: `name` is known itself, or is
+ * not near to a known one, as a program's own variables that begin with CT_. */
 const char *variable_meant(const char *name);
 
 /* A line of LOG_WARN for each variable of the environment that is almost a known one. */

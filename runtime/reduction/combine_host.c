@@ -23,7 +23,7 @@
 enum {
     LINE = 64,
     TILE = 4096,     /* bytes of a result: it stays in the first-level cache with its sources' */
-    STREAMED = 1024, /* the same past the caches: short, lest reading wait for writing */
+    STREAMED = 1024, /* the same past the caches: short, so that reads do not wait for writes */
     WIDE_TILE = 2048 /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
 };
 
@@ -48,7 +48,7 @@ const struct kernels *kernels_at(int level)
     return level == 0 ? kernels_plain : NULL;
 }
 
-/* The best for dtype: it has all of its ops, or none. */
+/* The best level for dtype: it has all of its ops, or none. */
 static const struct kernels *kernels_of(ct_dtype dtype)
 {
     for (int level = KERNEL_LEVELS - 1; level > 0; level--) {
@@ -88,8 +88,8 @@ struct tiles {
     _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* an operand's place in its chain */
 };
 
-/* Operands that wait to be folded, left to right; the first may be `tile`, where
- * those before them are folded already. */
+/* Operands that wait to be folded, left to right.  The first may be `tile`, the fold of those
+ * before them. */
 struct chain {
     const struct way *way;
     size_t n;
@@ -187,7 +187,7 @@ static void fold_tile(const struct way *way, struct tiles *tiles, const void *co
 
 /* ---- Folds ----------------------------------------------------------------------------- */
 
-/* One kernel does it all: no node has a partial result that must wait. */
+/* One kernel does the whole fold: no node has a partial result that must wait. */
 static int at_once(const struct fold *fold)
 {
     if (fold->sources > 4 && fold->sources != MOST_AT_ONCE)
@@ -251,7 +251,7 @@ static void copy_to(void *const *dst, int dsts, const void *src, size_t bytes, i
                  streaming);
 }
 
-/* Asks for the next tile's sources: they arrive while this tile is written past the caches. */
+/* Prefetches the next tile's sources: they arrive while this tile is written past the caches. */
 static void fetch(const struct fold *fold, const void *const *src, size_t offset, size_t bytes)
 {
     for (int s = 0; s < fold->sources; s++)

@@ -19,7 +19,7 @@ struct pair {
 };
 
 struct halves {
-    __m128i low, high; /* one vector would be taken apart and put together again */
+    __m128i low, high; /* two vectors: one would be split and joined again */
 };
 
 typedef struct halves F16_block;

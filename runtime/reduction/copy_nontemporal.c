@@ -4,8 +4,8 @@
  * An ordinary store fetches the line it will overwrite, and throws another one
  * out of the cache; a non-temporal one does neither, but only while whole lines
  * are written.  So the head up to the first line's start and the tail behind the
- * last whole line go by memcpy.  Such stores may become visible after later
- * ordinary ones: a fence ends the copy, so that a flag raised next is true. */
+ * last whole line are copied by memcpy.  Such stores may become visible after later ordinary ones,
+ * so a fence ends the copy: a flag that is set next is set after the data. */
 #include <stdint.h>
 #include <string.h>
 

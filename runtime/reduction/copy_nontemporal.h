@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Others may see what it wrote late, even after later ordinary stores, */
+/* Other threads may see its stores late, even after later ordinary stores, */
 void copy_streaming_part(void *dst, const void *src, size_t bytes);
 /* until this has returned. */
 void copy_streaming_end(void);

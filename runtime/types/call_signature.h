@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_signature.h - what one call is, in 32 bytes: the part all ranks must agree on.
- * It travels with the first bytes of a call on every path, so that a rank that
- * makes another call is found out before data is overwritten; and so that one whose
- * part of an earlier call was over, when others differed in it, learns it from the next. */
+/* call_signature.h - one call in 32 bytes: the part that all ranks must agree on.
+ *
+ * It is sent with the first bytes of a call on every path, so that a mismatch is found before data
+ * is overwritten.  A rank that had finished its part of an earlier call when other ranks differed
+ * in it learns that from the next call. */
 #ifndef RUNTIME_TYPES_CALL_SIGNATURE_H
 #define RUNTIME_TYPES_CALL_SIGNATURE_H
 
@@ -10,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* name: torch.distributed's word, and the middle of CT_<NAME>=algorithm.  Messages come first, then
- * collectives, then from new_group on what ranks agree by when they make such a call
+/* name: torch.distributed's name, and the middle of CT_<NAME>=algorithm.  Messages come first, then
+ * collectives, then from new_group on the internal collectives by which ranks agree
  * (internal_collectives.h). */
 #define OPERATIONS(X)                         \
     X(SEND, "send")                           \
@@ -52,27 +53,28 @@ struct signature {
     uint8_t dtype;
     int16_t op;         /* -1: none */
     int32_t root;       /* -1: none */
-    uint32_t algorithm; /* the row chosen, so that ranks told differently find out; and calls */
+    uint32_t algorithm; /* the row of the algorithm, so that a mismatch is found; and the number of
+                           calls */
     uint32_t history;   /* a hash of the calls before, and of the per-rank counts of this one */
 };
 
 #define SIGNATURE_ROW_BITS 8
-#define SIGNATURE_DEVICE (1u << 31)   /* of ->algorithm: the buffers are device memory */
-#define SIGNATURE_CAPTURED (1u << 30) /* and it becomes part of a graph */
-#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28) /* and that goes first, of four */
+#define SIGNATURE_DEVICE (1u << 31)   /* bit of ->algorithm: the buffers are device memory */
+#define SIGNATURE_CAPTURED (1u << 30) /* and the call is captured into a graph */
+#define SIGNATURE_WAY(way) ((uint32_t)(way) << 28) /* and the first path, of four */
 
 static inline uint32_t signature_row(const struct signature *s)
 {
     return s->algorithm & ((1u << SIGNATURE_ROW_BITS) - 1);
 }
 
-/* How many calls it is, of those between ct_coalesce_begin() and end; 0: one by itself. */
+/* The number of coalesced calls, between ct_coalesce_begin() and end; 0: a single call. */
 static inline uint32_t signature_calls(const struct signature *s)
 {
     return (s->algorithm & (SIGNATURE_WAY(1) - 1)) >> SIGNATURE_ROW_BITS;
 }
 
-/* The history of the next call, behind this one. */
+/* The history of the next call. */
 static inline uint32_t signature_history(const struct signature *s)
 {
     uint64_t words[sizeof *s / 8], hash = 0;
@@ -93,51 +95,51 @@ static inline int signature_equal(const struct signature *a, const struct signat
 #endif
 }
 
-/* Between two ranks. */
+/* A send or receive. */
 static inline int operation_is_message(int operation)
 {
     return operation == OPERATION_SEND || operation == OPERATION_RECV;
 }
 
-/* It has no data: neither count nor dtype. */
+/* No data: neither count nor dtype. */
 static inline int operation_is_barrier(int operation)
 {
     return operation == OPERATION_BARRIER || operation == OPERATION_MONITORED_BARRIER;
 }
 
-/* Its data is the library's own. */
+/* An internal collective. */
 static inline int operation_is_agreement(int operation)
 {
     return operation >= OPERATION_NEW_GROUP;
 }
 
-/* One of ct.h's, by all ranks of a group. */
+/* A collective of ct.h. */
 static inline int operation_is_collective(int operation)
 {
     return !operation_is_message(operation) && !operation_is_agreement(operation);
 }
 
-/* Do all ranks know the sizes of all blocks?  Else each gives those of its own. */
+/* All ranks know the sizes of all blocks; else each rank gives those of its own blocks. */
 static inline int operation_sizes_are_agreed(int operation)
 {
     return operation != OPERATION_GATHER_V && operation != OPERATION_SCATTER_V
            && operation != OPERATION_ALL_TO_ALL_V;
 }
 
-/* All ranks give the counts of all blocks, which must be the same. */
+/* All ranks give the counts of all blocks, which must be equal. */
 static inline int operation_has_counts(int operation)
 {
     return operation == OPERATION_ALL_GATHER_V || operation == OPERATION_REDUCE_SCATTER_V;
 }
 
 const char *operation_name(int operation);
-int collective_named(const char *name); /* -1: none is called so */
+int collective_named(const char *name); /* -1: there is none */
 
 /* "all_reduce #12 (4 f32, sum)" */
 void signature_describe(const struct signature *signature, char *text, size_t size);
 
 /* "rank 2 makes another call: all_gather #12 (4 f32) there, all_reduce #12 (4 f32, sum) here", of
- * two that are not equal. */
+ * two different signatures. */
 void signature_differ(const struct signature *here, const struct signature *there, int rank,
                       char *text, size_t size);
 

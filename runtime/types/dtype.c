@@ -22,7 +22,7 @@ static const struct dtype {
 #define OP(NAME, name) [CT_##NAME] = #name,
 static const char *const ops[OP_COUNT] = { OPS(OP) };
 
-/* Callers hand us any number as a dtype. */
+/* Callers may pass any number as a dtype. */
 static const struct dtype *dtype_of(ct_dtype dtype)
 {
     static const struct dtype none = { .name = "?" };

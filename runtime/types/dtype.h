@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.h - what dtypes and ops are called, and which family a dtype belongs to; the rows are in
- * dtype_list.h, the arithmetic is in runtime/reduction. */
+/* dtype.h - names of dtypes and ops, and the families of dtypes.  The rows are in dtype_list.h, the
+ * arithmetic is in runtime/reduction. */
 #ifndef RUNTIME_TYPES_DTYPE_H
 #define RUNTIME_TYPES_DTYPE_H
 
@@ -14,7 +14,7 @@ int dtype_is_integer(ct_dtype dtype); /* bool is not one */
 int dtype_is_narrow(ct_dtype dtype);  /* a float of 16 or 8 bits, computed in f32 */
 int dtype_is_inexact(ct_dtype dtype); /* floats and complex: a sum depends on its order */
 
-/* The dtype that holds what many elements of `dtype` are folded to before they are rounded. */
+/* The dtype in which many elements of `dtype` are folded before the result is rounded. */
 ct_dtype dtype_accumulator(ct_dtype dtype);
 
 int op_is_builtin(ct_op op); /* one of ct.h's, not of ct_op_premul() */

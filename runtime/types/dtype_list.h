@@ -4,7 +4,7 @@
  * Host C and CUDA C++ expand the same rows.  A dtype is one row; its family says how it is
  * computed, and what expands the rows has a macro for each family.  An op is a row of each family
  * in which it has a meaning, as an expression in a (what was folded so far) and b (the next
- * source), both in the type that the dtype is computed in.  What follows X is handed through. */
+ * source), both in the type that the dtype is computed in.  Arguments after X are passed on. */
 #ifndef RUNTIME_TYPES_DTYPE_LIST_H
 #define RUNTIME_TYPES_DTYPE_LIST_H
 
@@ -42,7 +42,7 @@
 
 /* OP, expression.  1u: a product of two u16 must not become one of two ints.
  * AVG is a SUM that is divided in the end, and no row: by `sources`, integers in
- * 64 bits.  CHOOSE is ?:, unless whoever expands a row has vectors for a and b. */
+ * 64 bits.  CHOOSE is ?:, unless the file that expands a row has vectors for a and b. */
 #define CHOOSE(condition, x, y) ((condition) ? (x) : (y))
 #define WRAPPING_OPS(X, ...) \
     X(SUM, a + b, __VA_ARGS__) X(PRODUCT, 1u * a * b, __VA_ARGS__) \

@@ -2,8 +2,8 @@
 /* premul.c - the ops made at run time.
  *
  * ct_op_premul() keeps the scalar in a slot of a small table; the op's value is
- * the slot's number and, above it, how often the slot was used, so that an op
- * used after ct_op_free() is found out instead of meaning another one. */
+ * the slot's number and, above it, how often the slot was used, so that an op that is used after
+ * ct_op_free() is refused instead of being taken for another one. */
 #include "runtime/types/premul.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ static ct_op op_of(int slot)
     return PREMUL_FIRST + slot + SLOTS * slots[slot].uses;
 }
 
-/* With the lock held.  NULL: op is none of ours, or was freed. */
+/* The lock is held.  NULL: op was not made by ct_op_premul(), or was freed. */
 static struct slot *find(ct_op op)
 {
     const int slot = op_is_premul(op) ? (op - PREMUL_FIRST) % SLOTS : 0;

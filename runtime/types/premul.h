@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* premul.h - ops that scale each rank's input before they sum: those of ct_op_premul(). */
+/* premul.h - the ops of ct_op_premul(), which scale each rank's input before they sum. */
 #ifndef RUNTIME_TYPES_PREMUL_H
 #define RUNTIME_TYPES_PREMUL_H
 
@@ -7,7 +7,7 @@
 
 enum { PREMUL_FIRST = 256, PREMUL_SCALAR_BYTES = 16 }; /* the largest element, c128 */
 
-/* One of ct_op_premul()'s, or a number that could be. */
+/* In the range of ct_op_premul()'s ops, perhaps freed. */
 static inline int op_is_premul(ct_op op)
 {
     return op >= PREMUL_FIRST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deaths.h - a rank is killed in its calls on a GPU: all others are told who it was, in that call
+/* deaths.h - a rank is killed in its calls on a GPU: all other ranks' errors name it, in that call
  * or in the next one. */
 #ifndef TESTS_CUDA_DEATHS_H
 #define TESTS_CUDA_DEATHS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs.h - two ranks with a GPU each, whose peer access was not checked. */
+/* pairs.h - two ranks with a GPU each, whose peer access is not checked yet. */
 #ifndef TESTS_CUDA_PAIRS_H
 #define TESTS_CUDA_PAIRS_H
 

@@ -19,7 +19,7 @@
  * mapped one of them has the others, too. */
 enum { BLOCK = 2 << 20 };
 
-static char user; /* whoever imports */
+static char user; /* of imports */
 
 static struct device *open_gpu(size_t bytes, unsigned char byte, void **memory)
 {

@@ -3,7 +3,7 @@
  *
  * Built as libcuda.so.1 from the real <cuda.h>, so a wrong prototype is a compile
  * error.  It is stricter than the real one wherever that leaves a choice:
- *  - Device memory is an address range that nothing can touch: who dereferences
+ *  - Device memory is an address range that nothing can touch: a process that dereferences
  *    a device pointer dies.  The driver itself works on an alias of it.
  *  - What is enqueued runs on the stream's own thread, and always a little later
  *    than it could; the settings below make it far later.
@@ -92,7 +92,7 @@ struct block {
     unsigned long long id;
     int opened;         /* IMPORTED: how often */
     ino_t inode;        /* IMPORTED: of the owner's file */
-    pid_t owner;        /* IMPORTED: who exported it, */
+    pid_t owner;        /* IMPORTED: the exporting process, */
     CUdeviceptr theirs; /* from where */
 };
 
@@ -104,7 +104,7 @@ void block_destroy(struct block *block);
 /* The block with all these bytes, marked as in use until block_done(); NULL: there is none. */
 struct block *block_use(CUdeviceptr at, size_t bytes);
 void block_done(struct block *block);
-/* The one with this byte; NULL: none.  Stays only if nobody frees it. */
+/* The allocation with this byte; NULL: none.  Valid until it is freed. */
 struct block *block_of(CUdeviceptr at);
 struct block *block_import_of(ino_t inode);
 /* Is something mapped that lay in this place in that process? */

@@ -272,7 +272,7 @@ static CUresult get_info(const char *function, CUstream stream, CUstreamCaptureS
     return more ? CUDA_ERROR_NOT_SUPPORTED : look(stream, status, graph ? graph : &captured);
 }
 
-/* Which nodes come before the next one nobody asks here. */
+/* The order of the nodes is not recorded. */
 #if CUDA_VERSION >= 13000
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                 CUgraph *graph, const CUgraphNode **nodes,

@@ -2,7 +2,7 @@
 /* libcuda_copy.c - the fake driver's copies, all of them in streams.
  *
  * A copy from the host's memory reads it when its turn comes, as the real driver
- * does if that memory is pinned: who changes it too early sends what it is then. */
+ * does if that memory is pinned: a change that comes too early is copied. */
 #include "tests/fake/libcuda.h"
 
 #include <stdlib.h>

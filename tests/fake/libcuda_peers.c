@@ -17,7 +17,7 @@ enum { CALLED = 24 }; /* bytes of a name */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char enabled[MAX_DEVICES][MAX_DEVICES]; /* by numbers in this process */
 
-/* ---- Who reaches whom ------------------------------------------------------------ */
+/* ---- Peer access ---------------------------------------------------------------- */
 
 /* Is the pair in a list such as "0-1,2-3"?  Both ways round; numbers are of the machine. */
 static int is_listed(const char *list, int one, int other)

@@ -2,7 +2,7 @@
 /* libcuda_share.c - the fake driver's memory in several processes.
  *
  * A handle says where its owner has the file open; /proc opens it once more.  So
- * nothing has a name, and nothing is left behind by whoever was killed. */
+ * nothing has a name, and a killed process leaves nothing behind. */
 #include "tests/fake/libcuda.h"
 
 #include <fcntl.h>
@@ -80,7 +80,7 @@ static CUresult import(CUcontext context, const struct ticket *ticket, CUdevicep
     if (block) {
         result = CUDA_SUCCESS;
     } else if (block_import_over(ticket->pid, ticket->base, ticket->bytes)) {
-        result = CUDA_ERROR_ALREADY_MAPPED; /* freed since, says who has met it (UCX) */
+        result = CUDA_ERROR_ALREADY_MAPPED; /* freed since, as UCX reports */
     } else {
         result = block_create(context, IMPORTED, ticket->bytes, fd, ticket->base, &block);
         if (result == CUDA_SUCCESS) {

@@ -160,7 +160,7 @@ void comm_fails(ncclComm_t comm, ncclResult_t error, const char *words)
     pthread_mutex_lock(&comm->lock);
     if (atomic_load(&comm->error) == ncclSuccess)
         snprintf(comm->words, sizeof comm->words, "%s", words);
-    atomic_store(&comm->error, error); /* who sees it finds the words */
+    atomic_store(&comm->error, error); /* after the text, for readers of it */
     pthread_mutex_unlock(&comm->lock);
 }
 

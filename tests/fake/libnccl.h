@@ -6,7 +6,7 @@
  * the host that talks to the other ranks, and copies back.  Ranks, processes or threads, share a
  * file without a name, in which each pair has a pipe.  It is stricter than the real one:
  *  - A communicator that never blocks is in progress after every call, and what was called is
- *    enqueued when it was asked twice: who asks the stream too early finds it empty.
+ *    enqueued when it was asked twice: a query of the stream before that finds it empty.
  *  - To join loads kernels, which libcuda allows no program whose streams stand still.
  *  - A communicator has memory on its device, which whoever ends it frees: libcuda lets that wait
  *    for streams that stand still.

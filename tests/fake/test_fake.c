@@ -15,7 +15,7 @@ static void in_a_process(rank_body *body)
     run_processes(1, body, NULL);
 }
 
-/* ---- It ends who touches what it must not ------------------------------------ */
+/* ---- Forbidden accesses kill the process ------------------------------------- */
 
 static void read_device_memory(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_store_client.c - what a hostile server answers.
+/* fuzz_store_client.c - the answers of a hostile server.
  *
  * The first byte says how many operations there are, the next ones which; all
  * that follows is on the wire before the first of them, then the server closes
@@ -19,7 +19,7 @@ enum { KEYS = 3, MOST_OPERATIONS = 8, NOTHING_COMES = 0x80 };
 static const char *const keys[KEYS] = { "a", "b", "c" };
 static int nothing_comes;
 
-/* In front of the C library's.  What cannot be sent at once never can: nobody reads. */
+/* Instead of the C library's.  The server does not read, so a full socket stays full. */
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     (void)timeout_ms;

@@ -41,7 +41,7 @@ enum hello_role { HELLO_CLIENT = 'c', HELLO_AGENT = 'a' };
 ct_status hello_make(unsigned char hello[HELLO_BYTES], enum hello_role role);
 int hello_role(const unsigned char hello[HELLO_BYTES]); /* -1: not a hello */
 
-/* who: "client" or "server".  Loads libcrypto at the first call; CT_ERR_UNSUPPORTED
+/* who: the prover, "client" or "server".  Loads libcrypto at the first call; CT_ERR_UNSUPPORTED
  * where there is none. */
 ct_status proof_make(const struct secret *secret, const char *who,
                      const unsigned char hello[HELLO_BYTES], const unsigned char nonce[NONCE_BYTES],

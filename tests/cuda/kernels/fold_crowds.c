@@ -138,7 +138,7 @@ static void fold_before(struct parts *p, const struct fold *fold, int count)
 static void check_parts(struct parts *p, const struct fold *fold, int count)
 {
     static const int processors[] = { 1, 2, 132 };
-    static const uint32_t goes_on = 0; /* nobody has called it off */
+    static const uint32_t goes_on = 0; /* it is not called off */
     const ptrdiff_t apart = (char *)p->before - (char *)p->memory;
 
     draw_parts(p, fold->dtype, fold->sources, count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folds.c - a fold goes through the plan, and its launches to whom the program has for them. */
+/* folds.c - a fold goes through the plan, and its launches to the function that the program set. */
 #include "tests/cuda/kernels/folds.h"
 
 enum { GUARD = 64, ROOM = LONG * 16 + 16 + 2 * GUARD };

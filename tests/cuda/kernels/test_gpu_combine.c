@@ -219,7 +219,7 @@ static void failing_loads(ct_group *group, void *arg)
 
     (void)group;
     (void)arg;
-    setenv("FAKE_CUDA_FAIL", fails[0][0], 1); /* as soon as the GPU is used, to nobody's harm */
+    setenv("FAKE_CUDA_FAIL", fails[0][0], 1); /* as soon as the GPU is used, without harm */
     if (!EXPECT(device_open(0)) || !EXPECT((there = device_alloc(128, 21)) != NULL)
         || !EXPECT_OK(cuda_gpu_of(there, &gpu)))
         return;

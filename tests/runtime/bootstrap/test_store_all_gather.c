@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store_all_gather.c - what ranks that wait for another cost the store: the questions are
- * counted at a store that has no keys and whose waits end at once, as if their time was over. */
+/* test_store_all_gather.c - how much ranks that wait load the store.  A store without keys, whose
+ * waits end at once with a timeout, counts the requests. */
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -73,7 +73,7 @@ static int there_is_ipv6(void)
 
 /* ---- Connecting ------------------------------------------------------------------ */
 
-/* A port that nobody listens on and nobody else gets meanwhile.  REUSEADDR: but
+/* A port on which no process listens, and which no other process gets meanwhile.  REUSEADDR: but
  * a listener of ours may join it. */
 static int held_port(int *held)
 {

@@ -25,7 +25,7 @@
 enum { LONG_MS = 5000, SHORT_MS = 1200 };
 
 static const char *goes_when_locked; /* NULL: no file does */
-static int refusals;                 /* so many of the next locks are not to be had at all */
+static int refusals;                 /* so many of the next locks fail */
 
 int flock(int fd, int operation)
 {
@@ -178,7 +178,7 @@ static void ends(pid_t pid)
 /* There the kernel's list of locks has the device that stat() says; on btrfs it has not. */
 #define ON_TMPFS "/dev/shm/ct-store-XXXXXX"
 
-/* Whoever holds it is named, as the kernel knows it. */
+/* The error names the holder, as the kernel knows it. */
 static void says_who_has_the_lock(const char *path, pid_t pid, const char *limit)
 {
     char who[32];
@@ -291,7 +291,7 @@ static void a_lock_of_the_same_number_on_another_disk_is_not_mistaken(void **sta
     ends(host);
 }
 
-/* Who could not come in has not been counted, and counts nobody out. */
+/* A process that could not open it was not counted, and must not count down. */
 static void who_did_not_come_in_takes_nobody_with_it(void **state)
 {
     char path[] = "/tmp/ct-store-XXXXXX";

@@ -83,7 +83,7 @@ static void a_half_written_event_is_passed_over(void **state)
     assert_int_equal(atomic_load(&events[0].id), 1);
     assert_int_equal(atomic_load(&events[1].id), 3);
     assert_int_equal(walk.lost, 2);
-    /* Who comes to that place a ring later leaves it alone: somebody may be writing. */
+    /* A writer that comes to that slot a ring later leaves it: another one may be writing. */
     for (uint64_t id = 4; id < SMALL + 1; id++)
         begin(&trace, id);
     assert_int_equal(begin(&trace, 1000), 0);
