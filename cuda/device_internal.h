@@ -42,7 +42,7 @@ struct device {
     CUmodule module;      /* reduce_launch.c: the kernels; NULL: not loaded yet */
     int has_no_kernels;   /* reduce_launch.c: the driver said so */
     CUfunction *kernels;  /* reduce_launch.c: of that module, by enum kernel; NULL until then */
-    CUevent events[EVENTS_KEPT]; /* device.c: idle ones */
+    CUevent events[EVENTS_KEPT]; /* context.c: idle ones */
     int events_idle;
     struct pool_block *scratch_pool; /* used and idle */
     CUcontext peers[PEERS_KEPT];     /* contexts of this process to which this one has access */
@@ -62,7 +62,7 @@ void gpu_close_unused(struct device *gpu);
 int gpu_is_ours(const struct device_handle *handle);
 /* reduce_launch.c: gpu->kernels never changes once this was CT_OK. */
 ct_status gpu_load_kernels(struct device *gpu);
-/* device.c: fails if the stream is being captured, since captured work does not run now. */
+/* context.c: fails if the stream is being captured, since captured work does not run now. */
 ct_status gpu_refuse_capture(struct device *gpu, CUstream stream);
 /* device.c: the first GPU; the others follow by ->next. */
 struct device *gpu_first(void);
@@ -74,7 +74,7 @@ void gpu_prepare_gates(struct device *gpu);
 int gpu_may_wait(void);
 void gpu_has_waited(void);
 ct_status gpu_refuse_to_wait(void); /* else: CT_ERR_UNSUPPORTED */
-/* device.c: marks the work enqueued until now, for cuda_wait_for() and cuda_forget(). */
+/* context.c: marks the work enqueued until now, for cuda_wait_for() and cuda_forget(). */
 ct_status gpu_record(struct device *gpu, CUstream stream, void **mark);
 
 /* device.c: the context that CUDA's own libraries use on the device. */

@@ -80,23 +80,6 @@ static int is_allowed(const struct networks *allow, const struct sockaddr_storag
     return 0;
 }
 
-static enum admission_state query_its_launcher(struct conn *conn, const char **why)
-{
-    struct store_server *s = conn->server;
-
-    if (++s->last_query == 0)
-        s->last_query = 1;
-    conn->admission->unanswered = agents_query(conn, s->last_query);
-    if (conn->admission->unanswered > 0) {
-        conn->admission->query = s->last_query;
-        conn->admission->step = QUERIED;
-        return ADMISSION_PENDING;
-    }
-    *why = "it comes from another host without the job's secret (CT_STORE_SECRET_FILE there, or "
-           "--store-allow here)";
-    return ADMISSION_REFUSED;
-}
-
 static int locate(struct store_server *s, int fd)
 {
     struct sockaddr_storage peer = { 0 }, self = { 0 };
@@ -147,7 +130,7 @@ static enum admission_state admit_pytorch(struct conn *conn, const char **why)
     case ALLOWED_NETWORK:
         return ADMISSION_CLIENT;
     case OTHER_HOST:
-        return conn->server->policy.open ? ADMISSION_CLIENT : query_its_launcher(conn, why);
+        return conn->server->policy.open ? ADMISSION_CLIENT : ADMISSION_QUERY;
     case UNKNOWN:
         *why = "the kernel does not tell whose it is (--store-allow lets it in)";
         return ADMISSION_REFUSED;
@@ -159,17 +142,31 @@ static enum admission_state admit_pytorch(struct conn *conn, const char **why)
     return ADMISSION_REFUSED;
 }
 
+enum admission_state admission_queried(struct conn *conn, uint32_t query, int launchers,
+                                       const char **why)
+{
+    if (launchers > 0) {
+        conn->admission->query = query;
+        conn->admission->unanswered = launchers;
+        conn->admission->step = QUERIED;
+        return ADMISSION_PENDING;
+    }
+    *why = "it comes from another host without the job's secret (CT_STORE_SECRET_FILE there, or "
+           "--store-allow here)";
+    return ADMISSION_REFUSED;
+}
+
 uint32_t admission_query(const struct conn *conn)
 {
     return conn->admission && conn->admission->step == QUERIED ? conn->admission->query : 0;
 }
 
-void admission_answer(struct conn *conn, int ours)
+int admission_answer(struct conn *conn, int ours)
 {
     if (!ours && --conn->admission->unanswered > 0)
-        return; /* another launcher of that host may confirm it */
+        return 0; /* another launcher of that host may confirm it */
     conn->admission->step = ours ? CONFIRMED : DENIED;
-    conn_run_later(conn);
+    return 1;
 }
 
 /* ---- Clients with the secret ------------------------------------------------ */
@@ -187,7 +184,14 @@ static int fill(struct admission *admission, unsigned char *to, size_t size,
     return admission->have == size;
 }
 
-static enum admission_state take_hello(struct conn *conn, const char **why)
+static void add_reply(struct admission_reply *reply, const void *data, size_t bytes)
+{
+    memcpy(reply->bytes + reply->size, data, bytes);
+    reply->size += bytes;
+}
+
+static enum admission_state take_hello(struct conn *conn, struct admission_reply *reply,
+                                       const char **why)
 {
     struct admission *admission = conn->admission;
     unsigned char hello[HELLO_BYTES];
@@ -204,13 +208,14 @@ static enum admission_state take_hello(struct conn *conn, const char **why)
     if (hello_make(hello, HELLO_CLIENT) != CT_OK)
         return ADMISSION_REFUSED;
     memcpy(admission->nonce, hello + HELLO_BYTES - NONCE_BYTES, NONCE_BYTES);
-    conn_send(conn, admission->nonce, NONCE_BYTES);
+    add_reply(reply, admission->nonce, NONCE_BYTES);
     admission->step = PROOF;
     admission->have = 0;
     return ADMISSION_PENDING;
 }
 
-static enum admission_state take_proof(struct conn *conn, const char **why)
+static enum admission_state take_proof(struct conn *conn, struct admission_reply *reply,
+                                       const char **why)
 {
     struct admission *admission = conn->admission;
     const struct secret *secret = &conn->server->policy.secret;
@@ -223,12 +228,12 @@ static enum admission_state take_proof(struct conn *conn, const char **why)
     if (!proof_equal(proof, admission->proof)
         || proof_make(secret, "server", admission->hello, admission->nonce, proof) != CT_OK)
         return ADMISSION_REFUSED;
-    conn_send(conn, proof, sizeof proof);
+    add_reply(reply, proof, sizeof proof);
     return hello_role(admission->hello) == HELLO_AGENT ? ADMISSION_AGENT : ADMISSION_CLIENT;
 }
 
 enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
-                                    size_t *used, const char **why)
+                                    size_t *used, struct admission_reply *reply, const char **why)
 {
     struct admission *admission = conn->admission;
     enum admission_state state = ADMISSION_PENDING;
@@ -246,9 +251,9 @@ enum admission_state admission_feed(struct conn *conn, const unsigned char *data
     }
     if (admission->step == HELLO
         && fill(admission, admission->hello, HELLO_BYTES, data, bytes, used))
-        state = take_hello(conn, why);
+        state = take_hello(conn, reply, why);
     if (admission->step == PROOF && state == ADMISSION_PENDING
         && fill(admission, admission->proof, PROOF_BYTES, data, bytes, used))
-        state = take_proof(conn, why);
+        state = take_proof(conn, reply, why);
     return state;
 }

@@ -186,11 +186,20 @@ static int feed_session(struct conn *conn, const unsigned char *data, size_t byt
 static int feed_admission(struct conn *conn, const unsigned char **data, size_t *bytes,
                           const char **why)
 {
+    struct admission_reply reply = { .size = 0 };
     size_t used = 0;
-    const enum admission_state state = admission_feed(conn, *data, *bytes, &used, why);
+    enum admission_state state = admission_feed(conn, *data, *bytes, &used, &reply, why);
 
     *data += used;
     *bytes -= used;
+    if (reply.size > 0)
+        conn_send(conn, reply.bytes, reply.size);
+    if (state == ADMISSION_QUERY) {
+        uint32_t query;
+        const int launchers = agents_query(conn, &query);
+
+        state = admission_queried(conn, query, launchers, why);
+    }
     if (state == ADMISSION_REFUSED)
         return -1;
     if (state == ADMISSION_PENDING) {

@@ -89,7 +89,19 @@ void server_remove(struct conn *conn); /* takes it off the server's lists */
 
 /* ---- admission.c ------------------------------------------------------------ */
 
-enum admission_state { ADMISSION_PENDING, ADMISSION_CLIENT, ADMISSION_AGENT, ADMISSION_REFUSED };
+enum admission_state {
+    ADMISSION_PENDING,
+    ADMISSION_QUERY, /* the agents of its host must be queried: admission_queried() */
+    ADMISSION_CLIENT,
+    ADMISSION_AGENT,
+    ADMISSION_REFUSED
+};
+
+/* Bytes for the other end: the nonce, the proof. */
+struct admission_reply {
+    unsigned char bytes[NONCE_BYTES + PROOF_BYTES];
+    size_t size;
+};
 
 struct admission *admission_create(void);
 void admission_destroy(struct admission *admission); /* NULL is fine */
@@ -97,12 +109,15 @@ void admission_destroy(struct admission *admission); /* NULL is fine */
 enum admission_state admission_locate(struct conn *conn, const char **why);
 int admission_is_remote(const struct conn *conn);   /* neither our uid nor an allowed network */
 int admission_is_launcher(const struct conn *conn); /* its hello says so; the proof is missing */
-/* Bytes of a pending connection.  PENDING: more are needed, or an agent is queried; *used counts
- * the bytes of the proof.  It is not read while conn->paused. */
+/* Bytes of a pending connection; *used counts the bytes of the proof.  PENDING: more are needed. It
+ * is not read while conn->paused. */
 enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
-                                    size_t *used, const char **why);
-/* An agent's reply about a pending connection. */
-void admission_answer(struct conn *conn, int ours);
+                                    size_t *used, struct admission_reply *reply, const char **why);
+/* So many launchers were queried.  PENDING: until they answer; or REFUSED. */
+enum admission_state admission_queried(struct conn *conn, uint32_t query, int launchers,
+                                       const char **why);
+/* The answer of one of them.  1: the connection can be fed again; 0: other answers are missing. */
+int admission_answer(struct conn *conn, int ours);
 uint32_t admission_query(const struct conn *conn); /* the number of its query; 0: none */
 
 /* ---- launcher_peers.c ------------------------------------------------------- */
@@ -111,7 +126,8 @@ int agent_start(struct conn *conn); /* -1: no memory */
 void agent_free(struct conn *conn);
 /* Bytes of an agent.  -1: it broke the protocol. */
 int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes);
-/* Queries the agents of its host about a pending connection.  Returns how many. */
-int agents_query(struct conn *conn, uint32_t query);
+/* Queries the agents of its host about a pending connection.  Returns how many; *query is the
+ * number of the query. */
+int agents_query(struct conn *conn, uint32_t *query);
 
 #endif

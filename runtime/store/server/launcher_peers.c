@@ -115,13 +115,16 @@ void store_server_on_agents(struct store_server *server, const struct store_agen
 
 /* ---- Queries ---------------------------------------------------------------- */
 
-int agents_query(struct conn *conn, uint32_t query)
+int agents_query(struct conn *conn, uint32_t *query)
 {
     struct store_server *s = conn->server;
     unsigned char text[AGENT_WHO_BYTES];
-    int unanswered = 0;
+    int queried = 0;
 
-    memcpy(text, &query, 4);
+    if (++s->last_query == 0)
+        s->last_query = 1;
+    *query = s->last_query;
+    memcpy(text, query, 4);
     if (ends_of(conn, text + 4, text + 22) < 0)
         return 0;
     for (struct list_node *node = s->agents.next; node != &s->agents; node = node->next) {
@@ -130,9 +133,9 @@ int agents_query(struct conn *conn, uint32_t query)
         if (memcmp(agent->address, text + 4, sizeof agent->address))
             continue;
         store_agent_send(agent, AGENT_WHO, text, sizeof text);
-        unanswered++;
+        queried++;
     }
-    return unanswered;
+    return queried;
 }
 
 /* The connection may be closed meanwhile; and only a launcher of its own host may confirm it. */
@@ -149,8 +152,9 @@ static void take_answer(struct store_agent *agent, const unsigned char *data)
 
         if (admission_query(conn) != query)
             continue;
-        if (ends_of(conn, peer, self) == 0 && !memcmp(agent->address, peer, 16))
-            admission_answer(conn, data[4] == 1);
+        if (ends_of(conn, peer, self) == 0 && !memcmp(agent->address, peer, 16)
+            && admission_answer(conn, data[4] == 1))
+            conn_run_later(conn);
         return;
     }
 }

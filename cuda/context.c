@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* context.c - the current context of a thread, and waiting for the work in streams. */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "cuda/device_internal.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/error.h"
+
+/* A wait polls without a pause for POLL_US; then it sleeps NAP_US between two polls, which costs 2
+ * % at most and frees the processor. */
+enum { POLL_US = 5000, NAP_US = 50 };
+
+/* How often this thread has entered, and its mode before the first time: only the last leave
+ * restores the mode. */
+static _Thread_local struct {
+    int depth;
+    CUstreamCaptureMode mode;
+} inside;
+
+/* In a thread's default mode, queries and allocations invalidate every capture that any thread of
+ * the program has begun. */
+static CUresult relax(const struct driver *driver)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result;
+
+    if (inside.depth++ > 0)
+        return CUDA_SUCCESS;
+    result = driver->cuThreadExchangeStreamCaptureMode(&mode);
+    inside.mode = mode;
+    inside.depth = result == CUDA_SUCCESS;
+    return result;
+}
+
+static void restore_mode(const struct driver *driver)
+{
+    if (--inside.depth == 0)
+        driver->cuThreadExchangeStreamCaptureMode(&inside.mode);
+}
+
+ct_status cuda_enter(void **before)
+{
+    const struct driver *driver;
+    CUcontext current = NULL;
+    ct_status status = driver_find(&driver);
+
+    if (status == CT_OK)
+        status = driver_says(driver, driver->cuCtxGetCurrent(&current),
+                             "asking for the current context");
+    if (status == CT_OK)
+        status = driver_says(driver, relax(driver), "changing the thread's capture mode");
+    *before = current;
+    return status;
+}
+
+void cuda_leave(void *before)
+{
+    const struct driver *driver;
+
+    if (driver_find(&driver) != CT_OK)
+        return;
+    driver->cuCtxSetCurrent(before);
+    restore_mode(driver);
+}
+
+ct_status cuda_gpu_use(struct device *gpu)
+{
+    return driver_says(gpu->driver, gpu->driver->cuCtxSetCurrent(gpu->context),
+                       "making a GPU's context current");
+}
+
+/* ---- Waiting --------------------------------------------------------------- */
+
+/* What a wait is for: the event, or (NULL) all work of the stream. */
+struct end {
+    CUevent event;
+    CUstream stream;
+};
+
+static CUresult ask(const struct driver *driver, const struct end *end)
+{
+    return end->event ? driver->cuEventQuery(end->event) : driver->cuStreamQuery(end->stream);
+}
+
+static ct_status wait_for(struct device *gpu, const struct end *end, int64_t deadline,
+                          const _Atomic int *given_up)
+{
+    const struct timespec nap = { 0, NAP_US * 1000L };
+    const int64_t begun = clock_us();
+    CUresult result;
+
+    while ((result = ask(gpu->driver, end)) == CUDA_ERROR_NOT_READY) {
+        if (given_up && atomic_load(given_up))
+            return ct_fail(CT_ERR_ABORTED, "given up while the GPU was at work");
+        if (clock_ms() >= deadline)
+            return ct_fail(CT_ERR_TIMEOUT,
+                           "the GPU has not done what was enqueued in the stream in time");
+        if (clock_us() - begun < POLL_US)
+            sched_yield();
+        else
+            nanosleep(&nap, NULL);
+    }
+    return driver_says(gpu->driver, result, "waiting for the GPU");
+}
+
+static CUresult take_event(struct device *gpu, CUevent *event)
+{
+    *event = NULL;
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle > 0)
+        *event = gpu->events[--gpu->events_idle];
+    pthread_mutex_unlock(&gpu->lock);
+    return *event ? CUDA_SUCCESS : gpu->driver->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+}
+
+/* The event may still be pending: its next user records it again. */
+static void give_event(struct device *gpu, CUevent event)
+{
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->events_idle < EVENTS_KEPT) {
+        gpu->events[gpu->events_idle++] = event;
+        event = NULL;
+    }
+    pthread_mutex_unlock(&gpu->lock);
+    if (event)
+        gpu->driver->cuEventDestroy(event);
+}
+
+/* The legacy default stream can't be captured, nor used while a blocking stream is captured. */
+ct_status cuda_capture_of(struct device *gpu, void *stream, enum capture *capture)
+{
+    const ct_status status = cuda_gpu_use(gpu);
+    CUstreamCaptureStatus is = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result;
+
+    *capture = NOT_CAPTURED;
+    if (status != CT_OK)
+        return status;
+    result = gpu->driver->cuStreamIsCapturing(stream, &is);
+    *capture = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CAPTURE_IS_VOID
+               : is == CU_STREAM_CAPTURE_STATUS_ACTIVE      ? CAPTURED
+               : is == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? CAPTURE_IS_VOID
+                                                            : NOT_CAPTURED;
+    return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+               ? CT_OK
+               : driver_says(gpu->driver, result, "asking whether a stream is being captured");
+}
+
+/* Captured work does not run now: the event would never be reached, and the capture would be
+ * invalid. */
+ct_status gpu_refuse_capture(struct device *gpu, CUstream stream)
+{
+    enum capture capture;
+    const ct_status status = cuda_capture_of(gpu, stream, &capture);
+
+    if (status != CT_OK || capture == NOT_CAPTURED)
+        return status;
+    return ct_fail(CT_ERR_INVALID,
+                   "the stream is being captured into a CUDA graph, and this can't be part of one "
+                   "(a collective without a work can): make it outside of the capture");
+}
+
+ct_status gpu_record(struct device *gpu, CUstream stream, void **mark)
+{
+    CUevent event;
+    CUresult result = take_event(gpu, &event);
+
+    *mark = NULL;
+    if (result != CUDA_SUCCESS)
+        return driver_says(gpu->driver, result, "making an event");
+    result = gpu->driver->cuEventRecord(event, stream);
+    if (result == CUDA_SUCCESS)
+        *mark = event;
+    else
+        give_event(gpu, event);
+    return driver_says(gpu->driver, result, "noting what a stream has to do");
+}
+
+/* By an event, although streams can be queried: work in the default stream waits for all blocking
+ * streams, and the other way round, but a query may call a stream without work of its own ready
+ * meanwhile. */
+ct_status cuda_mark(struct device *gpu, void *stream, void **mark)
+{
+    ct_status status = cuda_gpu_use(gpu); /* NULL is the default stream of the current context */
+
+    *mark = NULL;
+    if (status == CT_OK)
+        status = gpu_refuse_capture(gpu, stream);
+    return status == CT_OK ? gpu_record(gpu, stream, mark) : status;
+}
+
+ct_status cuda_wait_for(struct device *gpu, void *mark, int64_t deadline,
+                        const _Atomic int *given_up)
+{
+    const struct end end = { mark, NULL };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    return status == CT_OK ? wait_for(gpu, &end, deadline, given_up) : status;
+}
+
+void cuda_forget(struct device *gpu, void *mark)
+{
+    give_event(gpu, mark);
+}
+
+ct_status cuda_finish(struct device *gpu, int64_t deadline, const _Atomic int *given_up)
+{
+    const struct end all = { NULL, gpu->stream };
+    const ct_status status = cuda_gpu_use(gpu);
+
+    return status == CT_OK ? wait_for(gpu, &all, deadline, given_up) : status;
+}
