@@ -14,7 +14,7 @@
 
 #define FOR_LANES(lane) for (int lane = 0; lane < LANES; lane++)
 
-/* The row of an op in the switch of step().  AS: what its expression is meant for. */
+/* The row of an op in the switch of step().  AS: the type in which its expression is computed. */
 #define STEP(OP, expr, AS)                                    \
     case CT_##OP:                                             \
         FOR_LANES(lane)                                       \
@@ -72,8 +72,8 @@ template <class T, size_t WIDTH> struct integer {
     DEFINE_STEP(WRAPPING_OPS(STEP, folded) ORDERING_OPS(STEP, T))
 };
 
-/* What an average is folded in.  The host does it in 64 bits; the sum of FOLD_MANY integers of 8
- * or 16 bits is the same in 32. */
+/* The type in which an average is folded.  The host uses 64 bits; the sum of FOLD_MANY integers of
+ * 8 or 16 bits is the same in 32. */
 #define DEFINE_INTEGER(NAME, name, T, ...)                  \
     typedef integer<T, sizeof(T) == 8 ? 8 : 4> NAME##_form; \
     typedef integer<T, sizeof(T) >= 4 ? 8 : 4> NAME##_average;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_args.h - what the host and a kernel have to agree on: names and arguments.
+/* kernel_args.h - names and arguments of the kernels, for host and GPU.
  *
  * Included by C, C++ and CUDA C++.  Every kernel is a row here and has one
  * parameter, a struct fold_args that is passed by value. */
@@ -17,7 +17,7 @@ enum {
     BLOCK_THREADS = 512           /* a block has no more */
 };
 
-/* The kernels that are made for their number of sources: SUM or AVG of so many, of one node.
+/* The kernels for one number of sources: SUM or AVG of one node.
  * Name, dtype, sources, and how many pieces of each source a thread loads before it stores the
  * first.  A copy is the sum of one source, in bytes. */
 #define FEW_KERNELS(X)        \
@@ -35,10 +35,10 @@ enum {
     X(sum_bf16_4, BF16, 4, 2) \
     X(sum_bf16_8, BF16, 8, 1)
 
-/* Beside them one fold_<dtype> for each of DTYPES, which does all. */
+/* There is also one fold_<dtype> for each of DTYPES, which does all other folds. */
 
-/* What some blocks of a launch go through: elements 0 ... count-1 of sources and destinations.
- * `head` single ones, then 16-byte pieces, then single ones again.  No pieces where the pointers do
+/* The work of some blocks of a launch: elements 0 ... count-1 of sources and destinations.
+ * `head` single ones, then 16-byte pieces, then single ones again.  No pieces if the pointers do
  * not reach a multiple of 16 at the same element. */
 struct span {
     uint64_t count;
@@ -61,7 +61,7 @@ struct fold_args {
     uint32_t node_starts[(FOLD_MANY + 31) / 32]; /* bit s: a node starts at source s; 0 never set */
     uint32_t scaled[(FOLD_SCALED + 31) / 32];    /* bit s: source s has a scalar */
     uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
-    uint64_t called_off; /* where a uint32_t is; 0: nowhere.  If that is not 0, nothing is done */
+    uint64_t called_off;        /* address of a uint32_t, or 0.  If it is not 0, nothing is done */
     uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */
 };
 

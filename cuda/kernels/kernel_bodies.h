@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_bodies.h - what one thread of a kernel does.
+/* kernel_bodies.h - the work of one thread of a kernel.
  *
- * A block has one span; the span's pieces and single elements are dealt out to the
+ * A block has one span; the span's pieces and single elements are distributed to the
  * threads of all its blocks.  A thread loads its piece of every source, folds them in
  * registers and only then stores to the destinations: so a destination may be one of the
  * sources, and p sources and d destinations cost p + d streams of memory traffic. */
@@ -11,7 +11,7 @@
 #include "cuda/kernels/dtype_ops.h"
 #include "cuda/kernels/vector_access.h"
 
-/* Which thread this is. */
+/* The thread. */
 struct place {
     unsigned block, blocks, thread, threads;
 };
@@ -26,7 +26,7 @@ CT_ELEMENT struct span span_at(const struct fold_args &args, uint32_t i)
     return span;
 }
 
-/* And the place becomes the one among that span's blocks. */
+/* Also makes the place relative to the blocks of that span. */
 CT_ELEMENT struct span find_span(const struct fold_args &args, struct place &place)
 {
     uint32_t own = 0, behind = args.spans;
@@ -53,7 +53,7 @@ template <class F> CT_ELEMENT uint64_t pieces_of(const struct span &span)
     return span.head < BY_ELEMENTS ? (span.count - span.head) / by_pieces<F>::LANES : 0;
 }
 
-/* Where single element number k is, in bytes: they lie before and behind the pieces. */
+/* The offset in bytes of single element k: they are before and behind the pieces. */
 template <class F> CT_ELEMENT uint64_t single(const struct span &span, uint64_t k)
 {
     const uint64_t head = span.head < BY_ELEMENTS ? span.head : 0;
@@ -165,9 +165,9 @@ CT_ELEMENT typename ACCESS::raw sum_of(const typename ACCESS::raw (&raw)[SOURCES
     return ACCESS::pack(total);
 }
 
-/* The pieces first, first + stride, ... that are below `end`, UNROLLED of them at most.  One beyond
- * it is read as the last one, lest the loads wait for comparisons; what was read, perhaps while its
- * own thread stores there, is dropped. */
+/* The pieces first, first + stride, ... that are below `end`, UNROLLED of them at most.  For a
+ * piece beyond `end` the last one is read, so that the loads do not wait for comparisons; its
+ * value, perhaps read while its own thread stores there, is dropped. */
 template <class F, int SOURCES, int UNROLLED>
 CT_ELEMENT void fold_few_pieces(const struct fold_args &args, const struct span &span,
                                 uint64_t first, uint64_t stride, uint64_t end)
@@ -219,10 +219,10 @@ CT_ELEMENT void fold_few_element(const struct fold_args &args, const struct span
         access::store(dst[d] + offset, result, by_bytes);
 }
 
-/* ---- All that one thread does ----------------------------------------------------- */
+/* ---- One thread ------------------------------------------------------------------- */
 
-/* A word of the host's, set before the launch was let go: on a GPU a cached load is one of each
- * multiprocessor. */
+/* A flag in host memory, set before the launch began: on a GPU each multiprocessor loads it once
+ * into its cache. */
 CT_ELEMENT bool is_called_off(const struct fold_args &args)
 {
     const uint32_t *const word = (const uint32_t *)(uintptr_t)args.called_off;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vector_access.h - how a kernel's body reaches memory: in 16-byte pieces, or by elements. */
+/* vector_access.h - how a kernel accesses memory: in 16-byte pieces, or by elements. */
 #ifndef CUDA_KERNELS_VECTOR_ACCESS_H
 #define CUDA_KERNELS_VECTOR_ACCESS_H
 
@@ -41,7 +41,7 @@ CT_ELEMENT struct piece load_piece(uint64_t address)
     return p;
 }
 
-/* Not read again by this kernel: it leaves the caches first. */
+/* This kernel does not read it again: it may leave the caches first. */
 CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 {
 #ifdef __CUDA_ARCH__
@@ -55,8 +55,9 @@ CT_ELEMENT void store_piece(uint64_t address, struct piece p)
 
 /* ---- Numbers --------------------------------------------------------------------- */
 
-/* So many bytes at a multiple of them.  The GPU's by asm: beside a load or a store of single bytes
- * the compiler (nvcc 13.0) would take these for both, and no GPU bears them at another address. */
+/* BYTES bytes at a multiple of BYTES.  On the GPU by asm: beside a load or store of single bytes
+ * the compiler (nvcc 13.0) would use this one for both, and a GPU faults at an unaligned address.
+ */
 template <size_t BYTES> struct number;
 #ifdef __CUDA_ARCH__
 #define LOAD_NUMBER(BITS, HOW, REGISTER, CONSTRAINT)                                           \
@@ -98,7 +99,7 @@ DEFINE_NUMBER(uint64_t, "u64", uint64_t, "l")
 
 /* ---- Elements of a piece ---------------------------------------------------------- */
 
-/* By shifts, lest the piece go through local memory; all machines here have the low bytes first. */
+/* By shifts, so that the piece stays in registers; all supported machines are little-endian. */
 template <class T> CT_ELEMENT T element_of(const struct piece &p, int lane)
 {
     const size_t at = (size_t)lane * sizeof(T);
@@ -128,7 +129,7 @@ template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 
 /* ---- Two ways to go through memory ------------------------------------------------ */
 
-/* What both are given is an offset in bytes, the same for all sources and destinations. */
+/* Both get an address; the offset is the same for all sources and destinations. */
 template <class F> struct by_pieces {
     enum {
         LANES = PIECE / sizeof(typename F::stored),
@@ -165,7 +166,7 @@ template <class F> struct by_pieces {
     }
 };
 
-/* by_bytes: a pointer of the user's is no multiple of the element's alignment. */
+/* by_bytes: a pointer of the user is no multiple of the element's alignment. */
 template <class F> struct by_elements {
     enum { LANES = 1, HAS_NODES = 1, HAS_SCALARS = F::HAS_SCALARS };
     typedef typename F::stored raw;
