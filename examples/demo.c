@@ -63,7 +63,7 @@ static void title(const char *name, const char *what)
         printf("%s\n    %s\n", name, what);
 }
 
-/* Rank 0 prints everybody's page, in rank order. */
+/* Rank 0 prints the pages of all ranks, in rank order. */
 static void print_pages(void)
 {
     char *all = rank == 0 ? malloc((size_t)size * PAGE_BYTES) : NULL;

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     if (ct_rank(CT_WORLD) == 0)
         printf("%s step %.0f: y = %.4f x + %.4f\n", stop ? "saved at" : "done at", model.step,
                model.slope, model.offset);
-    check(ct_barrier(CT_WORLD, NULL)); /* nobody leaves before it is saved */
+    check(ct_barrier(CT_WORLD, NULL)); /* no rank leaves before it is saved */
     check(ct_destroy_process_group(CT_WORLD));
     return stop ? 75 : 0;
 }

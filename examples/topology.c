@@ -64,7 +64,7 @@ static int written(const char *path, int result)
     return result == 0;
 }
 
-/* Not what was sent: said at the end, where nobody overlooks it. */
+/* Other bytes than were sent: printed at the end, where it is seen. */
 static int is_right(const struct measured *measured, const struct concurrent *concurrent)
 {
     int wrong = measured->wrong;

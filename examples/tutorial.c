@@ -131,7 +131,7 @@ static void broadcast(void)
     show("broadcast from 0", &x, 1);
 }
 
-/* What every rank runs, whoever started it. */
+/* What every rank runs, however it was started. */
 static int run(int unused_rank, int unused_size, void *arg)
 {
     (void)unused_rank;

@@ -34,4 +34,14 @@ int bench_tune(struct bench *bench);
 /* All rows.  Non-zero after a failed call, which is said; what is wrong is counted. */
 int bench_sweep(struct bench *bench);
 
+/* ---- model.c: the time if only the bytes on each rank's wire counted ------------------- */
+
+/* Bytes in a microsecond, one way, of large messages from rank 0 to the last: into *wire on rank
+ * 0.  All ranks call it.  NULL, or a sentence until the next call of libct. */
+const char *model_measure(int rank, int ranks, double *wire);
+
+/* Microseconds; NAN where the algorithm has no model.  `bytes` as in a row: of the larger buffer.
+ */
+double model_of(const char *operation, const char *algorithm, double bytes, int ranks, double wire);
+
 #endif

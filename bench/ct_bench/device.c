@@ -90,16 +90,16 @@ static int number(const char *variable, int otherwise)
 /* Its number here, of so many. */
 static int choose(int count, char why[200])
 {
-    const int wish = number("CT_BENCH_GPU", -2), local = number("LOCAL_RANK", 0);
+    const int chosen = number("CT_BENCH_GPU", -2), local = number("LOCAL_RANK", 0);
 
-    if (wish == -2)
+    if (chosen == -2)
         return (local > 0 ? local : 0) % count;
-    if (wish < 0 || wish >= count) {
+    if (chosen < 0 || chosen >= count) {
         snprintf(why, 200, "CT_BENCH_GPU=%.40s is no GPU; there are 0 to %d",
                  getenv("CT_BENCH_GPU"), count - 1);
         return -1;
     }
-    return wish;
+    return chosen;
 }
 
 int device_open(char why[200])

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "bench/ct_bench/crew.h"
-
 int limits_measure(struct limits *limits, int ranks, size_t largest, const cpu_set_t *cpus,
                    char why[200])
 {

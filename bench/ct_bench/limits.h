@@ -20,7 +20,8 @@
 
 #include "bench/ct_bench/operations.h"
 
-#define LIMIT_SIZES 9 /* 4 KiB, times four each, to 256 MiB */
+#define MOST_CREW 1024 /* processes that measure */
+#define LIMIT_SIZES 9  /* 4 KiB, times four each, to 256 MiB */
 
 static inline size_t limit_bytes(int i)
 {
@@ -60,7 +61,7 @@ double limits_of(const struct limits *limits, const struct operation *operation,
 void limits_print(const struct limits *limits);
 void limits_put_json(const struct limits *limits, FILE *file);
 
-/* The parts; 0 or -1 as above. */
+/* host_limits.c: the parts; 0 or -1 as above. */
 int limits_speeds(struct limits *limits, size_t largest, const cpu_set_t *cpus, char why[200]);
 int limits_hand_overs(struct limits *limits, const cpu_set_t *cpus, char why[200]);
 

@@ -16,7 +16,6 @@
 
 #include "bench/ct_bench/bench.h"
 #include "bench/ct_bench/device.h"
-#include "bench/ct_bench/model.h"
 #include "include/ct_cuda.h"
 
 int bench_fails(const struct bench *b, const char *sentence)
@@ -33,7 +32,7 @@ static int say_file(const struct bench *b, const char *file)
     return bench_fails(b, sentence);
 }
 
-/* Rank 0's word counts for all: who is told nothing would wait for a rank that has gone. */
+/* Rank 0 decides for all: a rank that learned nothing would wait for one that has left. */
 static int open_files(struct bench *b)
 {
     const struct options *o = &b->options;

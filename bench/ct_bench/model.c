@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c - see model.h.
+/* model.c - what an algorithm over messages would take if only the bytes on each rank's wire
+ * counted.
  *
  * N bytes, k ranks, B bytes a second: a naive broadcast takes (k-1) N/B, one in a ring of S
  * segments N (S+k-2) / (S B), an all-reduce in a ring 2 (k-1)/k N/B; a step's own time, alpha,
@@ -9,13 +10,12 @@
  * Rows that stay on a host send nothing over a wire, and those of two levels (`nodes`) count a
  * host's wire, not a rank's: by how many ranks that is shared is not known here.  They have none.
  */
-#include "bench/ct_bench/model.h"
+#include "bench/ct_bench/bench.h"
 #include "collectives/cpu/pipeline_segment.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define WIRE_BYTES ((size_t)8 << 20)
 #define SHOTS 12 /* the best one counts */
@@ -101,14 +101,6 @@ double model_of(const char *operation, const char *algorithm, double bytes, int 
         if (!strcmp(models[i].operation, operation) && !strcmp(models[i].algorithm, algorithm))
             return models[i].on_a_wire(bytes, ranks) / wire;
     return NAN;
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 /* There, and a word of one byte back: of 8 MiB the word's time is some hundredths. */

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "bench/ct_bench/bench.h"
-#include "bench/ct_bench/model.h"
 
 /* On rank 0, which alone knows the limits. */
 static void report_trial(struct bench *b, const struct trial *trial, const struct times *times,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tune.c - which algorithm is the fastest up to which size, on this machine with these ranks.
  *
- * For each operation a group for each of its algorithms, which wishes for that one; at each size
- * all that can are measured, in turns so that what else the machine does hits all alike.  An
+ * For each operation a group for each of its algorithms, with an override for that one; at each
+ * size all that can are measured, in turns so that what else the machine does hits all alike.  An
  * algorithm is left for another only if that is faster by more than the times scatter.  The file is
  * what CT_TUNING reads: a line for each operation. */
 #include <errno.h>
@@ -23,15 +23,15 @@ struct contest {
     int count;
 };
 
-/* All ranks, with a wish that gives way where it can't be done. */
+/* All ranks make it, with an override that is not mandatory. */
 static ct_status make_group(const struct bench *b, const char *operation, const char *algorithm,
                             ct_group **group)
 {
     ct_group_options options = CT_GROUP_OPTIONS_INIT;
-    char wish[128];
+    char override[128];
 
-    snprintf(wish, sizeof wish, "%s=%s:1024T", operation, algorithm);
-    options.algorithms = wish;
+    snprintf(override, sizeof override, "%s=%s:1024T", operation, algorithm);
+    options.algorithms = override;
     return ct_new_group_with(ct_group_ranks(CT_WORLD), b->ranks, &options, group);
 }
 
@@ -103,8 +103,8 @@ static void say(const struct contest *c, size_t bytes, int best)
     printf("\n");
 }
 
-/* The wish grows by an entry whenever another becomes the fastest. */
-static ct_status run_contest(struct contest *c, char *wish, size_t size)
+/* The override grows by an entry whenever another algorithm becomes the fastest. */
+static ct_status run_contest(struct contest *c, char *override, size_t size)
 {
     const struct bench *b = c->b;
     int before = -1;
@@ -123,26 +123,27 @@ static ct_status run_contest(struct contest *c, char *wish, size_t size)
             break;
         best = fastest(c, before);
         if (before >= 0 && best != before)
-            used += (size_t)snprintf(wish + used, size - used, "%s:%zu,", c->names[before], upto);
+            used +=
+                (size_t)snprintf(override + used, size - used, "%s:%zu,", c->names[before], upto);
         before = best;
         upto = bytes;
         if (b->rank == 0)
             say(c, bytes, best);
     }
-    snprintf(wish + used, size - used, "%s", before >= 0 ? c->names[before] : "");
+    snprintf(override + used, size - used, "%s", before >= 0 ? c->names[before] : "");
     return status;
 }
 
 static ct_status tune_operation(struct bench *b, const struct operation *operation, FILE *file)
 {
     struct contest c = { .b = b, .operation = operation };
-    char wish[512] = "";
+    char override[512] = "";
     ct_status status = contest_open(&c);
 
     if (status == CT_OK && c.count > 1)
-        status = run_contest(&c, wish, sizeof wish);
-    if (status == CT_OK && *wish && file)
-        fprintf(file, "%s = %s\n", operation->name, wish);
+        status = run_contest(&c, override, sizeof override);
+    if (status == CT_OK && *override && file)
+        fprintf(file, "%s = %s\n", operation->name, override);
     for (int i = 0; i < c.count; i++)
         ct_destroy_process_group(c.groups[i]);
     return status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.h - memory that detection_bench shares with the ranks of a run, whoever started them.
+/* page.h - memory that detection_bench shares with the ranks of a run, however they were started.
  *
  * The driver empties it and says who dies and when.  A rank writes down when it makes the call that
- * it will wait in, and when that call returned with what.  Whoever has been told stays in place
- * until `leave`, or its going would be what the others notice.
+ * it will wait in, and when that call returned with what.  A rank that knows of the death stays in
+ * place until `leave`, or the others would notice its own end.
  * bench/detection_gloo.py knows the offsets. */
 #ifndef DETECTION_BENCH_PAGE_H
 #define DETECTION_BENCH_PAGE_H

@@ -9,12 +9,104 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/detection_bench/words.h"
+#define MOST_WORDS 48
+
+/* Starts as { .count = 0 }. */
+struct words {
+    char room[8192];
+    size_t used;
+    char *list[MOST_WORDS];
+    int count;
+};
+
+/* ---- The words of a command, and the process that it becomes ----------------------------- */
+
+extern char **environ;
+
+static void put(struct words *words, const char *text, size_t length)
+{
+    char *at = words->room + words->used;
+
+    if (words->used + length + 1 > sizeof words->room || words->count + 1 >= MOST_WORDS) {
+        errno = E2BIG;
+        die("a command");
+    }
+    memcpy(at, text, length);
+    at[length] = 0;
+    words->used += length + 1;
+    words->list[words->count++] = at;
+    words->list[words->count] = NULL;
+}
+
+static void words_put(struct words *words, const char *text)
+{
+    put(words, text, strlen(text));
+}
+
+/* The words of text, which spaces part; each %LETTER is replaced by that letter's value. */
+static void words_put_all(struct words *words, const char *text, const char *letters,
+                          const int *values)
+{
+    while (*text) {
+        char word[1024];
+        size_t length = 0;
+
+        for (; *text && *text != ' '; text++) {
+            const char *letter = *text == '%' && text[1] ? strchr(letters, text[1]) : NULL;
+
+            if (length + 16 > sizeof word)
+                die("a word of a command is too long");
+            if (letter) {
+                length += (size_t)sprintf(word + length, "%d", values[letter - letters]);
+                text++;
+            } else {
+                word[length++] = *text;
+            }
+        }
+        if (length > 0)
+            put(words, word, length);
+        text += *text == ' ';
+    }
+}
+
+/* Starts them.  in, out: what becomes stdin and stdout; -1: /dev/null.  quiet: stderr is not shown.
+ */
+static pid_t words_spawn(struct words *words, int quiet, int in, int out)
+{
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    int error;
+
+    posix_spawn_file_actions_init(&files);
+    if (in >= 0)
+        posix_spawn_file_actions_adddup2(&files, in, 0);
+    else
+        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (out >= 0)
+        posix_spawn_file_actions_adddup2(&files, out, 1);
+    else
+        posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (quiet) /* what launchers say about deaths that we caused is no news */
+        posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    error = posix_spawnp(&pid, words->list[0], &files, NULL, words->list, environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (error) {
+        errno = error;
+        die(words->list[0]);
+    }
+    return pid;
+}
+
+/* ---- Systems ----------------------------------------------------------------------------- */
 
 #define LEAVE_MS 5000
 #define FIRST_PORT 20000 /* below the range of clients' ports, so that none sits there */

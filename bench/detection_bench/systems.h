@@ -26,7 +26,8 @@ struct server {
 struct system {
     const char *name;
     enum start start;
-    int by_signal; /* who survives does not return from a call: it is told by SIGTERM, or killed */
+    int by_signal; /* a survivor does not return from a call: the launcher sends SIGTERM, or kills
+                      it */
     int share;     /* it has one run for so many of ours */
     char *command[MOST_NODES];             /* on one node, on each of two; NULL: not there */
     struct server servers[1 + MOST_NODES]; /* of one node; of two */

@@ -12,17 +12,162 @@
  *   case=wall/64 unit=ms launcher=ctrun median=20.1 min=18.0 runs=31
  *
  * floor is a launcher that does nothing but posix_spawn() and waitpid(); sessions
- * gives each worker a session of its own besides. */
+ * gives each worker a session of its own besides.
+ *
+ * death and restart: the others obey SIGTERM at once, with exit code 0.  A launcher that sends
+ * SIGKILL instead has no figure for sigterm. */
 #include <errno.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/launch_bench/modes.h"
 #include "bench/launch_bench/runs.h"
+
+/* ---- Until N times /bin/true are over; until the first line of each worker's main -------- */
+
+static const int sizes[] = { 1, 4, 16, 64 };
+
+static int wall_round(struct bench *bench, struct launcher *launcher, int workers)
+{
+    struct run run = run_start(bench, launcher, workers, "/bin/true", NULL);
+
+    if (run_wait(launcher, &run) < 0)
+        return -1;
+    figure_add(&bench->figures, launcher->name, "ms", (double)(run.ended - run.began) / 1e6,
+               "wall/%d", workers);
+    figure_add(&bench->figures, launcher->name, "ms", run.cpu_ms, "wall/%d/cpu", workers);
+    return 0;
+}
+
+static int first_round(struct bench *bench, struct launcher *launcher, int workers)
+{
+    struct run run = run_start(bench, launcher, workers, NULL, "leave");
+    const int64_t *stamps = bench->page->first[0];
+    int64_t earliest = INT64_MAX, latest = 0;
+
+    if (run_wait(launcher, &run) < 0)
+        return -1;
+    for (int i = 0; i < workers; i++) {
+        earliest = stamps[i] < earliest ? stamps[i] : earliest;
+        latest = stamps[i] > latest ? stamps[i] : latest;
+    }
+    if (earliest == 0) /* not all came */
+        return 0;
+    figure_add(&bench->figures, launcher->name, "ms", (double)(earliest - run.began) / 1e6,
+               "first/%d/first", workers);
+    if (workers > 1)
+        figure_add(&bench->figures, launcher->name, "ms", (double)(latest - run.began) / 1e6,
+                   "first/%d/last", workers);
+    return 0;
+}
+
+static void for_all_sizes(struct bench *bench,
+                          int (*round)(struct bench *bench, struct launcher *launcher, int workers))
+{
+    for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++)
+        interleave(bench, bench->quick ? 5 : sizes[i] > 4 ? 31 : 61, sizes[i], round);
+}
+
+static void wall(struct bench *bench)
+{
+    for_all_sizes(bench, wall_round);
+}
+
+static void first(struct bench *bench)
+{
+    for_all_sizes(bench, first_round);
+}
+
+/* ---- From a death to the others' SIGTERM, to the end, to the next attempt ---------------- */
+
+static double since_death(const struct bench *bench, int64_t when)
+{
+    return (double)(when - bench->page->death) / 1e6;
+}
+
+static int death_round(struct bench *bench, struct launcher *launcher, int workers)
+{
+    struct run run = run_start(bench, launcher, workers, NULL, "die");
+    int64_t latest = 0;
+    int told = 0;
+
+    if (run_wait(launcher, &run) < 0)
+        return -1;
+    if (bench->page->death == 0)
+        return 0;
+    for (int i = 0; i < workers; i++) {
+        told += bench->page->told[i] > 0;
+        latest = bench->page->told[i] > latest ? bench->page->told[i] : latest;
+    }
+    if (told == workers - 1)
+        figure_add(&bench->figures, launcher->name, "ms", since_death(bench, latest),
+                   "death/%d/last-sigterm", workers);
+    figure_add(&bench->figures, launcher->name, "ms", since_death(bench, run.ended),
+               "death/%d/return", workers);
+    return 0;
+}
+
+static int restart_round(struct bench *bench, struct launcher *launcher, int workers)
+{
+    struct run run = run_start(bench, launcher, workers, NULL, "die");
+    int64_t earliest = INT64_MAX;
+
+    if (run_wait(launcher, &run) < 0)
+        return -1;
+    for (int i = 0; i < workers; i++)
+        if (bench->page->first[1][i] < earliest)
+            earliest = bench->page->first[1][i];
+    if (bench->page->death > 0 && earliest > 0)
+        figure_add(&bench->figures, launcher->name, "ms", since_death(bench, earliest),
+                   "restart/%d/first", workers);
+    return 0;
+}
+
+static void death(struct bench *bench)
+{
+    interleave(bench, bench->quick ? 3 : 31, 4, death_round);
+    interleave(bench, bench->quick ? 3 : 31, 16, death_round);
+}
+
+static void restart(struct bench *bench)
+{
+    interleave(bench, bench->quick ? 3 : 31, 4, restart_round);
+    interleave(bench, bench->quick ? 3 : 31, 16, restart_round);
+}
+
+/* ---- What no launcher can do without: spawn N, wait for N -------------------------------- */
+
+extern char **environ;
+
+/* Our worker wants its rank.  One variable more, and no copy of the others. */
+static int spawn_loop(char **words, int sessions)
+{
+    const int count = atoi(words[0]);
+    posix_spawnattr_t how;
+    int code = 0;
+    pid_t pid;
+
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, sessions ? POSIX_SPAWN_SETSID : 0);
+    for (int i = 0; i < count; i++) {
+        char rank[16] = { (char)('0' + i / 10), (char)('0' + i % 10) };
+
+        setenv("RANK", rank, 1);
+        if (posix_spawn(&pid, words[1], NULL, &how, words + 1, environ) != 0)
+            code = 1;
+    }
+    posix_spawnattr_destroy(&how);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return code;
+}
+
+/* ---- The program ------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

@@ -4,7 +4,6 @@
  * rss and hwm are of the launcher's own process, the one that the user started.
  * pss, wakeups and processor time are of all its processes (guard, proxy, helper
  * threads), the workers left out: /proc is searched for its descendants. */
-#include "bench/launch_bench/modes.h"
 #include "bench/launch_bench/runs.h"
 
 #include <dirent.h>

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runs.h - start a launcher, wait for its end, leave nothing of it. */
+/* runs.h - starts a launcher, waits for its end, leaves nothing of it; and the samples, by case and
+ * launcher. */
 #ifndef LAUNCH_BENCH_RUNS_H
 #define LAUNCH_BENCH_RUNS_H
 
 #include <sys/types.h>
 
-#include "bench/launch_bench/figures.h"
 #include "bench/launch_bench/page.h"
+
+/* ---- Figures ----------------------------------------------------------------------- */
+
+struct figure {
+    char name[48];
+    const char *unit, *launcher;
+    double *values;
+    int count, room;
+};
+
+struct figures {
+    struct figure *list;
+    int count;
+};
+
+__attribute__((format(printf, 5, 6))) void figure_add(struct figures *figures, const char *launcher,
+                                                      const char *unit, double value,
+                                                      const char *format, ...);
+
+/* case=wall/64 unit=ms launcher=ctrun median=20.1 min=18.0 runs=31 */
+void figures_print(struct figures *figures);
+
+/* ---- Runs -------------------------------------------------------------------------- */
 
 #define MOST_LAUNCHERS 8
 
@@ -51,5 +74,10 @@ void run_stop(struct run *run);
  * launcher is left out. */
 void interleave(struct bench *bench, int rounds, int workers,
                 int (*round)(struct bench *bench, struct launcher *launcher, int workers));
+
+/* ---- memory.c: while all workers idle ---------------------------------------------- */
+
+void memory(struct bench *bench);
+void idle(struct bench *bench);
 
 #endif

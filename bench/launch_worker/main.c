@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "leave") || attempt > 0)
         return 0;
     signal(SIGTERM, told);
-    alarm(120); /* nobody may be left behind when the benchmark is killed */
+    alarm(120); /* so that no worker is left when the benchmark is killed */
     atomic_fetch_add(&page->ready, 1);
     if (!strcmp(argv[2], "die") && rank == VICTIM)
         die_when_all_are_up(number(sizes, 1));

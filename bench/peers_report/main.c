@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peers_report/figures.h"
-#include "bench/peers_report/table.h"
+#include "bench/peers_report/results.h"
 
 struct options {
     const char *machine, *rows, *json, *figures;

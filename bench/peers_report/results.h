@@ -65,4 +65,14 @@ int says_little(const struct results *results, const struct row *row);
 /* nccl-tests' bus bandwidth, 1e9 bytes a second. */
 double bandwidth_of(const struct row *row, double us);
 
+/* ---- What is made of them ----------------------------------------------------------- */
+
+/* table.c: Markdown; JSON. */
+void table_print(const struct results *results, const char *machine);
+void json_print(const struct results *results, const char *machine, FILE *file);
+
+/* figures.c: latency and bandwidth by size, in DIR/[net-]OPERATION-RANKS.svg.  0, or -1 with the
+ * name that can't be written in `name`: errno. */
+int figures_write(const struct results *results, const char *dir, int net, char name[400]);
+
 #endif

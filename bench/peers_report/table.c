@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c - see table.h: a row for each size, and the geometric means of the ratios by ranks, size
- * and operation. */
-#include "bench/peers_report/table.h"
+/* table.c - the results in Markdown and in JSON: a row for each size, and the geometric means of
+ * the ratios by ranks, size and operation. */
+#include "bench/peers_report/results.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * last client left.  Requests must come whole, as this client sends them. */
 #include "bench/store_bench/modes.h"
 #include "bench/store_bench/stats.h"
-#include "bench/store_bench/wire.h"
+#include "bench/store_bench/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -4,7 +4,6 @@
 #include "bench/store_bench/modes.h"
 #include "bench/store_bench/peer.h"
 #include "bench/store_bench/stats.h"
-#include "bench/store_bench/timed.h"
 
 #include <stdio.h>
 #include <stdlib.h>

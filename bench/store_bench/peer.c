@@ -12,6 +12,102 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+/* ---- Requests ---------------------------------------------------------------------------- */
+
+void put(struct buffer *b, const void *data, size_t bytes)
+{
+    if (b->size + bytes > b->room) {
+        b->room = 2 * (b->size + bytes);
+        b->data = realloc(b->data, b->room);
+        if (!b->data)
+            die("memory");
+    }
+    memcpy(b->data + b->size, data, bytes);
+    b->size += bytes;
+}
+
+void put_u8(struct buffer *b, unsigned char value)
+{
+    put(b, &value, sizeof value);
+}
+
+void put_u64(struct buffer *b, uint64_t value)
+{
+    put(b, &value, sizeof value);
+}
+
+void put_blob(struct buffer *b, const void *data, size_t bytes)
+{
+    put_u64(b, bytes);
+    put(b, data, bytes);
+}
+
+void put_text(struct buffer *b, const char *text)
+{
+    put_blob(b, text, strlen(text));
+}
+
+void put_ping(struct buffer *b)
+{
+    const uint32_t nonce = (uint32_t)getpid();
+
+    put_u8(b, PING);
+    put(b, &nonce, sizeof nonce);
+}
+
+void put_validate(struct buffer *b)
+{
+    const uint32_t magic = MAGIC;
+
+    put_u8(b, VALIDATE);
+    put(b, &magic, sizeof magic);
+}
+
+void put_key(struct buffer *b, enum command command, const char *key)
+{
+    put_u8(b, (unsigned char)command);
+    put_text(b, key);
+}
+
+void put_one(struct buffer *b, enum command command, const char *key)
+{
+    put_u8(b, (unsigned char)command);
+    put_u64(b, 1);
+    put_text(b, key);
+}
+
+/* printf would take longer to write a message than a server to understand it. */
+size_t number_key(char *key, size_t prefix, int i)
+{
+    for (size_t digit = 6; digit-- > 0; i /= 10)
+        key[prefix + digit] = (char)('0' + i % 10);
+    return prefix + 6;
+}
+
+void put_many(struct buffer *b, enum command command, int tag, int first, int n)
+{
+    char key[64], value[VALUE_BYTES];
+    const size_t prefix = (size_t)snprintf(key, sizeof key, "/%d/key/", tag);
+
+    memset(value, 'v', sizeof value);
+    put_u8(b, (unsigned char)command);
+    put_u64(b, (uint64_t)n);
+    for (int i = first; i < first + n; i++) {
+        put_blob(b, key, number_key(key, prefix, i));
+        if (command == MULTI_SET)
+            put_blob(b, value, sizeof value);
+    }
+}
+
+int new_tag(void)
+{
+    static int tag;
+
+    return ++tag;
+}
+
+/* ---- The connection ---------------------------------------------------------------------- */
+
 /* Of a send() or recv(): 0 is to try again. */
 static ssize_t moved(const struct peer *peer, ssize_t n)
 {
@@ -227,4 +323,49 @@ int operate(struct peer *peer, const struct operation *op)
     if (ask(peer, &op->request, answer, op->answer) < 0)
         return -1;
     return op->second_answer ? ask(peer, &op->second, answer, op->second_answer) : 0;
+}
+
+/* ---- Keys by the thousand ------------------------------------------------------------ */
+
+void set_all(const struct server *server, int tag, int n)
+{
+    struct peer peer;
+    char nonce[4];
+
+    if (peer_open(&peer, server) < 0)
+        return;
+    peer.deadline = now() + 3 * LIMIT_SECONDS;
+    for (int i = 0; i < n; i += 512) {
+        struct buffer b = { 0 };
+
+        put_many(&b, MULTI_SET, tag, i, n - i < 512 ? n - i : 512);
+        put_ping(&b);
+        if (ask_once(&peer, &b, nonce, sizeof nonce) < 0)
+            break;
+    }
+    peer_close(&peer);
+}
+
+void delete_all(const struct server *server, int tag, int n)
+{
+    struct peer peer;
+    char key[64];
+    const size_t prefix = (size_t)snprintf(key, sizeof key, "/%d/key/", tag);
+    int64_t answers[512];
+
+    if (peer_open(&peer, server) < 0)
+        return;
+    peer.deadline = now() + 3 * LIMIT_SECONDS;
+    for (int i = 0; i < n;) {
+        struct buffer b = { 0 };
+        const int first = i;
+
+        for (; i < n && i < first + 512; i++) {
+            put_u8(&b, DELETE_KEY);
+            put_blob(&b, key, number_key(key, prefix, i));
+        }
+        if (ask_once(&peer, &b, answers, (size_t)(i - first) * 8) < 0)
+            break;
+    }
+    peer_close(&peer);
 }
