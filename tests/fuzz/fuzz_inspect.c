@@ -72,7 +72,7 @@ static size_t write_page(void *memory)
 }
 
 /* One change; its place lies within what it says. */
-static void change(struct control_head *head, struct input *in)
+static void change(struct control_head *head, struct fuzz_input *in)
 {
     const unsigned what = take(in) % 5, which = take(in);
     const size_t where = take(in);
@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char states[] = { 'S', 'R', 'T', 0 };
     static _Alignas(4096) unsigned char page[65536];
     static int file = -1;
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     const size_t cut = take(&in);
     const unsigned doing = take(&in);
     size_t bytes = write_page(page);

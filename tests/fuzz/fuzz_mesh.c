@@ -134,7 +134,7 @@ static int rank_of(unsigned who)
     return ranks[who % RANKS];
 }
 
-static void start(struct scene *s, int i, int is_send, struct input *in)
+static void start(struct scene *s, int i, int is_send, struct fuzz_input *in)
 {
     const unsigned what = take(in);
     const size_t bytes = sizes[what % 8];
@@ -183,7 +183,7 @@ static void say(struct scene *s, int i, const void *data, size_t bytes)
         return; /* full, or closed by the mesh */
 }
 
-static void say_bytes(struct scene *s, int i, struct input *in)
+static void say_bytes(struct scene *s, int i, struct fuzz_input *in)
 {
     size_t bytes = take(in);
 
@@ -194,7 +194,7 @@ static void say_bytes(struct scene *s, int i, struct input *in)
 }
 
 /* More of a payload than an input has room for. */
-static void say_many(struct scene *s, int i, struct input *in)
+static void say_many(struct scene *s, int i, struct fuzz_input *in)
 {
     static const unsigned char many[4096];
     const size_t times = 1 + take(in) % 20;
@@ -203,7 +203,7 @@ static void say_many(struct scene *s, int i, struct input *in)
         say(s, i, many, sizeof many);
 }
 
-static void say_hello(struct scene *s, int i, struct input *in)
+static void say_hello(struct scene *s, int i, struct fuzz_input *in)
 {
     const unsigned who = take(in);
     const int from = who % 4 < RANKS ? rank_of(who % 4) : RANKS;
@@ -224,7 +224,7 @@ static uint32_t turn_of(const struct scene *s, int i, unsigned what)
 }
 
 /* One that may fit what we wait for, of any kind, those of later versions included. */
-static void say_frame(struct scene *s, int i, struct input *in)
+static void say_frame(struct scene *s, int i, struct fuzz_input *in)
 {
     const unsigned kind = take(in), what = take(in), ids = take(in);
     const uint64_t bytes = sizes[what % (sizeof sizes / sizeof *sizes)];
@@ -242,7 +242,7 @@ static void say_frame(struct scene *s, int i, struct input *in)
 }
 
 /* One whose fields are the input's; the magic is right. */
-static void say_any_frame(struct scene *s, int i, struct input *in)
+static void say_any_frame(struct scene *s, int i, struct fuzz_input *in)
 {
     struct frame frame = { 0 };
     const size_t n = in->left < sizeof frame ? in->left : sizeof frame;
@@ -395,7 +395,9 @@ static void heard(void *owner, const struct group_failure *breach)
 static void group_changes(struct scene *s, int which)
 {
     static const int ranks[RANKS] = { 0, 1, 2 };
-    const struct group_failure breach = { .status = CT_ERR_TIMEOUT, .seq = 1, .words = "too late" };
+    const struct group_failure breach = { .status = CT_ERR_TIMEOUT,
+                                          .from_call = 1,
+                                          .words = "too late" };
     struct channel *channel = &s->channels[which & 1];
 
     if (!s->open[which & 1]) {
@@ -412,7 +414,7 @@ static void group_changes(struct scene *s, int which)
     s->open[which & 1] ^= 1;
 }
 
-static void step(struct scene *s, unsigned what, struct input *in)
+static void step(struct scene *s, unsigned what, struct fuzz_input *in)
 {
     const int which = what >> 4;
 
@@ -482,7 +484,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     struct scene scene = { 0 };
 
     log_setup("fuzz", LOG_NONE);

@@ -104,7 +104,7 @@ static void say(const struct scene *s, const void *data, size_t bytes)
         return; /* closed by the agent */
 }
 
-static void say_bytes(const struct scene *s, struct input *in)
+static void say_bytes(const struct scene *s, struct fuzz_input *in)
 {
     size_t bytes = take(in);
 
@@ -115,7 +115,7 @@ static void say_bytes(const struct scene *s, struct input *in)
 }
 
 /* A message whose size is right. */
-static void say_message(const struct scene *s, unsigned type, struct input *in)
+static void say_message(const struct scene *s, unsigned type, struct fuzz_input *in)
 {
     uint32_t size = take(in);
     unsigned char message[5 + 255];
@@ -173,7 +173,7 @@ static void end_link(struct scene *s)
     s->end = -1;
 }
 
-static void step(struct scene *s, unsigned what, struct input *in)
+static void step(struct scene *s, unsigned what, struct fuzz_input *in)
 {
     if (what % 16 == 0)
         say_bytes(s, in);
@@ -227,7 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct options options = { .node_rank = 1,
                                      .nnodes = { NODES, NODES },
                                      .role = "default" };
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     struct rendezvous meet = {
         .address = "127.0.0.1", .port = 1, .run_id = "none", .is_elastic = (int)take(&in) & 1
     };

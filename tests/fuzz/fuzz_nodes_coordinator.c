@@ -129,7 +129,7 @@ static const struct nodes_hooks hooks = { round_begins, stop, is_over, member, d
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void say(struct scene *s, int i, int type, struct input *in)
+static void say(struct scene *s, int i, int type, struct fuzz_input *in)
 {
     size_t bytes = take(in);
 
@@ -141,7 +141,7 @@ static void say(struct scene *s, int i, int type, struct input *in)
 }
 
 /* As an agent of this version says it: its node is `i`, unless the step says otherwise. */
-static void say_join(struct scene *s, int i, struct input *in)
+static void say_join(struct scene *s, int i, struct fuzz_input *in)
 {
     const unsigned what = take(in);
     const int node = s->is_elastic ? -1 : i;
@@ -212,7 +212,7 @@ static void let_time_pass(struct scene *s)
     on_tick(-1, 0, c);
 }
 
-static void step(struct scene *s, unsigned what, struct input *in)
+static void step(struct scene *s, unsigned what, struct fuzz_input *in)
 {
     const int i = (int)(what >> 4) % AGENTS;
 
@@ -263,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     const unsigned what = take(&in);
     const struct options options = { .nnodes = { LEAST, NODES },
                                      .role = "a",

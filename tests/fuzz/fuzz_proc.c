@@ -25,7 +25,7 @@
 
 enum { PID = 7 };
 
-static struct input in;
+static struct fuzz_input in;
 
 static size_t take_two(void)
 {
@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t address;
 
-    in = (struct input){ data, size };
+    in = (struct fuzz_input){ data, size };
     files_count = 0;
     address = take_two();
     look_for_address(address);

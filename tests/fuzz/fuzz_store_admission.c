@@ -171,7 +171,7 @@ static void end_connection(struct scene *s, int i)
     s->connections[i] = -1;
 }
 
-static void come(struct scene *s, int i, struct input *in)
+static void come(struct scene *s, int i, struct fuzz_input *in)
 {
     const enum place place = (enum place)(take(in) % PLACES);
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -202,7 +202,7 @@ static void say(const struct scene *s, int i, const void *data, size_t bytes)
         return; /* full, or closed by the store */
 }
 
-static void say_bytes(const struct scene *s, int i, struct input *in)
+static void say_bytes(const struct scene *s, int i, struct fuzz_input *in)
 {
     size_t bytes = take(in);
 
@@ -212,7 +212,7 @@ static void say_bytes(const struct scene *s, int i, struct input *in)
     in->left -= bytes;
 }
 
-static void say_hello(struct scene *s, int i, struct input *in)
+static void say_hello(struct scene *s, int i, struct fuzz_input *in)
 {
     unsigned char hello[HELLO_BYTES];
     const unsigned role = take(in);
@@ -248,7 +248,7 @@ static void say_magic(const struct scene *s, int i)
 }
 
 /* A launcher's, whole: the size is right. */
-static void say_message(const struct scene *s, int i, struct input *in)
+static void say_message(const struct scene *s, int i, struct fuzz_input *in)
 {
     const unsigned type = take(in);
     uint32_t size = take(in);
@@ -264,7 +264,7 @@ static void say_message(const struct scene *s, int i, struct input *in)
     say(s, i, message, 4 + size);
 }
 
-static void say_answer(const struct scene *s, int i, struct input *in)
+static void say_answer(const struct scene *s, int i, struct fuzz_input *in)
 {
     unsigned char message[10] = { 6, 0, 0, 0, AGENT_OURS };
 
@@ -274,7 +274,7 @@ static void say_answer(const struct scene *s, int i, struct input *in)
 }
 
 /* More than an input has room for. */
-static void say_many(const struct scene *s, int i, struct input *in)
+static void say_many(const struct scene *s, int i, struct fuzz_input *in)
 {
     static const unsigned char many[4096];
     const size_t times = 1 + take(in) % 20;
@@ -302,7 +302,7 @@ static void let_time_pass(struct scene *s)
     event_active(&s->server->timer, EV_TIMEOUT, 0);
 }
 
-static void step(struct scene *s, unsigned what, struct input *in)
+static void step(struct scene *s, unsigned what, struct fuzz_input *in)
 {
     const int i = (int)(what >> 4) % CONNECTIONS;
 
@@ -412,7 +412,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     struct scene scene = { 0 };
 
     log_setup("fuzz", LOG_NONE);

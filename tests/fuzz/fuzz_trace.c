@@ -18,13 +18,13 @@
 #include "tests/json_check.h"
 
 /* The bytes of one word, over `size` sound ones. */
-static void put_over(void *sound, size_t size, size_t at, struct input *in, size_t bytes)
+static void put_over(void *sound, size_t size, size_t at, struct fuzz_input *in, size_t bytes)
 {
     at = at * (size / 256 + 1) % size;
     memcpy((char *)sound + at, in->data, bytes < size - at ? bytes : size - at);
 }
 
-static void say(struct trace_part *part, struct trace_file *file, struct input *in)
+static void say(struct trace_part *part, struct trace_file *file, struct fuzz_input *in)
 {
     const struct trace_about about = { .node = 1, .nodes = 2, .host = "node-b" };
     struct trace_event event = { .mark = 1,
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char path[64];
     static int fd = -1;
-    struct input in = { data, size };
+    struct fuzz_input in = { data, size };
     struct trace_merge merge;
     struct trace_part part;
     struct trace_file file;

@@ -14,13 +14,13 @@ static inline void holds(int it)
 }
 
 /* What is left of an input. */
-struct input {
+struct fuzz_input {
     const uint8_t *data;
     size_t left;
 };
 
 /* The next byte; 0 behind the last one. */
-static inline unsigned take(struct input *in)
+static inline unsigned take(struct fuzz_input *in)
 {
     if (in->left == 0)
         return 0;
