@@ -156,7 +156,7 @@ void *device_stream(void)
     return stream;
 }
 
-void device_wait(void *stream)
+void device_finish(void *stream)
 {
     must(driver.synchronize(stream), "waiting for a stream");
 }

@@ -17,7 +17,7 @@ int device_open(char why[200]);
 void device_id(uint64_t id[2]);
 
 void *device_stream(void); /* a new one, which waits for no other */
-void device_wait(void *stream);
+void device_finish(void *stream);
 
 void *device_alloc(size_t bytes); /* NULL: no memory */
 void device_free(void *at);

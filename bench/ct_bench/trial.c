@@ -138,7 +138,7 @@ ct_status trial_call(const struct trial *t)
 void trial_settle(const struct trial *t)
 {
     if (t->room->stream)
-        device_wait(t->room->stream);
+        device_finish(t->room->stream);
 }
 
 static size_t wrong_results(const struct trial *t)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/group_status.h"
+#include "runtime/group/group.h"
 #include "runtime/p2p/stream_wait.h"
 #include "runtime/trace/trace.h"
 #include "runtime/types/premul.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_topology.c - a group's hosts as two levels, from what runtime/group/fold_order.c noted. */
+/* host_topology.c - a group's hosts as two levels, from what runtime/group/group.c noted. */
 #include "collectives/core/host_topology.h"
 
 #include "runtime/types/dtype.h"

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/group/group_status.h"
+#include "runtime/group/group.h"
 #include "runtime/util/clock.h"
 
 static void start_send(struct call *c, struct request *request, int to, struct span out)

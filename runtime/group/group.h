@@ -24,7 +24,7 @@ struct coalesced;       /* collectives/core/coalesce.c */
 struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */
 struct group_extension; /* group_extension.h */
-struct reached;         /* device_peer_access.c */
+struct reached;         /* group_device.c */
 
 /* How many groups were made of one list with local_sync; group_new.c */
 struct list_births {
@@ -38,7 +38,7 @@ struct limit {
     const char *by;
 };
 
-enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* fold_order.c */
+enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* CT_ORDER; group.c */
 
 /* How a group fails; written by group_failure.c alone. */
 struct failure_state {
@@ -106,6 +106,17 @@ struct ct_group {
     struct channel channel; /* of its messages; group_fail_told() hears of failures */
 };
 
+/* Who shall be in a group; made by group_new.c, carried out by group.c. */
+struct group_plan {
+    const int *ranks; /* in the mesh */
+    int size;
+    uint64_t id;
+    uint64_t born_in;   /* the call of the parent by which all agreed on it; 0: there was none */
+    struct limit limit; /* of each call */
+    const char *name;
+    const char *algorithms; /* the user's wishes; NULL: the root's */
+};
+
 /* channel of the group's messages */
 static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 {
@@ -116,6 +127,10 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
  * sentence on a failure, are those of the root. */
 const char *group_here(const ct_group *group, char *text, size_t size);
 
+ct_group *default_group(void); /* NULL before init; init_process_group.c */
+/* In a child of fork(): the group is its parent's, and this process may init a world of its own. */
+void default_group_forget(void);
+
 /* CT_ERR_INVALID: this process is a child of the one that made it. */
 ct_status group_refuse_child(const ct_group *group);
 /* The group itself, or the default one for NULL; fails without one, in a child of fork(), and for a
@@ -123,10 +138,11 @@ ct_status group_refuse_child(const ct_group *group);
 ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
-ct_status group_order(ct_group *group); /* fold_order.c: the fields about it */
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
                             struct limit limit, const char *wishes,
                             const struct group_extension *extension, ct_group **group);
+ct_status group_options_check(const ct_group_options *options);
+ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* The group fails with `status` and ct_last_error(), unless it has failed; gives status back.  The
@@ -166,5 +182,17 @@ int group_fails_next_call(ct_group *group);
 /* A call failed with status, perhaps only because a wait was interrupted.  The failure of the
  * group, if there is one, takes the place of status and sentence, and is given back. */
 ct_status group_cause(ct_group *group, ct_status status);
+
+/* ---- group_status.c --------------------------------------------------------- */
+
+/* Where the members are that have not begun call `seq`, as their control pages say: "; rank 2 is in
+ * no call since barrier #11", for the end of a sentence.  "" when nothing can be seen from here. */
+const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
+
+/* Has a member begun call `seq`, as its control page says?  0 where that can't be seen. */
+int has_begun(const ct_group *group, int member, uint64_t seq);
+
+/* The same of one member, in whatever call it is or was last. */
+const char *where_is(const ct_group *group, int member, char *text, size_t size);
 
 #endif

@@ -5,7 +5,6 @@
  * what each asked for over the parent; so other lists on other ranks are found
  * before anything is made.  With local_sync only the members call, and nobody
  * else knows. */
-#include "runtime/group/group_new.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /* group_status.c - what a rank that waited in vain can say of the one it waited for.
  *
  * Only of ranks under the same ctrun on this host, whose pages it can read. */
-#include "runtime/group/group_status.h"
+
+#include "runtime/group/group.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,9 +8,7 @@
 
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/bootstrap/variables.h"
-#include "runtime/group/default_group.h"
 #include "runtime/group/group_extension.h"
-#include "runtime/group/group_new.h"
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/group/default_group.h"
+#include "runtime/group/group.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/server_thread.h"
 #include "runtime/util/clock.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/group/group_status.h"
+#include "runtime/group/group.h"
 #include "runtime/p2p/device_staging.h"
 #include "runtime/types/dtype.h"
 #include "runtime/util/clock.h"

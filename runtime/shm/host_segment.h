@@ -115,8 +115,4 @@ int node_make_memory(struct node *node);
 int node_map_memory(struct node *node, int fd);
 void node_unmap_memory(struct node *node);
 
-/* For arena.c and node_leave(). */
-size_t node_arenas_offset(const struct node *node);
-void node_areas_free(struct node *node);
-
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waiter.c - spin, yield, sleep.
  *
- * With a core for each rank (cpu_count.c) a hand-over by spinning costs 0.06 us and one by
+ * With a core for each rank a hand-over by spinning costs 0.06 us and one by
  * futex 3 to 20, so a wait first spins.  With more ranks than cores a spinner
  * keeps the very rank off the core that it waits for (4 ms, a tick): then it
  * yields at once.
@@ -21,18 +21,22 @@
 #include "runtime/shm/waiter.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
 
-#define LONGEST_SLEEP_MS 100 /* a death without a ring is seen so soon */
-#define FIRST_SLEEP_MS 2     /* of who asked for a first look soon */
-#define LONGEST_DEAF_MS 5    /* to ctrun's word, where one can sleep on one word only */
-#define SHORT_SLEEP_MS 1     /* on the bell, where deaths are heard in epoll_wait() only */
+#define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is: the line is another core's */
+#define LONGEST_SLEEP_MS 100   /* a death without a ring is seen so soon */
+#define FIRST_SLEEP_MS 2       /* of who asked for a first look soon */
+#define LONGEST_DEAF_MS 5      /* to ctrun's word, where one can sleep on one word only */
+#define SHORT_SLEEP_MS 1       /* on the bell, where deaths are heard in epoll_wait() only */
 
 #define SPINS_WITH_A_CORE 2000 /* some 50 us; a hand-over between two cores takes less */
 
@@ -48,6 +52,80 @@
 /* How long that is believed, at first and after it was seen again and again. */
 #define CROWDED_NS 2000000
 #define LONGEST_CROWDED_NS 256000000
+
+/* ---- Doorbells ------------------------------------------------------------------ */
+
+/* Orders the caller's news before its look at who sleeps; the sleeper orders its
+ * announcement before its last look at the news.  ThreadSanitizer knows no
+ * fences, but an atomic read-modify-write does the same. */
+void bell_fence(void)
+{
+#ifdef CT_THREAD_SANITIZER
+    static _Atomic int word;
+
+    atomic_fetch_add(&word, 1);
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+void bell_wake(struct doorbell *bell, int event_fd)
+{
+    const uint64_t one = 1;
+
+    if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)) {
+        atomic_fetch_add(&bell->word, 1);
+        syscall(SYS_futex, &bell->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+    if (atomic_load_explicit(&bell->polling, memory_order_relaxed)
+        && atomic_exchange(&bell->polling, 0) && write(event_fd, &one, sizeof one) < 0)
+        return; /* EAGAIN: the counter is full, so the sleeper wakes anyway */
+}
+
+void bell_ring(struct doorbell *bell, int event_fd)
+{
+    bell_fence();
+    bell_ring_fenced(bell, event_fd);
+}
+
+/* ---- Processors ----------------------------------------------------------------- */
+
+int processors_usable(const char *root)
+{
+    const long long limit = cgroup_milli_cpus(root);
+    cpu_set_t set;
+    int cores = 1;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        cores = CPU_COUNT(&set);
+    if (limit == 0 || limit / 1000 >= cores)
+        return cores;
+    return limit < 1000 ? 1 : (int)(limit / 1000);
+}
+
+/* Others see where we are.  Written only if it is news: they read it all the time. */
+int wait_say_where(const struct waiter *waiter)
+{
+    const int here = sched_getcpu();
+
+    if (atomic_load_explicit(&waiter->bell->processor, memory_order_relaxed) != here + 1)
+        atomic_store_explicit(&waiter->bell->processor, here + 1, memory_order_relaxed);
+    return here;
+}
+
+/* Two ranks that hand over to each other look idle half of the time: while they yield, the
+ * scheduler leaves them on one processor for seconds.  One that sleeps is woken where nothing runs.
+ */
+void wait_for_rank(struct wait *wait, int local_rank)
+{
+    const struct waiter *waiter = wait->waiter;
+
+    if (wait->turns < waiter->spins && wait->turns % TURNS_BETWEEN_LOOKS == 0
+        && bell_is_on(&waiter->bells[local_rank], wait_say_where(waiter)))
+        wait_sleeps_at_once(wait);
+}
+
+/* ---- A wait --------------------------------------------------------------------- */
 
 void waiter_setup(struct waiter *waiter, int ranks)
 {

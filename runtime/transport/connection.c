@@ -1,25 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c - the life of a connection: opened, closed, buried; and when its end means that
- * the peer is gone.
+/* connection.c - the connections to a peer: made, written to, read, and closed.
  *
- * A rank closes its connections when it ends or leaves the mesh, never one alone.  A peer sends on
- * a connection that it opened once wireup.c has it here, and on one that we open perhaps a moment
- * before wireup.c has it.  So a peer is gone when all its connections have ended, none is left to
- * be taken and none is being made: then all it sent was read. */
+ * Frames to a peer wait in one queue until there is a connection; as much of the queue leaves in
+ * one write as the link takes.
+ *
+ * Over sockets a pair of ranks has up to two connections, the lanes.  Small frames go on one of
+ * them in both directions: then an acknowledgement rides on the next frame of the other direction.
+ * With a connection for each direction the kernel sends it separately, and a small message there
+ * and back takes half as long again.  Large frames have a connection for each direction, since a
+ * socket that sends and receives at the same time does each more slowly (docs/algorithms.md).
+ *
+ * The rank that sends first opens one.  If both ranks open one at the same moment, the lower rank's
+ * is for small frames.  The rank that opened none opens its own when it first has a large frame.
+ * Until that is made, all frames go on the one there is; a firewall or a lack of descriptors may
+ * keep it so.  Frames are numbered as they are written.  A connection on which a frame comes before
+ * its turn is held until the earlier frames have come on the other one.
+ *
+ * A rank closes its connections when it ends or leaves the mesh, never one alone.  A connection
+ * that the peer opened carries frames only once wireup.c has it on this side; one that this rank
+ * opened may carry some a moment before.  So a peer is gone when all its connections have ended, no
+ * new one waits to be taken and none is being made: then this rank has read all that it sent. */
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include "runtime/net/socket.h"
 #include "runtime/transport/transport.h"
+#include "runtime/transport/wireup.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/forks.h"
+#include "runtime/util/log.h"
 
+/* What fits one segment together with its header.  The receiver's kernel acknowledges more at once,
+ * whatever is sent back. */
+#define SMALL_BYTES 1300
+#define PARTS_AT_ONCE 64  /* two of each message; it costs stack, and the kernel looks at each */
+#define MUCH (256u << 10) /* of one write */
+#define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
 #define LOOK_FOR_LOSS_MS 1000
-#define OPENING_MS 1000 /* of a connection to a peer that has ended */
+#define OPENING_MS 1000 /* how long to wait for a connection to a peer that has ended */
 
-void stream_watch(struct mesh *mesh, struct stream *stream, int add)
+/* ---- Streams -------------------------------------------------------------------- */
+
+static void stream_watch(struct mesh *mesh, struct stream *stream, int add)
 {
     const struct link *link = stream->link;
     const struct wire *wire = &mesh->transport->wires[stream->peer];
@@ -31,7 +57,7 @@ void stream_watch(struct mesh *mesh, struct stream *stream, int add)
     epoll_ctl(mesh->waiter.epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, stream->link->fd, &event);
 }
 
-struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
+static struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
 {
     struct stream *stream = calloc(1, sizeof *stream);
 
@@ -49,7 +75,9 @@ struct stream *stream_open(struct mesh *mesh, struct link *link, int peer)
     return stream;
 }
 
-void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
+static void close_held(struct mesh *mesh, int peer, const char *why);
+
+static void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
 {
     struct transport *t = mesh->transport;
     struct wire *wire = &t->wires[stream->peer];
@@ -70,6 +98,484 @@ void stream_close(struct mesh *mesh, struct stream *stream, const char *why)
     }
     close_held(mesh, stream->peer, why);
 }
+
+/* ---- Lanes ---------------------------------------------------------------------- */
+
+static int is_large(const struct outgoing *out)
+{
+    return out->frame.bytes > SMALL_BYTES || out->is_large;
+}
+
+static struct link *link_for(const struct wire *wire, const struct outgoing *out)
+{
+    if (out->written > 0)
+        return wire->begun_on;
+    return wire->own && is_large(out) ? wire->own : wire->out;
+}
+
+const struct link *link_from(const struct wire *wire, size_t bytes)
+{
+    return wire->theirs && bytes > SMALL_BYTES ? wire->theirs : wire->out;
+}
+
+/* ---- The order of frames on both lanes ------------------------------------------ */
+
+static int is_in_turn(struct mesh *mesh, struct stream *stream)
+{
+    struct wire *wire = &mesh->transport->wires[stream->peer];
+    const int32_t ahead = (int32_t)(stream->head.turn - wire->landed);
+
+    if (ahead == 0)
+        return 1;
+    if (ahead < 0 || wire->ended_one) {
+        stream_close(mesh, stream,
+                     ahead < 0 ? NO_FRAME : "what it said on another connection is lost");
+        return 0;
+    }
+    stream->held = 1;
+    wire->held++;
+    return 0;
+}
+
+/* One of the peer's, behind `after`; NULL: from the first one on. */
+static struct stream *held_of(const struct mesh *mesh, int peer, const struct stream *after)
+{
+    struct stream *s = after ? after->next : mesh->transport->streams;
+
+    while (s && (s->peer != peer || !s->held || s->closed))
+        s = s->next;
+    return s;
+}
+
+static struct stream *next_in_turn(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
+
+    while (held && held->head.turn != wire->landed)
+        held = held_of(mesh, peer, held);
+    if (!held)
+        return NULL;
+    wire->held--;
+    held->held = 0;
+    if (held->muted) {
+        const int is_out = held->ended;
+
+        held->muted = held->ended = 0;
+        stream_watch(mesh, held, is_out);
+    }
+    return held;
+}
+
+/* What they have is behind words that won't come. */
+static void close_held(struct mesh *mesh, int peer, const char *why)
+{
+    struct stream *held;
+
+    while ((held = held_of(mesh, peer, NULL)))
+        stream_close(mesh, held, why);
+}
+
+/* All that the peer has are held, one of them has ended, and no other one is being made. */
+static void close_held_for_ever(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+    const struct stream *held = NULL;
+
+    if (wire->held == 0 || wire->held < wire->streams || wire->opening)
+        return;
+    do
+        held = held_of(mesh, peer, held);
+    while (held && !held->ended);
+    if (held)
+        close_held(mesh, peer, "it closed its connection");
+}
+
+/* Its end can't be read.  What it waits for may lie in a connection that was not taken yet, or not
+ * come. */
+void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
+{
+    if (!stream->muted) {
+        stream->muted = 1;
+        stream_watch(mesh, stream, 0);
+    }
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    stream->ended = 1;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
+    take_arrivals(mesh);
+    close_held_for_ever(mesh, stream->peer);
+}
+
+/* ---- Making connections --------------------------------------------------------- */
+
+static int is_unused(const struct wire *wire, const struct stream *stream)
+{
+    return wire->said == 0 && wire->landed == 0 && !wire->begun_on && stream->head_got == 0
+           && stream->left == 0 && !stream->held;
+}
+
+/* The peer connected again: it never had our welcome on the first one, so it said nothing there. If
+ * we did, that is lost. */
+static void replace(struct mesh *mesh, int peer, const struct link *link)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct stream *stream = mesh->transport->streams;
+
+    while (stream && (stream->link != link || stream->closed))
+        stream = stream->next;
+    if (!stream)
+        return;
+    if (!is_unused(wire, stream)) {
+        stream_close(mesh, stream, "its connection broke while it was made");
+        return;
+    }
+    stream->closed = 1;
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
+    wire->streams--;
+}
+
+static void say_none(int peer, const char *why)
+{
+    log_line(LOG_INFO, "no second connection to rank %d, so what is large shares the first: %s",
+             peer, why);
+}
+
+static void link_not_made(struct mesh *mesh, int peer, const char *why)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    wire->opening = 0;
+    if (wire->streams > 0) {
+        say_none(peer, why);
+        close_held_for_ever(mesh, peer);
+        return;
+    }
+    if (wire->ended_one)
+        why = wire->why; /* that of the connection which it had */
+    peer_unreachable(mesh, peer, why);
+    peer_gone(mesh, peer, why);
+}
+
+static void link_made(struct mesh *mesh, int peer, struct link *link)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!link->accepted)
+        wire->opening = 0;
+    if (!stream_open(mesh, link, peer)) {
+        link->ops->close(link);
+        link_not_made(mesh, peer, "no memory for a connection");
+        return;
+    }
+    if (link->accepted && wire->theirs)
+        replace(mesh, peer, wire->theirs);
+    *(link->accepted ? &wire->theirs : &wire->own) = link;
+    wire->out = !wire->own          ? wire->theirs
+                : !wire->theirs     ? wire->own
+                : mesh->rank < peer ? wire->own
+                                    : wire->theirs;
+    wire->gone = 0;
+    if (wire->unreachable && !wire->ended_one && wire->said == 0)
+        wire->unreachable = 0; /* our own could not be made, and nothing was lost by that */
+}
+
+static void take_connection(struct mesh *mesh, const struct arrival *arrival)
+{
+    struct link *link = link_tcp_over(arrival->fd, arrival->accepted);
+
+    if (link) {
+        link_made(mesh, arrival->peer, link);
+        return;
+    }
+    descriptor_close(arrival->fd); /* of one that the peer opened it sees the end */
+    if (!arrival->accepted)
+        link_not_made(mesh, arrival->peer, "no memory for a connection");
+}
+
+void take_arrivals(struct mesh *mesh)
+{
+    struct arrival arrival;
+    char why[160];
+
+    if (!mesh->wireup)
+        return;
+    while (wireup_take(mesh->wireup, &arrival)) {
+        if (arrival.fd >= 0)
+            take_connection(mesh, &arrival);
+        else
+            link_not_made(mesh, arrival.peer, arrival.why);
+    }
+    if (wireup_is_full(mesh->wireup, why, sizeof why))
+        mesh->transport->handlers.on_no_connections(mesh, why);
+}
+
+ct_status peer_connect(struct mesh *mesh, int peer)
+{
+    struct link *link;
+    ct_status status = CT_ERR_UNSUPPORTED;
+
+    for (int i = 0; link_kinds[i]; i++) {
+        if (mesh->only_link && strcmp(mesh->only_link, link_kinds[i]->name))
+            continue;
+        if (!link_kinds[i]->can_reach(mesh, peer))
+            continue;
+        status = link_kinds[i]->open(mesh, peer, &link);
+        if (status != CT_OK)
+            return status;
+        mesh->transport->wires[peer].opening = 1;
+        mesh->transport->wires[peer].own_tried = 1;
+        if (link)
+            link_made(mesh, peer, link);
+        return CT_OK;
+    }
+    return ct_fail(status, "there is no link to it");
+}
+
+int ensure_connection(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+
+    if (wire->unreachable || wire->gone)
+        return 0;
+    return wire->out || wire->opening || peer_connect(mesh, peer) == CT_OK;
+}
+
+void connect_for_liveness(struct mesh *mesh, int peer)
+{
+    const struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->out && !wire->opening && !wire->unreachable && !wire->gone
+        && peer_connect(mesh, peer) != CT_OK)
+        link_not_made(mesh, peer, ct_last_error());
+}
+
+/* No call fails for it, so the caller's sentence stays. */
+static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct link *none;
+    char sentence[1024];
+
+    if (wire->own_tried || wire->unreachable || !wire->theirs || !is_large(out)
+        || !wire->theirs->ops->can_reach(mesh, peer))
+        return;
+    wire->own_tried = 1;
+    snprintf(sentence, sizeof sentence, "%s", ct_last_error());
+    wire->opening = wire->theirs->ops->open(mesh, peer, &none) == CT_OK;
+    if (wire->opening)
+        return;
+    say_none(peer, ct_last_error());
+    ct_fail(CT_OK, "%s", sentence);
+}
+
+/* ---- Sending -------------------------------------------------------------------- */
+
+/* Whoever sleeps shall wake when this link takes more; NULL: none is waited for. */
+static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
+{
+    struct link *const before = wire->full;
+
+    if (full && full->fd < 0)
+        full = NULL;
+    if (full == before)
+        return;
+    wire->full = full;
+    for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
+        if (stream->link == full || stream->link == before)
+            stream_watch(mesh, stream, 0);
+}
+
+/* What is still to be written of the queue and goes there, as many parts as there is room for. */
+static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
+{
+    uint32_t turn = wire->said;
+    int count = 0;
+
+    for (struct outgoing *out = wire->first;
+         out && count < PARTS_AT_ONCE - 1 && link_for(wire, out) == link; out = out->next) {
+        const size_t head = sizeof out->frame;
+        const size_t in_head = out->written < head ? out->written : head;
+        const size_t in_payload = out->written - in_head;
+
+        out->frame.turn = turn++;
+        if (in_head < head)
+            parts[count++] = (struct iovec){ (char *)&out->frame + in_head, head - in_head };
+        if (in_payload < out->bytes)
+            parts[count++] = (struct iovec){ (void *)((uintptr_t)out->payload + in_payload),
+                                             out->bytes - in_payload };
+    }
+    return count;
+}
+
+/* The link took so many bytes of the queue. */
+static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
+{
+    while (bytes > 0) {
+        struct outgoing *out = wire->first;
+        const size_t left = sizeof out->frame + out->bytes - out->written;
+
+        if (bytes < left) {
+            out->written += bytes;
+            return;
+        }
+        bytes -= left;
+        out->written += left;
+        wire->first = out->next;
+        wire->said++;
+        mesh->transport->handlers.on_sent(mesh, out);
+    }
+}
+
+/* All that the link takes.  But over a socket, while a large message comes, one large write, and
+ * the rest at the next look: two ranks that both write all that their sockets take before they read
+ * any are slower, since the bytes wait in the kernel until no cache has them.  The socket has room
+ * then, so whoever sleeps until it has is awake at once. */
+void flush_to(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+    struct iovec parts[PARTS_AT_ONCE];
+    ssize_t taken = 1;
+
+    while (wire->first && wire->out && !wire->unreachable && taken > 0) {
+        wire->begun_on = link_for(wire, wire->first);
+        taken = wire->begun_on->ops->write(wire->begun_on, parts,
+                                           parts_of(wire, wire->begun_on, parts));
+        if (taken > 0) {
+            transport_moved(mesh->transport);
+            advance(mesh, wire, (size_t)taken);
+            if (taken > MUCH && wire->first && wire->begun_on->fd >= 0
+                && mesh->transport->handlers.expects_much(mesh))
+                break;
+        }
+    }
+    if (taken < 0)
+        peer_unreachable(mesh, peer, wire->begun_on->why);
+    else if (wire->out)
+        watch_room(mesh, wire, wire->first ? link_for(wire, wire->first) : NULL);
+}
+
+void flush_gathered(struct mesh *mesh, int peer)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    if (!wire->gathered)
+        return;
+    wire->gathered = 0;
+    flush_to(mesh, peer);
+}
+
+void send_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    out->next = NULL;
+    if (wire->first)
+        wire->last->next = out;
+    else
+        wire->first = out;
+    wire->last = out;
+    second_lane_wanted(mesh, peer, out);
+    if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
+        peer_unreachable(mesh, peer, ct_last_error());
+    else if (wire->unreachable)
+        peer_unreachable(mesh, peer, wire->why);
+    else if (mesh->transport->gathering)
+        wire->gathered = 1;
+    else
+        flush_to(mesh, peer);
+}
+
+/* ---- Receiving ------------------------------------------------------------------ */
+
+static void take_frame(struct mesh *mesh, struct stream *stream);
+
+/* All of a frame has come, and what came on the peer's other connection may have waited for it. */
+static void landed(struct mesh *mesh, struct stream *stream)
+{
+    const int peer = stream->peer;
+    struct stream *next;
+
+    mesh->transport->handlers.on_payload(mesh, stream);
+    mesh->transport->wires[peer].landed++;
+    if ((next = next_in_turn(mesh, peer))) {
+        take_frame(mesh, next);
+        read_stream(mesh, next);
+    }
+}
+
+static void take_frame(struct mesh *mesh, struct stream *stream)
+{
+    stream->left = 0;
+    stream->into = NULL;
+    if (mesh->transport->handlers.on_header(mesh, stream) < 0)
+        stream_close(mesh, stream, NO_FRAME);
+    else if (stream->left == 0)
+        landed(mesh, stream);
+}
+
+/* 1: something moved. */
+static int read_head(struct mesh *mesh, struct stream *stream)
+{
+    const size_t want = sizeof stream->head;
+    const ssize_t n = stream->link->ops->read(
+        stream->link, (char *)&stream->head + stream->head_got, want - stream->head_got);
+
+    if (n < 0) {
+        stream_close(mesh, stream, stream->link->why);
+        return 0;
+    }
+    stream->head_got += (size_t)n;
+    if (stream->head_got < want)
+        return n > 0;
+    stream->head_got = 0;
+    if (stream->head.magic != FRAME_MAGIC) {
+        stream_close(mesh, stream, NO_FRAME);
+        return 0;
+    }
+    if (is_in_turn(mesh, stream))
+        take_frame(mesh, stream);
+    return 1;
+}
+
+static int read_payload(struct mesh *mesh, struct stream *stream)
+{
+    unsigned char nowhere[4096];
+    const size_t want = stream->into                    ? stream->left
+                        : stream->left < sizeof nowhere ? stream->left
+                                                        : sizeof nowhere;
+    const ssize_t n =
+        stream->link->ops->read(stream->link, stream->into ? stream->into : nowhere, want);
+
+    if (n < 0) {
+        stream_close(mesh, stream, stream->link->why);
+        return 0;
+    }
+    stream->left -= (size_t)n;
+    if (stream->into)
+        stream->into += n;
+    if (stream->left == 0)
+        landed(mesh, stream);
+    return (int)(n > 0 ? n : 0);
+}
+
+void read_stream(struct mesh *mesh, struct stream *stream)
+{
+    struct link *link = stream->link;
+    size_t moved = 0;
+    int n = 1;
+
+    link->dry = 0;
+    while (n > 0 && !stream->closed && !stream->held
+           && (moved < BYTES_PER_LOOK || link->ahead > 0)) {
+        n = stream->left > 0 ? read_payload(mesh, stream) : read_head(mesh, stream);
+        moved += (size_t)(n > 0 ? n : 0);
+    }
+    if (moved > 0)
+        transport_moved(mesh->transport);
+}
+
+/* ---- When a peer is gone -------------------------------------------------------- */
 
 void peer_gone(struct mesh *mesh, int peer, const char *why)
 {
@@ -186,4 +692,30 @@ int is_on_its_way(struct mesh *mesh)
             && ioctl(s->link->fd, SIOCOUTQ, &unsent) == 0 && unsent > 0)
             return 1;
     return 0;
+}
+
+/* ---- A peer in messages --------------------------------------------------------- */
+
+const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+
+    snprintf(text, size, "rank %d (pid %d on %s)", peer, p->pid, p->host);
+    return text;
+}
+
+const struct control_death *mesh_death(const struct mesh *mesh, int peer)
+{
+    const uint32_t number = atomic_load(&mesh->peers[peer].death);
+
+    return number ? control_death(&mesh->control, number - 1) : NULL;
+}
+
+void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size)
+{
+    const struct peer *p = &mesh->peers[peer];
+    char how[96];
+
+    control_death_words(mesh_death(mesh, peer), how, sizeof how);
+    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
 }

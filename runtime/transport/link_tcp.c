@@ -2,7 +2,7 @@
 /* link_tcp.c - a TCP connection to a peer that shares no memory with us.
  *
  * wireup.c makes it: the first for whichever rank has something to send, a second one for what is
- * large (connection_pair.c).
+ * large (connection.c).
  *
  * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
  * those behind it cost one system call.  What is large goes straight to where it belongs. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transport.h - frames to and from the peers of a mesh, over connections that come and go.
  *
- *   send_queue.c       frames that wait to be written to a peer, and the write
- *   receive.c          reads a frame's header, then its payload
- *   connection.c       opens and closes connections, and decides whether a closed one means that
- *                      the peer is gone
- *   connection_pair.c  the two lanes to a peer, and the order of frames that come on both
- *   progress.c         one look at all connections
+ *   connection.c  the queue of frames to a peer, its connections and lanes, what comes on them,
+ *                 and when their end means that the peer is gone
+ *   wireup.c      makes connections over sockets, in a thread of its own
+ *   progress.c    one look at all connections
  *
  * The layer above (runtime/messaging) knows what a frame means: it registers its handlers when the
  * mesh is made, as a user of UCX registers active-message handlers.  transport->lock is the lock of
@@ -35,7 +33,7 @@ struct stream {
     size_t left;         /* bytes of the payload that are still to come; set by on_header() */
     unsigned char *into; /* where they go; NULL: they are dropped */
     int closed;
-    int held;  /* its frame waits for an earlier one on the other lane (connection_pair.c) */
+    int held;  /* its frame waits for an earlier one on the other lane */
     int muted; /* meanwhile epoll reports only its end */
     int ended; /* epoll has reported its end: it would wake sleeping threads again and again */
     /* The handlers' own. */
@@ -122,50 +120,36 @@ void progress(struct mesh *mesh);
  * one peer (CT_ANY_SOURCE: any): it looks at the other connections only now and then. */
 void progress_for(struct mesh *mesh, int peer, size_t bytes);
 
-/* send_queue.c */
+/* ---- connection.c ----------------------------------------------------------- */
+
+/* Opens a connection to the peer, or begins to; link_kinds[] says in which order links are tried.
+ */
 ct_status peer_connect(struct mesh *mesh, int peer);
-void send_out(struct mesh *mesh, int peer, struct outgoing *out);
+void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not */
 /* 1: there is a connection to the peer, perhaps a new one. */
 int ensure_connection(struct mesh *mesh, int peer);
 /* Opens a connection to a peer that we have not sent to yet, so that each side notices when the
  * other's process ends. */
 void connect_for_liveness(struct mesh *mesh, int peer);
+
+/* Queues a frame, and writes what the link takes. */
+void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 void flush_to(struct mesh *mesh, int peer);
 void flush_gathered(struct mesh *mesh, int peer); /* the queue of a batch, if there is one */
+/* Is there a frame that a peer may still read: queued, or in the kernel's send buffer? */
+int is_on_its_way(struct mesh *mesh);
 
-/* receive.c */
 void read_stream(struct mesh *mesh, struct stream *stream);
-void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not */
-
-/* connection_pair.c */
-/* The connection on which a frame goes, or on which it is written in part. */
-struct link *link_for(const struct wire *wire, const struct outgoing *out);
+/* epoll reports events of a held stream. */
+void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
 /* The connection on which a message of so many bytes most likely comes. */
 const struct link *link_from(const struct wire *wire, size_t bytes);
-void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out);
-/* A connection to a peer is there: our own, or one that the peer opened. */
-void link_made(struct mesh *mesh, int peer, struct link *link);
-void link_not_made(struct mesh *mesh, int peer, const char *why);
-/* Have all earlier frames of the peer come?  If not, the stream is held. */
-int is_in_turn(struct mesh *mesh, struct stream *stream);
-/* A frame has come in full: the held stream that is next.  NULL: none is held. */
-struct stream *next_in_turn(struct mesh *mesh, int peer);
-void close_held(struct mesh *mesh, int peer, const char *why); /* another stream has ended */
-void close_held_for_ever(struct mesh *mesh, int peer);
-void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
 
-/* connection.c */
-struct stream *stream_open(struct mesh *mesh, struct link *link, int peer);
-/* Adds the stream to epoll, or changes what epoll reports of it. */
-void stream_watch(struct mesh *mesh, struct stream *stream, int add);
-void stream_close(struct mesh *mesh, struct stream *stream, const char *why);
 void free_closed_streams(struct mesh *mesh);
 void check_ended_peers(struct mesh *mesh); /* is the peer of a wire without streams gone? */
 /* Ends connections to hosts that answer no more; it looks once a second. */
 void end_lost_connections(struct mesh *mesh);
 void peer_gone(struct mesh *mesh, int peer, const char *why); /* nothing comes from it any more */
 void peer_unreachable(struct mesh *mesh, int peer, const char *why); /* nothing can be sent to it */
-/* Is there a frame that a peer may still read: queued, or in the kernel's send buffer? */
-int is_on_its_way(struct mesh *mesh);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "collectives/device/fused/fused_group.h"
-#include "runtime/group/device_wait.h"
+#include "runtime/group/group_device.h"
 #include "runtime/util/clock.h"
 
 #define MOST ((size_t)256 << 20) /* of a rank; larger calls are staged */

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/device_wait.h"
+#include "runtime/group/group_device.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

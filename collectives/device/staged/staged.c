@@ -25,7 +25,7 @@
 #include <stdlib.h>
 
 #include "collectives/device/staged/staging_memory.h"
-#include "runtime/group/device_wait.h"
+#include "runtime/group/group_device.h"
 #include "runtime/types/dtype.h"
 
 #define KEPT ((size_t)64 << 20)  /* of host memory, for the next call */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/group_status.h"
+#include "runtime/group/group.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "runtime/transport/mesh.h"
 

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/group/default_group.h"
 #include "runtime/group/group.h"
 #include "runtime/group/shm_group.h"
 #include "runtime/net/fd_passing.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cuda/device_internal.h"
-#include "runtime/group/device_peer_access.h"
+#include "runtime/group/group_device.h"
 #include "runtime/group/group.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "tests/cuda/pairs.h"

@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_peer_access.c - see device_peer_access.h.  A set for each proof, added at the front by any
+/* group_device.c - see group_device.h.  A set for each proof, added at the front by any
  * thread and kept until the group ends, since messages of other threads look at them. */
-#include "runtime/group/device_peer_access.h"
+#include "runtime/group/group_device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
+#include "runtime/util/clock.h"
+
+#define SLICE_MS 5 /* between two looks at the group */
+
+ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
+                      const _Atomic int *given_up)
+{
+    const struct space *space = place.space;
+
+    for (;;) {
+        const int64_t soon = clock_ms() + SLICE_MS, until = soon < deadline ? soon : deadline;
+        const ct_status status = mark ? space->wait_for(place.device, mark, until, given_up)
+                                      : space->finish(place.device, until, given_up);
+
+        if (status != CT_ERR_TIMEOUT || until == deadline)
+            return status;
+        mesh_look_for_deaths(group->mesh);
+        messages_look(group->mesh);
+        group_look_for_failure(group);
+    }
+}
 
 struct reached {
     struct reached *next;

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_peer_access.h - which devices a group knows to reach each other's memory: a driver that
+/* group_device.h - which devices a group knows to reach each other's memory: a driver that
  * says so is not believed (collectives/device/peer_access_check.c; of one pair,
  * peer_access_check.h). */
-#ifndef RUNTIME_GROUP_DEVICE_PEER_ACCESS_H
-#define RUNTIME_GROUP_DEVICE_PEER_ACCESS_H
+#ifndef RUNTIME_GROUP_GROUP_DEVICE_H
+#define RUNTIME_GROUP_GROUP_DEVICE_H
 
+#include "runtime/device/memory_kind.h"
 #include "runtime/group/group.h"
+
+/* Waits on a device, within its space's enter(): until the mark has come (NULL: until all that
+ * libct has enqueued there is done), the deadline passed (CT_ERR_TIMEOUT), or *given_up is set
+ * (CT_ERR_ABORTED).  Meanwhile it looks for deaths and failures, which may set that. */
+ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
+                      const _Atomic int *given_up);
 
 /* Each of these reads and writes each other's memory.  Ranks that were lent nothing any more for
  * want of this may be lent to again. */
