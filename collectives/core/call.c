@@ -199,7 +199,7 @@ static ct_status start(const struct call *c, ct_work **work)
         return call_start(c, work);
     status = call_enqueue(c);
     if (status == CT_ERR_UNSUPPORTED)
-        stream_say_host_waits(operation_name(c->signature.operation));
+        stream_log_host_waits(operation_name(c->signature.operation));
     return status;
 }
 

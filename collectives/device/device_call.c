@@ -29,7 +29,7 @@
 #include "collectives/device/nccl/communicator.h"
 #include "collectives/device/staged/staged.h"
 #include "include/ct_cuda.h"
-#include "runtime/group/device_wait.h"
+#include "runtime/group/group_device.h"
 #include "runtime/util/task_queue.h"
 
 const struct device_path *const device_paths[PATH_COUNT] = {

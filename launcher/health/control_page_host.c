@@ -125,8 +125,8 @@ static void wake_workers(struct control_host *control)
 {
     const uint64_t one = 1;
 
-    atomic_fetch_add(&control->head->news, 1);
-    syscall(SYS_futex, &control->head->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&control->head->notices, 1);
+    syscall(SYS_futex, &control->head->notices, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     if (write(control->event, &one, sizeof one) < 0 && errno != EAGAIN)
         log_line(LOG_WARN, "telling the workers: %s", strerror(errno));
 }

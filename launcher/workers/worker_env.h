@@ -12,7 +12,7 @@
  * which keeps them.  One that is not above STDERR_FILENO (0, -1) does not exist. */
 struct inherited {
     int control_memory; /* the control page */
-    int control_event;  /* and the eventfd that wakes ranks that wait for its news */
+    int control_event;  /* and the eventfd that wakes a thread that waits for its notices */
     int trace_memory;   /* the rings of --trace */
 };
 

@@ -198,7 +198,7 @@ static void setup_waiter(struct mesh *mesh)
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
     mesh->waiter.event_fd = node->event_fds[node->rank];
     mesh->waiter.epoll_fd = -1;
-    mesh->waiter.news = mesh->control.event_fd >= 0 ? &mesh->control.head->news : NULL;
+    mesh->waiter.notices = mesh->control.event_fd >= 0 ? &mesh->control.head->notices : NULL;
 }
 
 /* A mesh without peers, which mesh_destroy() can free.  NULL: no memory. */

@@ -157,11 +157,11 @@ static ct_status fill_node(struct mesh *mesh, const struct peer_info *infos)
 
     node->ranks = calloc(size, sizeof *node->ranks);
     node->pids = calloc(size, sizeof *node->pids);
-    node->told = calloc(size, sizeof *node->told);
+    node->ctrun_reports = calloc(size, sizeof *node->ctrun_reports);
     node->ended = calloc(size, sizeof *node->ended);
     node->pidfds = no_descriptors(node->size);
     node->event_fds = no_descriptors(node->size);
-    if (!node->ranks || !node->pids || !node->told || !node->ended || !node->pidfds
+    if (!node->ranks || !node->pids || !node->ctrun_reports || !node->ended || !node->pidfds
         || !node->event_fds)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", node->size);
     for (int i = 0; i < mesh->size; i++) {
@@ -170,7 +170,7 @@ static ct_status fill_node(struct mesh *mesh, const struct peer_info *infos)
         if (local < 0)
             continue;
         node->ranks[local] = i;
-        node->told[local] = mesh->peers[i].worker >= 0;
+        node->ctrun_reports[local] = mesh->peers[i].worker >= 0;
         if (infos[i].pid_space == infos[mesh->rank].pid_space)
             node->pids[local] = infos[i].pid;
     }

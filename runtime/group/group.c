@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group.c - making, asking and ending groups.
+/* group.c - groups: what they are asked for, how they are made and destroyed.
  *
- * A group's id is derived, not agreed on: a hash of its parent's id, of how
- * many groups the parent made before, and of its members.  Members therefore
- * have the same one without a message, and messages for a group can't be taken
- * for another's.  group_new.c decides who is in; here it becomes a handle. */
+ * The ranks of a group do not agree on its id by messages.  It is a hash of the parent's id, of
+ * how many groups the parent made before, and of the members.  So all members have the same id,
+ * and messages of one group can't be taken for those of another.  group_new.c determines the
+ * members; group_create() makes the handle. */
 #include "runtime/group/group.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/task_queue.h"
 
-/* ---- Asking -------------------------------------------------------------- */
+/* ---- Rank, size, timeout ---------------------------------------------------- */
 
 const char *group_here(const ct_group *group, char *text, size_t size)
 {
@@ -51,7 +51,7 @@ ct_status group_resolve(ct_group *group, ct_group **resolved)
     if (*resolved && (*resolved)->maker != this_process) {
         const ct_status status = group_refuse_child(*resolved);
 
-        *resolved = NULL; /* it is none that a failure could break */
+        *resolved = NULL; /* the handle is of no use here, not even to record a failure */
         return status;
     }
     return *resolved ? CT_OK
@@ -140,7 +140,7 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
     return CT_OK;
 }
 
-/* ---- The order in which its ranks are folded ------------------------------------ */
+/* ---- The order in which ranks are folded -------------------------------------- */
 
 /* CT_ORDER, equal on all ranks:
  *
@@ -152,7 +152,8 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
  *   fast    whatever an algorithm finds fastest; floats may differ from run to run of another size
  *           or layout, but never from rank to rank.
  *
- * It stands on the cards by which ranks meet, so that ranks told differently find out then. */
+ * It is part of the peer info that ranks exchange at init, so that ranks with different orders
+ * find out then. */
 static const char *const order_names[] = {
     [ORDER_NODES] = "nodes", [ORDER_RANK] = "rank", [ORDER_FAST] = "fast"
 };
@@ -211,7 +212,7 @@ static ct_status group_order(ct_group *g)
     by_node(g);
     g->order = (struct fold){ .sources = g->size, .nodes = g->hosts, .node_end = g->node_end };
     if (g->order_rule == ORDER_RANK) {
-        g->order.nodes = 1; /* call_fold_to() takes that for the order of ranks */
+        g->order.nodes = 1; /* one node: call_fold_to() then folds in rank order */
         g->order.node_end = &g->size;
     }
     return status;
@@ -233,7 +234,7 @@ static void group_free(ct_group *group)
     }
     pthread_mutex_destroy(&group->failure.lock);
     group->extension->release(group);
-    reach_free(group);
+    peer_access_free(group);
     pinned_close(&group->pinned);
     if (group->owns_choices)
         free(group->choices);
@@ -281,7 +282,7 @@ static int on_this_host(const ct_group *g)
     return here;
 }
 
-/* The same on all members, and no other mesh's. */
+/* An id for the control page: the same on all members, and different from those of other meshes. */
 static uint64_t id_in_page(const ct_group *g)
 {
     uint64_t token;
@@ -290,8 +291,7 @@ static uint64_t id_in_page(const ct_group *g)
     return (token ^ g->id * 0x9e3779b97f4a7c15u) | 1;
 }
 
-/* given_up (may be NULL): set when another member has, with the group that this one is made from.
- */
+/* given_up (may be NULL): set when the group that this one is made from has failed. */
 static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic int *given_up)
 {
     ct_status status = group_order(g);
@@ -415,7 +415,7 @@ void group_destroy(ct_group *group)
     if (group->member) {
         channel_give_up(mesh, &group->channel);
         channel_goodbye(mesh, &group->channel);
-        channel_close(mesh, &group->channel); /* no frame reports a failure of it from here on */
+        channel_close(mesh, &group->channel); /* from here on no frame reports a failure of it */
     }
     flat_destroy(group->flat);
     if (group->root == group) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.h - ranks that make calls together.
  *
- * A root group (the world, or one of ct_create_group) owns a mesh; the groups
- * made from it share that mesh and live no longer than it does. */
+ * A root group (the world, or one of ct_create_group) owns a mesh.  The groups made from it
+ * share that mesh and live no longer than it does. */
 #ifndef RUNTIME_GROUP_GROUP_H
 #define RUNTIME_GROUP_GROUP_H
 
@@ -24,15 +24,15 @@ struct coalesced;       /* collectives/core/coalesce.c */
 struct device_group;    /* collectives/device/group/device_group.h */
 struct space;           /* memory_kind.h */
 struct group_extension; /* group_extension.h */
-struct reached;         /* group_device.c */
+struct access_set;      /* group_device.c */
 
-/* How many groups were made of one list with local_sync; group_new.c */
+/* How many groups were made of one list of ranks with local_sync; group_new.c */
 struct list_births {
     struct list_births *next;
     uint64_t list, count;
 };
 
-/* How long a call may take, and who said so, for messages. */
+/* How long a call may take, and what set that, for messages. */
 struct limit {
     int ms;
     const char *by;
@@ -44,94 +44,99 @@ enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* CT_ORDER; group.c */
 struct failure_state {
     pthread_mutex_t lock; /* over `what` and is_death; taken last, under the transport's, too */
     struct group_failure what; /* pending, or why the group has failed */
-    int is_death;              /* pending: ctrun told of it, and no rank was told by this one */
-    _Atomic uint64_t pending;  /* the first call that will fail; 0: no failure is pending */
-    _Atomic int status;        /* CT_OK: the group has not failed */
-    _Atomic int interrupted;   /* failed or pending: no ct_send, ct_recv waits any more */
+    int is_death; /* pending: it is of a death notice, and this rank has not sent it to others */
+    _Atomic uint64_t pending; /* the first call that will fail; 0: no failure is pending */
+    _Atomic int status;       /* CT_OK: the group has not failed */
+    _Atomic int interrupted;  /* failed or pending: waits of ct_send and ct_recv end */
 };
 
 struct ct_group {
     struct mesh *mesh;
-    const struct group_extension *extension; /* what the layers above give to it */
+    const struct group_extension *extension; /* functions of the layers above */
     pid_t maker;                             /* the process that made it, forks.h */
     struct ct_group *root;
     struct ct_group *next;     /* root: its groups; others: the next of them */
     pthread_mutex_t *children; /* root: over next */
     uint64_t id;
-    uint64_t parent_id; /* it was made from; 0: from none */
-    uint64_t born_in;   /* by which call of that; 0: without one */
-    uint64_t born;      /* groups made from this one, for their ids */
-    ct_store *store;    /* root: where its ranks met, and would meet again; held */
-    int shrinks;        /* tries of ct_shrink_group() */
+    uint64_t parent_id; /* id of the group that it was made from; 0: none */
+    uint64_t born_in;   /* number of the call of that group which made it; 0: none did */
+    uint64_t born;      /* how many groups were made from this one, for their ids */
+    /* root: the store of its rendezvous, at which survivors meet again; a reference of its own */
+    ct_store *store;
+    int shrinks; /* tries of ct_shrink_group() */
     struct list_births *births;
     char name[64];
     int member;     /* 0: the handle of a rank that is not in it */
     int rank, size; /* rank -1: not a member */
     int *ranks;     /* [size] in the mesh */
     int timeout_ms;
-    const char *timeout_by;      /* who set it, for messages */
+    const char *timeout_by;      /* what set it, for messages */
     _Atomic int next_timeout_ms; /* of the next call alone; 0: timeout_ms */
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */
-    struct flat *flat;           /* NULL: not all on this host, or no memory shared */
+    struct flat *flat;           /* NULL: not all ranks are on this host, or no memory is shared */
     enum order_rule order_rule;
     int order_is_wished;     /* CT_ORDER is set */
     struct fold order;       /* how its reductions fold: nodes and node_end */
-    int hosts;               /* on which its ranks are */
+    int hosts;               /* number of hosts of its ranks */
     int *node_end;           /* [hosts] where each one's ranks end in fold_rank */
     int *fold_rank;          /* [size] group ranks host by host, as they are folded */
     struct choices *choices; /* of algorithms; of the root's, unless: */
     int owns_choices;
-    char *wishes; /* its own, as they were given; NULL: none.  For its survivors */
+    /* the overrides of algorithms that were given for it; NULL: none.  Its survivors get the
+     * same */
+    char *wishes;
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
     struct queue *queue;                /* of asynchronous calls; NULL: none yet */
     struct queue *landings;             /* of messages that streams wait for; likewise */
     struct queue *watches;              /* of calls that streams hand over; likewise */
-    struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: it does not collect */
+    struct coalesced *coalesced; /* calls since ct_coalesce_begin(); NULL: none are collected */
     void *stream;                /* ct_set_stream(): of device memory */
     _Atomic int
-        in_streams; /* what its calls have found out for that (collectives/device/device_call.c) */
-    struct device_group *device; /* of calls on device memory; NULL: there was none */
+        in_streams; /* what its calls have learnt about that (collectives/device/device_call.c) */
+    struct device_group *device; /* for calls on device memory; NULL: there was none */
     struct pinned_pool pinned;   /* of messages of device memory */
     int no_device_rendezvous;    /* CT_DEVICE=staged: not even in messages */
-    struct reached
-        *_Atomic reached; /* device_peer_access.c: devices that are proved to reach each other */
-    const struct space *_Atomic maps_from; /* messages were lent to it there; NULL: none was */
-    struct record record;                  /* its line in the control page */
-    _Atomic uint64_t running;              /* number of the call that is being run; 0: none */
-    _Atomic uint64_t begun;                /* the last number that ever ran */
+    struct access_set
+        *_Atomic peer_access; /* group_device.c: devices that passed the peer-access check */
+    /* messages were mapped there from the memory of peers; NULL: none was */
+    const struct space *_Atomic maps_from;
+    struct record record;     /* its line in the control page */
+    _Atomic uint64_t running; /* number of the call that is being run; 0: none */
+    _Atomic uint64_t begun;   /* the last number that ever ran */
     struct failure_state failure;
     uint16_t traced;        /* its index in the trace */
-    struct channel channel; /* of its messages; group_fail_told() hears of failures */
+    struct channel channel; /* of its messages; calls group_fail_told() for failures */
 };
 
-/* Who shall be in a group; made by group_new.c, carried out by group.c. */
+/* The members of a group to be made; filled by group_new.c, carried out by group.c. */
 struct group_plan {
     const int *ranks; /* in the mesh */
     int size;
     uint64_t id;
-    uint64_t born_in;   /* the call of the parent by which all agreed on it; 0: there was none */
+    uint64_t born_in;   /* the call of the parent by which all members agreed on it; 0: none */
     struct limit limit; /* of each call */
     const char *name;
-    const char *algorithms; /* the user's wishes; NULL: the root's */
+    const char *algorithms; /* what the user set for algorithms; NULL: as in the root group */
 };
 
-/* channel of the group's messages */
+/* The channel of its messages. */
 static inline uint64_t group_channel(const ct_group *group, int point_to_point)
 {
     return group->id * 2 + (uint64_t)point_to_point;
 }
 
-/* "world, rank 2"; where its ranks are not the root's also whom that is there: other ranks, in any
- * sentence on a failure, are those of the root. */
+/* "world, rank 2".  If its ranks differ from the root's, "rows, rank 2 (rank 6 of world)":
+ * sentences about failures name ranks by their number in the root group. */
 const char *group_here(const ct_group *group, char *text, size_t size);
 
 ct_group *default_group(void); /* NULL before init; init_process_group.c */
-/* In a child of fork(): the group is its parent's, and this process may init a world of its own. */
+/* In a child of fork(): the group belongs to its parent, and this process may init a world of
+ * its own. */
 void default_group_forget(void);
 
-/* CT_ERR_INVALID: this process is a child of the one that made it. */
+/* Fails with CT_ERR_INVALID: this process is a child of the one that made the group. */
 ct_status group_refuse_child(const ct_group *group);
 /* The group itself, or the default one for NULL; fails without one, in a child of fork(), and for a
  * non-member. */
@@ -155,10 +160,10 @@ void group_fail_told(void *group, const struct group_failure *failure); /* by a 
 void group_look_for_failure(ct_group *group);
 /* mesh->on_death of a root: all its groups of which the peer is a member. */
 void group_member_died(void *root, int peer);
-/* Deaths that ctrun told of before the group was made. */
+/* Takes up death notices that came before the group was made. */
 void group_look_for_deaths(ct_group *group);
 
-/* Of a call that begins now. */
+/* The limit of a call that begins now. */
 static inline struct limit group_limit(ct_group *group)
 {
     const int next = atomic_load_explicit(&group->next_timeout_ms, memory_order_relaxed);
@@ -185,14 +190,15 @@ ct_status group_cause(ct_group *group, ct_status status);
 
 /* ---- group_status.c --------------------------------------------------------- */
 
-/* Where the members are that have not begun call `seq`, as their control pages say: "; rank 2 is in
- * no call since barrier #11", for the end of a sentence.  "" when nothing can be seen from here. */
+/* The status of the members that have not begun call `seq`, by their control pages: "; rank 2 is
+ * in no call since barrier #11", for the end of a sentence.  "" when no page can be read from
+ * here. */
 const char *where_are_missing(const ct_group *group, uint64_t seq, char *text, size_t size);
 
-/* Has a member begun call `seq`, as its control page says?  0 where that can't be seen. */
+/* Has a member begun call `seq`, by its control page?  0 where that can't be read. */
 int has_begun(const ct_group *group, int member, uint64_t seq);
 
-/* The same of one member, in whatever call it is or was last. */
+/* The status of one member, in whatever call it is or was last. */
 const char *where_is(const ct_group *group, int member, char *text, size_t size);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_device.c - see group_device.h.  A set for each proof, added at the front by any
- * thread and kept until the group ends, since messages of other threads look at them. */
+/* group_device.c - waits for a device, and the table of checked peer access.
+ *
+ * The table is a list with one set per check.  Any thread adds to its front, and nothing is
+ * removed before the group ends, since messages of other threads read it. */
 #include "runtime/group/group_device.h"
 
 #include <stdlib.h>
@@ -10,7 +12,9 @@
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
-#define SLICE_MS 5 /* between two looks at the group */
+/* how often a wait looks at the group: the rank is in a call meanwhile, and must notice its
+ * failure */
+#define SLICE_MS 5
 
 ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t deadline,
                       const _Atomic int *given_up)
@@ -30,14 +34,14 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
     }
 }
 
-struct reached {
-    struct reached *next;
+struct access_set {
+    struct access_set *next;
     int count;
-    int one_reads; /* the first the second, and no more is known of the two */
+    int one_reads; /* the first reads the second, and nothing else is known of the two */
     unsigned char ids[][16];
 };
 
-static void lend_again(ct_group *group)
+static void offer_again(ct_group *group)
 {
     struct mesh *mesh = group->mesh;
 
@@ -47,46 +51,45 @@ static void lend_again(ct_group *group)
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-static struct reached *make(int count)
+static struct access_set *access_set_make(int count)
 {
-    return calloc(1,
-                  sizeof(struct reached) + (size_t)count * sizeof((struct reached *)NULL)->ids[0]);
+    return calloc(1, sizeof(struct access_set)
+                         + (size_t)count * sizeof((struct access_set *)NULL)->ids[0]);
 }
 
-static void add(ct_group *group, struct reached *r)
+static void access_set_add(ct_group *group, struct access_set *r)
 {
-    r->next = atomic_load(&group->reached);
-    while (!atomic_compare_exchange_weak(&group->reached, &r->next, r))
+    r->next = atomic_load(&group->peer_access);
+    while (!atomic_compare_exchange_weak(&group->peer_access, &r->next, r))
         ;
 }
 
-void reach_proved(ct_group *group, unsigned char (*ids)[16], int count)
+void peer_access_add_all(ct_group *group, unsigned char (*ids)[16], int count)
 {
-    struct reached *r = make(count);
+    struct access_set *r = access_set_make(count);
 
     if (!r)
-        return; /* messages take the longer way */
+        return; /* messages go through the host */
     r->count = count;
     memcpy(r->ids, ids, (size_t)count * sizeof r->ids[0]);
-    add(group, r);
-    lend_again(group);
+    access_set_add(group, r);
+    offer_again(group);
 }
 
-void reach_proved_to_read(ct_group *group, const unsigned char reader[16],
-                          const unsigned char owner[16])
+void peer_access_add(ct_group *group, const unsigned char reader[16], const unsigned char owner[16])
 {
-    struct reached *r = make(2);
+    struct access_set *r = access_set_make(2);
 
     if (!r)
-        return; /* it is tried again */
+        return; /* the check is made again */
     r->count = 2;
     r->one_reads = 1;
     memcpy(r->ids[0], reader, sizeof r->ids[0]);
     memcpy(r->ids[1], owner, sizeof r->ids[1]);
-    add(group, r);
+    access_set_add(group, r);
 }
 
-static int has(const struct reached *r, const unsigned char id[16])
+static int access_set_has(const struct access_set *r, const unsigned char id[16])
 {
     int i = 0;
 
@@ -95,33 +98,33 @@ static int has(const struct reached *r, const unsigned char id[16])
     return i < r->count;
 }
 
-static int says(const struct reached *r, const unsigned char reader[16],
-                const unsigned char owner[16])
+static int access_set_covers(const struct access_set *r, const unsigned char reader[16],
+                             const unsigned char owner[16])
 {
     if (r->one_reads)
         return !memcmp(r->ids[0], reader, sizeof r->ids[0])
                && !memcmp(r->ids[1], owner, sizeof r->ids[1]);
-    return has(r, reader) && has(r, owner);
+    return access_set_has(r, reader) && access_set_has(r, owner);
 }
 
-int reads_as_proved(const ct_group *group, const unsigned char reader[16],
-                    const unsigned char owner[16])
+int peer_access_checked(const ct_group *group, const unsigned char reader[16],
+                        const unsigned char owner[16])
 {
-    const struct reached *r = atomic_load(&group->reached);
+    const struct access_set *r = atomic_load(&group->peer_access);
 
     if (!memcmp(reader, owner, sizeof r->ids[0]))
         return 1;
-    while (r && !says(r, reader, owner))
+    while (r && !access_set_covers(r, reader, owner))
         r = r->next;
     return r != NULL;
 }
 
-void reach_free(ct_group *group)
+void peer_access_free(ct_group *group)
 {
-    struct reached *r = atomic_load(&group->reached);
+    struct access_set *r = atomic_load(&group->peer_access);
 
     while (r) {
-        struct reached *next = r->next;
+        struct access_set *next = r->next;
 
         free(r);
         r = next;

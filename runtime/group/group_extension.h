@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_extension.h - what the layers above give to a group.
+/* group_extension.h - what the layers above add to a group.
  *
- * Making a group takes collectives, and a group's end ends what was begun on it; but collectives
- * and messages of device memory lie above groups.  So the public call that makes a root group
- * (collectives/init.c) hands it this table, and the groups made from it have the same. */
+ * Making a group takes collectives, and destroying it ends the calls that were begun on it.  But
+ * collectives and messages of device memory lie above groups.  So the public call that makes a
+ * root group (collectives/init.c) passes this table, and groups made from that one have the
+ * same. */
 #ifndef RUNTIME_GROUP_GROUP_EXTENSION_H
 #define RUNTIME_GROUP_GROUP_EXTENSION_H
 
 #include "runtime/group/group.h"
 
 struct group_extension {
-    /* A group begins: the algorithms that its calls may take, as the environment and `wishes`
-     * (NULL: nothing) say. */
+    /* Called when a group is made: determines the algorithms that its calls may take, by the
+     * environment and by `wishes` (NULL: nothing). */
     ct_status (*open)(ct_group *group, const char *wishes);
-    /* It ends: calls that were collected are not made. */
+    /* Called first when the group is destroyed: calls that were collected are not made. */
     void (*drop)(ct_group *group);
-    /* Its queues have ended. */
+    /* Called after the end of its queues. */
     void (*close)(ct_group *group);
-    /* Its memory goes; also of one that could not be made. */
+    /* Frees its memory; also for a group that could not be made. */
     void (*release)(ct_group *group);
 
-    /* Collectives that the library makes for a call that is none itself.  They carry the name and
-     * the line of the program's own call, so ctctl and messages show ct_new_group() in the program,
-     * not a gather in libct. */
+    /* Collectives that the library makes inside of calls that are none.  They carry the
+     * operation and the return address of the program's call, so ctctl and messages show
+     * ct_new_group() in the program, not a gather in libct. */
 
-    /* all: [size][count] what each rank gave. */
+    /* all: [size][count], what each rank passed as `mine`. */
     ct_status (*gather)(ct_group *group, int operation, const void *mine, void *all, size_t count,
                         ct_dtype dtype, const void *caller);
-    /* The largest of what they gave. */
+    /* The largest of all ranks' values. */
     ct_status (*max)(ct_group *group, int operation, int32_t mine, int32_t *largest,
                      const void *caller);
 };

@@ -317,7 +317,7 @@ static void wait_for_death_notice(ct_group *g)
     int glance_ms = FIRST_GLANCE_MS;
 
     for (;;) {
-        const uint32_t heard = atomic_load(&g->mesh->control.head->news);
+        const uint32_t heard = atomic_load(&g->mesh->control.head->notices);
 
         mesh_look_for_deaths(g->mesh);
         messages_look(g->mesh);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_new.c - ct_new_group and its relatives: who is in.
+/* group_new.c - ct_new_group and the like: which ranks are in a group.
  *
- * Where all of the parent call (ct_new_group, ct_split_group) they first gather
- * what each asked for over the parent; so other lists on other ranks are found
- * before anything is made.  With local_sync only the members call, and nobody
- * else knows. */
+ * If all ranks of the parent call (ct_new_group, ct_split_group), they first gather what each
+ * asked for, over the parent.  So different lists on different ranks are found before anything
+ * is made.  With local_sync only the members call, and the other ranks do not learn of it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +60,7 @@ ct_status group_options_check(const ct_group_options *options)
     return CT_OK;
 }
 
-/* All of the parent compare their lists. */
+/* All ranks of the parent compare their lists. */
 static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
 {
     uint64_t *ids = calloc((size_t)parent->size, sizeof *ids);
@@ -79,8 +78,8 @@ static ct_status same_list(ct_group *parent, uint64_t id, const void *caller)
     return status;
 }
 
-/* With local_sync other ranks may have made more groups of the parent than we
- * have; but the members of this list made as many of this list as we did. */
+/* With local_sync, other ranks may have made more groups of the parent than this one has.  But
+ * the members of a list have all made the same number of groups of that list. */
 static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
 {
     struct list_births *births = parent->births;
@@ -99,8 +98,8 @@ static ct_status next_of_list(ct_group *parent, uint64_t list, uint64_t *id)
     return CT_OK;
 }
 
-static ct_status create(ct_group *parent, const int *list, int count,
-                        const ct_group_options *options, uint64_t id, ct_group **group)
+static ct_status create_of_list(ct_group *parent, const int *list, int count,
+                                const ct_group_options *options, uint64_t id, ct_group **group)
 {
     char made_up[64];
     int *ranks = calloc((size_t)count, sizeof *ranks);
@@ -124,8 +123,8 @@ static ct_status create(ct_group *parent, const int *list, int count,
     return status;
 }
 
-static ct_status make(const int *ranks, int count, const ct_group_options *options,
-                      ct_group **group, const void *caller)
+static ct_status new_group(const int *ranks, int count, const ct_group_options *options,
+                           ct_group **group, const void *caller)
 {
     const ct_group_options defaults = CT_GROUP_OPTIONS_INIT;
     ct_group *parent;
@@ -151,18 +150,18 @@ static ct_status make(const int *ranks, int count, const ct_group_options *optio
         id = hash_ranks(mix(parent->id, 2 + parent->born++), ranks, count);
         status = same_list(parent, id, caller);
     }
-    return status == CT_OK ? create(parent, ranks, count, options, id >> 1, group) : status;
+    return status == CT_OK ? create_of_list(parent, ranks, count, options, id >> 1, group) : status;
 }
 
 ct_status ct_new_group_with(const int *ranks, int count, const ct_group_options *options,
                             ct_group **group)
 {
-    return make(ranks, count, options, group, __builtin_return_address(0));
+    return new_group(ranks, count, options, group, __builtin_return_address(0));
 }
 
 ct_status ct_new_group(const int *ranks, int count, ct_group **group)
 {
-    return make(ranks, count, NULL, group, __builtin_return_address(0));
+    return new_group(ranks, count, NULL, group, __builtin_return_address(0));
 }
 
 /* ---- Split --------------------------------------------------------------- */
@@ -181,7 +180,7 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The parent's ranks of this color, in order. */
+/* The parent's ranks of this color, ordered by key. */
 static int of_color(struct choice *all, int size, int color, int *list)
 {
     int count = 0;
@@ -193,12 +192,12 @@ static int of_color(struct choice *all, int size, int color, int *list)
     return count;
 }
 
-static ct_status split(ct_group *parent, int color, int key, struct choice *all, int *list,
-                       ct_group **group, const void *caller)
+static ct_status split_parent(ct_group *parent, int color, int key, struct choice *all, int *list,
+                              ct_group **group, const void *caller)
 {
     const ct_group_options options = CT_GROUP_OPTIONS_INIT;
     const struct choice mine = { color < 0 ? -1 : color, key, parent->rank };
-    struct group_plan nobody = { .size = 0, .name = "of no color", .limit = { 1, "" } };
+    struct group_plan no_members = { .size = 0, .name = "of no color", .limit = { 1, "" } };
     const uint64_t birth = 2 + parent->born++;
     const ct_status status = parent->extension->gather(
         parent, OPERATION_SPLIT_GROUP, &mine, all, sizeof mine / sizeof(int32_t), CT_I32, caller);
@@ -207,10 +206,10 @@ static ct_status split(ct_group *parent, int color, int key, struct choice *all,
     if (status != CT_OK)
         return status;
     if (color < 0)
-        return group_create(parent, &nobody, group);
+        return group_create(parent, &no_members, group);
     count = of_color(all, parent->size, color, list);
-    return create(parent, list, count, &options,
-                  hash_ranks(mix(parent->id, birth), list, count) >> 1, group);
+    return create_of_list(parent, list, count, &options,
+                          hash_ranks(mix(parent->id, birth), list, count) >> 1, group);
 }
 
 static ct_status split_from(ct_group *parent, int color, int key, ct_group **group,
@@ -230,7 +229,7 @@ static ct_status split_from(ct_group *parent, int color, int key, ct_group **gro
         return status;
     all = calloc((size_t)p->size, sizeof *all);
     list = calloc((size_t)p->size, sizeof *list);
-    status = all && list ? split(p, color, key, all, list, group, caller)
+    status = all && list ? split_parent(p, color, key, all, list, group, caller)
                          : ct_fail(CT_ERR_NOMEM, "no memory to split %d ranks", p->size);
     free(all);
     free(list);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_shrink.c - the survivors of a group go on without the dead.
+/* group_shrink.c - the survivors of a group make a new one without the dead.
  *
- * Agreement needs something that outlives every one of them, and there is one: the store, at which
- * they met, and whose compare_set decides once for all.  A try has two decisions:
+ * Agreement needs something that outlives any rank: that is the store of the rendezvous.  Its
+ * compare_set decides once for all ranks.  A try has two decisions, under these keys:
  *
- *   here/<rank>    each survivor comes; the others are dead, or come too late
- *   who            the first to have seen everybody writes who is left; that counts for all
- *   (those make a mesh and a group)
- *   made/<rank>    each that could
- *   verdict        "made" by who sees all of them, "again" by who sees one fail or die
+ *   here/<rank>    each survivor sets its own; the other ranks are dead, or come too late
+ *   who            the first rank that has seen all survivors writes the list; that one counts
+ *   (the ranks of the list make a mesh and a group)
+ *   made/<rank>    each rank that succeeded
+ *   verdict        "made" by a rank that saw all of them, "again" by one that saw a failure
  *
- * One of them looks for all of the others: the first that lives, since the others can't go on
- * without it anyway.  They wait for what it decides, or for its end; and, if that takes long, each
- * looks for itself, so that one that can't see a death holds nobody up.  All together ask the store
- * no more often the more they are.
+ * One rank looks for the others on behalf of all: the first one alive, without which the others
+ * can't go on anyway.  The others wait for its decision, or for its death.  If that takes long,
+ * each looks itself, so that a rank that does not notice a death delays no other.  All together,
+ * the ranks send no more requests to the store the more they are.
  *
- * With "again" the next try begins, under keys of its own, among those of the last decision: who
- * died meanwhile is not in it.  So
- * all get the same group or none does, wherever a death falls.  The new mesh shares nothing with
- * the old one: its token, memory and sockets are new, and nothing late can reach it.
- * [ULFM's revoke, agree, shrink: Bland et al. 2013; the agreement is the store's, not theirs] */
+ * After "again" the next try begins, under other keys, among the ranks of the last decision; a rank
+ * that died meanwhile is not in it.  So either all get the same group or none does, whenever a
+ * death happens.  The new mesh shares nothing with the old one: its token, memory and sockets are
+ * new, and no late message can reach it.
+ *
+ * [ULFM's revoke, agree, shrink: Bland and others, 2013; here the store makes the agreement] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +32,12 @@
 #include "runtime/store/tcp_store.h"
 #include "runtime/util/clock.h"
 
-#define GLANCE_MS 20 /* how often the first that lives looks for deaths that are not told */
-#define SLICE_MS 100 /* how often the others look whether it is dead */
-/* Once all came: for the new group and the tries to make it, at least; of one try, which has so
- * much more for each rank, but no more than half of the caller's time; and for those who were
- * elsewhere in the try that failed to come to the next. */
+#define GLANCE_MS 20 /* how often the first one alive checks for deaths without a notice */
+#define SLICE_MS 100 /* how often the others check whether it is dead */
+/* Time limits after all survivors have come.  MAKING_MS: the least for the new group and all
+ * tries to make it.  ATTEMPT_MS, and ATTEMPT_EACH_MS more for each rank: for one try, but no
+ * more than half of the caller's time.  AGAIN_MS: how much later ranks may come to the next try
+ * that were elsewhere in the one that failed. */
 #define MAKING_MS 10000
 #define ATTEMPT_MS 5000
 #define ATTEMPT_EACH_MS 100
@@ -43,16 +45,17 @@
 
 struct shrink {
     ct_group *old;
-    ct_store *store; /* under the keys of this try */
+    ct_store *store; /* with the prefix of the keys of this try */
     int64_t arrive_by, deadline;
-    int attempt_ms;  /* of one try to make the group */
-    int *left;       /* group ranks of those that may go on: all, then as decided */
-    int count, mine; /* how many, and which of them is this rank */
+    int attempt_ms; /* for one try to make the group */
+    /* group ranks of those that may be in the new group: at first all, then the decided ones */
+    int *left;
+    int count, mine; /* how many they are, and the position of this rank among them */
 };
 
-/* ---- Who is there? --------------------------------------------------------- */
+/* ---- Looking for the others -------------------------------------------------- */
 
-/* Takes up what is told of deaths, and what connections say: for is_dead() of all members. */
+/* Takes up death notices, and what connections show, for is_dead() of all members. */
 static void look_for_deaths(ct_group *g)
 {
     struct mesh *mesh = g->mesh;
@@ -63,7 +66,7 @@ static void look_for_deaths(ct_group *g)
     pthread_mutex_unlock(&mesh->transport->lock);
 }
 
-/* As of the last look. */
+/* By the last look_for_deaths(). */
 static int is_dead(ct_group *g, int member)
 {
     struct mesh *mesh = g->mesh;
@@ -90,8 +93,8 @@ static int has(ct_store *store, const char *key)
     return ct_store_check(store, keys, 1, &present) == CT_OK && present;
 }
 
-/* 1: the decision is there.  0: this rank has to look for the others itself: it is the first of
- * those that live, or it has waited so long that its turn has come, or the store is gone. */
+/* 1: the decision is in the store.  0: this rank has to look for the others itself: it is the
+ * first one alive, or it has waited so long that it is its turn, or the store is gone. */
 static int is_decided(struct shrink *s, const char *decision, int64_t until)
 {
     const char *keys[1] = { decision };
@@ -110,9 +113,10 @@ static int is_decided(struct shrink *s, const char *decision, int64_t until)
     return status == CT_OK || has(s->store, decision);
 }
 
-/* Waits a moment for "what/<rank>" of all that are left and not marked in came, and marks those
- * that are there.  How many are missing that are not known to be dead; -1: the store is gone. */
-static int look_for(struct shrink *s, const char *what, char *came)
+/* Waits a moment for "what/<rank>" of all ranks that are not marked in `arrived`, and marks
+ * those whose key is set.  Returns how many are missing that are not known to be dead; -1: the
+ * store is gone. */
+static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
 {
     char(*text)[32] = calloc((size_t)s->count, sizeof *text), *there = calloc((size_t)s->count, 1);
     const char **keys = calloc((size_t)s->count, sizeof *keys);
@@ -121,19 +125,19 @@ static int look_for(struct shrink *s, const char *what, char *came)
 
     look_for_deaths(s->old);
     for (int i = 0; status == CT_OK && i < s->count; i++) {
-        if (came[i] || is_dead(s->old, s->left[i]))
+        if (arrived[i] || is_dead(s->old, s->left[i]))
             continue;
         snprintf(text[asked], sizeof *text, "%s/%d", what, s->left[i]);
         keys[asked] = text[asked];
         of[asked++] = i;
     }
-    if (asked > 0) /* however that ends, what is there counts */
+    if (asked > 0) /* whatever this returns, the keys that are set count */
         ct_store_wait(s->store, keys, asked, time_left_ms(s->deadline, GLANCE_MS));
     if (status == CT_OK)
         status = store_check_each(s->store, keys, asked, there);
     look_for_deaths(s->old);
     for (int k = 0; status == CT_OK && k < asked; k++) {
-        came[of[k]] = there[k];
+        arrived[of[k]] = there[k];
         missing += !there[k] && !is_dead(s->old, s->left[of[k]]);
     }
     free(text);
@@ -143,7 +147,7 @@ static int look_for(struct shrink *s, const char *what, char *came)
     return status == CT_OK ? missing : -1;
 }
 
-/* The first value counts, whoever gave it. */
+/* The first value that any rank sets counts. */
 static ct_status decide(ct_store *store, const char *key, const char *mine, char **decided)
 {
     void *value;
@@ -164,7 +168,7 @@ static ct_status no_store(const struct shrink *s)
                       s->old->name);
 }
 
-/* ---- Who goes on? ------------------------------------------------------------ */
+/* ---- The first decision: the members ------------------------------------------ */
 
 static ct_status read_decision(struct shrink *s, const char *text)
 {
@@ -188,25 +192,25 @@ static ct_status read_decision(struct shrink *s, const char *text)
                    s->old->name);
 }
 
-static ct_status agree_on_who(struct shrink *s)
+static ct_status agree_on_members(struct shrink *s)
 {
-    char *came = calloc((size_t)s->count, 1), *text = calloc((size_t)s->count, 12), *decided = NULL,
-         key[32];
+    char *arrived = calloc((size_t)s->count, 1), *text = calloc((size_t)s->count, 12),
+         *decided = NULL, key[32];
     int missing = s->count, used = 0, is_there = 0;
-    ct_status status = came && text ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
+    ct_status status = arrived && text ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory to shrink");
 
     snprintf(key, sizeof key, "here/%d", s->old->rank);
     if (status == CT_OK)
         status = ct_store_set(s->store, key, "1", 1);
     while (status == CT_OK && missing > 0 && !(is_there = is_decided(s, "who", s->arrive_by))) {
-        missing = look_for(s, "here", came);
+        missing = wait_for_keys(s, "here", arrived);
         if (missing < 0)
             status = CT_ERR_PEER;
         if (clock_ms() >= s->arrive_by)
             break;
     }
     for (int i = 0; status == CT_OK && !is_there && i < s->count; i++)
-        if (s->left[i] == s->old->rank || (came[i] && !is_dead(s->old, s->left[i])))
+        if (s->left[i] == s->old->rank || (arrived[i] && !is_dead(s->old, s->left[i])))
             used += snprintf(text + used, 12, "%d ", s->left[i]);
     if (status == CT_OK)
         status = decide(s->store, "who", text, &decided);
@@ -216,13 +220,13 @@ static ct_status agree_on_who(struct shrink *s)
         status = no_store(s);
     free(decided);
     free(text);
-    free(came);
+    free(arrived);
     return status;
 }
 
-/* ---- All or none ------------------------------------------------------------- */
+/* ---- The second decision: made or again --------------------------------------- */
 
-static ct_status make(struct shrink *s, ct_group **group)
+static ct_status make_group(struct shrink *s, ct_group **group)
 {
     char name[sizeof s->old->name];
     ct_store *store;
@@ -230,7 +234,7 @@ static ct_status make(struct shrink *s, ct_group **group)
     ct_status status;
 
     store_skip_deaths(s->store,
-                      control_deaths(&s->old->mesh->control)); /* before the look at them */
+                      control_deaths(&s->old->mesh->control)); /* before they are looked at */
     look_for_deaths(s->old);
     for (int i = 0; i < s->count; i++)
         if (is_dead(s->old, s->left[i]))
@@ -254,32 +258,32 @@ static ct_status make(struct shrink *s, ct_group **group)
     return status;
 }
 
-/* *again: somebody could not, or died: the next try. */
+/* *again: a rank failed or died, so there is a next try. */
 static ct_status agree_on_verdict(struct shrink *s, ct_status made, int *again)
 {
-    char *came = calloc((size_t)s->count, 1), *decided = NULL, key[32];
-    const char *word = "again";
+    char *arrived = calloc((size_t)s->count, 1), *decided = NULL, key[32];
+    const char *outcome = "again";
     int missing = s->count, dead = 0;
     ct_status status = CT_OK;
 
     snprintf(key, sizeof key, "made/%d", s->old->rank);
-    if (made == CT_OK && came)
+    if (made == CT_OK && arrived)
         status = ct_store_set(s->store, key, "1", 1);
-    while (status == CT_OK && made == CT_OK && came && missing > 0 && !dead
+    while (status == CT_OK && made == CT_OK && arrived && missing > 0 && !dead
            && clock_ms() < s->deadline && !is_decided(s, "verdict", s->deadline)) {
-        missing = look_for(s, "made", came);
+        missing = wait_for_keys(s, "made", arrived);
         if (missing < 0)
             status = CT_ERR_PEER;
         for (int i = 0; i < s->count; i++)
-            dead |= !came[i] && is_dead(s->old, s->left[i]);
+            dead |= !arrived[i] && is_dead(s->old, s->left[i]);
     }
     if (missing == 0 && !dead)
-        word = "made";
+        outcome = "made";
     if (status == CT_OK)
-        status = decide(s->store, "verdict", word, &decided);
+        status = decide(s->store, "verdict", outcome, &decided);
     *again = status == CT_OK && strcmp(decided, "made") != 0;
     free(decided);
-    free(came);
+    free(arrived);
     return status == CT_OK ? CT_OK : no_store(s);
 }
 
@@ -289,10 +293,10 @@ static ct_status try_once(struct shrink *s, ct_group **group, int *again)
     ct_status status, verdict;
 
     *again = 0;
-    status = agree_on_who(s);
+    status = agree_on_members(s);
     if (status != CT_OK)
         return status;
-    status = make(s, &made);
+    status = make_group(s, &made);
     verdict = agree_on_verdict(s, status, again);
     if (verdict == CT_OK && !*again) {
         *group = made;
@@ -303,7 +307,7 @@ static ct_status try_once(struct shrink *s, ct_group **group, int *again)
     return verdict != CT_OK ? verdict : status;
 }
 
-static ct_status shrink(struct shrink *s, ct_group **group)
+static ct_status shrink_group(struct shrink *s, ct_group **group)
 {
     char prefix[64];
     int again;
@@ -317,7 +321,7 @@ static ct_status shrink(struct shrink *s, ct_group **group)
             return status;
         status = try_once(s, group, &again);
         ct_store_close(s->store);
-        /* Who is still at the try that failed finds out at the end of that. */
+        /* Ranks that are still in the try that failed learn of it when their try ends. */
         s->arrive_by = deadline_after(time_left_ms(s->deadline, s->attempt_ms + AGAIN_MS));
     } while (again && clock_ms() < s->deadline);
     if (!again)
@@ -355,7 +359,7 @@ ct_status ct_shrink_group(ct_group *group, int timeout_ms, ct_group **survivors)
         s.left[s.count++] = i;
     ct_fail(CT_ERR_ABORTED, "ct_shrink_group() was called on group %s", s.old->name);
     group_abort(s.old);
-    status = shrink(&s, survivors);
+    status = shrink_group(&s, survivors);
     free(s.left);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_shrink_group: ");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_status.c - what a rank that waited in vain can say of the one it waited for.
+/* group_status.c - for messages: what the ranks are doing that a call waited for in vain.
  *
- * Only of ranks under the same ctrun on this host, whose pages it can read. */
+ * Known only of ranks under the same ctrun on this host, whose control pages this rank can read. */
 
 #include "runtime/group/group.h"
 
@@ -10,7 +10,7 @@
 
 #define MOST_NAMED 3
 
-/* A line is read twice, and again if its owner wrote in between. */
+/* A line is read again if its owner wrote meanwhile (control_page.h). */
 static int read_line(const struct control_group *line, uint64_t id, struct control_call *call)
 {
     for (int i = 0; i < 100; i++) {
@@ -44,7 +44,7 @@ static void describe(const struct control_call *call, char *text, size_t size)
                  name, tenths / 10, tenths % 10);
 }
 
-/* 0: it has begun the call, be it that it gave up and left since. */
+/* 0: it has begun the call, even if it has failed or left since. */
 static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq, char *text,
                       size_t size)
 {
@@ -68,7 +68,7 @@ static int is_missing(const struct control_rank *page, uint64_t id, uint64_t seq
     return 1;
 }
 
-/* NULL: it can't be seen from here. */
+/* NULL: its page can't be read from here. */
 static const struct control_rank *page_of(const ct_group *group, int member)
 {
     const struct control *control = &group->mesh->control;

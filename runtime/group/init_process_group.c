@@ -14,17 +14,17 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-#define LAST_WORDS_MS 1000
+#define LATE_NOTICE_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
 
-/* The one global: which group CT_WORLD means. */
+/* The only global state: the group that CT_WORLD means. */
 static struct {
     pthread_mutex_t lock; /* over init and destroy */
     ct_group *_Atomic group;
     struct rendezvous rendezvous;
-    struct control control; /* ctrun's page; without one, nothing */
+    struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
-    int number;            /* inits so far */
+    int number;            /* how many inits there were */
     _Atomic pid_t process; /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -36,7 +36,7 @@ ct_group *default_group(void)
 void default_group_forget(void)
 {
     memset(&world, 0, sizeof world);
-    pthread_mutex_init(&world.lock, NULL); /* another thread of the parent's may have held it */
+    pthread_mutex_init(&world.lock, NULL); /* another thread of the parent may have held it */
 }
 
 int ct_is_initialized(void)
@@ -102,41 +102,42 @@ static ct_status timeout_of(const ct_init_options *options, struct limit *limit)
     return CT_OK;
 }
 
-/* The deaths that say nothing about this init: all so far, unless it is of ctrun's whole job. */
-static uint32_t known_deaths(const struct identity *who)
+/* How many of the death notices do not concern this init: all that came before, unless it is of
+ * all ranks of ctrun's job. */
+static uint32_t deaths_before(const struct identity *who)
 {
     const struct control *control = &world.control;
 
     return !control->head || who->size == control->world ? 0 : control_deaths(control);
 }
 
-static int somebody_died(const struct identity *who)
+static int has_new_death(const struct identity *who)
 {
-    return world.control.head && control_deaths(&world.control) > known_deaths(who);
+    return world.control.head && control_deaths(&world.control) > deaths_before(who);
 }
 
-/* What failed may only be what a death led to: one on another host, which our ctrun hears
- * of a moment later than the rank here that gave up because of it. */
-static ct_status blame_death(const struct identity *who, ct_status status)
+/* The failure may be the consequence of a death on another host.  The notice of that comes a
+ * moment later than the failure of a rank here that gave up because of it. */
+static ct_status cause_of_failure(const struct identity *who, ct_status status)
 {
-    const uint32_t known = known_deaths(who);
-    const int64_t until = clock_ms() + LAST_WORDS_MS;
+    const uint32_t before = deaths_before(who);
+    const int64_t until = clock_ms() + LATE_NOTICE_MS;
     char sentence[256];
 
-    while (status == CT_ERR_PEER && who->agent_store && world.control.head && !somebody_died(who)
+    while (status == CT_ERR_PEER && who->agent_store && world.control.head && !has_new_death(who)
            && clock_ms() < until)
         poll(NULL, 0, 1);
-    if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !somebody_died(who))
+    if ((status != CT_ERR_PEER && status != CT_ERR_TIMEOUT) || !has_new_death(who))
         return status;
-    control_death_sentence(control_death(&world.control, known), sentence, sizeof sentence);
+    control_death_sentence(control_death(&world.control, before), sentence, sizeof sentence);
     return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
-/* One try; a store that goes away under it (a rank 0 that is just leaving an
- * earlier group) is CT_ERR_PEER, and the next try meets the new one. */
-static ct_status try_once(const struct identity *who, const ct_init_options *options,
-                          const struct group_extension *extension, struct limit limit,
-                          int64_t deadline, ct_group **group)
+/* One try.  If the store goes away meanwhile (its rank 0 is just leaving an earlier group), that
+ * is CT_ERR_PEER, and the next try finds the new one. */
+static ct_status init_once(const struct identity *who, const ct_init_options *options,
+                           const struct group_extension *extension, struct limit limit,
+                           int64_t deadline, ct_group **group)
 {
     struct mesh *mesh = NULL;
     ct_status status;
@@ -146,7 +147,7 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
     control_waiting(&world.control, "%s", "");
     if (status != CT_OK)
         return status;
-    store_watch_deaths(world.rendezvous.store, &world.control, known_deaths(who), 1);
+    store_watch_deaths(world.rendezvous.store, &world.control, deaths_before(who), 1);
     status = mesh_create(world.rendezvous.store, who->rank, who->size, deadline, &mesh);
     if (status == CT_OK)
         status =
@@ -158,25 +159,26 @@ static ct_status try_once(const struct identity *who, const ct_init_options *opt
                            world.control.head ? control_deaths(&world.control) : 0, 0);
     } else {
         mesh_destroy(mesh);
-        status = blame_death(who, status);
+        status = cause_of_failure(who, status);
         store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
-        /* The others are about to find out too, and shall not find the store gone. */
-        rendezvous_close(&world.rendezvous, clock_ms() + LAST_WORDS_MS);
+        /* The other ranks are about to fail too, and should still find the store then. */
+        rendezvous_close(&world.rendezvous, clock_ms() + LATE_NOTICE_MS);
     }
     return status;
 }
 
-/* Until a try ends otherwise than by a store that went away. */
-static ct_status join(const struct identity *who, const ct_init_options *options,
-                      const struct group_extension *extension, struct limit limit, ct_group **group)
+/* Tries until the result is another than a store that went away. */
+static ct_status init_with_retries(const struct identity *who, const ct_init_options *options,
+                                   const struct group_extension *extension, struct limit limit,
+                                   ct_group **group)
 {
     const int64_t deadline = deadline_after(limit.ms);
     ct_status status;
 
     do
-        status = try_once(who, options, extension, limit, deadline, group);
+        status = init_once(who, options, extension, limit, deadline, group);
     while (status == CT_ERR_PEER && who->rank > 0 && !who->agent_store && clock_ms() < deadline
-           && !somebody_died(who));
+           && !has_new_death(who));
     if (status == CT_ERR_PEER && clock_ms() >= deadline)
         status = CT_ERR_TIMEOUT;
     if (status == CT_ERR_TIMEOUT)
@@ -188,7 +190,7 @@ static ct_status init_locked(const ct_init_options *options,
                              const struct group_extension *extension)
 {
     struct identity who;
-    char speaker[24];
+    char log_name[24];
     struct limit limit;
     ct_group *group = NULL;
     enum control_state before;
@@ -204,15 +206,15 @@ static ct_status init_locked(const ct_init_options *options,
         status = identity_read(options, &who);
     if (status != CT_OK)
         return status;
-    snprintf(speaker, sizeof speaker, "rank %d", who.rank);
-    log_setup(speaker, LOG_NONE);
+    snprintf(log_name, sizeof log_name, "rank %d", who.rank);
+    log_setup(log_name, LOG_NONE);
     control_take(&world.control);
-    if (who.rank == 0 && !world.control.head) /* or ctrun has said it */
+    if (who.rank == 0 && !world.control.head) /* ctrun has warned already otherwise */
         environment_warn();
-    if (world.control.own) /* a program before this one may have used the store */
+    if (world.control.own) /* an earlier program of this worker may have used the store */
         world.number = (int)atomic_load(&world.control.own->inits);
     before = control_set_state(&world.control, CONTROL_INIT);
-    status = join(&who, options, extension, limit, &group);
+    status = init_with_retries(&who, options, extension, limit, &group);
     if (status != CT_OK) {
         control_set_state(&world.control, before == CONTROL_STARTED ? CONTROL_OUTSIDE : before);
         control_close(&world.control);
@@ -233,7 +235,7 @@ ct_status init_process_group(const ct_init_options *options,
     const pid_t process = forks_maker();
     ct_status status;
 
-    /* In a child of fork() another thread of the parent's may have held the lock. */
+    /* In a child of fork(), another thread of the parent may have held the lock. */
     if (default_group() && default_group()->maker != process)
         return ct_fail_in(group_refuse_child(default_group()), "ct_init_process_group: ");
     if (world.process != 0 && world.process != process)
@@ -261,7 +263,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     deadline = deadline_after(g->timeout_ms);
     atomic_store(&world.group, NULL);
     store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
-    world.rendezvous.store->faults = NULL; /* they go with the mesh */
+    world.rendezvous.store->faults = NULL; /* the mesh frees them */
     control_set_state(&world.control, CONTROL_LEFT);
     group_destroy(g);
     rendezvous_close(&world.rendezvous, deadline);

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm_group.c - rounds over shared slots.
  *
- * Each rank has two lines, used by even and odd rounds.  A line is written only
- * by its owner: the signature of the call, a small payload, and last the number
- * of the round.  Numbers are 64 bits and only grow, so nothing is ever reset
- * and a late reader can't mistake an old round for a new one.
+ * Each rank has two lines, used by even and odd rounds.  Only its owner writes a line: the
+ * signature of the call, a small payload, and last the number of the round.  Numbers have 64 bits
+ * and only grow, so nothing is ever reset, and a late reader can't mistake an old round for a new
+ * one.
  *
- * Round n may overwrite the line of round n-2 when all ranks are in round n-1,
- * for then nobody reads n-2 any more; the same holds for the slots.  Every
- * wait compares signatures, so a rank that makes another call is found by
- * whoever waits for it first, at the latest in its next call.
+ * Round n may overwrite the line of round n-2 when all ranks are in round n-1: no rank reads n-2
+ * any more.  The same holds for the slots.  Each wait compares signatures.  So a rank that makes
+ * another call is found by the first rank that waits for it, at the latest in its next call.
  *
- * A slot has one writer a round, mostly its owner; in a scatter the root writes to all of them,
- * each rank's piece to that rank's slot.  It may: nobody else has anything to show, and by the same
- * argument whoever read there two rounds ago is done.  The line, which says that the piece is
- * there, is the root's own.
+ * A slot has one writer in a round, mostly its owner.  In a scatter the root writes to all slots,
+ * each rank's piece into that rank's slot.  That is allowed: no other rank has data to send, and
+ * ranks that read there two rounds ago are done, as above.  The root's own line announces that the
+ * pieces are there.
  *
  * Cost of a round: one line written, p-1 lines read.
  *
- * The first member reserves a piece of its arena for lines and slots and tells the others where; it
- * is taken back when all have left.
+ * The first member allocates a block of its arena for lines and slots and sends its offset to the
+ * others.  The block is free again when all members have left.
  *
- * Buffers in memory of ct_mem_alloc() need no slot: each rank writes into its line where they lie,
- * as offsets in the file that the host's ranks share.  A rank that reads or writes at the buffers
- * of others notes that, too: a rank whose call has failed must not return while another one may
- * still write to what its program takes for its own again. */
+ * Buffers in memory of ct_mem_alloc() need no slot: each rank writes into its line where they
+ * lie, as offsets in the file that the ranks of the host share.  A rank also marks itself while
+ * it reads or writes buffers of others: a rank whose call has failed must not return while
+ * another one may still write to memory that then belongs to the program again. */
 #include "runtime/group/shm_group.h"
 
 #include <sched.h>
@@ -42,7 +41,7 @@
 /* ---- What a group has in shared memory, and each rank beside ------------------ */
 
 #define FLAT_SMALL_SLOT ((size_t)4 << 10)
-#define GROWS_AFTER 8 /* laps of what it is */
+#define GROWS_AFTER 8 /* the part of the memory that is used grows after so many laps */
 #define LONGEST_SETTLING_MS 200
 #define BY_HOST 1
 #define BY_DEVICE 2
@@ -64,15 +63,17 @@ struct line {
 struct member {
     struct line lines[2];
     _Alignas(CACHE_PAIR) _Atomic int state;
-    _Atomic int touching;        /* its owner is at buffers of the others; 0: it is not */
-    _Atomic int in_streams;      /* calls in which its device is, or will be, at them: any number */
-    _Atomic uint64_t fails_from; /* 1 + the call from which on its owner knows it fails; 0: none */
+    /* its owner uses buffers of the others: BY_HOST or BY_DEVICE; 0: it does not */
+    _Atomic int touching;
+    _Atomic int in_streams; /* number of calls in which its device uses them, or will */
+    /* 1 + the call from which on the group fails, as its owner knows; 0: none */
+    _Atomic uint64_t fails_from;
     struct group_failure failure; /* written once, before that */
 };
 
 /* What lies in front of the members. */
 struct head {
-    _Alignas(CACHE_PAIR) _Atomic int failed; /* some member has a failure */
+    _Alignas(CACHE_PAIR) _Atomic int failed; /* a member has a failure */
     int count;                               /* of the members */
 };
 
@@ -82,27 +83,27 @@ struct flat {
     int *locals;                           /* [size] ranks in the node */
     int *ranks;                            /* [size] in the mesh */
     uint64_t members_here[NODE_SET_WORDS]; /* the same as a set */
-    struct reached {                       /* [size] of this call, since flat_look_up() */
+    struct mapped { /* [size] the buffers of this call, since flat_look_up() */
         const char *send;
         char *recv;
-    } * reached;
+    } * mapped;
     struct region_offer own[2]; /* our send and recv buffer */
     struct head *head;
     struct member *members;
-    unsigned char *slots; /* [size], an area each */
-    size_t offset;        /* of the area, for its maker to take back */
-    uint64_t round;       /* this rank is in */
-    uint64_t all_in;      /* everybody was seen in it */
-    size_t area;          /* bytes of a rank's slots */
-    size_t at;            /* there: the slot in use, */
-    size_t small;         /* the last small one; behind them */
-    size_t round_it;      /* so much is used for large ones, */
-    size_t next;          /* where the next of them begins, */
-    uint64_t through;     /* and bytes that all of them took */
+    unsigned char *slots; /* [size], `stride` bytes each */
+    size_t offset;        /* of the block, for the member that allocated it */
+    uint64_t round;       /* the round that this rank is in */
+    uint64_t all_in;      /* the last round in which all ranks were seen */
+    size_t stride;        /* bytes of a rank's slots */
+    size_t at;            /* in them: the slot in use, */
+    size_t small;         /* the last small one; behind the small ones: */
+    size_t round_it;      /* how many bytes are used for large ones, */
+    size_t next;          /* where the next large one begins, */
+    uint64_t through;     /* and the bytes of all large ones so far */
     int inlined;          /* this turn's payload lies in the lines */
     struct copy_shared copies;
     struct signature signature;
-    struct signature calls[2]; /* as they stand in our lines, which are in another's cache by now */
+    struct signature calls[2]; /* a copy of those in our lines, which lie in other caches by now */
     int64_t deadline;
     const _Atomic int *interrupted;
 };
@@ -114,22 +115,23 @@ static size_t members_bytes(int count)
     return (sizeof(struct head) + (size_t)count * sizeof(struct member) + 4095) / 4096 * 4096;
 }
 
-/* Who writes a line that another processor still holds must get it back from there.  What goes
- * round more memory than a processor's own cache holds has been dropped by then: two ranks that
- * share the third-level cache only copy 256 KiB in 32 us round 256 KiB, in 9 round 2 MiB. */
+/* A rank that writes a line which another processor still holds must first get it back from
+ * there.  If the slots rotate through more memory than a processor's own cache holds, that cache
+ * has dropped the line by then: two ranks that share only the third-level cache copy 256 KiB in
+ * 32 us when they reuse 256 KiB, and in 9 us when they rotate through 2 MiB. */
 static size_t slots_bytes(int count)
 {
     return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * FLAT_SLOT_BYTES + 2 * FLAT_SMALL_SLOT;
 }
 
-static size_t area_bytes(int count)
+static size_t block_bytes(int count)
 {
     return members_bytes(count) + (size_t)count * slots_bytes(count);
 }
 
-static struct member *members_in(void *area)
+static struct member *members_in(void *block)
 {
-    return (struct member *)(void *)((char *)area + sizeof(struct head));
+    return (struct member *)(void *)((char *)block + sizeof(struct head));
 }
 
 static int all_left(void *memory, size_t bytes)
@@ -143,11 +145,12 @@ static int all_left(void *memory, size_t bytes)
     return 1;
 }
 
-/* The maker's message: where the area starts in the node's memory; SIZE_MAX: nowhere. */
-static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadline,
-                               const _Atomic int *given_up)
+/* The first member allocates the block and sends its offset in the host segment; SIZE_MAX: there
+ * was no room. */
+static ct_status agree_on_block(struct flat *f, uint64_t channel, int64_t deadline,
+                                const _Atomic int *given_up)
 {
-    const struct signature signature = { .op = -1, .root = -1 }; /* no call: seq 0 */
+    const struct signature signature = { .op = -1, .root = -1 }; /* for no call: seq 0 */
     uint64_t offset = SIZE_MAX;
     struct request request;
     ct_status status = CT_OK;
@@ -159,7 +162,7 @@ static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadlin
         f->offset = offset;
         return status;
     }
-    f->offset = offset = node_area_alloc(&f->mesh->node, area_bytes(f->size));
+    f->offset = offset = node_arena_alloc(&f->mesh->node, block_bytes(f->size));
     if (offset != SIZE_MAX) {
         memset(f->mesh->node.base + offset, 0, members_bytes(f->size));
         ((struct head *)(void *)(f->mesh->node.base + offset))->count = f->size;
@@ -169,7 +172,8 @@ static ct_status agree_on_area(struct flat *f, uint64_t channel, int64_t deadlin
                      &signature);
         status = request_wait(f->mesh, &request, deadline, given_up);
         if (status == CT_ERR_PEER)
-            status = CT_OK; /* it died: the first call will say so, and the others wait for us */
+            /* it died: the first call will report that, and the others wait for us */
+            status = CT_OK;
     }
     return status;
 }
@@ -178,7 +182,7 @@ static void flat_free(struct flat *f)
 {
     free(f->locals);
     free(f->ranks);
-    free(f->reached);
+    free(f->mapped);
     free(f);
 }
 
@@ -188,12 +192,12 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
     struct flat *f;
     ct_status status;
 
-    if (mesh->node.size > NODE_MOST) /* members_here can't say who they are */
+    if (mesh->node.size > NODE_MOST) /* members_here has no room for them */
         return CT_OK;
     f = calloc(1, sizeof *f);
     if (!f || !(f->locals = calloc((size_t)count, sizeof *f->locals))
         || !(f->ranks = calloc((size_t)count, sizeof *f->ranks))
-        || !(f->reached = calloc((size_t)count, sizeof *f->reached))) {
+        || !(f->mapped = calloc((size_t)count, sizeof *f->mapped))) {
         if (f)
             flat_free(f);
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", count);
@@ -207,7 +211,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
         f->locals[i] = mesh->peers[members[i]].local;
         node_set_add(f->members_here, f->locals[i]);
     }
-    status = agree_on_area(f, channel, deadline, given_up);
+    status = agree_on_block(f, channel, deadline, given_up);
     if (status != CT_OK || f->offset == SIZE_MAX) {
         flat_free(f);
         return status;
@@ -215,7 +219,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
     f->head = (struct head *)(void *)(mesh->node.base + f->offset);
     f->members = members_in(f->head);
     f->slots = mesh->node.base + f->offset + members_bytes(count);
-    f->area = slots_bytes(count);
+    f->stride = slots_bytes(count);
     *flat = f;
     return CT_OK;
 }
@@ -281,8 +285,8 @@ static ct_status look_at_peer(const struct flat *f, int rank)
     return CT_OK;
 }
 
-/* Does anybody who is awaited need the processor that we are on? */
-static int somebody_is_behind_us(const struct flat *f, uint64_t round)
+/* Was a rank that has not arrived in the round last on the processor that we are on? */
+static int awaited_rank_needs_cpu(const struct flat *f, uint64_t round)
 {
     const int here = sched_getcpu();
 
@@ -314,14 +318,14 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
                   || atomic_load_explicit(&f->members[rank].state, memory_order_acquire) != ALIVE)
                  && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
             status = look_at_peer(f, rank);
-            /* While we looked it may have come, and have ended well. */
+            /* It may have come, and then ended, since the check. */
             if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
                 status = CT_OK;
         }
         if (status == CT_OK && turn != WAIT_OVER) {
             wait_for_rank(&wait, f->locals[rank]);
             if (wait_is_about_to_yield(&wait))
-                wait.alone = !somebody_is_behind_us(f, round);
+                wait.alone = !awaited_rank_needs_cpu(f, round);
             turn = wait_turn(&wait);
             mesh_look_for_deaths(f->mesh);
             if (wait.asleep || wait.polls)
@@ -333,8 +337,9 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
     return status;
 }
 
-/* Nothing else is looked at for as long as a hand-over between two processors takes. */
-static int comes_soon(const struct flat *f, const struct line *line, uint64_t round)
+/* Polls the number of the round for about as long as a cache line takes from one processor to
+ * another. */
+static int spin_for_round(const struct flat *f, const struct line *line, uint64_t round)
 {
     for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
         if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
@@ -342,14 +347,15 @@ static int comes_soon(const struct flat *f, const struct line *line, uint64_t ro
     return 0;
 }
 
-/* Rank is in `round`, the current one or the one before, and in the same call as we were then. */
+/* Waits until `rank` is in `round`, the current one or the one before, and compares its call
+ * with ours of that round. */
 static ct_status wait_for(struct flat *f, int rank, uint64_t round)
 {
     const struct line *line = &f->members[rank].lines[round % 2];
     const struct signature *own = &f->calls[round % 2];
     ct_status status;
 
-    if (!comes_soon(f, line, round)) {
+    if (!spin_for_round(f, line, round)) {
         status = wait_slowly(f, rank, line, round);
         if (status != CT_OK)
             return status;
@@ -382,11 +388,11 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Small slots take turns in front of the area: it is faster to get a few lines back from another
- * processor's cache than from further away.  Large ones go round the rest, or at first a part of
- * it: memory that is new costs more than the copy, so it grows with what has gone through it. There
- * is always room for three of the largest so far, so that the one at the start never meets the
- * last. */
+/* Small slots alternate at the front: it is faster to get a few lines back from another
+ * processor's cache than from memory.  Large slots rotate through the rest.  At first they use a
+ * part of it, since a page fault costs more than the copy; the part grows with the bytes that
+ * have gone through it.  There is always room for three of the largest so far, so the slot at
+ * the start never overlaps the last one. */
 static size_t next_slot(struct flat *f, size_t bytes)
 {
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
@@ -396,15 +402,15 @@ static size_t next_slot(struct flat *f, size_t bytes)
         return (f->small ^= FLAT_SMALL_SLOT);
     f->through += slot;
     f->round_it = larger(f->round_it, larger(3 * slot, f->through / GROWS_AFTER));
-    f->round_it = smaller(f->round_it, f->area - 2 * FLAT_SMALL_SLOT);
+    f->round_it = smaller(f->round_it, f->stride - 2 * FLAT_SMALL_SLOT);
     f->copies.lap = f->round_it;
     at = f->next + slot <= f->round_it ? f->next : 0;
     f->next = at + slot;
     return 2 * FLAT_SMALL_SLOT + at;
 }
 
-/* With everybody in the last round, nobody reads the line of the round before it nor the slots of
- * the turns before the last: they are ours to write. */
+/* When all ranks are in the last round, no rank reads the line of the round before it, nor the
+ * slots of the turns before the last one: we may write them. */
 ct_status flat_turn(struct flat *f, size_t bytes)
 {
     f->inlined = bytes <= FLAT_INLINE_BYTES;
@@ -415,7 +421,7 @@ ct_status flat_turn(struct flat *f, size_t bytes)
 
 static unsigned char *slot(const struct flat *f, int rank)
 {
-    return f->slots + (size_t)rank * f->area + f->at;
+    return f->slots + (size_t)rank * f->stride + f->at;
 }
 
 void *flat_own(const struct flat *f)
@@ -468,7 +474,7 @@ ct_status flat_arrive(struct flat *f)
         return status;
     f->round++;
     line->signature = f->calls[f->round % 2] = f->signature;
-    wait_say_where(&f->mesh->waiter);
+    wait_note_processor(&f->mesh->waiter);
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
     for (int i = f->rank + 1; i < f->size; i++)
@@ -513,7 +519,7 @@ int flat_offers(const struct flat *f, int send, int recv)
     return (!send || f->own[SEND].offset) && (!recv || f->own[RECV].offset);
 }
 
-/* Of a send and a recv buffer those that matter. */
+/* Did that rank offer those of its two buffers that matter? */
 static int is_whole(const struct offer *offer, int send, int recv)
 {
     return (!send || offer->send) && (!recv || offer->recv);
@@ -533,9 +539,9 @@ static ct_status find(struct flat *f, int rank, size_t send_bytes, size_t recv_b
     const struct offer offer = offer_of(f, rank);
     char name[160];
 
-    f->reached[rank].send = send_bytes ? region_at(node, offer.send, send_bytes) : NULL;
-    f->reached[rank].recv = recv_bytes ? region_at(node, offer.recv, recv_bytes) : NULL;
-    if ((send_bytes && !f->reached[rank].send) || (recv_bytes && !f->reached[rank].recv))
+    f->mapped[rank].send = send_bytes ? region_at(node, offer.send, send_bytes) : NULL;
+    f->mapped[rank].recv = recv_bytes ? region_at(node, offer.recv, recv_bytes) : NULL;
+    if ((send_bytes && !f->mapped[rank].send) || (recv_bytes && !f->mapped[rank].recv))
         return ct_fail(CT_ERR_INVALID, "the buffer of %s was given back by ct_mem_free() here",
                        mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
     return CT_OK;
@@ -566,16 +572,17 @@ ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_
 
 const char *flat_send_of(const struct flat *f, int rank)
 {
-    return f->reached[rank].send;
+    return f->mapped[rank].send;
 }
 
 char *flat_recv_of(const struct flat *f, int rank)
 {
-    return f->reached[rank].recv;
+    return f->mapped[rank].recv;
 }
 
-/* Says that we are there, then looks whether somebody has given up; who gives up says so, then
- * looks who is there. */
+/* A rank that uses buffers first marks itself, then checks whether the group has failed.  A rank
+ * whose call fails first records the failure, then checks the marks.  So one of the two sees the
+ * other. */
 static ct_status touch(struct flat *f, int by)
 {
     atomic_store(&f->members[f->rank].touching, by);
@@ -616,7 +623,7 @@ void flat_untouch_in_stream(struct flat *f)
     atomic_fetch_sub_explicit(&f->members[f->rank].in_streams, 1, memory_order_release);
 }
 
-/* 0: is not at the others' buffers. */
+/* BY_HOST, BY_DEVICE; 0: the member does not use buffers of others. */
 static int touching(const struct member *member)
 {
     const int by = atomic_load(&member->touching);
@@ -624,9 +631,9 @@ static int touching(const struct member *member)
     return by || atomic_load(&member->in_streams) == 0 ? by : BY_DEVICE;
 }
 
-/* A process that was stopped there stays there: what it might still write to is cut off.  What a
- * device might can't be; it is waited for, since it is at work and not stopped. */
-/* 1: another rank's processor is at them still, however long that takes. */
+/* Waits until no other rank uses our buffers.  1: one still does, through its processor: a
+ * process that was stopped there may stay for ever, so the buffers must be cut off.  That is
+ * impossible for a device; but a device works on, so this waits for it. */
 static int await_untouched(struct flat *f)
 {
     const int64_t begun = clock_ms();
@@ -688,8 +695,6 @@ int flat_failure(const struct flat *f, struct group_failure *failure)
     return 1;
 }
 
-/* A rank that failed in a later call has done its part of this one. */
-
 void flat_destroy(struct flat *f)
 {
     if (!f)
@@ -698,6 +703,6 @@ void flat_destroy(struct flat *f)
     atomic_store(&f->members[f->rank].state, LEFT);
     ring_all(f);
     if (f->rank == 0)
-        node_area_retire(&f->mesh->node, f->offset, all_left);
+        node_arena_retire(&f->mesh->node, f->offset, all_left);
     flat_free(f);
 }

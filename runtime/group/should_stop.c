@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* should_stop.c - ct_should_stop(): all ranks say yes at the same call.
+/* should_stop.c - ct_should_stop(): all ranks stop after the same call.
  *
  * A rank wants to stop when it got SIGTERM, when ctrun asks for it in the control page, or without
- * ctrun at a deadline.  Some calls vote (stop_schedule.h says which): an all-reduce of one number
- * finds out whether any rank wants to stop, and if not, which call votes next. */
+ * ctrun at a deadline.  Some calls vote (stop_schedule.h): an all-reduce of one number determines
+ * whether any rank wants to stop, and if not, which call votes next.
+ *
+ * The interval between votes at most doubles from vote to vote, since the first steps of a
+ * program may be short and its later ones long.  For the same reason it has a fixed bound.
+ * Without it, a program whose steps grow a thousandfold right after a vote would not stop for
+ * hours. */
 #include "runtime/group/stop_schedule.h"
 
 #include <errno.h>
@@ -19,14 +24,14 @@
 
 /* ---- The signal ------------------------------------------------------------ */
 
-/* Of the process, as its dispositions are. */
+/* Of the whole process, like signal handlers. */
 static struct {
     _Atomic pid_t listener;
     _Atomic int came;
 } sigterm;
 
-/* A forked child inherits the handler and never looks at what it noted: it dies as it would have
- * without it. */
+/* A forked child inherits the handler, but never reads its flag.  So the child dies of the
+ * signal as without the handler. */
 static void note_signal(int number)
 {
     const struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -36,12 +41,12 @@ static void note_signal(int number)
         atomic_store(&sigterm.came, 1);
     } else {
         sigaction(number, &standard, NULL);
-        raise(number); /* which comes when this handler has returned */
+        raise(number); /* the signal is delivered when this handler has returned */
     }
     errno = cause;
 }
 
-/* A handler of the program's own stays: then a SIGTERM to this rank alone stops nothing. */
+/* A handler of the program stays: then a SIGTERM to this rank alone stops nothing. */
 static void listen_for_signal(void)
 {
     const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
@@ -56,8 +61,9 @@ static void listen_for_signal(void)
 
 /* ---- Does this rank want to stop? ------------------------------------------ */
 
-/* Before the vote, so that ctrun knows of it before a rank ends because of it: it names the rank,
- * and has the other ranks of the job stop, too, if they are in other groups. */
+/* Called before the vote, so that ctrun knows of the signal before a rank ends because of it.
+ * ctrun names the rank in its report, and stops the other ranks of the job, which may be in
+ * other groups. */
 static void report_signal(const struct control *control)
 {
     const uint64_t one = 1;
@@ -68,8 +74,8 @@ static void report_signal(const struct control *control)
         atomic_store(&control->own->stop_wanted, 0); /* the next vote tries again */
 }
 
-/* *at: seconds since the epoch; 0: there is none.  Under ctrun its own timer counts, and what it
- * then writes in the control page. */
+/* *at: seconds since the epoch; 0: there is no deadline.  Under ctrun its own timer counts,
+ * which asks for the stop in the control page. */
 static ct_status own_deadline(const struct control *control, int64_t *at)
 {
     const char *text = getenv("CT_DEADLINE"), *slurm = getenv("SLURM_JOB_END_TIME");
@@ -97,7 +103,7 @@ static int wants_to_stop(const struct control *control, int64_t deadline)
 
 /* ---- Which call votes? ---------------------------------------------------------- */
 
-#define AVERAGED_VOTES 8 /* some of the last ones */
+#define AVERAGED_VOTES 8 /* about how many of the last votes the average covers */
 
 static int64_t lesser(int64_t a, int64_t b)
 {
@@ -125,9 +131,10 @@ int stop_schedule_begin(struct stop_schedule *schedule, int64_t now_ns)
     return stop_interval(schedule->vote_ns, since / schedule->interval, schedule->interval);
 }
 
-/* An average with the wait for later ranks, which is most of a vote where ranks share processors.
- * A rank that always waits for a slower one would propose too much; but the slower one does not
- * wait, and the smallest proposal counts.  The first vote is left out: it makes connections. */
+/* The average includes the wait for later ranks, which is most of a vote where ranks share
+ * processors.  A rank that always waits for a slower one would propose too long an interval; but
+ * the slower rank does not wait, and the smallest proposal counts.  The first vote is left out,
+ * since it makes connections. */
 void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int interval)
 {
     const int64_t taken = now_ns - schedule->begun_ns;
@@ -144,8 +151,8 @@ void stop_schedule_end(struct stop_schedule *schedule, int64_t now_ns, int inter
 
 /* ---- The vote -------------------------------------------------------------- */
 
-/* A rank that wants to stop brings STOP, the others their interval with a minus: the largest of all
- * is STOP if there is one, else the smallest interval. */
+/* A rank that wants to stop passes STOP, the others their interval times -1.  The largest of all
+ * is STOP if any rank passed that, else minus the smallest interval. */
 enum { STOP = 1 };
 
 static ct_status vote(ct_group *g, const void *caller)
@@ -156,7 +163,7 @@ static ct_status vote(ct_group *g, const void *caller)
     int32_t mine, largest = 0;
     int64_t deadline;
     ct_status status = own_deadline(control, &deadline);
-    const int bad = status != CT_OK; /* the others wait for this rank all the same */
+    const int bad = status != CT_OK; /* it votes all the same, since the others wait for it */
 
     listen_for_signal();
     atomic_store(&control->own->stop_checked, 1);
@@ -169,18 +176,18 @@ static ct_status vote(ct_group *g, const void *caller)
         schedule->stopped = 1;
         atomic_store(&control->own->stopped_at, schedule->calls);
     }
-    return bad && largest != STOP ? own_deadline(control, &deadline) /* says again what is wrong */
+    return bad && largest != STOP ? own_deadline(control, &deadline) /* sets the error again */
                                   : CT_OK;
 }
 
-/* The last vote has answered for this call, too.  Where the next call fails (in a group
- * that has failed or lost a member, between ct_coalesce_begin() and its end) the vote reports it.
- */
+/* 1: the last vote holds for this call too.  Where the next call of the group would fail (it has
+ * failed or lost a member, or collects calls since ct_coalesce_begin()), the call votes, and the
+ * vote reports that. */
 static int is_answered(ct_group *g)
 {
     if (g->coalesced || group_fails_next_call(g) || !stop_schedule_skip(&g->stop))
         return 0;
-    (void)group_limit(g); /* ct_set_next_timeout() was for this call */
+    (void)group_limit(g); /* ct_set_next_timeout() was meant for this call */
     return 1;
 }
 

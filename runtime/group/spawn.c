@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - ct_spawn: n forked ranks of one function.
+/* spawn.c - ct_spawn: n forked processes that run one function as ranks.
  *
- * The parent holds the store's listening socket from before the first fork,
- * forks all children, and only then starts the thread that serves it: a child
- * never inherits a thread's locks.  A child gets the variables of a launcher,
- * runs fn and leaves by _exit, so nothing of the parent's runs twice.
+ * The parent opens the store's listening socket before the first fork, forks all children, and only
+ * then starts the thread that serves the store: so a child never inherits a lock that another
+ * thread holds.  A child gets the environment variables of a launcher, runs fn and ends with
+ * _exit(), so exit handlers of the parent do not run twice.
  *
- * The parent waits on one pidfd per child.  The first that fails stops the
- * others, SIGTERM and after GRACE_MS SIGKILL; if the parent dies they die. */
+ * The parent waits on a pidfd of each child.  The first one that fails stops the others:
+ * SIGTERM, then SIGKILL after GRACE_MS.  If the parent dies, they die. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -39,10 +39,10 @@ struct spawned {
     int size, running;
     struct child *children;
     struct pollfd *polls;
-    int first_code; /* of the first failure; 0: none */
+    int first_code; /* exit code of the first failure; 0: none */
     int first_rank;
     char how[96];
-    int64_t kill_at; /* NO_DEADLINE: nobody is being stopped */
+    int64_t kill_at; /* NO_DEADLINE: no child is being stopped */
 };
 
 static void set_number(const char *name, int value)
@@ -53,8 +53,8 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-static _Noreturn void child(int rank, int size, int port, uint64_t generation, pid_t parent,
-                            int (*fn)(int, int, void *), void *arg)
+static _Noreturn void run_child(int rank, int size, int port, uint64_t generation, pid_t parent,
+                                int (*fn)(int, int, void *), void *arg)
 {
     char text[24];
     int code;
@@ -70,7 +70,7 @@ static _Noreturn void child(int rank, int size, int port, uint64_t generation, p
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     set_number("MASTER_PORT", port);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-    unsetenv("CT_CONTROL"); /* the page of one worker, not of its children */
+    unsetenv("CT_CONTROL"); /* it is the page of one worker, not of its children */
     setenv("CT_GENERATION", text, 1);
     code = fn(rank, size, arg);
     fflush(NULL);
@@ -100,13 +100,13 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
 
     if (getrandom(&generation, sizeof generation, 0) != (ssize_t)sizeof generation)
         return ct_fail(CT_ERR_SYSTEM, "ct_spawn: getrandom: %s", strerror(errno));
-    fflush(NULL); /* or the children would write the parent's unwritten lines again */
+    fflush(NULL); /* else the children would write the buffered output of the parent again */
     for (int i = 0; i < s->size; i++) {
         const pid_t pid = fork();
 
         if (pid == 0) {
             close(listener);
-            child(i, s->size, port, generation, parent, fn, arg);
+            run_child(i, s->size, port, generation, parent, fn, arg);
         }
         if (pid < 0)
             return ct_fail(CT_ERR_SYSTEM, "ct_spawn: fork of rank %d: %s", i, strerror(errno));
@@ -126,13 +126,14 @@ static ct_status fork_all(struct spawned *s, int listener, int (*fn)(int, int, v
     return CT_OK;
 }
 
-static void reap(struct spawned *s, int rank)
+static void reap_child(struct spawned *s, int rank)
 {
     struct child *c = &s->children[rank];
     int status = 0, code;
 
     if (waitpid(c->pid, &status, 0) < 0)
-        status = 0; /* somebody else reaped it: its code is lost, and no failure of its own */
+        /* another waitpid() reaped it: its code is lost, and does not count as a failure */
+        status = 0;
     descriptor_close(c->pidfd);
     c->pidfd = -1;
     s->running--;
@@ -151,16 +152,16 @@ static void reap(struct spawned *s, int rank)
     stop_others(s);
 }
 
-static void join(struct spawned *s)
+static void wait_for_children(struct spawned *s)
 {
     while (s->running > 0) {
         for (int i = 0; i < s->size; i++)
             s->polls[i] = (struct pollfd){ .fd = s->children[i].pidfd, .events = POLLIN };
         if (poll(s->polls, (nfds_t)s->size, time_left_ms(s->kill_at, 60000)) < 0)
-            continue; /* EINTR: a signal of the program's */
+            continue; /* EINTR: the program got a signal */
         for (int i = 0; i < s->size; i++)
             if (s->children[i].pidfd >= 0 && s->polls[i].revents)
-                reap(s, i);
+                reap_child(s, i);
         if (s->running > 0 && clock_ms() >= s->kill_at) {
             signal_running(s, SIGKILL);
             s->kill_at = clock_ms() + GRACE_MS; /* a process in the kernel may take a while */
@@ -168,7 +169,7 @@ static void join(struct spawned *s)
     }
 }
 
-static ct_status run(struct spawned *s, int (*fn)(int, int, void *), void *arg)
+static ct_status spawn_ranks(struct spawned *s, int (*fn)(int, int, void *), void *arg)
 {
     struct store_host *host = NULL;
     int listener;
@@ -183,7 +184,7 @@ static ct_status run(struct spawned *s, int (*fn)(int, int, void *), void *arg)
         close(listener);
     if (status != CT_OK)
         stop_others(s);
-    join(s);
+    wait_for_children(s);
     store_host_stop(host);
     return status;
 }
@@ -205,7 +206,7 @@ int ct_spawn(int nprocs, int (*fn)(int rank, int size, void *arg), void *arg)
     for (int i = 0; s.children && i < nprocs; i++)
         s.children[i].pidfd = -1;
     if (status == CT_OK)
-        status = run(&s, fn, arg);
+        status = spawn_ranks(&s, fn, arg);
     free(s.children);
     free(s.polls);
     return status != CT_OK ? (int)status : s.first_code;

@@ -14,8 +14,8 @@
  *
  * From the bottom up: tag_match.c finds groups, requests and messages; control_frame.c sends frames
  * that no request owns; request.c starts, ends and gives up requests; request_wait.c waits for
- * them. transport/connection.c reads the bytes and calls message_arrived() and message_landed().  All
- * of this runs under transport->lock. */
+ * them. transport/connection.c reads the bytes and calls message_arrived() and message_landed().
+ * All of this runs under transport->lock. */
 #include <stdlib.h>
 #include <string.h>
 

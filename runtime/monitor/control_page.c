@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_page.c - a rank takes its page: ctrun's where there is one, else one of its own.
+/* control_page.c - a rank opens its control page: that of ctrun if there is one, else one of its
+ * own.
  *
- * ctrun's comes as CT_CONTROL="memory:event:worker": two inherited descriptors and the number of
- * the worker on its host.  They are believed only if they are what they should be, since a
- * wrapper may have closed them and opened something else.  A worker may start several
- * programs that use libct: the page is the first one's while it lives. */
+ * ctrun passes CT_CONTROL="memory:event:worker": the numbers of two inherited descriptors, and
+ * the number of the worker on its host.  A wrapper may have closed the descriptors and opened
+ * other files under their numbers, so both are checked.  A worker may start several programs
+ * that use libct: the page belongs to the first one as long as that lives. */
 #include "runtime/monitor/control_page.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@
 #include "runtime/util/inherited_memory.h"
 #include "runtime/util/signal_name.h"
 
-/* ---- ctrun's ------------------------------------------------------------- */
+/* ---- The page that ctrun made ------------------------------------------------ */
 
 static int is_control(const struct control_head *head, size_t bytes, int worker)
 {
@@ -37,11 +38,11 @@ static int is_control(const struct control_head *head, size_t bytes, int worker)
            && control_bytes(head->local, head->world) <= bytes;
 }
 
-/* The process that speaks in a page, as far as this program knows: after exec() nobody. */
+/* The process that writes the page, as far as this program knows; 0 after exec(). */
 static struct {
     pthread_mutex_t lock;
     pid_t pid;
-} speaker = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} owner = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void forget_last_program(struct control_rank *own)
 {
@@ -53,16 +54,16 @@ static void forget_last_program(struct control_rank *own)
     atomic_store(&own->stop_checked, 0);
     atomic_store(&own->stopped_at, 0);
     own->waiting_for[0] = '\0';
-    atomic_store(&own->waiting_version, 0); /* odd if it ended while it wrote */
+    atomic_store(&own->waiting_version, 0); /* odd if the last program ended while it wrote */
 }
 
-/* The page of a program that ended, or that made another one of itself, is free again, with
- * nothing of it left. */
+/* The page of a program that ended, or that replaced itself by exec(), is free again; what that
+ * program wrote is cleared. */
 static int claim_locked(struct control_rank *own)
 {
     const enum inherited_claim to = inherited_claim(&own->pid);
 
-    if (to == INHERITED_FROM_DEAD || (to == INHERITED_ALREADY && speaker.pid != getpid()))
+    if (to == INHERITED_FROM_DEAD || (to == INHERITED_ALREADY && owner.pid != getpid()))
         forget_last_program(own);
     return to != INHERITED_BY_OTHER;
 }
@@ -71,15 +72,15 @@ static int claim(struct control_rank *own)
 {
     int is_ours;
 
-    pthread_mutex_lock(&speaker.lock);
+    pthread_mutex_lock(&owner.lock);
     is_ours = claim_locked(own);
     if (is_ours)
-        speaker.pid = getpid();
-    pthread_mutex_unlock(&speaker.lock);
+        owner.pid = getpid();
+    pthread_mutex_unlock(&owner.lock);
     return is_ours;
 }
 
-/* Somebody else's file under that number would get what we tell ctrun. */
+/* -1 unless fd is an eventfd: another file under that number would get what we write to ctrun. */
 static int if_event(int fd)
 {
     static const char event[] = "anon_inode:[eventfd]";
@@ -120,7 +121,7 @@ int control_take(struct control *control)
     return 1;
 }
 
-/* ---- Our own ------------------------------------------------------------- */
+/* ---- A page without ctrun ---------------------------------------------------- */
 
 static ct_status make_own(struct control *control, int rank)
 {
@@ -152,7 +153,7 @@ static ct_status make_own(struct control *control, int rank)
                                  .worker = -1 };
     control->own->rank = rank;
     atomic_store(&control->own->pid, getpid());
-    head->magic = CONTROL_MAGIC; /* last: from here on a reader believes the rest */
+    head->magic = CONTROL_MAGIC; /* last: a reader believes the rest from here on */
     return CT_OK;
 }
 
@@ -212,21 +213,21 @@ int control_alarm(const struct control *control)
     if (control->event_fd < 0 || (fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
         return -1;
     if (epoll_ctl(fd, EPOLL_CTL_ADD, control->event_fd, &event) == 0) {
-        epoll_wait(fd, &event, 1, 0); /* what was told before is no news */
+        epoll_wait(fd, &event, 1, 0); /* what came before does not count */
         return fd;
     }
     close(fd);
     return -1;
 }
 
-void control_sleep(const struct control *control, uint32_t heard, int ms)
+void control_sleep(const struct control *control, uint32_t seen, int ms)
 {
     const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 
-    syscall(SYS_futex, &control->head->news, FUTEX_WAIT, heard, &timeout, NULL, 0);
+    syscall(SYS_futex, &control->head->notices, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 
-/* ---- What it tells of itself ----------------------------------------------- */
+/* ---- What a rank writes of itself -------------------------------------------- */
 
 enum control_state control_set_state(struct control *control, enum control_state state)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_page.h - the control page: what the ranks of a host and their ctrun let each other see.
+/* control_page.h - the control page: what the ranks of a host and their ctrun show each other.
  *
- * ctrun makes one memory for the workers of a round on its host and hands it down as an
- * inherited descriptor (CT_CONTROL).  In it, one behind the other:
+ * ctrun makes one memory for the workers of a round on its host, which inherit its descriptor
+ * (CT_CONTROL).  It has, one behind the other:
  *
- *     struct control_head            of ctrun: which job this is, who died, shall it stop
- *     struct control_rank [local]    of each worker: which calls it is in, which were the last
- *     struct control_death [world]   of ctrun: one for each worker that ended, on whatever host
+ *     struct control_head            written by ctrun: the job, how many died, shall the ranks stop
+ *     struct control_rank [local]    written by each worker: its current calls and its last ones
+ *     struct control_death [world]   written by ctrun: one for each worker that ended, on any host
  *
- * Each field has one writer.  A reader never waits for one: ctctl reads while all ranks are
- * stopped, and after they died.  Nothing in it is a pointer, and a reader believes nothing:
- * a program that scribbles over its page deceives its reader and nobody else.
+ * Each field has one writer.  A reader never waits for a writer: ctctl reads while all ranks are
+ * stopped, and after they died.  Nothing in it is a pointer, and a reader checks what it reads: a
+ * program that overwrites its page misleads readers of that page only.
  *
  * Without ctrun, or where a wrapper closed the descriptor, a rank has a memory of its own, so
- * that its calls are recorded all the same; then nobody tells of deaths in it. */
+ * that its calls are recorded all the same.  It gets no death notices then. */
 #ifndef RUNTIME_MONITOR_CONTROL_PAGE_H
 #define RUNTIME_MONITOR_CONTROL_PAGE_H
 
@@ -27,50 +27,50 @@
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
 #define CONTROL_VERSION 2
-#define CONTROL_NAME "ct-control" /* of the memfd: how ctctl finds it in /proc/<pid>/fd */
-#define CONTROL_GROUPS 24         /* of a worker, at a time; what is beyond is not recorded */
-#define CONTROL_CALLS 128         /* a power of two: the last calls of a worker */
-#define CONTROL_TOMBS 8           /* groups of a dead worker that are told to other hosts */
+#define CONTROL_NAME "ct-control" /* the name of the memfd, for ctctl */
+#define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
+#define CONTROL_CALLS 128 /* a power of two: how many of the last calls of a worker are kept */
+#define CONTROL_TOMBS 8   /* groups of a dead worker that a notice to other hosts describes */
 
 /* ---- ctrun's part ---------------------------------------------------------- */
 
 struct control_head {
     uint32_t magic, version;
-    int32_t node, nodes; /* of this host in the job */
+    int32_t node, nodes; /* number of this node in the job, and how many there are */
     int32_t base, local; /* the rank of the first worker here, and how many there are */
     int32_t world;
     int32_t launcher;   /* pid of ctrun; without one, the rank's own */
-    int32_t restarts;   /* so far */
-    int32_t own_memory; /* no ctrun made this: a rank's own */
-    int64_t started_ns; /* the round, CLOCK_REALTIME */
+    int32_t restarts;   /* how many there were so far */
+    int32_t own_memory; /* it was not made by ctrun: it is a rank's own */
+    int64_t started_ns; /* when the round started, CLOCK_REALTIME */
     char generation[64];
     char run_id[128];
     char host[64];
-    char program[256]; /* as the user named it */
-    /* A futex: raised with whatever is told below.  One word for all, for one wake-up reaches all.
-     */
-    _Alignas(CACHE_PAIR) _Atomic uint32_t news;
+    char program[256]; /* as the user wrote it */
+    /* A futex, which ctrun raises with each notice below.  There is one for all ranks, so that
+     * one wake-up reaches all of them. */
+    _Alignas(CACHE_PAIR) _Atomic uint32_t notices;
     _Atomic uint32_t deaths;     /* control_death_at(0 .. deaths - 1) can be read */
     _Atomic uint32_t stop_asked; /* ctrun asks the ranks to stop: the next vote of
                                   * ct_should_stop() decides it */
 };
 
-/* How a worker ended.  CLD_EXITED, CLD_KILLED, CLD_DUMPED as waitid() says it, or
- * CONTROL_HOST_LOST, whose code says how its ctrun was lost: it did not answer any more, or its
- * connection ended. */
+/* How a worker ended: CLD_EXITED, CLD_KILLED or CLD_DUMPED as of waitid(), or CONTROL_HOST_LOST.
+ * The code of the last says how its ctrun was lost: it stopped answering, or its connection
+ * ended. */
 enum { CONTROL_HOST_LOST = 100 };
 enum { CONTROL_SILENT, CONTROL_CLOSED };
 
-/* How far a worker had come in a group when it ended. */
+/* How far a worker had come in one group when it ended. */
 struct control_tomb {
     uint64_t group, begun, done; /* numbers of its collective calls */
 };
 
 struct control_death {
-    int32_t rank; /* of the job */
+    int32_t rank; /* in the job */
     int32_t how, code;
     int32_t pid;
-    int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it died by itself */
+    int32_t asked; /* the signal by which ctrun had asked it to stop; 0: it ended by itself */
     int32_t tombs;
     char host[64];
     struct control_tomb tomb[CONTROL_TOMBS];
@@ -79,67 +79,75 @@ struct control_death {
 /* ---- A worker's part ------------------------------------------------------- */
 
 enum control_state {
-    CONTROL_STARTED, /* by ctrun; libct has not been heard of */
+    CONTROL_STARTED, /* ctrun started it; libct has written nothing yet */
     CONTROL_INIT,    /* in ct_init_process_group() */
     CONTROL_READY,   /* has a default group, or one of ct_create_group() */
-    CONTROL_LEFT,    /* destroyed it */
+    CONTROL_LEFT,    /* has destroyed it */
     CONTROL_OUTSIDE  /* ct_init_process_group() failed, and the program goes on */
 };
 
 enum control_phase {
-    CONTROL_IDLE,   /* in no call of this group; what stands there is the last one */
+    CONTROL_IDLE,   /* in no call of this group; the line shows the last one */
     CONTROL_IN,     /* in the call */
     CONTROL_QUEUED, /* an asynchronous one waits for its turn */
     CONTROL_FAILED  /* the last one failed: the group is broken */
 };
 
-/* What a call is: 32 bytes, as they stand in the ring. */
+/* A call, in 32 bytes, as they stand in the ring. */
 struct control_call {
-    uint64_t seq;      /* in its group; of a message: 0 */
+    uint64_t seq;      /* number in its group; of a message: 0 */
     uint64_t count;    /* elements */
     uint64_t begun_ns; /* CLOCK_MONOTONIC_COARSE */
     uint8_t operation; /* enum operation */
     uint8_t dtype;     /* ct_dtype */
     int8_t op;         /* -1: none */
-    uint8_t phase;     /* when it was written: CONTROL_IN, ... */
-    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: in none of them */
+    uint8_t phase;     /* the phase when it was written: CONTROL_IN, ... */
+    uint16_t group;    /* index in groups[]; CONTROL_GROUPS: the group has no line there */
     int16_t root;      /* or the peer of a message, rank in the group; -1: none or any */
 };
 
-/* A group of this worker, and the call it is in or was in last.  A reader takes `version`,
- * the fields, and `version` again: the same and even, or it reads once more. */
+/* A group of this worker, and the call that it is in or was in last.  A reader reads `version`,
+ * the fields, and `version` again.  If both are equal and even, the fields belong together; else
+ * it reads once more. */
 struct control_group {
-    _Alignas(CACHE_PAIR) _Atomic uint64_t id; /* 0: free.  The same on all members */
+    /* 0: the line is free.  The id is the same on all members */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t id;
     _Atomic uint32_t version;
     int32_t rank, size;           /* in the group */
     _Atomic uint64_t begun, done; /* numbers of its collective calls */
     struct control_call now;
-    uint64_t caller; /* return address in the program of who made the call */
+    uint64_t caller; /* where in the program the call was made: a return address */
     int32_t tag;     /* of a message */
     char name[28];
-    _Atomic uint64_t was; /* while it is free: the id of the group that left it; 0: none did */
+    /* while the line is free: the id of the group that had it last; 0: none did */
+    _Atomic uint64_t was;
 };
 
 struct control_rank {
     int32_t rank, local_rank;
-    _Atomic int32_t worker;    /* pid that ctrun started; 0: not yet, or gone */
-    _Atomic int32_t pid;       /* of the process that speaks here: the worker, or a child of it */
+    /* pid of the process that ctrun started; 0: not started yet, or reaped */
+    _Atomic int32_t worker;
+    /* pid of the process that writes this page: the worker, or a child of it */
+    _Atomic int32_t pid;
     _Atomic uint32_t state;    /* enum control_state */
-    _Atomic uint64_t since_ns; /* of the state, CLOCK_MONOTONIC_COARSE */
-    _Atomic uint32_t inits;    /* of this worker's programs, for the names of their keys */
-    _Atomic uint64_t calls;    /* ever written to the ring */
-    /* What it waits for outside of groups, as words; "" when it does not: "key grads/7 of the
-     * store" */
+    _Atomic uint64_t since_ns; /* when the state began, CLOCK_MONOTONIC_COARSE */
+    /* how often programs of this worker initialised; it is in the names of their store keys */
+    _Atomic uint32_t inits;
+    _Atomic uint64_t calls; /* how many calls were ever written to the ring */
+    /* What the worker waits for outside of groups, as text: "key grads/7 of the store"; "" when
+     * it does not wait. */
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
     /* Of ct_should_stop(). */
-    _Atomic uint32_t stop_checked; /* the program calls it, so it can stop without a signal */
-    _Atomic uint32_t stop_wanted;  /* the worker got SIGTERM */
-    _Atomic uint64_t stopped_at;   /* the call, counted in its group, that said 1; 0: none has */
+    /* the program calls it, so the worker can stop without a signal */
+    _Atomic uint32_t stop_checked;
+    _Atomic uint32_t stop_wanted; /* the worker got SIGTERM */
+    _Atomic uint64_t stopped_at;  /* number of the call in its group that returned 1; 0: none has */
     struct control_group groups[CONTROL_GROUPS];
-    /* control_call_at().  In words: a thread that was put aside for CONTROL_CALLS calls of others
-     * writes beside the one whose turn it is. */
+    /* Read by control_call_at().  The ring consists of atomic words: a thread that was preempted
+     * while the others made CONTROL_CALLS calls writes to an entry at the same time as another
+     * thread. */
     _Atomic uint64_t ring[CONTROL_CALLS][sizeof(struct control_call) / 8];
 };
 
@@ -193,15 +201,15 @@ static inline struct control_death *control_death_at(struct control_head *head, 
 
 /* ---- What is written while others read ------------------------------------- */
 
-#define CONTROL_SPINS 1000 /* much longer than anybody writes, */
-#define CONTROL_NAPS 500   /* of a millisecond: unless he lost his CPU meanwhile */
+#define CONTROL_SPINS 1000 /* much longer than a write takes */
+#define CONTROL_NAPS 500   /* naps of a millisecond, in case the writer lost its processor */
 
 void control_nap(void);
 
-/* Makes the version odd: for readers, and since several threads may write at the same time.  Some
- * stores later control_written() makes it even.  Gives the even one.  An odd one that stays
- * is nobody's: a neighbour scribbled there.  It is written over, and at worst a reader meets
- * half of one line and half of another. */
+/* Makes the version odd and returns the even one before it; control_written() makes it even
+ * again some stores later.  That is for readers, and keeps apart several threads that write.  If
+ * the version stays odd, its writer is gone: another worker overwrote the field.  Then it is
+ * taken over; at worst a reader meets half of one line and half of another. */
 static inline uint32_t control_write(_Atomic uint32_t *version)
 {
     uint32_t even = atomic_load_explicit(version, memory_order_relaxed) & ~1u;
@@ -233,28 +241,28 @@ struct control {
     struct control_head *head;
     struct control_rank *own;
     size_t bytes;
-    int event_fd;  /* ctrun's: written whenever news is raised; -1: no ctrun */
-    int memory_fd; /* of a memory of our own; -1: it is ctrun's */
-    int worker;    /* rank in ctrun's job; -1: no ctrun */
-    /* Copies of the head's: what another worker scribbles there later leads nobody out of the
-     * memory. */
+    int event_fd;  /* ctrun writes to it with each notice; -1: there is no ctrun */
+    int memory_fd; /* descriptor of a memory of our own; -1: the memory is ctrun's */
+    int worker;    /* rank in ctrun's job; -1: there is no ctrun */
+    /* Copies of the head's fields: if another worker overwrites those later, no address here
+     * lies outside of the memory. */
     int base, local, world;
     struct control_death *deaths; /* [world] */
 };
 
-/* CT_CONTROL's; 0: there is none.  One process has one page of ctrun's, however often it is taken.
- */
+/* Maps the page of CT_CONTROL.  0: there is none.  A process has one such page, however often it
+ * calls this. */
 int control_take(struct control *control);
-/* The same, or else a memory of our own.  Fails only without memory. */
+/* The same, or else makes a memory of our own.  Fails only without memory. */
 ct_status control_open(struct control *control, int rank);
 void control_close(struct control *control);
 
-/* How many deaths were told of. */
+/* How many death notices there are. */
 static inline uint32_t control_deaths(const struct control *control)
 {
-    const uint32_t told = atomic_load_explicit(&control->head->deaths, memory_order_acquire);
+    const uint32_t count = atomic_load_explicit(&control->head->deaths, memory_order_acquire);
 
-    return told <= (uint32_t)control->world ? told : (uint32_t)control->world;
+    return count <= (uint32_t)control->world ? count : (uint32_t)control->world;
 }
 
 static inline const struct control_death *control_death(const struct control *control, uint32_t i)
@@ -262,22 +270,23 @@ static inline const struct control_death *control_death(const struct control *co
     return &control->deaths[i];
 }
 
-/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL", of ctrun's job; and its second half alone.
- */
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL", with the rank in ctrun's job.
+ * control_death_words() gives the second half alone. */
 void control_death_sentence(const struct control_death *death, char *text, size_t size);
 void control_death_words(const struct control_death *death, char *text, size_t size);
 
-/* Until the head's news is another than it was, or so long. */
-void control_sleep(const struct control *control, uint32_t heard, int ms);
+/* Sleeps until head->notices differs from `seen`, or for so many ms. */
+void control_sleep(const struct control *control, uint32_t seen, int ms);
 
-/* Readable when news was told since the last look (epoll_wait): for who sleeps in poll().  The
- * caller's; -1: there is no ctrun, or no descriptor left. */
+/* For a thread that sleeps in poll(): an epoll descriptor that is readable when a notice came
+ * since the last epoll_wait() on it.  The caller owns it.  -1: there is no ctrun, or no
+ * descriptor left. */
 int control_alarm(const struct control *control);
 
-/* Gives the one before. */
+/* Returns the state before. */
 enum control_state control_set_state(struct control *control, enum control_state state);
-/* Words for what it waits for outside of groups; "" when it does not any more.  From any thread:
- * of several the last one's stand there. */
+/* Sets the text about what the worker waits for outside of groups; "" when it waits no more.
+ * Any thread may call it; the last text stays. */
 void control_waiting(struct control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

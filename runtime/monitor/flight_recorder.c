@@ -12,7 +12,7 @@ void record_open(struct record *record, struct control *control, uint64_t id, co
         struct control_group *line = &control->own->groups[i];
         uint64_t none = 0;
 
-        /* Claimed under a value that is nobody's: a reader passes over it until it is filled. */
+        /* Claimed with an id that no group has: readers skip the line until it is filled. */
         if (!atomic_compare_exchange_strong(&line->id, &none, UINT64_MAX))
             continue;
         line->rank = rank;
@@ -36,7 +36,8 @@ void record_close(struct record *record)
     struct control_group *line = record->line;
 
     if (line) {
-        atomic_store(&line->was, atomic_load(&line->id)); /* who looks can say that we left */
+        /* a reader can report that the rank left the group */
+        atomic_store(&line->was, atomic_load(&line->id));
         atomic_store(&line->id, 0);
     }
     *record = (struct record){ .index = CONTROL_GROUPS };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flight_recorder.h - every call is noted in the control page, so that anybody can see where a rank
- * is.
+/* flight_recorder.h - each call is recorded in the control page, so that ctctl and ctrun can show
+ * where a rank is.
  *
- * The line of a group says in which call it is; the ring keeps the last CONTROL_CALLS of
- * all groups.  Some ten stores and a coarse clock, no system call, nothing that waits.
- * Built with CT_RECORD=OFF, all of it is gone: only to measure what it costs. */
+ * The line of a group has the call that the rank is in; the ring keeps the last CONTROL_CALLS
+ * calls of all groups.  A call costs some ten stores and a read of the coarse clock, no system
+ * call and no lock.  CT_RECORD=OFF builds without all of it, to measure that cost. */
 #ifndef RUNTIME_MONITOR_FLIGHT_RECORDER_H
 #define RUNTIME_MONITOR_FLIGHT_RECORDER_H
 
@@ -12,10 +12,10 @@
 #include "runtime/types/call_signature.h"
 #include "runtime/util/clock.h"
 
-/* What a group holds of its own line. */
+/* What a group keeps about its line. */
 struct record {
     struct control_rank *own;
-    struct control_group *line; /* NULL: all lines are taken, only the ring is written */
+    struct control_group *line; /* NULL: all lines are taken, and only the ring is written */
     uint16_t index;
 };
 
@@ -44,13 +44,13 @@ static inline void record_end(struct record *record, uint64_t seq, enum control_
 
 #else
 
-/* A message beside a running collective does not hide it. */
+/* A message during a collective does not hide the collective. */
 static inline int record_in_collective(const struct control_group *line)
 {
     return line->now.seq != 0 && line->now.phase == CONTROL_IN;
 }
 
-/* now: of the coarse clock. */
+/* now: a reading of the coarse clock. */
 static inline void record_begin(struct record *record, const struct signature *signature, int tag,
                                 const void *caller, uint64_t now)
 {
@@ -85,7 +85,7 @@ static inline void record_begin(struct record *record, const struct signature *s
         atomic_store_explicit(&line->begun, call.seq, memory_order_release);
 }
 
-/* seq: of a collective; 0: a message. */
+/* seq: number of a collective; 0: a message. */
 static inline void record_end(struct record *record, uint64_t seq, enum control_phase phase)
 {
     struct control_group *line = record->line;

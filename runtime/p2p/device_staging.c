@@ -18,14 +18,14 @@ struct device_staging {
     ct_group *group;
     struct place place;
     void *device; /* the caller's buffer */
-    void *mark;   /* the buffer is used when the device has passed it; NULL: at once */
+    void *mark;   /* the buffer may be used when the device has passed it; NULL: at once */
     size_t bytes;
     void *host;   /* NULL: none yet, the message stays in device memory */
-    void *copied; /* the mark behind the pending copy; NULL: none was begun */
+    void *copied; /* the mark after the pending copy; NULL: none was begun */
     int has_device_rts, has_arrived;
     struct device_rts rts;
-    struct access_check *trial;         /* the peer-access check that goes on; NULL: none does */
-    struct pinned_block *pinned; /* of `host`; NULL: that is of malloc() */
+    struct access_check *trial;  /* the peer-access check that runs; NULL: none does */
+    struct pinned_block *pinned; /* the block of `host`; NULL: host is of malloc() */
 };
 
 static inline struct device_staging *device_staging_of(struct device_copy *copy)
@@ -91,7 +91,7 @@ static ct_status begin_copy(struct device_staging *s, enum copy_way way, void *t
     return status;
 }
 
-/* Looks once whether the mark has come. */
+/* Checks once whether the device has passed the mark. */
 static enum device_copy_step step_to(const struct device_staging *s, void *mark, ct_status *status)
 {
     *status = s->place.space->wait_for(s->place.device, mark, 0, NULL);
@@ -100,7 +100,7 @@ static enum device_copy_step step_to(const struct device_staging *s, void *mark,
                                        : DEVICE_COPY_FAILED;
 }
 
-/* If the device can't say whether the copy is done, all its copies are waited for. */
+/* If the device reports an error instead, wait for all its copies. */
 static enum device_copy_step step_of_copy(const struct device_staging *s, ct_status *status)
 {
     const enum device_copy_step step = step_to(s, s->copied, status);
@@ -110,28 +110,29 @@ static enum device_copy_step step_of_copy(const struct device_staging *s, ct_sta
     return step;
 }
 
-static ct_status map(struct device_staging *s, const struct device_handle *handle, void **from)
+static ct_status map_peer_memory(struct device_staging *s, const struct device_handle *handle,
+                                 void **from)
 {
     atomic_store(&s->group->maps_from, s->place.space);
     return s->place.space->take(s->place.device, handle, &s->group->pinned, from);
 }
 
-/* DEVICE_COPY_DONE: this rank's device reads what lies in the sender's memory.  The sample is
- * copied into the buffer of the receive, which the message overwrites. */
+/* DEVICE_COPY_DONE: this rank's device can read the sender's memory.  The check copies the
+ * sender's sample into the buffer of the receive, which the message overwrites. */
 static enum device_copy_step check_peer_access(struct device_staging *s, ct_status *status)
 {
     unsigned char own[sizeof s->rts.device];
     void *from;
 
     s->place.space->id(s->place.device, own);
-    /* A check that goes on writes to the buffer, so it ends first even if another one has passed.
-     */
-    if (!s->trial && reads_as_proved(s->group, own, s->rts.device))
+    /* A check that runs writes to the buffer, so it must end first, even if another one has
+     * passed. */
+    if (!s->trial && peer_access_checked(s->group, own, s->rts.device))
         return DEVICE_COPY_DONE;
     if (!s->rts.has_sample)
         return DEVICE_COPY_NEEDS_SAMPLE;
     if (!s->trial) {
-        *status = map(s, &s->rts.sample, &from);
+        *status = map_peer_memory(s, &s->rts.sample, &from);
         if (*status != CT_OK)
             return *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN : DEVICE_COPY_CANT;
         s->trial = access_check_create(s->place, s->device, from, s->rts.device);
@@ -144,13 +145,13 @@ static enum device_copy_step check_peer_access(struct device_staging *s, ct_stat
     access_check_free(s->trial);
     s->trial = NULL;
     if (*status == CT_OK)
-        reach_proved_to_read(s->group, own, s->rts.device);
+        peer_access_add(s->group, own, s->rts.device);
     return *status == CT_OK                ? DEVICE_COPY_DONE
            : *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN
                                            : DEVICE_COPY_CANT;
 }
 
-/* If a step fails before the copy runs, the bytes can still come through the host. */
+/* If a step fails before the copy, the bytes can still come through the host. */
 static enum device_copy_step begin_get(struct device_staging *s, ct_status *status)
 {
     enum device_copy_step step = s->mark ? step_to(s, s->mark, status) : DEVICE_COPY_DONE;
@@ -162,7 +163,7 @@ static enum device_copy_step begin_get(struct device_staging *s, ct_status *stat
     step = check_peer_access(s, status);
     if (step != DEVICE_COPY_DONE)
         return step;
-    *status = map(s, &s->rts.handle, &from);
+    *status = map_peer_memory(s, &s->rts.handle, &from);
     if (*status == CT_OK)
         *status = begin_copy(s, COPY_BETWEEN_DEVICES, s->device, from);
     return *status == CT_OK                ? DEVICE_COPY_GOES_ON
@@ -218,7 +219,7 @@ static enum device_copy_step staging_get(struct device_copy *copy, int given_up,
     enum device_copy_step step = DEVICE_COPY_DONE;
 
     *status = CT_OK;
-    if (!s->has_arrived) /* else only a cancel is awaited */
+    if (!s->has_arrived) /* has_arrived: only the answer to a cancel is missing */
         step = run_copy(s, begin_get, given_up, status);
     s->has_arrived = step == DEVICE_COPY_DONE;
     return step;
@@ -263,7 +264,7 @@ static int add_sample(struct device_staging *s)
     return s->rts.has_sample;
 }
 
-/* 1: a DEVICE_RTS can go out.  0: the sender copies to host memory itself. */
+/* 1: a DEVICE_RTS can be sent.  0: the sender copies to host memory itself. */
 static int offer_device_memory(struct device_staging *s, int to)
 {
     const struct space *space = s->place.space;
@@ -278,8 +279,8 @@ static int offer_device_memory(struct device_staging *s, int to)
     return space->give(s->place.device, s->device, s->bytes, &s->rts.handle) == CT_OK;
 }
 
-/* When this returns, what is sent lies in host memory, or a DEVICE_RTS for it is made. */
-static ct_status take_over(struct device_staging *s, int to, int64_t deadline)
+/* When this returns, the bytes to be sent lie in host memory, or s->rts describes them. */
+static ct_status stage_buffer(struct device_staging *s, int to, int64_t deadline)
 {
     const struct space *space = s->place.space;
     ct_status status = space->mark(s->place.device, s->group->stream, &s->mark);
@@ -312,7 +313,7 @@ ct_status device_staging_begin(ct_group *group, struct place place, void **buf, 
                                   .bytes = bytes };
     status = place.space->enter(&before);
     if (status == CT_OK) {
-        status = take_over(s, to, deadline);
+        status = stage_buffer(s, to, deadline);
         place.space->leave(before);
     }
     if (status != CT_OK) {

@@ -14,23 +14,24 @@ struct device_staging;
 
 enum { RECEIVES = -1 };
 
-/* *buf becomes host memory in which the message lies when this returns, or stays device memory for
- * a device rendezvous with rank `to` of the mesh.  It waits for what is in the group's stream. */
+/* *buf becomes host memory that has the message when this returns, or stays device memory for a
+ * device rendezvous with rank `to` of the mesh.  It waits for earlier work in the group's
+ * stream. */
 ct_status device_staging_begin(ct_group *group, struct place place, void **buf, size_t bytes,
                                int to, int64_t deadline, struct device_staging **staging);
 /* The request, which is prepared and not started, owns it from now on.  NULL is fine. */
 void device_staging_attach(struct device_staging *staging, struct request *request);
 
-/* Of a receive.  1: what was received may be written to the user's buffer now; it waits for that
- * until the deadline. */
+/* For a receive.  1: the received bytes may be written to the user's buffer now.  It waits for
+ * that until the deadline. */
 int device_staging_is_clear(struct request *receive, int64_t deadline);
-/* Copies what was received into the user's buffer. */
+/* Copies the received bytes into the user's buffer. */
 ct_status device_staging_land(struct request *receive, int64_t deadline);
 
 /* Frees it, whether or not the request succeeded; a request without one is fine. */
 void device_staging_end(struct request *request);
 
-/* The group ends: no memory of its peers stays mapped. */
+/* Called when the group ends: unmaps the memory of its peers. */
 void device_staging_close(ct_group *group);
 
 #endif

@@ -21,9 +21,9 @@ struct transfer {
     const char *verb;
     struct signature signature;
     size_t bytes;
-    int peer; /* in the mesh */
+    int peer; /* rank in the mesh */
     int tag;
-    struct place place; /* of the buffer */
+    struct place place; /* where the buffer is */
 };
 
 /* Checks the arguments, before anything happens, and fills all of *t but group and verb, which are
@@ -59,8 +59,8 @@ static ct_status transfer_check(struct transfer *t, const void *buf, size_t coun
     return CT_OK;
 }
 
-static ct_status check(struct transfer *t, ct_group *group, const void *buf, size_t count,
-                       ct_dtype dtype, int peer, int tag, int is_send)
+static ct_status begin_transfer(struct transfer *t, ct_group *group, const void *buf, size_t count,
+                                ct_dtype dtype, int peer, int tag, int is_send)
 {
     ct_status status = group_resolve_member(group, &t->group);
 
@@ -71,7 +71,7 @@ static ct_status check(struct transfer *t, ct_group *group, const void *buf, siz
         return status;
     fault_begin(t->group->mesh->faults, t->group, is_send ? OPERATION_SEND : OPERATION_RECV, 0);
     if (is_send)
-        messages_glance(t->group->mesh); /* it may end without having received anything */
+        messages_glance(t->group->mesh); /* a rank that only sends receives nothing meanwhile */
     return group_begin(t->group, 0);
 }
 
@@ -95,8 +95,8 @@ static ct_status transfer_stage(const struct transfer *t, void **buf, int is_sen
 /* ---- One message ---------------------------------------------------------------- */
 
 /* message_finish_by() ends the staging. */
-static void start(const struct transfer *t, struct request *request, struct device_staging *staging,
-                  void *buf, int is_send)
+static void start_message(const struct transfer *t, struct request *request,
+                          struct device_staging *staging, void *buf, int is_send)
 {
     const uint64_t channel = group_channel(t->group, 1);
 
@@ -113,8 +113,8 @@ static void start(const struct transfer *t, struct request *request, struct devi
     }
 }
 
-static ct_status blocking(const struct transfer *t, void *buf, int is_send, int *from,
-                          const void *caller)
+static ct_status run_blocking(const struct transfer *t, void *buf, int is_send, int *from,
+                              const void *caller)
 {
     struct request request;
     struct device_staging *staging;
@@ -129,7 +129,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
         return status;
     traced = trace_message(t->group->mesh->trace, &t->signature, t->group->traced, t->peer, t->tag,
                            t->bytes, !is_send);
-    start(t, &request, staging, buf, is_send);
+    start_message(t, &request, staging, buf, is_send);
     status = message_finish_by(t->group, &request, t->verb, from, caller, &limit, started);
     trace_end(t->group->mesh->trace, traced, status);
     if (status == CT_OK)
@@ -137,7 +137,7 @@ static ct_status blocking(const struct transfer *t, void *buf, int is_send, int 
     return status;
 }
 
-static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, ct_work **work)
+static ct_status run_asynchronous(const struct transfer *t, void *buf, int is_send, ct_work **work)
 {
     struct request *request = malloc(sizeof *request);
     ct_work *w = malloc(sizeof *w);
@@ -155,7 +155,7 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
     *w = (ct_work){
         .group = t->group, .request = request, .verb = t->verb, .owner = request, .release = free
     };
-    start(t, request, staging, buf, is_send);
+    start_message(t, request, staging, buf, is_send);
     fault_end(t->group->mesh->faults);
     requests_in_background(t->group->mesh, request, 1);
     *work = w;
@@ -165,7 +165,7 @@ static ct_status asynchronous(const struct transfer *t, void *buf, int is_send, 
 ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst, int tag)
 {
     struct transfer t = { .verb = "send" };
-    const ct_status status = check(&t, group, buf, count, dtype, dst, tag, 1);
+    const ct_status status = begin_transfer(&t, group, buf, count, dtype, dst, tag, 1);
 
     if (status != CT_OK)
         return status;
@@ -175,16 +175,16 @@ ct_status ct_send(ct_group *group, const void *buf, size_t count, ct_dtype dtype
                        "send: to itself, rank %d first needs a ct_irecv with tag "
                        "%d, or nobody could ever receive it",
                        dst, tag);
-    return blocking(&t, (void *)(uintptr_t)buf, 1, NULL, __builtin_return_address(0));
+    return run_blocking(&t, (void *)(uintptr_t)buf, 1, NULL, __builtin_return_address(0));
 }
 
 ct_status ct_recv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
                   int *from)
 {
     struct transfer t = { .verb = "recv" };
-    const ct_status status = check(&t, group, buf, count, dtype, src, tag, 0);
+    const ct_status status = begin_transfer(&t, group, buf, count, dtype, src, tag, 0);
 
-    return status == CT_OK ? blocking(&t, buf, 0, from, __builtin_return_address(0)) : status;
+    return status == CT_OK ? run_blocking(&t, buf, 0, from, __builtin_return_address(0)) : status;
 }
 
 ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtype, int dst, int tag,
@@ -196,8 +196,8 @@ ct_status ct_isend(ct_group *group, const void *buf, size_t count, ct_dtype dtyp
     if (!work)
         return ct_fail(CT_ERR_INVALID, "isend: no place for the work was given");
     *work = NULL;
-    status = check(&t, group, buf, count, dtype, dst, tag, 1);
-    return status == CT_OK ? asynchronous(&t, (void *)(uintptr_t)buf, 1, work) : status;
+    status = begin_transfer(&t, group, buf, count, dtype, dst, tag, 1);
+    return status == CT_OK ? run_asynchronous(&t, (void *)(uintptr_t)buf, 1, work) : status;
 }
 
 ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int src, int tag,
@@ -209,13 +209,13 @@ ct_status ct_irecv(ct_group *group, void *buf, size_t count, ct_dtype dtype, int
     if (!work)
         return ct_fail(CT_ERR_INVALID, "irecv: no place for the work was given");
     *work = NULL;
-    status = check(&t, group, buf, count, dtype, src, tag, 0);
-    return status == CT_OK ? asynchronous(&t, buf, 0, work) : status;
+    status = begin_transfer(&t, group, buf, count, dtype, src, tag, 0);
+    return status == CT_OK ? run_asynchronous(&t, buf, 0, work) : status;
 }
 
 /* ---- Batches -------------------------------------------------------------------- */
 
-/* The works of a batch share its memory: the last to be waited for frees it. */
+/* The works of a batch share its memory.  The last ct_wait() frees it. */
 struct p2p_batch {
     _Atomic int owed;
     struct request requests[];
@@ -237,7 +237,8 @@ static int is_own(const struct transfer *t, const ct_p2p *op, enum ct_p2p_kind k
            && (op->peer == t->group->rank || (kind == CT_P2P_RECV && op->peer == CT_ANY_SOURCE));
 }
 
-/* Who waits here for all of them can't post a receive later: each send to this rank needs one. */
+/* A call that waits for all of the batch can't post a receive later, so each send to this rank
+ * needs one in the batch or before. */
 static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int count, int at)
 {
     const int tag = ops[at].tag;
@@ -255,16 +256,16 @@ static ct_status check_own(const struct transfer *t, const ct_p2p *ops, int coun
                                   t->group->rank, tag);
 }
 
-/* Those that never start. */
-static void forget(struct request *requests, int count)
+/* Ends the staging of requests that are not started. */
+static void end_stagings(struct request *requests, int count)
 {
     for (int i = 0; i < count; i++)
         device_staging_end(&requests[i]);
 }
 
-/* All of them, before any is started.  Those that are right become requests. */
-static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int blocks,
-                         struct request *requests)
+/* Checks all, before any is started, and makes requests of them. */
+static ct_status prepare_batch(ct_group *group, const ct_p2p *ops, int count, int blocks,
+                               struct request *requests)
 {
     for (int i = 0; i < count; i++) {
         const ct_p2p *op = &ops[i];
@@ -283,7 +284,7 @@ static ct_status prepare(ct_group *group, const ct_p2p *ops, int count, int bloc
         if (status == CT_OK)
             status = transfer_stage(&t, &buf, is_send, deadline_after(group->timeout_ms), &staging);
         if (status != CT_OK) {
-            forget(requests, i);
+            end_stagings(requests, i);
             return ct_fail_in(status, BATCH ", op %d of %d: ", i, count);
         }
         request_prepare(&requests[i], is_send, group_channel(group, 1), t.peer, t.tag, buf, t.bytes,
@@ -300,14 +301,14 @@ static ct_status start_batch(ct_group *group, struct request *requests, int coun
 
     for (int i = 0; i < count; i++)
         fault_begin(mesh->faults, group, requests[i].is_send ? OPERATION_SEND : OPERATION_RECV, 0);
-    messages_glance(mesh); /* sends may end without having received anything */
+    messages_glance(mesh); /* a rank that only sends receives nothing meanwhile */
     status = group_begin(group, 0);
     if (status == CT_OK)
         requests_start(mesh, requests, count);
     return status;
 }
 
-/* Each is waited for, whatever becomes of the others: their peers count on them. */
+/* Waits for each, even after a failure: their peers count on them. */
 static ct_status finish_batch(ct_group *group, struct request *requests, int count,
                               const void *caller)
 {
@@ -357,14 +358,14 @@ static ct_status make_works(ct_group *group, struct p2p_batch *batch, int count,
 static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_work **works,
                            struct p2p_batch *batch, const void *caller)
 {
-    ct_status status = prepare(group, ops, count, works == NULL, batch->requests);
+    ct_status status = prepare_batch(group, ops, count, works == NULL, batch->requests);
 
     if (status != CT_OK)
         return status;
     if (works)
         status = make_works(group, batch, count, works);
     if (status != CT_OK) {
-        forget(batch->requests, count);
+        end_stagings(batch->requests, count);
         return status;
     }
     status = start_batch(group, batch->requests, count);
@@ -375,7 +376,7 @@ static ct_status run_batch(ct_group *group, const ct_p2p *ops, int count, ct_wor
         requests_in_background(group->mesh, batch->requests, count);
         return CT_OK;
     }
-    forget(batch->requests, count);
+    end_stagings(batch->requests, count);
     for (int i = 0; works && i < count; i++) {
         free(works[i]);
         works[i] = NULL;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_wait.c - ct_wait_on_stream(): what comes later in a stream waits for a work, and the host
+/* stream_wait.c - ct_wait_on_stream(): later work in a stream waits for a ct_work, and the host
  * does not.
  *
  *   the stream is held (space->close_gate())
- *   -> a collective ends on its group's thread, which lets the stream go
- *   -> a message ends where somebody waits for it, so from now on that is a task of another thread
- * of the group's: it waits, lets what was received land, and lets the stream go
+ *   -> a collective ends on its group's thread, which releases the stream
+ *   -> a message ends in a thread that waits for it, so from now on that is a task of another
+ *      thread of the group: it waits, copies what was received to the device, and releases the
+ *      stream
  *
- * In whatever way the work ends, the stream goes on: nothing on a device may wait for ever. */
+ * However the work ends, the stream is released: nothing on a device may wait for ever. */
 #include "runtime/p2p/stream_wait.h"
 
 #include <stdatomic.h>
@@ -20,7 +21,7 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-static void let_go(struct sequel *sequel)
+static void held_stream_release(struct sequel *sequel)
 {
     struct held_stream *held = (struct held_stream *)sequel; /* its first */
 
@@ -36,7 +37,7 @@ ct_status stream_hold(struct place place, void *stream, struct held_stream **hel
 
     if (!h)
         return ct_fail(CT_ERR_NOMEM, "no memory to let a stream wait");
-    *h = (struct held_stream){ .sequel = { .run = let_go }, .space = place.space };
+    *h = (struct held_stream){ .sequel = { .run = held_stream_release }, .space = place.space };
     status = place.space->enter(&before);
     if (status == CT_OK) {
         status = place.space->close_gate(place.device, stream, &h->hold);
@@ -51,20 +52,20 @@ ct_status stream_hold(struct place place, void *stream, struct held_stream **hel
 
 void stream_let_go(struct held_stream *held)
 {
-    let_go(&held->sequel);
+    held_stream_release(&held->sequel);
 }
 
-void stream_say_host_waits(const char *who)
+void stream_log_host_waits(const char *call)
 {
     static _Atomic int said;
 
     if (!atomic_exchange(&said, 1))
-        log_line(LOG_INFO, "%s: the host waits, and not the stream: %s", who, ct_last_error());
+        log_line(LOG_INFO, "%s: the host waits, and not the stream: %s", call, ct_last_error());
 }
 
-/* ---- Messages that end on a thread of the group's --------------------------------- */
+/* ---- Messages that end on a thread of the group ----------------------------------- */
 
-static ct_status land(struct task *task)
+static ct_status landing_run(struct task *task)
 {
     struct landing *landing = (struct landing *)task; /* its first */
     const ct_work *work = landing->work;
@@ -81,9 +82,10 @@ static ct_status begin_landing(ct_work *work, const void *caller)
 
     if (!landing)
         return ct_fail(CT_ERR_NOMEM, "no memory to wait for the %s", work->verb);
-    *landing = (struct landing){
-        .task = { .run = land }, .work = work, .caller = caller, .limit = group_limit(work->group)
-    };
+    *landing = (struct landing){ .task = { .run = landing_run },
+                                 .work = work,
+                                 .caller = caller,
+                                 .limit = group_limit(work->group) };
     status = queue_push(&work->group->landings, &landing->task);
     if (status != CT_OK) {
         free(landing);
@@ -107,11 +109,12 @@ static ct_status host_waits(ct_work *work, const void *caller)
     const ct_status status = ends_by_itself(work, caller);
 
     if (status == CT_OK)
-        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() says how it ended */
+        queue_wait(work->queue, work->task, NO_DEADLINE); /* ct_wait() reports how it ended */
     return status;
 }
 
-/* The host will wait instead.  CT_ERR_INVALID: the stream is captured, and nothing waits. */
+/* For a work that holds no stream: the host will wait.  CT_ERR_INVALID: the stream is captured,
+ * and nothing waits. */
 static ct_status check_stream(struct place place, void *stream)
 {
     void *before, *mark;
@@ -126,16 +129,17 @@ static ct_status check_stream(struct place place, void *stream)
     return status;
 }
 
-/* Held first: where that is refused, a message's time does not run yet.  Where the driver can't, or
- * must not, the host waits, and the work stays owed. */
-static ct_status wait_for(ct_work *work, struct place place, void *stream, const void *caller)
+/* The stream is held first: if that fails, the time of a message does not run yet.  Where the
+ * driver can't hold a stream, or must not, the host waits, and the work stays owed. */
+static ct_status stream_wait_for(ct_work *work, struct place place, void *stream,
+                                 const void *caller)
 {
     struct held_stream *held = NULL;
     ct_status status =
         work->holds_none ? check_stream(place, stream) : stream_hold(place, stream, &held);
 
     if (status == CT_ERR_UNSUPPORTED) {
-        stream_say_host_waits("ct_wait_on_stream");
+        stream_log_host_waits("ct_wait_on_stream");
         status = CT_OK;
     }
     if (status != CT_OK)
@@ -162,6 +166,6 @@ ct_status ct_wait_on_stream(ct_work *work, void *stream)
         return ct_fail_in(group_refuse_child(work->group), "ct_wait_on_stream: ");
     status = place_current(&place);
     if (status == CT_OK)
-        status = wait_for(work, place, stream, caller);
+        status = stream_wait_for(work, place, stream, caller);
     return status == CT_OK ? CT_OK : ct_fail_in(status, "ct_wait_on_stream: ");
 }

@@ -18,7 +18,7 @@ static void work_free(ct_work *work)
     free(work);
 }
 
-/* A message that was received into device memory must be able to go there, too. */
+/* A message that was received for device memory is done when it can also be copied there. */
 static int is_clear(const ct_work *work, int64_t deadline)
 {
     struct request *const request = work->request;
@@ -79,7 +79,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
                    (long long)(clock_ms() - started), limit->ms, limit->by, where);
 }
 
-/* A message's time runs while somebody waits for it: it may lie for hours before. */
+/* A message's time runs while a thread waits for it: it may have lain for hours before. */
 static ct_status message_finish(ct_group *g, struct request *request, const char *verb, int *from,
                                 const void *caller)
 {
@@ -89,7 +89,7 @@ static ct_status message_finish(ct_group *g, struct request *request, const char
                              clock_of_start(limit.ms, clock_coarse_ns()));
 }
 
-/* In a child of fork() it is the parent's, and stays owed there. */
+/* In a child of fork() the work belongs to the parent, and stays owed there. */
 static ct_status check_process(const ct_work *work, const char *call)
 {
     return work->group->maker == this_process

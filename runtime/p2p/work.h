@@ -7,29 +7,30 @@
 #include "runtime/messaging/protocol.h"
 #include "runtime/util/task_queue.h"
 
-/* A message that ends on a thread of the group's (stream_wait.c). */
+/* A message that ends on a thread of the group (stream_wait.c). */
 struct landing {
-    struct task task; /* first: the message's end is its task */
+    struct task task; /* first: the task that ends the message */
     const struct ct_work *work;
     const void *caller;
-    struct limit limit; /* as it was then; it runs from when its turn comes */
+    struct limit limit; /* as it was at ct_wait_on_stream(); it runs from when the task starts */
     int from;           /* rank in the group */
 };
 
 struct ct_work {
     ct_group *group;
-    struct queue *queue;     /* of */
-    struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: */
+    struct queue *queue;     /* the queue of `task` */
+    struct task *task;       /* of a collective, in `owner`, or in `landing`; NULL: none */
     struct request *request; /* of point-to-point, in `owner` */
-    struct landing *landing; /* of that request, ours; NULL: ct_wait() ends it */
-    int holds_none;          /* no stream may stand still for it: the host waits */
+    struct landing *landing; /* for that request, owned by the work; NULL: ct_wait() ends it */
+    int holds_none;          /* no stream may be held for it: the host waits */
     const char *verb;        /* "isend" */
     void *owner;             /* freed with the work by */
     void (*release)(void *owner);
 };
 
 /* Waits for a message of the group that was started, within a limit that runs since `started`
- * (clock_ms()): its record, its sentence.  *from (may be NULL): its sender, rank in the group. */
+ * (clock_ms()).  It records the call, and sets the error sentence.  *from (may be NULL): its
+ * sender, rank in the group. */
 ct_status message_finish_by(ct_group *group, struct request *request, const char *verb, int *from,
                             const void *caller, const struct limit *limit, int64_t started);
 

@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the writer of such memory has found out; but for lap zeros to begin with.  One thread at a
- * time. */
+/* What the writer of such memory has measured.  All zeros at first, but for `lap`.  One thread
+ * at a time. */
 struct copy_shared {
-    size_t lap;                  /* the owner's: so many bytes later the same memory is written */
-    int streams;                 /* stores past the caches are the faster ones just now */
-    size_t trying;               /* bytes that are still to be copied the other way; 0: no trial */
-    size_t counts;               /* of those the last ones that count */
-    unsigned copies;             /* made so far */
-    uint64_t bytes;              /* of these */
-    double cost[2];              /* ns a byte: by ordinary stores, past the caches; 0: not known */
-    double found;                /* of the way that is taken, when it was chosen */
-    int64_t took;                /* ns, by the copies of this trial */
-    int64_t try_at, try_soonest; /* the next one begins */
+    size_t lap;      /* set by the owner: after so many bytes the same memory is written again */
+    int streams;     /* non-temporal stores are the faster ones at present */
+    size_t trying;   /* bytes still to be copied the other way; 0: no trial */
+    size_t counts;   /* how many of those, the last ones, count */
+    unsigned copies; /* how many copies were made */
+    uint64_t bytes;  /* how many bytes they had */
+    double cost[2];  /* ns a byte: by ordinary stores, by non-temporal ones; 0: not measured */
+    double found;    /* cost of the chosen way when it was chosen */
+    int64_t took;    /* ns that the copies of this trial took */
+    int64_t try_at, try_soonest; /* when the next trial begins */
 };
 
 void copy_shared(struct copy_shared *state, void *to, const void *from, size_t bytes);

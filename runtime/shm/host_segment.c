@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_segment.c - the memory that the ranks of a host share, and their ends.
+/* host_segment.c - the memory that the ranks of a host share, and the ends of their processes.
  *
- * What lies where in the file is in host_segment.h; how it came to all of them in
- * host_segment_join.c.  A rank whose process is gone is seen by a pidfd. */
+ * host_segment.h describes the layout of the file; host_segment_join.c brings its descriptor to
+ * all ranks.  A pidfd shows that the process of a rank has ended. */
 #include "runtime/shm/host_segment.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-/* Of the file: mostly of what was never written, which takes no memory. */
+/* Length of the file.  It is sparse: what was never written takes no memory. */
 #define MOST_FILE_BYTES ((uint64_t)1 << 60)
 
 /* ---- The memory --------------------------------------------------------- */
@@ -36,7 +36,7 @@ static size_t bells_bytes(const struct node *node)
            * 4096;
 }
 
-static size_t node_arenas_offset(const struct node *node)
+static size_t arenas_offset(const struct node *node)
 {
     const size_t pairs = (size_t)node->size * (size_t)node->size;
 
@@ -45,7 +45,7 @@ static size_t node_arenas_offset(const struct node *node)
 
 static size_t mapped_bytes(const struct node *node)
 {
-    return node_arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
+    return arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
 }
 
 int node_map_memory(struct node *node, int fd)
@@ -60,13 +60,14 @@ int node_map_memory(struct node *node, int fd)
     node->base = memory_map(fd, 0, node->bytes);
     if (!node->base)
         return -1;
-    madvise(node->base, node->bytes, MADV_DONTFORK); /* it would live on in a child */
+    madvise(node->base, node->bytes, MADV_DONTFORK); /* else children would keep it alive */
     node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
     return 0;
 }
 
-/* As long as a file may be: where that has a limit (ulimit -f), there are no regions. */
+/* The file is as long as the kernel allows.  Where `ulimit -f` forbids that, it is only as long
+ * as what is mapped, and there are no regions. */
 int node_make_memory(struct node *node)
 {
     const size_t bytes = mapped_bytes(node);
@@ -111,81 +112,82 @@ void node_ring_bell(const struct node *node, int local_rank)
     bell_ring(&node->bells[local_rank], node->event_fds[local_rank]);
 }
 
-/* ---- This rank's arena ---------------------------------------------------------- */
+/* ---- The own arena: blocks for the groups that this rank leads, by first fit ----- */
 
-struct area {
-    struct area *next; /* ascending offsets */
+struct arena_block {
+    struct arena_block *next; /* in ascending order of offsets */
     size_t offset, bytes;
     int (*done)(void *memory, size_t bytes); /* NULL: in use */
 };
 
-static void take_back(struct node *node)
+static void reclaim(struct node *node)
 {
-    for (struct area **link = &node->areas; *link;) {
-        struct area *area = *link;
+    for (struct arena_block **link = &node->arena_blocks; *link;) {
+        struct arena_block *block = *link;
 
-        if (area->done && area->done(node->base + area->offset, area->bytes)) {
-            *link = area->next;
-            free(area);
+        if (block->done && block->done(node->base + block->offset, block->bytes)) {
+            *link = block->next;
+            free(block);
         } else {
-            link = &area->next;
+            link = &block->next;
         }
     }
 }
 
-size_t node_area_alloc(struct node *node, size_t bytes)
+size_t node_arena_alloc(struct node *node, size_t bytes)
 {
-    const size_t start = node_arenas_offset(node) + (size_t)node->rank * ARENA_BYTES;
+    const size_t start = arenas_offset(node) + (size_t)node->rank * ARENA_BYTES;
     size_t at = start;
-    struct area *area = malloc(sizeof *area), **link;
+    struct arena_block *block = malloc(sizeof *block), **link;
 
     bytes = (bytes + 4095) / 4096 * 4096;
     pthread_mutex_lock(&node->lock);
-    take_back(node);
-    for (link = &node->areas; *link && (*link)->offset - at < bytes; link = &(*link)->next)
+    reclaim(node);
+    for (link = &node->arena_blocks; *link && (*link)->offset - at < bytes; link = &(*link)->next)
         at = (*link)->offset + (*link)->bytes;
-    if (!area || at + bytes > start + ARENA_BYTES) {
-        free(area);
+    if (!block || at + bytes > start + ARENA_BYTES) {
+        free(block);
         at = SIZE_MAX;
     } else {
-        *area = (struct area){ *link, at, bytes, NULL };
-        *link = area;
+        *block = (struct arena_block){ *link, at, bytes, NULL };
+        *link = block;
     }
     pthread_mutex_unlock(&node->lock);
     return at;
 }
 
-void node_area_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes))
+void node_arena_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes))
 {
     pthread_mutex_lock(&node->lock);
-    for (struct area *area = node->areas; area; area = area->next)
-        if (area->offset == offset)
-            area->done = done;
-    take_back(node);
+    for (struct arena_block *block = node->arena_blocks; block; block = block->next)
+        if (block->offset == offset)
+            block->done = done;
+    reclaim(node);
     pthread_mutex_unlock(&node->lock);
 }
 
-static void node_areas_free(struct node *node)
+static void arena_free(struct node *node)
 {
-    while (node->areas) {
-        struct area *next = node->areas->next;
+    while (node->arena_blocks) {
+        struct arena_block *next = node->arena_blocks->next;
 
-        free(node->areas);
-        node->areas = next;
+        free(node->arena_blocks);
+        node->arena_blocks = next;
     }
 }
 
 /* ---- Ends ---------------------------------------------------------------- */
 
-#define MOST_WATCHED 128 /* descriptors; with more ranks here, deaths are looked for */
+/* descriptors; with more ranks on the host, deaths are found by node_peer_gone() alone */
+#define MOST_WATCHED 128
 
-int node_watch(struct node *node, int epoll_fd)
+int node_watch_processes(struct node *node, int epoll_fd)
 {
     struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
     int count = 0;
 
     for (int i = 0; i < node->size && node->size <= MOST_WATCHED; i++) {
-        if (node->pids[i] <= 0 || node->pids[i] == getpid() || node->told[i])
+        if (node->pids[i] <= 0 || node->pids[i] == getpid() || node->ctrun_reports[i])
             continue;
         node->pidfds[i] = (int)syscall(SYS_pidfd_open, node->pids[i], 0);
         descriptor_own(node->pidfds[i]);
@@ -211,11 +213,11 @@ int node_peer_gone(struct node *node, int local_rank)
     if (ended.fd < 0) {
         gone = errno == ESRCH;
     } else {
-        gone = poll(&ended, 1, 0) > 0; /* a zombie's is readable */
+        gone = poll(&ended, 1, 0) > 0; /* also readable for a zombie */
         close(ended.fd);
     }
-    if (gone && node->told[local_rank]) {
-        node->told[local_rank] = 0;
+    if (gone && node->ctrun_reports[local_rank]) {
+        node->ctrun_reports[local_rank] = 0;
         return 0;
     }
     return gone;
@@ -225,14 +227,14 @@ int node_peer_gone(struct node *node, int local_rank)
 
 void node_leave(struct node *node)
 {
-    node_areas_free(node);
+    arena_free(node);
     node_unmap_memory(node);
     for (int i = 0; node->event_fds && i < node->size; i++)
         if (node->event_fds[i] >= 0)
             descriptor_close(node->event_fds[i]);
     free(node->event_fds);
     free(node->pids);
-    free(node->told);
+    free(node->ctrun_reports);
     for (int i = 0; node->pidfds && i < node->size; i++)
         if (node->pidfds[i] >= 0)
             descriptor_close(node->pidfds[i]);

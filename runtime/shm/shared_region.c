@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shared_region.c - parts of the shared file, mapped while they are in use.
  *
- * A list under a lock for many readers: calls look in it, ct_mem_alloc() and ct_mem_free() change
- * it.  Until there is one, a call looks at one word.  A part's pages are taken when it is made, so
- * that a host without memory says so then; they are given back by a hole in the file, whoever else
- * still maps it. */
+ * A list under a read-write lock: calls read it, ct_mem_alloc() and ct_mem_free() change it.  As
+ * long as there is no region, a call reads one flag only.  The pages of a part are allocated
+ * when it is made, so that a lack of memory is reported then.  They are freed by punching a hole
+ * into the file, whichever ranks still map it. */
 #include "runtime/shm/shared_region.h"
 
 #include <errno.h>
@@ -19,17 +19,18 @@
 #include "runtime/util/log.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels say EINVAL, and take pages later */
+/* Linux 5.14; older kernels return EINVAL, and allocate the pages later */
+#define MADV_POPULATE_WRITE 23
 #endif
 
 struct region {
     struct region *next;
-    char *base;   /* of what is mapped here */
-    size_t bytes; /* of that */
+    char *base;   /* of the mapping: all parts */
+    size_t bytes; /* of the mapping */
     char *own;
     size_t own_bytes;
-    uint64_t offset; /* of base; 0: not shared */
-    int cut_off;     /* some pages are private: nothing in it is offered any more */
+    uint64_t offset; /* of base in the file; 0: not shared */
+    int cut_off;     /* some pages are private by now: nothing in it is offered any more */
     int our_own;
     uint64_t group;
     uint64_t members[NODE_SET_WORDS];
@@ -76,7 +77,8 @@ static void *map_private(size_t bytes)
     return base;
 }
 
-static ct_status map(struct node *node, const struct region_plan *plan, struct region *r)
+static ct_status region_map_pages(struct node *node, const struct region_plan *plan,
+                                  struct region *r)
 {
     r->bytes = plan->offset ? plan->bytes * (size_t)plan->parts : plan->bytes;
     r->own_bytes = plan->bytes;
@@ -113,7 +115,7 @@ ct_status region_map(struct node *node, const struct region_plan *plan, void **o
 
     if (!r)
         return ct_fail(CT_ERR_NOMEM, "no memory to note a region");
-    status = map(node, plan, r);
+    status = region_map_pages(node, plan, r);
     if (status != CT_OK) {
         region_free(node, r);
         return status;
@@ -142,7 +144,7 @@ int region_of(struct node *node, const void *own, uint64_t *group, uint64_t *off
     return r != NULL;
 }
 
-static struct region *take_out(struct node *node, const void *own)
+static struct region *region_unlist(struct node *node, const void *own)
 {
     struct region **link, *r;
 
@@ -158,12 +160,12 @@ static struct region *take_out(struct node *node, const void *own)
 
 void region_unmap(struct node *node, void *own)
 {
-    region_free(node, take_out(node, own));
+    region_free(node, region_unlist(node, own));
 }
 
 void region_leave(struct node *node, const void *own)
 {
-    free(take_out(node, own));
+    free(region_unlist(node, own));
 }
 
 void regions_free(struct node *node)
@@ -254,7 +256,7 @@ void regions_offer(struct node *node, struct region_offer *offers, int count,
         if (o->offset && is_in_use(node, o))
             o->offset = 0;
     }
-    for (int i = 0; i < count; i++) /* only now: those of one call may share pages */
+    for (int i = 0; i < count; i++) /* only now, since buffers of one call may share pages */
         if (offers[i].offset) {
             offers[i].next = node->offers;
             node->offers = &offers[i];
@@ -263,7 +265,7 @@ void regions_offer(struct node *node, struct region_offer *offers, int count,
 }
 
 /* Under regions_lock. */
-static void withdraw(struct node *node, struct region_offer *offer)
+static void withdraw_locked(struct node *node, struct region_offer *offer)
 {
     struct region_offer **link = &node->offers;
 
@@ -289,13 +291,13 @@ void regions_withdraw(struct node *node, struct region_offer *offers, int count)
         return;
     pthread_rwlock_wrlock(&node->regions_lock);
     for (int i = 0; i < count; i++)
-        withdraw(node, &offers[i]);
+        withdraw_locked(node, &offers[i]);
     pthread_rwlock_unlock(&node->regions_lock);
 }
 
-/* Private pages of the file, which are copied when they are first written to: here, each by a write
- * that changes nothing.  Whatever another thread writes meanwhile, before or behind the buffer, is
- * in the copy. */
+/* Maps the pages privately.  Such a page is copied when it is first written to; that happens
+ * here, by a write to each that changes nothing.  What another thread writes meanwhile, before
+ * or behind the buffer, is in the copy. */
 static void cut_off(const struct node *node, struct region *r, char *data, size_t bytes)
 {
     const size_t page = in_pages(1);
@@ -314,7 +316,8 @@ static void cut_off(const struct node *node, struct region *r, char *data, size_
     }
     madvise(first, all, MADV_DONTDUMP);
     for (char *at = data; at < data + bytes; at = at - (uintptr_t)at % page + page)
-        atomic_fetch_or((volatile _Atomic unsigned char *)(void *)at, 0); /* volatile: it writes */
+        /* volatile: the compiler must not drop the write */
+        atomic_fetch_or((volatile _Atomic unsigned char *)(void *)at, 0);
 }
 
 static void cut_offer_off(const struct node *node, const struct region_offer *offer)
@@ -327,7 +330,7 @@ static void cut_offer_off(const struct node *node, const struct region_offer *of
         cut_off(node, r, r->base + (offer->offset - r->offset), offer->bytes);
 }
 
-static void join(struct region_offer *whole, const struct region_offer *o)
+static void join_offers(struct region_offer *whole, const struct region_offer *o)
 {
     const uint64_t end = whole->offset + whole->bytes, its = o->offset + o->bytes;
 
@@ -335,7 +338,8 @@ static void join(struct region_offer *whole, const struct region_offer *o)
     whole->bytes = (end > its ? end : its) - whole->offset;
 }
 
-/* No page twice: that would undo what was written to it since. */
+/* Overlapping buffers are joined first.  To map a page a second time would undo what was written
+ * to it since. */
 void regions_cut_off(struct node *node, struct region_offer *offers, int count)
 {
     if (!is_offered(offers, count))
@@ -346,12 +350,12 @@ void regions_cut_off(struct node *node, struct region_offer *offers, int count)
 
         for (int j = i + 1; j < count && whole.offset; j++)
             if (offers[j].offset && shares_a_page(&whole, &offers[j])) {
-                join(&whole, &offers[j]);
-                withdraw(node, &offers[j]);
+                join_offers(&whole, &offers[j]);
+                withdraw_locked(node, &offers[j]);
             }
         if (whole.offset)
             cut_offer_off(node, &whole);
-        withdraw(node, &offers[i]);
+        withdraw_locked(node, &offers[i]);
     }
     pthread_rwlock_unlock(&node->regions_lock);
 }

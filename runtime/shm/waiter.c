@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiter.c - spin, yield, sleep.
+/* waiter.c - spin, yield, sleep; and the doorbells that end a sleep.
  *
- * With a core for each rank a hand-over by spinning costs 0.06 us and one by
- * futex 3 to 20, so a wait first spins.  With more ranks than cores a spinner
- * keeps the very rank off the core that it waits for (4 ms, a tick): then it
- * yields at once.
+ * With a core for each rank a hand-over by spinning costs 0.06 us and one by futex 3 to 20 us, so a
+ * wait first spins.  With more ranks than cores a spinning rank keeps the awaited rank off the core
+ * (for 4 ms, a scheduler tick), so there a wait yields at once.
  *
- * Sleep is catching.  To wake a virtual processor that had nothing to do took 50 to 600 us here;
- * who waits for the woken one and sleeps sooner than that has to be woken so next: hundreds of
- * calls in a row took 350 us each.  So a wait stays awake for longer than that, 500 us, and up to
- * 2 ms as long as sleeps turn out to be short.  But where the awaited one or another program
- * needs the same processor, our yields take of its time and of our share: there a wait sleeps after
- * some dozens of them, since a processor that is busy wakes us at once.
+ * Sleeping is contagious.  To wake an idle virtual processor took 50 to 600 us here.  A rank that
+ * waits for one that is being woken, and goes to sleep within that time, must be woken next in
+ * turn: hundreds of calls in a row took 350 us each.  So a wait stays awake for longer than that:
+ * 500 us, and up to 2 ms as long as sleeps turn out to be short.  Where the awaited rank or another
+ * program needs the same processor, yields only take its time and use up our share.  There a wait
+ * sleeps after some dozens of them: a processor that is busy wakes us at once.
  *
- * No sleep is longer than 100 ms, so that a peer's death without a ring is seen.
+ * No sleep is longer than 100 ms, so that the death of a peer is noticed even if no doorbell rings.
  *
- * Under ctrun a sleeper hears two words: its bell, which peers ring, and the news of the
- * control page, which ctrun raises for all ranks of the host at once.  Before Linux 5.16 a
- * thread can sleep on one word only; there it looks at the other every 5 ms. */
+ * Under ctrun a sleeping thread waits for two words: its doorbell, which peers ring, and the
+ * notices of the control page, which ctrun raises once for all ranks of the host.  Before Linux
+ * 5.16 a thread can sleep on one word only; there it checks the other one every 5 ms. */
 #include "runtime/shm/waiter.h"
 
 #include <errno.h>
@@ -32,32 +31,34 @@
 #include "runtime/util/cgroup.h"
 #include "runtime/util/clock.h"
 
-#define TURNS_BETWEEN_LOOKS 64 /* at where the awaited rank is: the line is another core's */
-#define LONGEST_SLEEP_MS 100   /* a death without a ring is seen so soon */
-#define FIRST_SLEEP_MS 2       /* of who asked for a first look soon */
-#define LONGEST_DEAF_MS 5      /* to ctrun's word, where one can sleep on one word only */
-#define SHORT_SLEEP_MS 1       /* on the bell, where deaths are heard in epoll_wait() only */
+/* between two checks of where the awaited rank is: that cache line is written by another core */
+#define TURNS_BETWEEN_LOOKS 64
+#define LONGEST_SLEEP_MS 100 /* within that time a death without a ring is noticed */
+#define FIRST_SLEEP_MS 2     /* where the caller wants its first WAIT_LOOK soon */
+/* where a thread can sleep on the doorbell alone: how long until it checks for notices */
+#define LONGEST_ON_ONE_MS 5
+#define SHORT_SLEEP_MS 1 /* on the doorbell, while deaths wake only the thread in epoll_wait() */
 
 #define SPINS_WITH_A_CORE 2000 /* some 50 us; a hand-over between two cores takes less */
 
-/* Awake longer than it takes to wake a processor, so that sleep isn't caught (above). */
+/* Longer than it takes to wake a processor, so that sleep does not spread (see above). */
 #define YIELDING_NS 500000
 #define LONGEST_YIELDING_NS 2000000
-/* Where somebody needs our processor: enough to let each of a dozen ranks run a few times. */
+/* Where another rank needs our processor: enough for each of a dozen ranks to run a few times. */
 #define YIELDS 40
-/* What the yield took tells: back at once, nobody ran; for so long, not a rank, which would have
- * slept or yielded itself, but a program at work. */
+/* The time of a yield shows what ran: if it returns at once, nothing did.  If it takes so long,
+ * no rank ran, which would have slept or yielded itself, but a program at work. */
 #define YIELD_TO_NOBODY_NS 1000
 #define YIELD_TO_WORK_NS 100000
-/* How long that is believed, at first and after it was seen again and again. */
+/* How long such a program is taken to go on, at first and after it was seen again and again. */
 #define CROWDED_NS 2000000
 #define LONGEST_CROWDED_NS 256000000
 
 /* ---- Doorbells ------------------------------------------------------------------ */
 
-/* Orders the caller's news before its look at who sleeps; the sleeper orders its
- * announcement before its last look at the news.  ThreadSanitizer knows no
- * fences, but an atomic read-modify-write does the same. */
+/* Orders the caller's change before its check for sleepers.  The sleeper orders its announcement
+ * before its last test of what it waits for.  ThreadSanitizer knows no fences; there an atomic
+ * read-modify-write does the same. */
 void bell_fence(void)
 {
 #ifdef CT_THREAD_SANITIZER
@@ -103,8 +104,8 @@ int processors_usable(const char *root)
     return limit < 1000 ? 1 : (int)(limit / 1000);
 }
 
-/* Others see where we are.  Written only if it is news: they read it all the time. */
-int wait_say_where(const struct waiter *waiter)
+/* Written only when it changes, since the other ranks read it all the time. */
+int wait_note_processor(const struct waiter *waiter)
 {
     const int here = sched_getcpu();
 
@@ -113,15 +114,14 @@ int wait_say_where(const struct waiter *waiter)
     return here;
 }
 
-/* Two ranks that hand over to each other look idle half of the time: while they yield, the
- * scheduler leaves them on one processor for seconds.  One that sleeps is woken where nothing runs.
- */
+/* Two ranks that hand over to each other look half idle: while they yield, the scheduler leaves
+ * both on one processor for seconds.  One that sleeps is woken on an idle processor. */
 void wait_for_rank(struct wait *wait, int local_rank)
 {
     const struct waiter *waiter = wait->waiter;
 
     if (wait->turns < waiter->spins && wait->turns % TURNS_BETWEEN_LOOKS == 0
-        && bell_is_on(&waiter->bells[local_rank], wait_say_where(waiter)))
+        && bell_is_on(&waiter->bells[local_rank], wait_note_processor(waiter)))
         wait_sleeps_at_once(wait);
 }
 
@@ -136,18 +136,18 @@ void waiter_setup(struct waiter *waiter, int ranks)
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline)
 {
     *wait = (struct wait){ .waiter = waiter, .deadline = deadline };
-    wait_say_where(waiter);
+    wait_note_processor(waiter);
 }
 
-/* Has somebody to sleep in epoll_wait()?  For sockets at once; for deaths, which are rare, only
- * once a wait is long, since to be woken there takes longer. */
+/* Has a thread to sleep in epoll_wait()?  For sockets at once.  For deaths, which are rare, only
+ * once a wait is long, since waking a thread there takes longer. */
 static int wants_poller(const struct wait *wait)
 {
     return atomic_load(&wait->waiter->sockets) || (wait->is_long && wait->waiter->ended);
 }
 
-/* One thread of the rank sleeps where the sockets are, the others on the bell. */
-static void announce(struct wait *wait)
+/* One thread of the rank sleeps in epoll_wait(), the others on the doorbell. */
+static void announce_sleep(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
 
@@ -158,8 +158,8 @@ static void announce(struct wait *wait)
         wait->asleep = 1;
         atomic_fetch_add(&waiter->bell->sleepers, 1);
     }
-    wait->heard = atomic_load(&waiter->bell->word);
-    wait->heard_news = waiter->news ? atomic_load(waiter->news) : 0;
+    wait->seen_rings = atomic_load(&waiter->bell->word);
+    wait->seen_notices = waiter->notices ? atomic_load(waiter->notices) : 0;
 }
 
 static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
@@ -179,27 +179,27 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
     return ready == 0 ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* As the kernel has them since 5.16; older headers don't. */
+/* struct futex_waitv of Linux 5.16, which older headers lack. */
 struct two_words {
     uint64_t value, address;
     uint32_t flags, reserved;
 };
 #define WORD_OF_32_BITS 2
-#define NUMBER_OF_FUTEX_WAITV 449 /* on every machine */
+#define NUMBER_OF_FUTEX_WAITV 449 /* the same on all architectures */
 
 static long sleep_on_one(struct wait *wait, int ms)
 {
     const struct timespec timeout = { .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L };
 
-    return syscall(SYS_futex, &wait->waiter->bell->word, FUTEX_WAIT, wait->heard, &timeout, NULL,
-                   0);
+    return syscall(SYS_futex, &wait->waiter->bell->word, FUTEX_WAIT, wait->seen_rings, &timeout,
+                   NULL, 0);
 }
 
 static long sleep_on_both(struct wait *wait, int ms)
 {
     const struct two_words words[2] = {
-        { wait->heard, (uintptr_t)&wait->waiter->bell->word, WORD_OF_32_BITS, 0 },
-        { wait->heard_news, (uintptr_t)wait->waiter->news, WORD_OF_32_BITS, 0 },
+        { wait->seen_rings, (uintptr_t)&wait->waiter->bell->word, WORD_OF_32_BITS, 0 },
+        { wait->seen_notices, (uintptr_t)wait->waiter->notices, WORD_OF_32_BITS, 0 },
     };
     struct timespec until;
     long slept;
@@ -213,22 +213,22 @@ static long sleep_on_both(struct wait *wait, int ms)
     }
     slept = syscall(NUMBER_OF_FUTEX_WAITV, words, 2, 0, &until, CLOCK_MONOTONIC);
     if (slept < 0 && errno == ENOSYS)
-        slept = sleep_on_one(wait, ms < LONGEST_DEAF_MS ? ms : LONGEST_DEAF_MS);
+        slept = sleep_on_one(wait, ms < LONGEST_ON_ONE_MS ? ms : LONGEST_ON_ONE_MS);
     return slept;
 }
 
 static enum wait_turn sleep_on_bell(struct wait *wait, int ms)
 {
     const struct waiter *waiter = wait->waiter;
-    const long slept = waiter->news ? sleep_on_both(wait, ms) : sleep_on_one(wait, ms);
+    const long slept = waiter->notices ? sleep_on_both(wait, ms) : sleep_on_one(wait, ms);
     const int timed_out = slept < 0 && errno == ETIMEDOUT;
 
-    wait->heard = atomic_load(&waiter->bell->word);
-    wait->heard_news = waiter->news ? atomic_load(waiter->news) : 0;
+    wait->seen_rings = atomic_load(&waiter->bell->word);
+    wait->seen_notices = waiter->notices ? atomic_load(waiter->notices) : 0;
     return timed_out ? WAIT_LOOK : WAIT_AGAIN;
 }
 
-/* A bell that others keep ringing must not hide that the awaited one is dead. */
+/* Other peers may keep ringing the doorbell, and the awaited one be dead all the same. */
 static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
 {
     const int64_t now = clock_ms();
@@ -241,8 +241,8 @@ static enum wait_turn look_if_due(struct wait *wait, enum wait_turn turn)
     return WAIT_LOOK;
 }
 
-/* Another program worked on our processor, or the host took it away: the first will go on, so
- * that it lasts twice as long when it comes again soon. */
+/* Another program ran on our processor, or the hypervisor took it away.  A program will go on,
+ * so the time doubles if this happens again soon. */
 static void note_crowd(struct waiter *waiter, int64_t now)
 {
     const int64_t until = atomic_load_explicit(&waiter->crowded_until, memory_order_relaxed);
@@ -256,9 +256,10 @@ static void note_crowd(struct waiter *waiter, int64_t now)
     atomic_store_explicit(&waiter->crowded_until, now + length, memory_order_relaxed);
 }
 
-/* Whether the processor has others to run can't be asked: a yield to a program that waits for it
- * comes back at once, too, until our share is used up, and then after that program's slice. */
-static void yield(struct wait *wait)
+/* No system call tells whether other threads want our processor.  A yield to a program that
+ * waits for it also returns at once, until our share is used up; the next one returns after that
+ * program's time slice. */
+static void wait_yield(struct wait *wait)
 {
     struct waiter *waiter = wait->waiter;
     const int64_t before = clock_ns(CLOCK_MONOTONIC);
@@ -267,7 +268,7 @@ static void yield(struct wait *wait)
     if (wait->yields_since == 0)
         wait->yields_since = before;
     sched_yield();
-    wait_say_where(waiter);
+    wait_note_processor(waiter);
     after = clock_ns(CLOCK_MONOTONIC);
     if (wait->alone && after - before > YIELD_TO_WORK_NS)
         note_crowd(waiter, after);
@@ -292,16 +293,18 @@ enum wait_turn wait_turn(struct wait *wait)
         return WAIT_AGAIN;
     }
     if (!wait->tired) {
-        yield(wait);
+        wait_yield(wait);
         return WAIT_AGAIN;
     }
-    if (wait->asleep && wants_poller(wait)
-        && !atomic_load(&wait->waiter->poller)) { /* who slept where the sockets are has left */
+    if (wait->asleep
+        && wants_poller(wait)
+        /* the thread that slept in epoll_wait() has left */
+        && !atomic_load(&wait->waiter->poller)) {
         atomic_fetch_sub(&wait->waiter->bell->sleepers, 1);
         wait->asleep = 0;
     }
     if (!wait->asleep && !wait->polls) {
-        announce(wait);
+        announce_sleep(wait);
         return WAIT_AGAIN;
     }
     ms = time_left_ms(wait->deadline, wait->soon ? FIRST_SLEEP_MS : LONGEST_SLEEP_MS);
@@ -311,14 +314,15 @@ enum wait_turn wait_turn(struct wait *wait)
         ms = SHORT_SLEEP_MS;
     wait->soon = 0;
     turn = wait->polls ? sleep_in_poll(wait, ms) : sleep_on_bell(wait, ms);
-    wait_say_where(waiter);
+    wait_note_processor(waiter);
     wait->is_long |= turn == WAIT_LOOK;
     return look_if_due(wait, turn);
 }
 
-/* It would have been better to stay awake if the sleep was no longer than that.  Who slept since
- * somebody needed the processor, or at once since it was told to, learns nothing about this. */
-static void learn(struct waiter *waiter, const struct wait *wait)
+/* If the sleep was shorter than LONGEST_YIELDING_NS, it would have been better to stay awake.  A
+ * wait that slept because another thread needed the processor, or because its caller asked for
+ * that, teaches nothing about this. */
+static void learn_from_sleep(struct waiter *waiter, const struct wait *wait)
 {
     const int64_t slept = clock_ns(CLOCK_MONOTONIC) - wait->tired;
     int64_t yielding = atomic_load_explicit(&waiter->yielding, memory_order_relaxed);
@@ -342,13 +346,13 @@ void wait_end(struct wait *wait)
     struct waiter *waiter = wait->waiter;
 
     if (wait->asleep && wait->yields_since && wait->yields < YIELDS)
-        learn(waiter, wait);
+        learn_from_sleep(waiter, wait);
     if (wait->asleep)
         atomic_fetch_sub(&waiter->bell->sleepers, 1);
     if (wait->polls) {
         atomic_store(&waiter->bell->polling, 0);
         atomic_store(&waiter->poller, 0);
-        bell_ring(waiter->bell, waiter->event_fd); /* another sleeper takes the duty */
+        bell_ring(waiter->bell, waiter->event_fd); /* another sleeping thread becomes the poller */
     }
     wait->asleep = wait->polls = 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waiter.h - how a rank waits for its peers: spin, then yield, then sleep.
+/* waiter.h - how a rank waits for its peers: it spins, then yields, then sleeps.
  *
- * Every rank owns one doorbell, in memory that its node's ranks share.  Who
- * changes something that a rank may be waiting for rings that rank's bell;
- * ringing costs two loads while nobody sleeps.  A wait is written as
+ * Each rank has a doorbell in the memory that the ranks of its host share.  A rank that changes
+ * something which another one may be waiting for rings that one's doorbell.  Ringing costs two
+ * loads while no thread sleeps.  A wait is written as
  *
  *     struct wait w;
  *     wait_begin(&w, waiter, deadline);
@@ -11,9 +11,9 @@
  *         ...
  *     wait_end(&w);
  *
- * The condition is tested between any two turns, so it needs no lock: a turn
- * announces the sleep, the caller tests once more, and only the next turn
- * sleeps, on the bell as it was before that test. */
+ * The caller tests the condition between any two turns, so it needs no lock: one turn announces
+ * the sleep, the caller tests once more, and only the next turn sleeps, provided that the
+ * doorbell has not rung since before that test. */
 #ifndef RUNTIME_SHM_WAITER_H
 #define RUNTIME_SHM_WAITER_H
 
@@ -28,19 +28,19 @@
 #endif
 #endif
 
-#define CACHE_PAIR 128 /* the prefetcher takes two lines of 64 bytes: one writer per pair */
+#define CACHE_PAIR 128 /* the prefetcher loads pairs of 64-byte lines: one writer for each */
 
 struct doorbell {
-    _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex; counts rings */
-    _Atomic uint32_t sleepers;                  /* threads of the owner asleep on word */
+    _Alignas(CACHE_PAIR) _Atomic uint32_t word; /* the futex; a count of rings */
+    _Atomic uint32_t sleepers;                  /* how many threads of the owner sleep on word */
     _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
-    _Atomic int processor;                      /* 1 + where the owner was last; 0: nowhere yet */
+    _Atomic int processor; /* 1 + the processor on which the owner was last; 0: not known */
 };
 
 void bell_ring(struct doorbell *bell, int event_fd);
-/* The same for several bells: the fence once, then each. */
+/* The same for several doorbells: the fence once, then each doorbell. */
 void bell_fence(void);
-void bell_wake(struct doorbell *bell, int event_fd); /* somebody sleeps */
+void bell_wake(struct doorbell *bell, int event_fd); /* a thread sleeps */
 static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
 {
     if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
@@ -48,7 +48,8 @@ static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
         bell_wake(bell, event_fd);
 }
 
-/* After an atomic_store() of the news, which needs no fence before a look of the same strength. */
+/* After an atomic_store() of what the sleeper waits for: sequentially consistent loads need no
+ * fence after that. */
 static inline void bell_ring_stored(struct doorbell *bell, int event_fd)
 {
     if (atomic_load(&bell->sleepers) || atomic_load(&bell->polling))
@@ -61,34 +62,36 @@ static inline int bell_is_on(const struct doorbell *bell, int processor)
            && atomic_load_explicit(&bell->processor, memory_order_relaxed) == processor + 1;
 }
 
-/* One rank's way of waiting; its threads share it. */
+/* What one rank needs to wait; its threads share it. */
 struct waiter {
     struct doorbell *bell;
-    const struct doorbell *bells;  /* of all its ranks; NULL: none shares memory */
-    int event_fd;                  /* wakes the thread that sleeps in epoll_wait() */
-    int epoll_fd;                  /* holds event_fd and the sockets */
-    _Atomic int sockets;           /* are there any?  then somebody has to sleep in epoll_wait() */
-    _Atomic int poller;            /* a thread has that duty */
-    int spins;                     /* before yielding */
-    _Atomic int64_t crowded_until; /* another program seems to work on our processor */
+    const struct doorbell *bells; /* of all ranks of the host; NULL: no memory is shared */
+    int event_fd;                 /* wakes the thread that sleeps in epoll_wait() */
+    int epoll_fd;                 /* holds event_fd and the sockets */
+    _Atomic int sockets; /* there are sockets, so a waiting thread has to sleep in epoll_wait() */
+    _Atomic int poller;  /* a thread sleeps there, or is about to */
+    int spins;           /* how many turns a wait spins before it yields */
+    _Atomic int64_t crowded_until; /* until when another program is taken to run on our processor */
     _Atomic int64_t crowded_for;
-    _Atomic int64_t yielding; /* ns, before a wait sleeps */
-    /* Another futex that wakes: ctrun's, for all ranks of the host; NULL: none. */
-    _Atomic uint32_t *news;
-    /* Where no ctrun tells of deaths: a flag for each process that epoll_fd watches, set when it
-     * ended, and how often one was.  Then a long wait sleeps in epoll_wait() too.  NULL: none. */
+    _Atomic int64_t yielding; /* ns that a wait yields before it sleeps */
+    /* Another futex, which ctrun raises with each notice to the ranks of the host; NULL: there
+     * is none. */
+    _Atomic uint32_t *notices;
+    /* Where there is no ctrun to report deaths: a flag for each process that epoll_fd watches,
+     * set when the process has ended, and a count of those.  A long wait then sleeps in
+     * epoll_wait() too.  NULL: there are none. */
     _Atomic unsigned char *ended;
-    int watched; /* flags */
+    int watched; /* number of flags */
     _Atomic unsigned ends;
 };
 
-/* Looks at what is waited for, before a wait begins: as long as a hand-over between two processors
- * takes. */
+/* How often a wait tests its condition before it begins: about as long as a cache line takes
+ * from one processor to another. */
 #define LOOKS_BEFORE_WAIT 100
 
 enum wait_turn {
     WAIT_AGAIN,
-    WAIT_LOOK, /* a whole sleep passed without a ring: look whether the peer still lives */
+    WAIT_LOOK, /* a whole sleep passed without a ring: the caller checks the peer */
     WAIT_OVER  /* the deadline passed */
 };
 
@@ -96,23 +99,23 @@ struct wait {
     struct waiter *waiter;
     int64_t deadline;
     int turns;
-    int64_t yields_since; /* 0: not yet */
-    int yields;           /* that count */
-    int alone;            /* the caller knows of nobody who is awaited and needs this processor */
-    int64_t tired;        /* when it had yielded enough, and sleeps; 0: not yet */
-    int64_t looked;       /* when the caller was last told to look, or began to sleep */
-    uint32_t heard;       /* the bell's word before the caller's last test */
-    uint32_t heard_news;
-    int asleep;  /* announced as a sleeper */
-    int polls;   /* announced as the poller */
+    int64_t yields_since; /* 0: it has not yielded yet */
+    int yields;           /* how many of its yields count */
+    int alone;            /* no rank that the caller waits for was seen on this processor */
+    int64_t tired;        /* when it had yielded enough; from then on it sleeps; 0: not yet */
+    int64_t looked;       /* when it last returned WAIT_LOOK, or began to sleep */
+    uint32_t seen_rings;  /* the doorbell's count before the caller's last test */
+    uint32_t seen_notices;
+    int asleep;  /* it is counted in sleepers */
+    int polls;   /* it is the poller */
     int is_long; /* it has slept for a while */
     int soon;    /* the first sleep is a short one: the caller wants to look */
 };
 
-/* ranks: how many run on this host; decides how long spinning can pay. */
+/* ranks: how many run on this host, which decides whether spinning can pay. */
 void waiter_setup(struct waiter *waiter, int ranks);
 
-/* One of the flags is what epoll_wait() gave: 1, and it is set. */
+/* `what` is the pointer of an epoll event.  1: it is one of the flags in ->ended, and was set. */
 static inline int waiter_saw_end(struct waiter *waiter, const void *what)
 {
     _Atomic unsigned char *const flag = (_Atomic unsigned char *)(uintptr_t)what;
@@ -125,7 +128,7 @@ static inline int waiter_saw_end(struct waiter *waiter, const void *what)
 }
 
 void wait_begin(struct wait *wait, struct waiter *waiter, int64_t deadline);
-/* What is waited for needs this processor: to spin is in vain. */
+/* The awaited rank needs this processor, so the wait does not spin. */
 static inline void wait_for_processor(struct wait *wait)
 {
     wait->turns = wait->waiter->spins;
@@ -140,18 +143,17 @@ static inline int wait_is_about_to_yield(const struct wait *wait)
     return wait->turns >= wait->waiter->spins && !wait->tired;
 }
 enum wait_turn wait_turn(struct wait *wait);
-/* A part of what is waited for has come: the next one may be near. */
+/* A part of what the caller waits for has come, and the next part may be near. */
 void wait_anew(struct wait *wait);
 void wait_end(struct wait *wait);
 
-/* cpu_count.c */
-/* That this process may use: affinity and the control groups' share, in whole ones, at least 1.
- * root: "" for this machine. */
+/* How many processors this process may use, by its affinity and the CPU limits of its control
+ * groups; whole ones, at least 1.  root: the root folder of /proc and /sys, "" outside of tests. */
 int processors_usable(const char *root);
-/* Tells the others on which processor we are, as seldom as that changes, and returns it. */
-int wait_say_where(const struct waiter *waiter);
-/* Before each turn: a rank of the host is waited for, which may need this processor.  Then we spin
- * no longer, and sleep. */
+/* Writes the number of our processor beside the doorbell if it has changed, and returns it. */
+int wait_note_processor(const struct waiter *waiter);
+/* To be called before each turn of a wait for a rank of this host.  If that rank is on our
+ * processor, the wait sleeps at once. */
 void wait_for_rank(struct wait *wait, int local_rank);
 
 static inline void cpu_relax(void)

@@ -37,9 +37,10 @@
 /* What fits one segment together with its header.  The receiver's kernel acknowledges more at once,
  * whatever is sent back. */
 #define SMALL_BYTES 1300
-#define PARTS_AT_ONCE 64  /* two of each message; it costs stack, and the kernel looks at each */
-#define MUCH (256u << 10) /* of one write */
-#define BYTES_PER_LOOK (1u << 20) /* from one stream, so that no other starves */
+#define PARTS_AT_ONCE 64 /* two of each message; it costs stack, and the kernel looks at each */
+#define LARGE_WRITE (256u << 10) /* bytes of one write */
+/* bytes that are read from one stream, so that no other starves */
+#define BYTES_PER_LOOK (1u << 20)
 #define LOOK_FOR_LOSS_MS 1000
 #define OPENING_MS 1000 /* how long to wait for a connection to a peer that has ended */
 
@@ -115,7 +116,7 @@ static struct link *link_for(const struct wire *wire, const struct outgoing *out
 
 const struct link *link_from(const struct wire *wire, size_t bytes)
 {
-    return wire->theirs && bytes > SMALL_BYTES ? wire->theirs : wire->out;
+    return wire->accepted && bytes > SMALL_BYTES ? wire->accepted : wire->out;
 }
 
 /* ---- The order of frames on both lanes ------------------------------------------ */
@@ -123,7 +124,7 @@ const struct link *link_from(const struct wire *wire, size_t bytes)
 static int is_in_turn(struct mesh *mesh, struct stream *stream)
 {
     struct wire *wire = &mesh->transport->wires[stream->peer];
-    const int32_t ahead = (int32_t)(stream->head.turn - wire->landed);
+    const int32_t ahead = (int32_t)(stream->head.turn - wire->received);
 
     if (ahead == 0)
         return 1;
@@ -137,7 +138,7 @@ static int is_in_turn(struct mesh *mesh, struct stream *stream)
     return 0;
 }
 
-/* One of the peer's, behind `after`; NULL: from the first one on. */
+/* The next held stream of the peer after `after`; NULL: the first one. */
 static struct stream *held_of(const struct mesh *mesh, int peer, const struct stream *after)
 {
     struct stream *s = after ? after->next : mesh->transport->streams;
@@ -152,7 +153,7 @@ static struct stream *next_in_turn(struct mesh *mesh, int peer)
     struct wire *wire = &mesh->transport->wires[peer];
     struct stream *held = wire->held > 0 ? held_of(mesh, peer, NULL) : NULL;
 
-    while (held && held->head.turn != wire->landed)
+    while (held && held->head.turn != wire->received)
         held = held_of(mesh, peer, held);
     if (!held)
         return NULL;
@@ -167,7 +168,7 @@ static struct stream *next_in_turn(struct mesh *mesh, int peer)
     return held;
 }
 
-/* What they have is behind words that won't come. */
+/* Their frames come after frames that were lost. */
 static void close_held(struct mesh *mesh, int peer, const char *why)
 {
     struct stream *held;
@@ -176,7 +177,8 @@ static void close_held(struct mesh *mesh, int peer, const char *why)
         stream_close(mesh, held, why);
 }
 
-/* All that the peer has are held, one of them has ended, and no other one is being made. */
+/* Closes held streams if the frames before theirs can't come any more: all streams of the peer
+ * are held, one of them has ended, and no connection is being made. */
 static void close_held_for_ever(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
@@ -191,8 +193,8 @@ static void close_held_for_ever(struct mesh *mesh, int peer)
         close_held(mesh, peer, "it closed its connection");
 }
 
-/* Its end can't be read.  What it waits for may lie in a connection that was not taken yet, or not
- * come. */
+/* The end of a held stream can't be read.  The frame that it waits for may lie in a connection
+ * that was not taken yet, or not have come. */
 void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
 {
     if (!stream->muted) {
@@ -211,13 +213,13 @@ void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events)
 
 static int is_unused(const struct wire *wire, const struct stream *stream)
 {
-    return wire->said == 0 && wire->landed == 0 && !wire->begun_on && stream->head_got == 0
+    return wire->sent == 0 && wire->received == 0 && !wire->begun_on && stream->head_got == 0
            && stream->left == 0 && !stream->held;
 }
 
-/* The peer connected again: it never had our welcome on the first one, so it said nothing there. If
- * we did, that is lost. */
-static void replace(struct mesh *mesh, int peer, const struct link *link)
+/* The peer connected again, because our welcome on the first connection did not arrive; so the
+ * peer has sent nothing on that one.  If we have, that is lost. */
+static void replace_connection(struct mesh *mesh, int peer, const struct link *link)
 {
     struct wire *wire = &mesh->transport->wires[peer];
     struct stream *stream = mesh->transport->streams;
@@ -235,7 +237,7 @@ static void replace(struct mesh *mesh, int peer, const struct link *link)
     wire->streams--;
 }
 
-static void say_none(int peer, const char *why)
+static void log_no_second_lane(int peer, const char *why)
 {
     log_line(LOG_INFO, "no second connection to rank %d, so what is large shares the first: %s",
              peer, why);
@@ -247,12 +249,12 @@ static void link_not_made(struct mesh *mesh, int peer, const char *why)
 
     wire->opening = 0;
     if (wire->streams > 0) {
-        say_none(peer, why);
+        log_no_second_lane(peer, why);
         close_held_for_ever(mesh, peer);
         return;
     }
     if (wire->ended_one)
-        why = wire->why; /* that of the connection which it had */
+        why = wire->why; /* the reason why its earlier connection ended */
     peer_unreachable(mesh, peer, why);
     peer_gone(mesh, peer, why);
 }
@@ -268,16 +270,17 @@ static void link_made(struct mesh *mesh, int peer, struct link *link)
         link_not_made(mesh, peer, "no memory for a connection");
         return;
     }
-    if (link->accepted && wire->theirs)
-        replace(mesh, peer, wire->theirs);
-    *(link->accepted ? &wire->theirs : &wire->own) = link;
-    wire->out = !wire->own          ? wire->theirs
-                : !wire->theirs     ? wire->own
+    if (link->accepted && wire->accepted)
+        replace_connection(mesh, peer, wire->accepted);
+    *(link->accepted ? &wire->accepted : &wire->own) = link;
+    wire->out = !wire->own          ? wire->accepted
+                : !wire->accepted   ? wire->own
                 : mesh->rank < peer ? wire->own
-                                    : wire->theirs;
+                                    : wire->accepted;
     wire->gone = 0;
-    if (wire->unreachable && !wire->ended_one && wire->said == 0)
-        wire->unreachable = 0; /* our own could not be made, and nothing was lost by that */
+    if (wire->unreachable && !wire->ended_one && wire->sent == 0)
+        /* our own connection could not be made, and nothing was lost by that */
+        wire->unreachable = 0;
 }
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
@@ -288,7 +291,7 @@ static void take_connection(struct mesh *mesh, const struct arrival *arrival)
         link_made(mesh, arrival->peer, link);
         return;
     }
-    descriptor_close(arrival->fd); /* of one that the peer opened it sees the end */
+    descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
     if (!arrival->accepted)
         link_not_made(mesh, arrival->peer, "no memory for a connection");
 }
@@ -350,28 +353,29 @@ void connect_for_liveness(struct mesh *mesh, int peer)
         link_not_made(mesh, peer, ct_last_error());
 }
 
-/* No call fails for it, so the caller's sentence stays. */
+/* No call fails because of this, so the caller's error sentence is kept. */
 static void second_lane_wanted(struct mesh *mesh, int peer, const struct outgoing *out)
 {
     struct wire *wire = &mesh->transport->wires[peer];
     struct link *none;
     char sentence[1024];
 
-    if (wire->own_tried || wire->unreachable || !wire->theirs || !is_large(out)
-        || !wire->theirs->ops->can_reach(mesh, peer))
+    if (wire->own_tried || wire->unreachable || !wire->accepted || !is_large(out)
+        || !wire->accepted->ops->can_reach(mesh, peer))
         return;
     wire->own_tried = 1;
     snprintf(sentence, sizeof sentence, "%s", ct_last_error());
-    wire->opening = wire->theirs->ops->open(mesh, peer, &none) == CT_OK;
+    wire->opening = wire->accepted->ops->open(mesh, peer, &none) == CT_OK;
     if (wire->opening)
         return;
-    say_none(peer, ct_last_error());
+    log_no_second_lane(peer, ct_last_error());
     ct_fail(CT_OK, "%s", sentence);
 }
 
 /* ---- Sending -------------------------------------------------------------------- */
 
-/* Whoever sleeps shall wake when this link takes more; NULL: none is waited for. */
+/* A thread that sleeps wakes when the socket of `full` takes more bytes; NULL: none is waited
+ * for. */
 static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
 {
     struct link *const before = wire->full;
@@ -386,10 +390,10 @@ static void watch_room(struct mesh *mesh, struct wire *wire, struct link *full)
             stream_watch(mesh, stream, 0);
 }
 
-/* What is still to be written of the queue and goes there, as many parts as there is room for. */
+/* The parts of queued frames that go on this link, as many as fit; returns their number. */
 static int parts_of(const struct wire *wire, const struct link *link, struct iovec *parts)
 {
-    uint32_t turn = wire->said;
+    uint32_t turn = wire->sent;
     int count = 0;
 
     for (struct outgoing *out = wire->first;
@@ -409,7 +413,7 @@ static int parts_of(const struct wire *wire, const struct link *link, struct iov
 }
 
 /* The link took so many bytes of the queue. */
-static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
+static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
 {
     while (bytes > 0) {
         struct outgoing *out = wire->first;
@@ -422,15 +426,15 @@ static void advance(struct mesh *mesh, struct wire *wire, size_t bytes)
         bytes -= left;
         out->written += left;
         wire->first = out->next;
-        wire->said++;
+        wire->sent++;
         mesh->transport->handlers.on_sent(mesh, out);
     }
 }
 
-/* All that the link takes.  But over a socket, while a large message comes, one large write, and
- * the rest at the next look: two ranks that both write all that their sockets take before they read
- * any are slower, since the bytes wait in the kernel until no cache has them.  The socket has room
- * then, so whoever sleeps until it has is awake at once. */
+/* Writes as much as the link takes.  But while a large message comes over a socket, it does one
+ * large write, and the rest at the next look: if both ranks fill their sockets before they read,
+ * the bytes wait in the kernel until no cache has them, and that is slower.  The socket still
+ * has room then, so a thread that sleeps until it has wakes at once. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
@@ -443,8 +447,8 @@ void flush_to(struct mesh *mesh, int peer)
                                            parts_of(wire, wire->begun_on, parts));
         if (taken > 0) {
             transport_moved(mesh->transport);
-            advance(mesh, wire, (size_t)taken);
-            if (taken > MUCH && wire->first && wire->begun_on->fd >= 0
+            advance_queue(mesh, wire, (size_t)taken);
+            if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
                 && mesh->transport->handlers.expects_much(mesh))
                 break;
         }
@@ -490,14 +494,14 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
 
 static void take_frame(struct mesh *mesh, struct stream *stream);
 
-/* All of a frame has come, and what came on the peer's other connection may have waited for it. */
-static void landed(struct mesh *mesh, struct stream *stream)
+/* All of a frame has come.  A frame on the peer's other connection may have waited for it. */
+static void frame_done(struct mesh *mesh, struct stream *stream)
 {
     const int peer = stream->peer;
     struct stream *next;
 
     mesh->transport->handlers.on_payload(mesh, stream);
-    mesh->transport->wires[peer].landed++;
+    mesh->transport->wires[peer].received++;
     if ((next = next_in_turn(mesh, peer))) {
         take_frame(mesh, next);
         read_stream(mesh, next);
@@ -511,7 +515,7 @@ static void take_frame(struct mesh *mesh, struct stream *stream)
     if (mesh->transport->handlers.on_header(mesh, stream) < 0)
         stream_close(mesh, stream, NO_FRAME);
     else if (stream->left == 0)
-        landed(mesh, stream);
+        frame_done(mesh, stream);
 }
 
 /* 1: something moved. */
@@ -555,7 +559,7 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
     if (stream->into)
         stream->into += n;
     if (stream->left == 0)
-        landed(mesh, stream);
+        frame_done(mesh, stream);
     return (int)(n > 0 ? n : 0);
 }
 
@@ -604,8 +608,8 @@ static int is_known_dead(struct mesh *mesh, int peer)
     return mesh_death(mesh, peer) || (local >= 0 && node_peer_gone(&mesh->node, local));
 }
 
-/* Our own connection, and last words on it.  That attempt ends soon when its peer has ended, unless
- * another process has the port by now. */
+/* Frames may still come on a connection that we are opening.  If the peer has ended, that
+ * attempt fails soon, unless another process has the port by now. */
 static int may_still_come(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
@@ -616,7 +620,7 @@ static int may_still_come(struct mesh *mesh, int peer)
 
 void check_ended_peers(struct mesh *mesh)
 {
-    take_arrivals(mesh); /* what a peer said before its end may lie in another connection */
+    take_arrivals(mesh); /* what a peer sent before its end may lie in another connection */
     for (int peer = 0; peer < mesh->size; peer++) {
         struct wire *wire = &mesh->transport->wires[peer];
 
@@ -645,14 +649,15 @@ void end_lost_connections(struct mesh *mesh)
 static void forget_link(struct wire *wire, const struct link *link)
 {
     struct link **const places[] = { &wire->out, &wire->own, &wire->begun_on, &wire->full,
-                                     &wire->theirs };
+                                     &wire->accepted };
 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (*places[i] == link)
             *places[i] = NULL;
 }
 
-/* Nobody holds a closed stream any more: not the walk, not epoll's last answer. */
+/* Called when no loop over the list runs and no result of epoll_wait() is in use: neither can
+ * point to a closed stream any more. */
 void free_closed_streams(struct mesh *mesh)
 {
     struct transport *t = mesh->transport;
@@ -671,8 +676,8 @@ void free_closed_streams(struct mesh *mesh)
     }
 }
 
-/* To a peer that is there, and reads: a host that is lost never takes it, nor does a rank that has
- * left or whose process ended. */
+/* Only to a peer that is there and reads: a host that is lost takes nothing, nor does a rank
+ * that has left or whose process has ended. */
 int is_on_its_way(struct mesh *mesh)
 {
     const struct transport *t = mesh->transport;

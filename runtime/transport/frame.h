@@ -16,7 +16,8 @@ struct frame {
     uint16_t device_rts_limits; /* CTS: bits of device_rendezvous.h */
     uint64_t channel;           /* one per group and purpose */
     int32_t tag;
-    uint32_t turn;   /* number of the frame on this link, from 0 on: it may have two connections */
+    /* number of the frame on this link, from 0 on, since the link may have two connections */
+    uint32_t turn;
     uint64_t bytes;  /* of the whole message */
     uint64_t id;     /* of the sender's request, in all frames about its message; ids grow.
                         FAILURE: the rank on which the group failed first */

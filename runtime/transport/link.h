@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - a channel of bytes to one peer.
  *
- * A link never blocks: it takes or gives what it can now.  What the bytes mean
- * is protocol.h's business.  A new kind is one file and one row in registry.c. */
+ * A link never blocks: it takes or returns what it can now.  connection.c makes frames of the
+ * bytes.  A new kind of link is one file and one row in registry.c. */
 #ifndef RUNTIME_TRANSPORT_LINK_H
 #define RUNTIME_TRANSPORT_LINK_H
 
@@ -25,11 +25,11 @@ struct link_ops {
     size_t eager_bytes;
     int device_rendezvous; /* the peer is on this host, so it can map device memory of this rank */
     int (*can_reach)(const struct mesh *mesh, int peer);
-    /* An open link.  *link NULL: a connection is being made, and will be an arrival (wireup.h). */
+    /* Opens a link.  *link NULL: a connection is being made, and comes as an arrival (wireup.h). */
     ct_status (*open)(struct mesh *mesh, int peer, struct link **link);
-    /* Bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
+    /* Returns the bytes taken, at least one; 0: full for now; -1: broken, link->why says how. */
     ssize_t (*write)(struct link *link, const struct iovec *parts, int count);
-    /* Bytes given; 0: none for now; -1: the peer closed it, or it broke: link->why. */
+    /* Returns the bytes read; 0: none for now; -1: the peer closed it, or it broke: link->why. */
     ssize_t (*read)(struct link *link, void *data, size_t bytes);
     void (*close)(struct link *link);
 };
@@ -37,10 +37,11 @@ struct link_ops {
 struct link {
     const struct link_ops *ops;
     int fd;       /* for epoll; -1: rings the doorbell instead */
-    size_t ahead; /* bytes that it has taken from the peer already: epoll does not know of them */
+    size_t ahead; /* bytes that it has read from the socket already: epoll does not report them */
     int accepted; /* the peer opened it */
-    int dry;      /* the last read took all there was: until the next look it is not asked again */
-    /* Not by ct_fail(): whoever waits for something else, or has failed already, sees it end. */
+    int dry;      /* the last read emptied the socket: it is not read again before the next look */
+    /* Why it broke.  Not in ct_last_error(): the thread that notices it may wait for another
+     * peer, or report an earlier failure. */
     char why[160];
 };
 
@@ -48,7 +49,7 @@ extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end
 
 #define LINK_HOST_IS_LOST "its host does not answer any more"
 
-/* The link over a connection that was made.  NULL: no memory, and fd stays open. */
+/* A link over a connection that was made.  NULL: no memory, and fd stays open. */
 struct link *link_tcp_over(int fd, int accepted);
 
 #endif

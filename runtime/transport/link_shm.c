@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_shm.c - two rings in the node's memory, one each way.
+/* link_shm.c - two rings in the host segment, one for each direction.
  *
- * One writer, one reader, each with a 64-bit count of bytes that only grows; the difference is
- * what lies in the ring.  A long message is told of in pieces, so that the reader copies one while
- * the writer copies the next: with a processor each, a message takes the time of one copy.
+ * A ring has one writer and one reader, each with a 64-bit count of bytes that only grows; the
+ * difference is what lies in the ring.  The writer publishes a long message in pieces, so that the
+ * reader copies one piece while the writer copies the next: with a processor each, a message takes
+ * the time of one copy.
  *
- * The reader may wait for bytes, so whoever writes rings its doorbell.  The writer waits for room
- * only, so the reader says seldom how far it is, and rings only if it found the ring full: to ask
- * for the writer's line of memory, and to wait for it, is most of what a small message costs.
+ * The reader may be waiting for bytes, so the writer rings its doorbell.  The writer waits for room
+ * only, so the reader seldom updates its count, and rings only if the writer may have found the
+ * ring full: most of what a small message costs is to fetch a line of memory that the other side
+ * has written.
  *
- * So few bytes stand once more beside the count, as a note: in the ring their reader would have to
- * fetch another line.  A note is overwritten when the next few are written, read or not; who finds
- * that it was, while it read, reads the ring. */
+ * The last few bytes also lie beside the count, as a note: the reader need not fetch another
+ * line from the ring.  The next short write overwrites the note, whether it was read or not.  A
+ * reader that finds the note overwritten while it read it reads the ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,24 +24,27 @@
 struct shm_link {
     struct link link;
     const struct node *node;
-    int peer; /* in the node */
+    int peer; /* its rank on this host */
     struct ring *out, *in;
-    size_t bytes;      /* of each, */
-    uint64_t grown_at; /* from this byte of the stream on; before, a part of it is used */
-    uint64_t told;     /* of out: how far its reader may read; there it is a line of the reader's */
+    size_t bytes; /* of each ring, */
+    /* all of which are used from this byte of the stream on; before it only a part */
+    uint64_t grown_at;
+    /* of out: how far it is published.  ring->written has the same, but in a line that the
+     * reader holds */
+    uint64_t published;
     uint64_t seen_read; /* of out: how far its reader was when we last looked */
-    uint64_t taken;     /* of in: how far we are; its writer may not know yet */
-    uint64_t rung_at;   /* of in: how far we were when we last rang for its writer */
+    uint64_t taken;     /* of in: how far we have read; the writer may not know yet */
+    uint64_t rung_at;   /* of in: how far we had read when we last rang for its writer */
     struct copy_shared copies;
 };
 
-#define PIECE ((size_t)16 << 10) /* told of at once */
+#define PIECE ((size_t)16 << 10) /* bytes that are published at a time */
 #define NOTE_BYTES sizeof(((struct ring *)0)->note)
-#define NO_NOTE 0 /* as in fresh memory */
+#define NO_NOTE 0 /* what new memory contains */
 
-/* Memory that is new costs more than the copies, so at first both go round a part of the ring,
- * until eight times all of it have gone through.  What is behind begins where the part ends:
- * nothing that is unread lies there, since the part divides the ring. */
+/* A page fault costs more than the copies.  So at first both sides use only a part of the ring,
+ * until eight times its whole size have gone through.  The whole ring then begins where the part
+ * ends: nothing unread lies there, since the part divides the ring. */
 #define PART ((size_t)256 << 10)
 _Static_assert(PART % PIECE == 0, "and there is room for a piece");
 #define GROWS_AFTER 8
@@ -49,8 +54,9 @@ static size_t size_at(const struct shm_link *shm, uint64_t at)
     return at < shm->grown_at ? PART : shm->bytes;
 }
 
-/* Read; less than the ring, or the writer waits for ever. */
-static size_t tell_after(const struct shm_link *shm)
+/* After so many bytes read, the count is updated.  It must be less than the ring, or the writer
+ * would wait for ever. */
+static size_t give_room_after(const struct shm_link *shm)
 {
     return size_at(shm, shm->taken) / 4;
 }
@@ -60,7 +66,7 @@ static int can_reach(const struct mesh *mesh, int peer)
     return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
 }
 
-static void put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
+static void ring_put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
 {
     struct ring *ring = shm->out;
     const size_t size = size_at(shm, at), offset = at % size;
@@ -81,7 +87,7 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
     return size - (size_t)(written - shm->seen_read);
 }
 
-/* Of bytes that are in the ring already, from start on. */
+/* Copies bytes that are in the ring already, from `start` on, into the note. */
 static void write_note(struct ring *ring, uint64_t start, const struct iovec *parts, size_t bytes)
 {
     uint64_t words[NOTE_BYTES / 8] = { 0 };
@@ -92,11 +98,12 @@ static void write_note(struct ring *ring, uint64_t start, const struct iovec *pa
     }
     atomic_store_explicit(&ring->noted, NO_NOTE, memory_order_relaxed);
     for (size_t i = 0; i < (bytes + 7) / 8; i++)
-        atomic_store_explicit(&ring->note[i], words[i], memory_order_release); /* after that */
+        /* after the store of NO_NOTE */
+        atomic_store_explicit(&ring->note[i], words[i], memory_order_release);
     atomic_store_explicit(&ring->noted, start << 8 | bytes, memory_order_release);
 }
 
-/* n bytes of the stream from `taken` on; 0: they do not stand there. */
+/* Reads n bytes of the stream from `taken` on.  0: they are not in the note. */
 static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n)
 {
     const uint64_t noted = atomic_load_explicit(&ring->noted, memory_order_acquire);
@@ -106,17 +113,18 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
     if (start > taken || taken + n > start + bytes || bytes > NOTE_BYTES)
         return 0;
     for (size_t i = 0; i < NOTE_BYTES / 8; i++)
-        words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire); /* before the look */
+        /* before the second load of noted */
+        words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire);
     if (atomic_load_explicit(&ring->noted, memory_order_relaxed) != noted)
         return 0;
     memcpy(to, (const char *)words + (taken - start), n);
     return 1;
 }
 
-/* What was copied so far may be read. */
-static void tell_reader(struct shm_link *shm, uint64_t written)
+/* Lets the reader read all that was copied so far. */
+static void publish(struct shm_link *shm, uint64_t written)
 {
-    shm->told = written;
+    shm->published = written;
     atomic_store_explicit(&shm->out->written, written, memory_order_release);
     node_ring_bell(shm->node, shm->peer);
 }
@@ -124,7 +132,7 @@ static void tell_reader(struct shm_link *shm, uint64_t written)
 static ssize_t write_ring(struct link *link, const struct iovec *parts, int count)
 {
     struct shm_link *shm = (struct shm_link *)link;
-    const uint64_t start = shm->told;
+    const uint64_t start = shm->published;
     uint64_t at = start;
 
     for (int i = 0; i < count; i++) {
@@ -137,23 +145,23 @@ static ssize_t write_ring(struct link *link, const struct iovec *parts, int coun
             n = n < PIECE ? n : PIECE;
             if (n == 0)
                 break;
-            put(shm, at, from, n);
-            if (at + n - shm->told >= PIECE)
-                tell_reader(shm, at + n);
+            ring_put(shm, at, from, n);
+            if (at + n - shm->published >= PIECE)
+                publish(shm, at + n);
         }
         if (left > 0)
             break;
     }
     if (at - start <= NOTE_BYTES && at > start)
         write_note(shm->out, start, parts, at - start);
-    if (at > shm->told)
-        tell_reader(shm, at);
+    if (at > shm->published)
+        publish(shm, at);
     return (ssize_t)(at - start);
 }
 
-/* The writer waits for room only if it saw the ring full, as far as it knew: so if more than a
- * ring was written since we last rang. */
-static void tell_writer(struct shm_link *shm, uint64_t written)
+/* The writer waits for room only if it found the ring full by the count that it had seen: so
+ * only if more than a ring was written since we last rang. */
+static void give_room(struct shm_link *shm, uint64_t written)
 {
     atomic_store_explicit(&shm->in->read, shm->taken, memory_order_release);
     if (written - shm->rung_at < size_at(shm, written))
@@ -162,7 +170,7 @@ static void tell_writer(struct shm_link *shm, uint64_t written)
     node_ring_bell(shm->node, shm->peer);
 }
 
-static void get(struct shm_link *shm, char *to, size_t bytes)
+static void ring_get(struct shm_link *shm, char *to, size_t bytes)
 {
     const size_t size = size_at(shm, shm->taken), offset = shm->taken % size;
     const size_t first = bytes < size - offset ? bytes : size - offset;
@@ -183,13 +191,13 @@ static ssize_t read_ring(struct link *link, void *data, size_t bytes)
         const size_t piece = n - got < PIECE ? n - got : PIECE;
 
         if (n > NOTE_BYTES || !read_note(shm->in, shm->taken, data, n))
-            get(shm, (char *)data + got, piece);
+            ring_get(shm, (char *)data + got, piece);
         shm->taken += piece;
         got += piece;
         if (written - shm->rung_at >= size_at(shm, written)
             || shm->taken - atomic_load_explicit(&shm->in->read, memory_order_relaxed)
-                   >= tell_after(shm))
-            tell_writer(shm, written);
+                   >= give_room_after(shm))
+            give_room(shm, written);
     }
     return (ssize_t)n;
 }
@@ -223,7 +231,7 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
     shm->bytes = node_ring_bytes(&mesh->node);
     shm->grown_at = shm->bytes > PART ? GROWS_AFTER * shm->bytes + PART : 0;
-    shm->told = atomic_load(&shm->out->written);
+    shm->published = atomic_load(&shm->out->written);
     shm->seen_read = atomic_load(&shm->out->read);
     shm->taken = shm->rung_at = atomic_load(&shm->in->read);
     *link = &shm->link;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_tcp.c - a TCP connection to a peer that shares no memory with us.
+/* link_tcp.c - a TCP connection to a peer that shares no memory with this rank.
  *
- * wireup.c makes it: the first for whichever rank has something to send, a second one for what is
- * large (connection.c).
+ * wireup.c makes it: the first for the rank that first has something to send, a second one for
+ * large frames (connection.c).
  *
- * A read takes more than it was asked for, into a buffer: a small message, head and payload, and
- * those behind it cost one system call.  What is large goes straight to where it belongs. */
+ * A read takes more than it was asked for, into a buffer: the header and payload of a small
+ * message, and the messages behind it, cost one system call.  A large payload is read straight
+ * to its destination. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +19,17 @@
 #include "runtime/util/forks.h"
 
 #define READ_AHEAD ((size_t)64 << 10)
-/* One sendmsg() of megabytes is slow: behind its first 512 KiB the kernel takes bytes at half the
- * speed, with pauses (docs/algorithms.md).  Smaller pieces cost more calls than they gain. */
+/* One sendmsg() of several megabytes is slow: behind its first 512 KiB the kernel takes bytes at
+ * half the speed, with pauses (docs/algorithms.md).  Smaller pieces would cost more in calls
+ * than they gain. */
 #define WHOLE_BYTES ((size_t)768 << 10)
 #define PIECE_BYTES ((size_t)512 << 10)
 #define PIECE_PARTS 64
 
 struct tcp_link {
     struct link link;
-    unsigned char *buffer; /* of READ_AHEAD bytes, or NULL; link.ahead are left, from here: */
+    /* of READ_AHEAD bytes, or NULL; link.ahead bytes of it are unread, from here on: */
+    unsigned char *buffer;
     size_t at;
 };
 
@@ -59,7 +62,7 @@ static size_t bytes_of(const struct iovec *parts, int count)
     return bytes;
 }
 
-/* Bytes; 0: none for now; -1: errno says why. */
+/* Returns the bytes sent; 0: the socket is full; -1: errno says why. */
 static ssize_t send_parts(int fd, const struct iovec *parts, int count)
 {
     struct iovec piece[PIECE_PARTS];
@@ -86,8 +89,8 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
     return sent;
 }
 
-/* How much a read may take into the buffer.  Without memory for one it takes what it was asked for.
- */
+/* How much a read may take into the buffer.  Without memory for one it takes only what it was
+ * asked for. */
 static size_t room_ahead(struct tcp_link *tcp)
 {
     if (!tcp->buffer)
@@ -95,7 +98,7 @@ static size_t room_ahead(struct tcp_link *tcp)
     return tcp->buffer ? READ_AHEAD : 0;
 }
 
-/* Bytes; 0: it closed; -1: errno says why. */
+/* Returns the bytes read; 0: the peer closed the connection; -1: errno says why. */
 static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
 {
     const size_t room = room_ahead(tcp);
@@ -108,7 +111,8 @@ static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
     while (got < 0 && errno == EINTR);
     if (got <= 0)
         return got;
-    /* Of a large payload more may have come while this was copied. */
+    /* More of a large payload may have come while this was copied, so the socket may not be
+     * empty. */
     tcp->link.dry = bytes < READ_AHEAD && (size_t)got < bytes + room;
     if ((size_t)got <= bytes)
         return got;

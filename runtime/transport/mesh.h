@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mesh.h - one rank's ways to all its peers.
+/* mesh.h - one rank's connections to all its peers, and what it knows of them.
  *
- * A mesh is made once, by init or ct_create_group(), from a store; every group
- * made from that one shares it: same memory, same sockets.  It knows who lives
- * where; what is sent over it is protocol.h's business. */
+ * init or ct_create_group() makes a mesh from a store; the groups made from that one share it:
+ * same memory, same sockets.  It knows the host of each peer.  protocol.h has what is sent over
+ * it. */
 #ifndef RUNTIME_TRANSPORT_MESH_H
 #define RUNTIME_TRANSPORT_MESH_H
 
@@ -24,19 +24,20 @@ struct transport; /* transport.h */
 struct wireup;    /* wireup.h */
 
 struct peer {
-    int local;  /* its rank in our node; -1: elsewhere, or no memory is shared */
-    int node;   /* its host's number, by first appearance: for the order of reductions */
-    int pid;    /* as it sees itself */
-    int worker; /* its rank in the job of our ctrun; -1: none, or another's */
-    _Atomic uint32_t death; /* 1 + number of its control_death; 0: it lives, as far as we know */
-    char host[64];          /* its host's name, for messages */
-    char address[64];       /* where it listens; "" without sockets */
+    int local;  /* its rank on this host; -1: it is on another one, or no memory is shared */
+    int node;   /* number of its host, by first appearance: for the order of reductions */
+    int pid;    /* its pid in its own pid namespace */
+    int worker; /* its rank in the job of our ctrun; -1: it is not in it */
+    /* 1 + number of its control_death; 0: no notice of its death has come */
+    _Atomic uint32_t death;
+    char host[64];    /* its host's name, for messages */
+    char address[64]; /* address on which it listens; "" without sockets */
     int port;
 };
 
 struct mesh {
     int rank, size;
-    struct faults *faults; /* NULL: nothing goes wrong on purpose */
+    struct faults *faults; /* NULL: no faults are injected */
     int nodes;
     struct peer *peers; /* [size] */
     struct node node;   /* size 1 and base NULL where no memory is shared */
@@ -44,26 +45,26 @@ struct mesh {
     struct doorbell own_bell; /* used when no memory is shared */
     const char *only_link;    /* CT_LINK; NULL: the best */
     struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
-    unsigned char token[16];  /* of this mesh; made by rank 0, known through the store */
+    unsigned char token[16];  /* of this mesh; made by rank 0 and published in the store */
     struct transport *transport;
     struct messages *messages;
-    struct scratch scratch; /* of messages that nobody asked for, and of algorithms */
+    struct scratch scratch; /* for unexpected messages, and for algorithms */
     struct control control;
-    _Atomic uint32_t deaths; /* of the control page, taken up; death_notice.h */
-    /* Called for each peer that died; of the groups made from this mesh.  NULL: none yet. */
+    _Atomic uint32_t deaths; /* how many death notices were taken up; death_notice.h */
+    /* Called for each peer that died; set by the root group.  NULL: not set yet. */
     void (*on_death)(void *arg, int peer);
     void *on_death_arg;
     struct trace *trace; /* NULL: off */
 };
 
-/* Meets the other `size - 1` ranks at the store, by the deadline; CT_ERR_TIMEOUT
- * names the missing.  The store is not used afterwards. */
+/* Makes a mesh with the other `size - 1` ranks, which it finds through the store, by the
+ * deadline.  CT_ERR_TIMEOUT names the missing ranks.  The store is not used afterwards. */
 ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh);
 void mesh_destroy(struct mesh *mesh); /* NULL is fine */
 
-/* How that peer ended, NULL: nothing was told of it. */
+/* The notice of how that peer ended; NULL: none has come. */
 const struct control_death *mesh_death(const struct mesh *mesh, int peer);
-/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer of whom mesh_death() knows. */
+/* "rank 2 (pid 4310 on node-b) was killed by SIGKILL": of a peer with a death notice. */
 void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size);
 
 /* "rank 3 (pid 4310 on node-b)" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - looking once at everything that could move: streams in, queues out, connections.
+/* progress.c - one look at everything that could move: streams, queues, new connections.
  *
- * progress() never blocks.  A stream whose link breaks is closed; the last one of a peer closes
- * the peer. */
+ * progress() never blocks.  A stream whose link breaks is closed.  When the last stream of a
+ * peer is closed, the peer is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "runtime/transport/wireup.h"
 #include "runtime/util/forks.h"
 
-#define LOOKS_AT_ONE 4 /* the last of them is at all */
+#define LOOKS_AT_ONE 4 /* the last of them looks at all sockets */
 
-/* 1: there are new connections, on which something may have come already. */
+/* 1: there are new connections, on which bytes may have come already */
 static int look_at_sockets(struct mesh *mesh)
 {
     struct epoll_event events[16];
@@ -28,9 +28,9 @@ static int look_at_sockets(struct mesh *mesh)
         if (events[i].data.ptr == (void *)&mesh->waiter)
             continue; /* the eventfd: waiter.c empties it */
         if (events[i].data.ptr == (void *)&mesh->control)
-            continue; /* who waits looks for the news */
+            continue; /* the waiting thread reads the notices */
         if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
-            continue; /* who waits looks whether it was its peer */
+            continue; /* the waiting thread checks whether it was its peer */
         if (events[i].data.ptr == (void *)&mesh->wireup) {
             take_arrivals(mesh);
             some_came = 1;
@@ -44,9 +44,9 @@ static int look_at_sockets(struct mesh *mesh)
     return some_came;
 }
 
-/* all: at every socket.  Else at that one alone, if there is one: to try to read costs what it
- * costs to ask whether there is something, and then it is read. */
-static void look(struct mesh *mesh, const struct link *one, int all)
+/* all: looks at all sockets.  Else at the link `one` alone, if there is one: a read that finds
+ * nothing costs as much as epoll_wait(), and one that finds bytes has read them. */
+static void look_at_links(struct mesh *mesh, const struct link *one, int all)
 {
     struct transport *t = mesh->transport;
     int closed = 0;
@@ -70,7 +70,7 @@ static void look(struct mesh *mesh, const struct link *one, int all)
 
 void progress(struct mesh *mesh)
 {
-    look(mesh, NULL, 1);
+    look_at_links(mesh, NULL, 1);
 }
 
 void progress_for(struct mesh *mesh, int peer, size_t bytes)
@@ -79,10 +79,10 @@ void progress_for(struct mesh *mesh, int peer, size_t bytes)
     const int all =
         peer < 0 || !t->wires[peer].out || t->looks++ % LOOKS_AT_ONE == LOOKS_AT_ONE - 1;
 
-    look(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
+    look_at_links(mesh, all ? NULL : link_from(&t->wires[peer], bytes), all);
 }
 
-static ct_status set_up(struct mesh *mesh)
+static ct_status transport_set_up(struct mesh *mesh)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = &mesh->waiter };
     ct_status status = CT_OK;
@@ -93,12 +93,12 @@ static ct_status set_up(struct mesh *mesh)
     descriptor_own(mesh->waiter.epoll_fd);
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.event_fd, &event);
     if (mesh->control.event_fd >= 0) {
-        struct epoll_event news = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
+        struct epoll_event notices = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
 
-        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->control.event_fd, &news);
+        epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->control.event_fd, &notices);
     }
     mesh->waiter.watched = mesh->node.size;
-    if (node_watch(&mesh->node, mesh->waiter.epoll_fd) > 0)
+    if (node_watch_processes(&mesh->node, mesh->waiter.epoll_fd) > 0)
         mesh->waiter.ended = mesh->node.ended;
     event.data.ptr = &mesh->wireup;
     if (mesh->wireup) {
@@ -122,7 +122,7 @@ ct_status transport_open(struct mesh *mesh, const struct transport_handlers *han
     pthread_mutex_init(&t->lock, NULL);
     t->handlers = *handlers;
     mesh->transport = t;
-    return set_up(mesh);
+    return transport_set_up(mesh);
 }
 
 void transport_close(struct mesh *mesh)

@@ -34,7 +34,7 @@ struct stream {
     unsigned char *into; /* where they go; NULL: they are dropped */
     int closed;
     int held;  /* its frame waits for an earlier one on the other lane */
-    int muted; /* meanwhile epoll reports only its end */
+    int muted; /* while it is held, epoll reports only its end */
     int ended; /* epoll has reported its end: it would wake sleeping threads again and again */
     /* The handlers' own. */
     struct request *request;       /* the payload is this receive's, or */
@@ -43,16 +43,16 @@ struct stream {
 
 /* The link to one peer: its connections, and the frames that wait for them. */
 struct wire {
-    struct link *own;      /* the connection that this rank opened; NULL: none */
-    struct link *theirs;   /* the one that the peer opened */
-    struct link *out;      /* the one of them that small frames go on */
-    struct link *begun_on; /* on which the first frame of the queue is written in part */
-    struct link *full;     /* whose socket takes no more bytes for now */
-    uint32_t said, landed; /* whole frames that were written to it and have come from it */
-    int opening;           /* `own` is being opened */
-    int own_tried;         /* opening `own` was tried */
-    int ended_one;         /* one of its streams has ended */
-    int held;              /* how many of its streams are held */
+    struct link *own;        /* the connection that this rank opened; NULL: none */
+    struct link *accepted;   /* the one that the peer opened */
+    struct link *out;        /* the one on which small frames go */
+    struct link *begun_on;   /* the one on which the first frame of the queue is written in part */
+    struct link *full;       /* the one whose socket takes no more bytes for now */
+    uint32_t sent, received; /* how many whole frames were written to it, and have come from it */
+    int opening;             /* `own` is being opened */
+    int own_tried;           /* opening `own` was tried */
+    int ended_one;           /* one of its streams has ended */
+    int held;                /* how many of its streams are held */
     struct outgoing *first, *last;
     int streams;      /* how many are open */
     int64_t ended_ms; /* when the last of them closed; 0: checked since, or none did */
@@ -61,9 +61,10 @@ struct wire {
     int left;         /* the peer has destroyed the root group: it reads nothing any more */
     int gathered;     /* the queue is written when all requests of a batch are started */
     /* The handlers' own. */
-    size_t uncredited;       /* bytes of eager messages that the peer has not credited back */
-    size_t consumed;         /* bytes of its eager messages that this rank has yet to credit back */
-    int64_t notice_due;      /* until when ctrun may report its death; 0: it was not missed yet */
+    size_t uncredited; /* bytes of eager messages that the peer has not credited back */
+    size_t consumed;   /* bytes of its eager messages that this rank has yet to credit back */
+    /* until when a death notice of it may still come; 0: it was not missed yet */
+    int64_t notice_due;
     int device_rts_limits;   /* what the peer's CTS said: bits of device_rendezvous.h */
     uint64_t device_cancels; /* how many DEVICE_CANCEL frames have come */
     char why[160];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wireup.c - connections between ranks are made here, on both sides.
+/* wireup.c - makes the connections between ranks, on both sides.
  *
- * Each connection that is not proved yet is a `struct pending` with a step; a turn moves those that
- * epoll names, then looks at the clock, then accepts.
+ * Each connection without a proof yet is a `struct pending` with a step.  A turn moves those that
+ * epoll reports, then those whose time has come, then accepts new ones.
  *
- * Strangers: a connection counts for nothing before its proof.  There is room for many of them, but
- * not for all that somebody may open: when it is used up, the one that has been silent longest is
- * closed, and while all of them are young the next ones wait in the listener's queue.  A rank of
- * the mesh that is closed so, or finds this process without a descriptor, connects again. */
+ * A connection that a stranger opened has no effect before its proof.  There is room for many
+ * such connections, but a limit to them.  At the limit the one that has been silent longest is
+ * closed; while all of them are young, the next ones wait in the listener's queue.  A rank of
+ * the mesh whose connection is closed that way, or that finds this process out of descriptors,
+ * connects again. */
 #include "runtime/transport/wireup.h"
 
 #include <errno.h>
@@ -32,25 +33,25 @@
 
 #define CONNECT_MS 10000 /* of one try, for a host that does not answer at all */
 #define UNREACHABLE_MS \
-    30000                 /* of all tries: a switch may be starting, a queue be full of strangers */
+    30000 /* of all tries: a switch may be starting, or a queue be full of strangers */
 #define STRANGER_MS 10000 /* for the whole of a hello and its proof */
-#define SLOW_MS 200       /* then a connection without a proof may be closed for another one */
-#define FIRST_PAUSE_MS 10 /* before the next try, doubled each time */
+#define SLOW_MS 200 /* after that a connection without a proof may be closed for another one */
+#define FIRST_PAUSE_MS 10 /* before the next try; each pause is twice as long as the last */
 #define LONGEST_PAUSE_MS 500
-#define REST_MS 20 /* without the listener, when there is no room */
+#define UNWATCHED_MS 20 /* for which the listener is not watched when there is no room */
 #define NO_DESCRIPTOR_MS 2000
-#define SAY_MS 1000 /* how often strangers are worth a line */
-#define REFUSALS 3  /* behind our proof, until we believe that it was wrong */
-#define LEAST_GUESTS 16
-#define MOST_GUESTS 4096
+#define LOG_MS 1000 /* how often a line about strangers is logged */
+#define REFUSALS 3  /* after so many refusals of our proof we believe that it was wrong */
+#define LEAST_ACCEPTED 16
+#define MOST_ACCEPTED 4096
 #define ACCEPTS_A_TURN 64
 
 enum step {
-    PAUSES, /* before the next try; it has no descriptor */
+    PAUSES, /* pauses before the next try, without a descriptor */
     CONNECTS,
     AWAITS_NONCE,
     AWAITS_WELCOME,
-    AWAITS_HELLO, /* from here on the peer opened it */
+    AWAITS_HELLO, /* from here on: a connection that the peer opened */
     AWAITS_PROOF
 };
 
@@ -61,41 +62,42 @@ struct made {
 
 struct pending {
     struct pending *next, *previous; /* oldest first */
-    struct made *made;               /* for the mesh, however it ends */
+    struct made *made;               /* what the mesh gets, however the connection ends */
     enum step step;
     int fd;
-    int64_t since;    /* when its connection was begun, or accepted */
-    int64_t next_try; /* of one that pauses */
+    int64_t since;    /* when the connection was begun, or accepted */
+    int64_t next_try; /* when a pause ends */
     int peer;
-    /* Of one that we open: */
+    /* Of a connection that we open: */
     char address[64];
     int port;
     int64_t first_try, pause;
     int refusals;
-    /* What was said on it so far. */
+    /* What came on it so far. */
     struct hello hello;
     unsigned char nonce[NONCE_BYTES], proof[PROOF_BYTES];
-    size_t got; /* of what comes next */
+    size_t got; /* bytes of what comes next */
 };
 
 struct wireup {
     struct wireup_identity identity;
     int listener, epoll_fd;
-    int wake_fd;          /* tells the thread: a wish, or the end */
-    int made_fd;          /* tells the mesh: an arrival */
-    int netlink;          /* asks the kernel for users; -1: not opened, or there is none */
-    pthread_mutex_t lock; /* over these five */
-    struct pending *wishes;
+    int wake_fd;          /* wakes the thread: an order, or the end */
+    int made_fd;          /* readable for the mesh: there is an arrival */
+    int netlink;          /* a socket to the kernel for uids; -1: not opened, or there is none */
+    pthread_mutex_t lock; /* over the next five */
+    struct pending *orders;
     struct made *first, **last;
     int stops;
-    int no_descriptor; /* for NO_DESCRIPTOR_MS and until a connection was accepted */
-    /* The thread's own. */
-    struct pending ring; /* the head of all */
-    int guests;          /* those that peers opened, or strangers */
-    int64_t rests_until; /* > 0: the listener is not looked at */
+    /* no descriptor was left for NO_DESCRIPTOR_MS, and no connection was accepted since */
+    int no_descriptor;
+    /* Used by the thread alone. */
+    struct pending ring;     /* head of the list of all */
+    int accepted;            /* those that peers, or strangers, opened */
+    int64_t unwatched_until; /* > 0: the listener is not watched until then */
     int64_t no_descriptor_since, no_descriptor_last;
-    int64_t strangers_said;
-    int strangers; /* since then */
+    int64_t strangers_logged;
+    int strangers; /* how many since then */
     pthread_t thread;
     int has_thread;
 };
@@ -131,30 +133,31 @@ static int is_proved(struct wireup *w, const struct pending *p, const char *name
 
 /* ---- The list --------------------------------------------------------------- */
 
-static int is_guest(const struct pending *p)
+static int is_accepted(const struct pending *p)
 {
     return p->step >= AWAITS_HELLO;
 }
 
-static void append(struct wireup *w, struct pending *p)
+static void pending_append(struct wireup *w, struct pending *p)
 {
     p->next = &w->ring;
     p->previous = w->ring.previous;
     p->previous->next = p->next->previous = p;
-    w->guests += is_guest(p);
+    w->accepted += is_accepted(p);
 }
 
 /* Its descriptor is not closed: it may have become a connection. */
-static void drop(struct wireup *w, struct pending *p)
+static void pending_drop(struct wireup *w, struct pending *p)
 {
-    w->guests -= is_guest(p);
+    w->accepted -= is_accepted(p);
     p->next->previous = p->previous;
     p->previous->next = p->next;
     free(p->made);
     free(p);
 }
 
-/* Out of epoll first: a child of fork() may hold the connection open, and its events name `p`. */
+/* Removed from epoll first: a child of fork() may hold the connection open, and its events would
+ * point to `p`. */
 static void close_connection(struct wireup *w, struct pending *p)
 {
     if (p->fd < 0)
@@ -164,22 +167,22 @@ static void close_connection(struct wireup *w, struct pending *p)
     p->fd = -1;
 }
 
-static void close_guest(struct wireup *w, struct pending *p)
+static void close_accepted(struct wireup *w, struct pending *p)
 {
     close_connection(w, p);
-    drop(w, p);
+    pending_drop(w, p);
 }
 
-static void watch(struct wireup *w, struct pending *p, uint32_t events, int operation)
+static void pending_watch(struct wireup *w, struct pending *p, uint32_t events, int operation)
 {
     struct epoll_event event = { .events = events, .data.ptr = p };
 
     epoll_ctl(w->epoll_fd, operation, p->fd, &event);
 }
 
-/* ---- For the mesh to take ----------------------------------------------------- */
+/* ---- Arrivals ------------------------------------------------------------------ */
 
-static void tell_mesh(struct wireup *w)
+static void signal_mesh(struct wireup *w)
 {
     const uint64_t one = 1;
 
@@ -188,16 +191,16 @@ static void tell_mesh(struct wireup *w)
 }
 
 /* Under the lock. */
-static void push(struct wireup *w, struct pending *p, int fd, const char *why)
+static void push_arrival(struct wireup *w, struct pending *p, int fd, const char *why)
 {
     struct made *made = p->made;
 
     p->made = NULL;
-    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .accepted = is_guest(p) };
+    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .accepted = is_accepted(p) };
     snprintf(made->arrival.why, sizeof made->arrival.why, "%s", why);
     *w->last = made;
     w->last = &made->next;
-    tell_mesh(w);
+    signal_mesh(w);
 }
 
 static int send_all(int fd, const void *data, size_t bytes)
@@ -205,25 +208,25 @@ static int send_all(int fd, const void *data, size_t bytes)
     return send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-/* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find the
- * connection: a rank that sees another one end afterwards finds this one, and what was sent on it.
- */
+/* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find
+ * the connection: so a rank that sees another connection of that peer end afterwards finds this
+ * one, and what was sent on it. */
 static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
 {
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
-    socket_give_up_after(p->fd, 0); /* its rank may be busy for long */
+    socket_give_up_after(p->fd, 0); /* the peer may be outside of the library for long */
     pthread_mutex_lock(&w->lock);
     if (welcome && !send_all(p->fd, welcome, PROOF_BYTES))
         descriptor_close(p->fd);
     else
-        push(w, p, p->fd, "");
+        push_arrival(w, p, p->fd, "");
     pthread_mutex_unlock(&w->lock);
-    drop(w, p);
+    pending_drop(w, p);
 }
 
 /* ---- The rank that connects --------------------------------------------------- */
 
-static void try_later(struct wireup *w, struct pending *p)
+static void retry_later(struct wireup *w, struct pending *p)
 {
     close_connection(w, p);
     p->step = PAUSES;
@@ -233,16 +236,16 @@ static void try_later(struct wireup *w, struct pending *p)
     p->next_try = clock_ms() + p->pause;
 }
 
-static void fail(struct wireup *w, struct pending *p, const char *why)
+static void pending_fail(struct wireup *w, struct pending *p, const char *why)
 {
     close_connection(w, p);
     pthread_mutex_lock(&w->lock);
-    push(w, p, -1, why);
+    push_arrival(w, p, -1, why);
     pthread_mutex_unlock(&w->lock);
-    drop(w, p);
+    pending_drop(w, p);
 }
 
-static void say_limit(char *text, size_t size)
+static void describe_limit(char *text, size_t size)
 {
     struct rlimit limit = { 0 };
 
@@ -252,19 +255,20 @@ static void say_limit(char *text, size_t size)
              (unsigned long long)limit.rlim_cur);
 }
 
-/* A rank that refuses has left: it listened before its address was known.  All else may pass. */
+/* A rank that refuses the connection has left the job: it listened before it published its
+ * address.  Any other error may be temporary. */
 static void connect_failed(struct wireup *w, struct pending *p, int error)
 {
     char why[160];
 
     if (error == ECONNRESET
         || (error != ECONNREFUSED && clock_ms() - p->first_try < UNREACHABLE_MS)) {
-        try_later(w, p);
+        retry_later(w, p);
         return;
     }
     snprintf(why, sizeof why, "no connection to port %d of %s: %s", p->port, p->address,
              strerror(error));
-    fail(w, p, why);
+    pending_fail(w, p, why);
 }
 
 static void connect_begin(struct wireup *w, struct pending *p)
@@ -278,17 +282,17 @@ static void connect_begin(struct wireup *w, struct pending *p)
         socket_notice_lost_host(p->fd);
         socket_give_up_after(p->fd, CONNECT_MS);
         p->step = CONNECTS;
-        watch(w, p, EPOLLOUT, EPOLL_CTL_ADD);
+        pending_watch(w, p, EPOLLOUT, EPOLL_CTL_ADD);
         return;
     }
     p->fd = -1;
     if (errno != EMFILE && errno != ENFILE) {
         connect_failed(w, p, errno);
     } else if (p->since - p->first_try < NO_DESCRIPTOR_MS) {
-        try_later(w, p);
+        retry_later(w, p);
     } else {
-        say_limit(why, sizeof why);
-        fail(w, p, why);
+        describe_limit(why, sizeof why);
+        pending_fail(w, p, why);
     }
 }
 
@@ -308,15 +312,15 @@ static void connected(struct wireup *w, struct pending *p)
     p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
     if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
         || !send_all(p->fd, &p->hello, sizeof p->hello)) {
-        try_later(w, p);
+        retry_later(w, p);
         return;
     }
     p->step = AWAITS_NONCE;
-    watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
+    pending_watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
 }
 
-/* On one host the kernel says whose the other end is: the token alone would be no proof, since the
- * rank that connects shows it to whatever process has the port by now. */
+/* On one host the kernel reports the user of the other end.  The token alone would be no proof
+ * there: the rank that connects sends it to whatever process has the port by now. */
 static int is_another_users(struct wireup *w, const struct pending *p)
 {
     struct sockaddr_storage peer = { 0 }, self = { 0 };
@@ -331,76 +335,76 @@ static int is_another_users(struct wireup *w, const struct pending *p)
     return peer_uid(w->netlink, &peer, &self, &uid) == PEER_HERE && uid != geteuid();
 }
 
-static void prove(struct wireup *w, struct pending *p)
+static void send_proof(struct wireup *w, struct pending *p)
 {
     unsigned char proof[PROOF_BYTES];
 
     if (is_another_users(w, p)) {
-        fail(w, p, "its port belongs to another user's process");
+        pending_fail(w, p, "its port belongs to another user's process");
         return;
     }
     if (wireup_proof(&w->identity, "connect", &p->hello, p->nonce, proof) != CT_OK) {
-        fail(w, p, ct_last_error());
+        pending_fail(w, p, ct_last_error());
         return;
     }
     if (!send_all(p->fd, proof, sizeof proof)) {
-        try_later(w, p);
+        retry_later(w, p);
         return;
     }
     p->step = AWAITS_WELCOME;
     p->got = 0;
 }
 
-static void welcomed(struct wireup *w, struct pending *p)
+static void welcome_came(struct wireup *w, struct pending *p)
 {
     if (is_proved(w, p, "accept"))
         hand_over(w, p, NULL);
     else
-        fail(w, p,
-             w->identity.secret.size > 0
-                 ? "what answers at its port does not know the job's secret "
-                   "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
-                 : "what answers at its port is no rank of this job");
+        pending_fail(w, p,
+                     w->identity.secret.size > 0
+                         ? "what answers at its port does not know the job's secret "
+                           "(CT_STORE_SECRET, CT_STORE_SECRET_FILE)"
+                         : "what answers at its port is no rank of this job");
 }
 
-/* The peer closed it.  Behind our proof: it did not believe that, or had no room for us any more.
- */
-static void ended(struct wireup *w, struct pending *p, int closed)
+/* The peer closed the connection.  After our proof: it refused that, or had no room for us any
+ * more. */
+static void peer_closed(struct wireup *w, struct pending *p, int closed)
 {
     if (p->step == AWAITS_WELCOME && closed && ++p->refusals == REFUSALS)
-        fail(w, p,
-             w->identity.secret.size > 0
-                 ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
-                   "or CT_STORE_SECRET_FILE"
-                 : "it does not take this rank for one of the job");
+        pending_fail(w, p,
+                     w->identity.secret.size > 0
+                         ? "it refused this rank's proof; give all ranks the same CT_STORE_SECRET "
+                           "or CT_STORE_SECRET_FILE"
+                         : "it does not take this rank for one of the job");
     else
-        try_later(w, p);
+        retry_later(w, p);
 }
 
 /* ---- The rank that accepts ---------------------------------------------------- */
 
-static void send_away(struct wireup *w, struct pending *p)
+static void refuse_stranger(struct wireup *w, struct pending *p)
 {
     const int64_t now = clock_ms();
 
     w->strangers++;
-    if (now - w->strangers_said >= SAY_MS) {
+    if (now - w->strangers_logged >= LOG_MS) {
         log_line(LOG_WARN, "strangers at the port of rank %d: %d were sent away", w->identity.rank,
                  w->strangers);
-        w->strangers_said = now;
+        w->strangers_logged = now;
         w->strangers = 0;
     }
-    close_guest(w, p);
+    close_accepted(w, p);
 }
 
-static void greeted(struct wireup *w, struct pending *p)
+static void hello_came(struct wireup *w, struct pending *p)
 {
     const struct hello *hello = &p->hello;
 
     if (hello->magic != HELLO_MAGIC || hello->to != w->identity.rank || hello->from < 0
         || hello->from >= w->identity.size || hello->from == w->identity.rank
         || is_another_users(w, p)) {
-        send_away(w, p);
+        refuse_stranger(w, p);
         return;
     }
     p->peer = hello->from;
@@ -408,17 +412,17 @@ static void greeted(struct wireup *w, struct pending *p)
     p->got = 0;
     if (getrandom(p->nonce, sizeof p->nonce, 0) != (ssize_t)sizeof p->nonce
         || !send_all(p->fd, p->nonce, sizeof p->nonce))
-        close_guest(w, p);
+        close_accepted(w, p);
 }
 
-static void proved(struct wireup *w, struct pending *p)
+static void proof_came(struct wireup *w, struct pending *p)
 {
     unsigned char welcome[PROOF_BYTES];
 
     if (!is_proved(w, p, "connect"))
-        send_away(w, p);
+        refuse_stranger(w, p);
     else if (wireup_proof(&w->identity, "accept", &p->hello, p->nonce, welcome) != CT_OK)
-        close_guest(w, p); /* the peer tries again */
+        close_accepted(w, p); /* the peer tries again */
     else
         hand_over(w, p, welcome);
 }
@@ -432,10 +436,10 @@ struct expectation {
 };
 
 static const struct expectation expectations[] = {
-    [AWAITS_NONCE] = { offsetof(struct pending, nonce), NONCE_BYTES, prove },
-    [AWAITS_WELCOME] = { offsetof(struct pending, proof), PROOF_BYTES, welcomed },
-    [AWAITS_HELLO] = { offsetof(struct pending, hello), sizeof(struct hello), greeted },
-    [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proved },
+    [AWAITS_NONCE] = { offsetof(struct pending, nonce), NONCE_BYTES, send_proof },
+    [AWAITS_WELCOME] = { offsetof(struct pending, proof), PROOF_BYTES, welcome_came },
+    [AWAITS_HELLO] = { offsetof(struct pending, hello), sizeof(struct hello), hello_came },
+    [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proof_came },
 };
 
 /* Never reads more than it expects: what is behind the last proof is the mesh's. */
@@ -455,34 +459,36 @@ static void advance(struct wireup *w, struct pending *p)
         p->got += (size_t)n;
         if (p->got == next->bytes)
             next->then(w, p);
-    } else if (is_guest(p)) {
-        close_guest(w, p);
+    } else if (is_accepted(p)) {
+        close_accepted(w, p);
     } else {
-        ended(w, p, n == 0);
+        peer_closed(w, p, n == 0);
     }
 }
 
 /* ---- The listener ------------------------------------------------------------- */
 
-static int most_guests(void)
+static int most_accepted(void)
 {
     struct rlimit limit = { .rlim_cur = 1024 };
     rlim_t most;
 
     getrlimit(RLIMIT_NOFILE, &limit);
     most = limit.rlim_cur / 4;
-    return most < LEAST_GUESTS ? LEAST_GUESTS : most > MOST_GUESTS ? MOST_GUESTS : (int)most;
+    return most < LEAST_ACCEPTED  ? LEAST_ACCEPTED
+           : most > MOST_ACCEPTED ? MOST_ACCEPTED
+                                  : (int)most;
 }
 
-/* The oldest without a hello, else without a proof, if it had time enough.  If it was a rank of the
- * mesh it tries again. */
-static struct pending *one_to_close(const struct wireup *w)
+/* The oldest connection without a hello, else without a proof, that had time enough.  If a rank
+ * of the mesh opened it, that rank tries again. */
+static struct pending *oldest_unproved(const struct wireup *w)
 {
     const int64_t now = clock_ms();
     struct pending *unproved = NULL;
 
     for (struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
-        if (!is_guest(p) || now - p->since <= SLOW_MS)
+        if (!is_accepted(p) || now - p->since <= SLOW_MS)
             continue;
         if (p->step == AWAITS_HELLO)
             return p;
@@ -492,14 +498,14 @@ static struct pending *one_to_close(const struct wireup *w)
     return unproved;
 }
 
-static void look_at_listener(struct wireup *w, int64_t rests_until)
+static void watch_listener(struct wireup *w, int64_t unwatched_until)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = &w->listener };
 
-    if (!w->rests_until == !rests_until)
+    if (!w->unwatched_until == !unwatched_until)
         return;
-    epoll_ctl(w->epoll_fd, rests_until ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, w->listener, &event);
-    w->rests_until = rests_until;
+    epoll_ctl(w->epoll_fd, unwatched_until ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, w->listener, &event);
+    w->unwatched_until = unwatched_until;
 }
 
 static void set_no_descriptor(struct wireup *w, int none)
@@ -507,11 +513,11 @@ static void set_no_descriptor(struct wireup *w, int none)
     pthread_mutex_lock(&w->lock);
     w->no_descriptor = none;
     if (none)
-        tell_mesh(w);
+        signal_mesh(w);
     pthread_mutex_unlock(&w->lock);
 }
 
-static void take_guest(struct wireup *w, int fd)
+static void take_accepted(struct wireup *w, int fd)
 {
     struct pending *p = calloc(1, sizeof *p);
 
@@ -524,85 +530,86 @@ static void take_guest(struct wireup *w, int fd)
         free(p);
         return;
     }
-    socket_nodelay(fd); /* the rank that connects has set it */
+    socket_nodelay(fd); /* the rank that connects sets it too */
     socket_notice_lost_host(fd);
     p->fd = fd;
     p->peer = -1;
     p->step = AWAITS_HELLO;
     p->since = clock_ms();
-    append(w, p);
-    watch(w, p, EPOLLIN, EPOLL_CTL_ADD);
+    pending_append(w, p);
+    pending_watch(w, p, EPOLLIN, EPOLL_CTL_ADD);
 }
 
-/* Peers that can't be let in for so long are lost to this rank: its calls shall say why.  A want
- * that ended meanwhile is another one, even if no peer has connected since. */
+/* Peers whose connections can't be accepted for so long are lost to this rank; its calls must
+ * report the reason.  After a longer break a new period of time begins, even if no peer has
+ * connected since. */
 static void note_no_descriptor(struct wireup *w)
 {
     const int64_t now = clock_ms();
 
-    if (w->no_descriptor_since == 0 || now - w->no_descriptor_last > 10 * REST_MS)
+    if (w->no_descriptor_since == 0 || now - w->no_descriptor_last > 10 * UNWATCHED_MS)
         w->no_descriptor_since = now;
     w->no_descriptor_last = now;
     if (now - w->no_descriptor_since < NO_DESCRIPTOR_MS)
         return;
-    w->no_descriptor_since = now; /* calls that start later are told, too */
+    w->no_descriptor_since = now; /* calls that start later fail too */
     set_no_descriptor(w, 1);
 }
 
-/* 1: there may be more. */
+/* 1: there may be more to accept */
 static int accept_one(struct wireup *w)
 {
     struct pending *old = NULL;
     int fd;
 
-    if (w->guests >= most_guests() && !(old = one_to_close(w))) {
-        look_at_listener(w, clock_ms() + REST_MS);
+    if (w->accepted >= most_accepted() && !(old = oldest_unproved(w))) {
+        watch_listener(w, clock_ms() + UNWATCHED_MS);
         return 0;
     }
     if (old)
-        close_guest(w, old);
+        close_accepted(w, old);
     fd = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
-        take_guest(w, fd);
+        take_accepted(w, fd);
         return 1;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return 0;
     if (errno == EINTR || errno == ECONNABORTED)
         return 1;
-    if ((errno == EMFILE || errno == ENFILE) && (old = one_to_close(w))) {
-        close_guest(w, old);
+    if ((errno == EMFILE || errno == ENFILE) && (old = oldest_unproved(w))) {
+        close_accepted(w, old);
         return 1;
     }
     if (errno == EMFILE || errno == ENFILE)
         note_no_descriptor(w);
-    look_at_listener(w, clock_ms() + REST_MS);
+    watch_listener(w, clock_ms() + UNWATCHED_MS);
     return 0;
 }
 
 /* ---- A turn ------------------------------------------------------------------- */
 
-static void take_wishes(struct wireup *w)
+static void take_orders(struct wireup *w)
 {
     uint64_t rings;
-    struct pending *wishes;
+    struct pending *orders;
 
     if (read(w->wake_fd, &rings, sizeof rings) < 0 && errno != EAGAIN)
         return;
     pthread_mutex_lock(&w->lock);
-    wishes = w->wishes;
-    w->wishes = NULL;
+    orders = w->orders;
+    w->orders = NULL;
     pthread_mutex_unlock(&w->lock);
-    while (wishes) {
-        struct pending *p = wishes;
+    while (orders) {
+        struct pending *p = orders;
 
-        wishes = p->next;
-        append(w, p);
+        orders = p->next;
+        pending_append(w, p);
         connect_begin(w, p);
     }
 }
 
-static void look_at_clock(struct wireup *w)
+static void check_times(struct wireup *w)
 {
     const int64_t now = clock_ms();
 
@@ -610,21 +617,21 @@ static void look_at_clock(struct wireup *w)
         next = p->next;
         if (p->step == PAUSES && p->next_try <= now)
             connect_begin(w, p);
-        else if (is_guest(p) && now - p->since > STRANGER_MS)
-            close_guest(w, p);
+        else if (is_accepted(p) && now - p->since > STRANGER_MS)
+            close_accepted(w, p);
     }
-    if (w->rests_until > 0 && w->rests_until <= now)
-        look_at_listener(w, 0);
+    if (w->unwatched_until > 0 && w->unwatched_until <= now)
+        watch_listener(w, 0);
 }
 
-/* Until the clock has to be looked at. */
+/* How long until check_times() has something to do. */
 static int longest_sleep(const struct wireup *w, int most_ms)
 {
-    int64_t due = w->rests_until > 0 ? w->rests_until : INT64_MAX, left;
+    int64_t due = w->unwatched_until > 0 ? w->unwatched_until : INT64_MAX, left;
 
     for (const struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
         const int64_t its = p->step == PAUSES ? p->next_try
-                            : is_guest(p)     ? p->since + STRANGER_MS + 1
+                            : is_accepted(p)  ? p->since + STRANGER_MS + 1
                                               : INT64_MAX;
 
         due = its < due ? its : due;
@@ -642,23 +649,25 @@ void wireup_turn(struct wireup *w, int timeout_ms)
     const int n = epoll_wait(w->epoll_fd, events, 64, longest_sleep(w, timeout_ms));
     int some_wait = 0;
 
-    if (n < 0 && errno != EINTR) /* a program may close all descriptors that it does not know */
-        poll(NULL, 0, REST_MS);
+    /* a program may close all descriptors that it does not know: this keeps the loop from
+     * spinning */
+    if (n < 0 && errno != EINTR)
+        poll(NULL, 0, UNWATCHED_MS);
 
     for (int i = 0; i < n; i++) {
         if (events[i].data.ptr == &w->wake_fd)
-            take_wishes(w);
+            take_orders(w);
         else if (events[i].data.ptr == &w->listener)
             some_wait = 1;
         else
             advance(w, events[i].data.ptr);
     }
-    look_at_clock(w);
+    check_times(w);
     for (int i = 0; some_wait && i < ACCEPTS_A_TURN; i++)
         some_wait = accept_one(w);
 }
 
-static void *run(void *arg)
+static void *wireup_run(void *arg)
 {
     struct wireup *w = arg;
     int stops = 0;
@@ -672,9 +681,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- For the mesh --------------------------------------------------------------- */
+/* ---- Called by the mesh -------------------------------------------------------- */
 
-static void wake(struct wireup *w)
+static void wireup_wake(struct wireup *w)
 {
     const uint64_t one = 1;
 
@@ -696,10 +705,10 @@ ct_status wireup_connect(struct wireup *w, int peer, const char *address, int po
     p->first_try = clock_ms();
     snprintf(p->address, sizeof p->address, "%s", address);
     pthread_mutex_lock(&w->lock);
-    p->next = w->wishes;
-    w->wishes = p;
+    p->next = w->orders;
+    w->orders = p;
     pthread_mutex_unlock(&w->lock);
-    wake(w);
+    wireup_wake(w);
     return CT_OK;
 }
 
@@ -736,11 +745,11 @@ int wireup_is_full(struct wireup *w, char *why, size_t size)
     full = w->no_descriptor;
     pthread_mutex_unlock(&w->lock);
     if (full)
-        say_limit(why, size);
+        describe_limit(why, size);
     return full;
 }
 
-/* Signals are the program's: none may be delivered to the thread. */
+/* Signals belong to the program: all are blocked in this thread. */
 static ct_status start_thread(struct wireup *w)
 {
     sigset_t all, old;
@@ -748,7 +757,7 @@ static ct_status start_thread(struct wireup *w)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&w->thread, NULL, run, w);
+    error = pthread_create(&w->thread, NULL, wireup_run, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     w->has_thread = error == 0;
     return error ? ct_fail(CT_ERR_SYSTEM, "no thread for connections: %s", strerror(error)) : CT_OK;
@@ -793,7 +802,8 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     w->last = &w->first;
     w->ring.next = w->ring.previous = &w->ring;
     pthread_mutex_init(&w->lock, NULL);
-    status = wireup_proof(identity, "connect", &hello, nonce, proof); /* is there a libcrypto? */
+    /* fails here if there is no libcrypto */
+    status = wireup_proof(identity, "connect", &hello, nonce, proof);
     if (status == CT_OK)
         status = open_descriptors(w);
     if (status == CT_OK && threaded)
@@ -813,7 +823,7 @@ static void stop_thread(struct wireup *w)
     pthread_mutex_lock(&w->lock);
     w->stops = 1;
     pthread_mutex_unlock(&w->lock);
-    wake(w);
+    wireup_wake(w);
     pthread_join(w->thread, NULL);
 }
 
@@ -831,16 +841,16 @@ void wireup_stop(struct wireup *w)
     if (!w)
         return;
     stop_thread(w);
-    while (w->wishes) {
-        struct pending *p = w->wishes;
+    while (w->orders) {
+        struct pending *p = w->orders;
 
-        w->wishes = p->next;
+        w->orders = p->next;
         free(p->made);
         free(p);
     }
     while (w->ring.next != &w->ring) {
         close_connection(w, w->ring.next);
-        drop(w, w->ring.next);
+        pending_drop(w, w->ring.next);
     }
     while (wireup_take(w, &arrival))
         if (arrival.fd >= 0)

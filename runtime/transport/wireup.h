@@ -2,21 +2,21 @@
 /* wireup.h - how two ranks get a connection to each other.
  *
  * A thread of its own accepts and connects, so that a rank that computes for long still answers,
- * and a stranger costs no call anything.  The mesh is given a connection when both ends have proved
- * that they belong to it; nothing else is written on it before:
+ * and connections of strangers delay no call.  The mesh gets a connection when both ends have
+ * proved that they belong to it.  Before that, only this is written on it:
  *
  *   rank that connects -> hello: magic, from, to, nonce
  *   rank that accepts  -> its nonce
  *   rank that connects -> proof "ct mesh connect"
  *   rank that accepts  -> proof "ct mesh accept"
  *
- * With a secret a proof is HMAC-SHA256(secret, its name, the mesh's token, hello, nonce), so a
- * hello that was overheard is of no use later, nor for another pair or another round.  Without
- * one it is the token, which only ranks know that met at the same store; where all ranks are on one
- * host the kernel is first asked which user has the other end.
+ * With a secret a proof is HMAC-SHA256(secret, its name, the mesh's token, hello, nonce).  So a
+ * hello that was overheard is of no use later, nor for another pair of ranks or another round.
+ * Without a secret the proof is the token, which only ranks with access to the same store know;
+ * where all ranks are on one host, the kernel is first asked for the user of the other end.
  *
  * A connection that ends before the last proof is tried again: its peer may have been out of
- * descriptors.  Nothing is lost by that, since nothing had been written. */
+ * descriptors.  Nothing is lost by that, since no frame was written on it. */
 #ifndef RUNTIME_TRANSPORT_WIREUP_H
 #define RUNTIME_TRANSPORT_WIREUP_H
 
@@ -34,32 +34,33 @@ struct hello {
 struct wireup_identity {
     int rank, size;
     unsigned char token[MESH_TOKEN_BYTES]; /* made by rank 0 for this mesh */
-    struct secret secret;                  /* of size 0: there is none */
-    int one_host; /* all ranks are on it: the kernel is asked for the other end's user */
+    struct secret secret;                  /* size 0: there is no secret */
+    int one_host; /* all ranks are on one host: the kernel is asked for the user of the other end */
 };
 
-/* A connection that is made, or the reason why there will be none. */
+/* A connection that was made, or the reason why there will be none. */
 struct arrival {
     int peer;
-    int fd;       /* the taker's; -1: `why` says why not */
+    int fd;       /* owned by the caller of wireup_take(); -1: `why` says why there is none */
     int accepted; /* the peer opened it */
     char why[160];
 };
 
 struct wireup;
 
-/* Owns `listener` from now on, also if it fails.  threaded 0: the caller calls wireup_turn(). */
+/* Owns `listener` from now on, even if it fails.  threaded 0: the caller calls wireup_turn(). */
 ct_status wireup_start(const struct wireup_identity *identity, int listener, int threaded,
                        struct wireup **wireup);
-void wireup_stop(struct wireup *wireup); /* NULL is fine; what has not been taken is closed */
-/* Begins to connect; an arrival tells how it ended.  Never waits. */
+/* NULL is fine; connections that were not taken are closed */
+void wireup_stop(struct wireup *wireup);
+/* Begins to connect.  An arrival reports how that ended.  It never waits. */
 ct_status wireup_connect(struct wireup *wireup, int peer, const char *address, int port);
 /* Readable when there is an arrival to take, or wireup_is_full(). */
 int wireup_fd(const struct wireup *wireup);
 int wireup_take(struct wireup *wireup, struct arrival *arrival); /* 0: there is none */
-/* No descriptor has been left for connections for a while; `why` names the limit. */
+/* 1: no descriptor has been left for connections for a while; `why` names the limit. */
 int wireup_is_full(struct wireup *wireup, char *why, size_t size);
-/* Does once what the thread does all the time, waiting at most so long for something to happen. */
+/* Does one turn of the thread's loop; waits at most so long for an event. */
 void wireup_turn(struct wireup *wireup, int timeout_ms);
 
 /* name: "connect" or "accept". */

@@ -143,7 +143,7 @@ static void expect_wrong(ct_status (*call)(const struct shape *, void *, void *)
 {
     struct operation operation = operations[0]; /* all_reduce */
     struct room room;
-    struct access_check trial = { .operation = &operation,
+    struct trial trial = { .operation = &operation,
                            .shape = { CT_WORLD, ct_rank(CT_WORLD), ct_size(CT_WORLD), 1000, CT_F32,
                                       CT_SUM, 0 },
                            .in_place = in_place,

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/group/device_peer_access.h"
-#include "runtime/group/device_wait.h"
+#include "runtime/group/group_device.h"
+#include "runtime/group/group_device.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -260,7 +260,7 @@ ct_status fused_check_peers(struct call *c, struct fused_group *f)
         if (*why)
             say(c, why);
         else
-            reach_proved(c->group, l->id, l->count); /* for messages, too */
+            peer_access_add_all(c->group, l->id, l->count); /* for messages, too */
     } /* else other devices may still use that memory: it is never freed */
     free(all);
     free(check.pattern);

@@ -10,7 +10,7 @@ extern const struct device_path nccl_path;
 
 /* A group's communicator.  struct comm_library (memory_kind.h) calls NCCL itself. */
 struct communicator {
-    int joined;        /* all ranks have joined it; no call uses it once the path is disabled */
+    int joined; /* all ranks have joined it; no call uses it once the path is disabled */
     struct device_comm *nccl; /* kept until the group ends, also if it was given up */
     const struct comm_library *library;
     struct device *device; /* of this rank */

@@ -18,7 +18,8 @@ static void wait_for_news(struct control_head *head, uint32_t seen)
     const struct timespec second = { 1, 0 };
 
     if (atomic_load(&head->deaths) == seen)
-        syscall(SYS_futex, &head->news, FUTEX_WAIT, atomic_load(&head->news), &second, NULL, 0);
+        syscall(SYS_futex, &head->notices, FUTEX_WAIT, atomic_load(&head->notices), &second, NULL,
+                0);
 }
 
 static void print(FILE *out, const struct control_death *death)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the deaths of members mean to a group, from what ctrun tells of them. */
+/* test_death_notices.c - what the death notices of members do to a group. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -143,7 +143,7 @@ static void a_reported_failure_of_a_finished_call_counts_at_once(void **state)
     free_scene(s);
 }
 
-/* Whoever died first: nobody can finish what one of them had not. */
+/* Whichever member died first: a call that one of them had not finished can't be finished. */
 static void of_several_dead_the_one_that_was_least_far_counts(void **state)
 {
     const int orders[2][2] = { { 1, 2 }, { 2, 1 } };

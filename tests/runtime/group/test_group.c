@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_group.c - groups made from groups: who is in, in which order, who may
- * call, and what is left when they are gone.
+/* test_group.c - groups made from groups: their members, the order of these, which ranks may call,
+ * and what is left when the groups are destroyed.
  *
- * A group is known to work when every member r gives r + 1 and all get
- * p(p+1)/2 of that group. */
+ * A group is known to work when every member r gives r + 1 and all get p(p+1)/2 of that group. */
 #include "tests/harness.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_group_status.c - who is said to be missing, by what the pages of three ranks say. */
+/* test_group_status.c - which ranks are reported as missing, by the control pages of three
+ * ranks. */
 #include "tests/harness.h"
 
 #include <stdio.h>

@@ -33,7 +33,7 @@ static int become_one_without_rights(void)
            && prctl(PR_SET_DUMPABLE, 1) == 0; /* else we could not count our descriptors */
 }
 
-/* A process of that user sends descriptors that nobody takes, for so long. */
+/* A process of that user sends descriptors for so long; no rank takes them. */
 static pid_t fill_the_ways(int ms)
 {
     int ready[2], ways[2], fds[FEW];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_shrink.c - who is in the group of the survivors: all that came, also a slow one. */
+/* test_shrink.c - which ranks are in the group of the survivors: all that came, also a slow one. */
 #include "tests/marks.h"
 #include "tests/harness.h"
 

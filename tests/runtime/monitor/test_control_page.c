@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_control_page.c - a rank, its page, and what somebody else did to it. */
+/* test_control_page.c - a rank and its control page, also one that another process has
+ * overwritten. */
 #include "tests/harness.h"
 
 #include <pthread.h>
@@ -137,7 +138,7 @@ static void what_is_no_eventfd_is_not_written(void **state)
 
 /* ---- What a neighbour does ---------------------------------------------------- */
 
-/* The page is every worker's to write: a version may be odd, and nobody there to make it even. */
+/* Every worker can write to the page: a version may be odd although no thread is writing. */
 static void a_scribbled_version_costs_a_line_and_hangs_nobody(void **state)
 {
     static const struct signature barrier = { .seq = 5, .operation = OPERATION_BARRIER };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_p2p.c - messages between two ranks: which receive gets which, sizes from
- * nothing to more than any buffer, oneself, anybody, and counts that differ.
+/* test_p2p.c - messages between two ranks: which receive gets which message, sizes from nothing to
+ * more than any buffer, a rank with itself, any source, and counts that differ.
  *
- * Bodies end with a barrier where a rank would otherwise leave while others
- * still talk to it. */
+ * Bodies end with a barrier where a rank would otherwise leave while others still exchange
+ * messages with it. */
 #include "tests/harness.h"
 
 #include <fcntl.h>
@@ -177,7 +177,7 @@ static void a_send_to_oneself_needs_a_posted_receive(void **state)
     run_ranks(2, to_oneself, NULL);
 }
 
-/* Rank 0 sends n elements, rank 1 has room for n+1: both are told what the other does. */
+/* Rank 0 sends n elements, rank 1 has room for n+1: each gets an error that names both counts. */
 static void counts_differ(ct_group *group, void *arg)
 {
     const size_t n = *(const size_t *)arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_p2p_limits.c - large messages of which one side gave up: nothing is left that a later call
- * meets, and what its sender was told is sent can be received. */
+/* test_p2p_limits.c - large messages that one side gave up: nothing of them is left that a later
+ * call could match, and a message whose send succeeded can be received. */
 #include "tests/marks.h"
 
 #include <stdlib.h>

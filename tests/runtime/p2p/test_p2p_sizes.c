@@ -106,8 +106,8 @@ static void every_byte_arrives_whatever_the_size_and_the_memory(void **state)
     }
 }
 
-/* Few bytes are read where they may be overwritten meanwhile: by the next message of who does not
- * wait.  Number i has i % 41 bytes. */
+/* Short messages are read from the note of a ring, which the next message of a sender that does
+ * not wait may overwrite meanwhile.  Number i has i % 41 bytes. */
 static void stream_of_small_ones(ct_group *group, void *arg)
 {
     enum { MESSAGES = 60000, MOST = 40 };

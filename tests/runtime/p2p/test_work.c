@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_work.c - calls in flight: they complete in the order of the calls, can be
- * asked and waited for in any order, and a wait that gave up can be repeated.
+/* test_work.c - calls in flight: they complete in the order of the calls, can be tested and waited
+ * for in any order, and a wait that ended with a timeout can be repeated.
  *
- * A call is kept in flight without luck: one rank enters it only when another
- * told it to, by a message that is sent after the check. */
+ * A call stays in flight for certain: one rank enters it only after a message of another rank,
+ * which is sent after the check. */
 #include "tests/harness.h"
 
 #include <stdlib.h>

@@ -114,10 +114,10 @@ static void two_of_them(ct_group *group, void *arg)
     if (ct_rank(group) == 0) {
         send_bytes(group, LARGE, 1, 4); /* on its own: it opened the first */
         messages_look(group->mesh);     /* for the one that rank 1 opened */
-        EXPECT(wire->out == wire->own && wire->theirs);
+        EXPECT(wire->out == wire->own && wire->accepted);
     } else {
         receive_bytes(group, LARGE, 0, 4);
-        EXPECT(wire->out == wire->theirs && wire->own);
+        EXPECT(wire->out == wire->accepted && wire->own);
     }
     EXPECT(wire->streams == 2);
     EXPECT_OK(ct_barrier(group, NULL));
@@ -173,7 +173,7 @@ static void at_once(ct_group *group, void *arg)
     }
     while (wire->streams < 2)
         messages_look(group->mesh);
-    EXPECT(wire->out == (me ? wire->theirs : wire->own)); /* the lower rank's */
+    EXPECT(wire->out == (me ? wire->accepted : wire->own)); /* the lower rank's */
     EXPECT_OK(ct_barrier(group, NULL));
 }
 
@@ -183,7 +183,7 @@ static void of_two_opened_at_once_the_lower_ranks_is_for_what_is_small(void **st
     run_processes(2, at_once, NULL);
 }
 
-/* As behind a firewall that lets rank 1 connect to nobody. */
+/* As behind a firewall that lets rank 1 open no connections. */
 static void nobody_lets_it_in(ct_group *group, void *arg)
 {
     const struct wire *wire = wire_to(group, 1 - ct_rank(group));
@@ -194,7 +194,7 @@ static void nobody_lets_it_in(ct_group *group, void *arg)
         receive_bytes(group, LARGE, 1, 2);
     } else {
         receive_bytes(group, 8, 0, 1);
-        group->mesh->peers[0].port = 1; /* where nobody listens */
+        group->mesh->peers[0].port = 1; /* no process listens there */
         EXPECT_ERROR(ct_send(group, "", 1, CT_U8, 99, 0), CT_ERR_INVALID, "99");
         send_bytes(group, LARGE, 0, 2);
         EXPECT(strstr(ct_last_error(), "99") != NULL);
@@ -229,7 +229,7 @@ static void out_of_turn(ct_group *group, void *arg)
         mark("said", 1);
     } else {
         pthread_mutex_lock(&t->lock);
-        while (!wire->theirs)
+        while (!wire->accepted)
             progress(group->mesh);
         mark("accepted", 0);
         await("said", 1);
@@ -261,7 +261,7 @@ static void lost(ct_group *group, void *arg)
     EXPECT_OK(ct_barrier(group, NULL));
     if (ct_rank(group) == 1) {
         pthread_mutex_lock(&group->mesh->transport->lock);
-        wire_to(group, 0)->said++;
+        wire_to(group, 0)->sent++;
         pthread_mutex_unlock(&group->mesh->transport->lock);
         send_bytes(group, large ? LARGE : 1, 0, 4);
         rank_leaves();
@@ -333,7 +333,7 @@ static void ends_while_held(ct_group *group, void *arg)
     if (ct_rank(group) == 1) {
         receive_bytes(group, 8, 0, 1);
         send_bytes(group, 8, 0, 1);
-        wire_to(group, 0)->said++;
+        wire_to(group, 0)->sent++;
         send_bytes(group, 1, 0, 2);
         if (unread)
             await("unread", 0);

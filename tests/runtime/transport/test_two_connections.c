@@ -15,7 +15,7 @@ static void connect_to(struct mesh *mesh, int peer, int both)
     const struct wire *wire = &mesh->transport->wires[peer];
 
     pthread_mutex_lock(&mesh->transport->lock);
-    while (both && !wire->theirs)
+    while (both && !wire->accepted)
         take_arrivals(mesh);
     EXPECT_OK(peer_connect(mesh, peer));
     while (!wire->own)

@@ -198,7 +198,7 @@ static void another_meshs_token_is_refused(void **state)
     stop(one, two);
 }
 
-/* All that rank 1 said to rank 2, heard on the way. */
+/* All that rank 1 sent to rank 2, recorded on the way. */
 static void what_was_overheard_lets_nobody_in(void **state)
 {
     const struct wireup_identity identity = identity_of(1, "a secret of the job's");
@@ -257,7 +257,7 @@ static void strangers_are_sent_away(void **state)
     wireup_stop(two.wireup);
 }
 
-/* What has the port of rank 2 answers with what it was told, or with rubbish. */
+/* The process that has the port of rank 2 answers with given bytes, or with rubbish. */
 static void an_impostor_is_no_rank(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void what_was_mapped_for_messages_ends_with_the_group(void **state)
     run_processes(2, group_ends, NULL);
 }
 
-/* Works that nobody waits for any more; kept, so that they are no leaks. */
+/* Works that no call waits for any more; kept, so that they are no leaks. */
 static ct_work *lost;
 
 static void receiver_leaves(ct_group *group, void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_limits.c - messages that are lent (runtime/messaging/device_rendezvous.c), and one
- * side gives up before it is through: nobody is given bytes that were not sent, nor is written to
- * when he has his buffer again. */
+/* test_message_limits.c - messages by device rendezvous (runtime/messaging/device_rendezvous.c)
+ * that one side gives up before the end: no receive gets bytes that were not sent, and no buffer
+ * is written to after its call has returned. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_mishaps.c - messages that are lent (runtime/messaging/device_rendezvous.c), and one
- * side makes another call, has a driver that fails, or is gone: nobody is given bytes that were not
- * sent, nor waits for ever. */
+/* test_message_mishaps.c - messages by device rendezvous (runtime/messaging/device_rendezvous.c)
+ * when one side makes another call, has a driver that fails, or is gone: no receive gets bytes
+ * that were not sent, and none waits for ever. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA

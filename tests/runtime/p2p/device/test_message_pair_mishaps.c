@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_pair_mishaps.c - a message between two GPUs that brings its proof, and what may
- * happen before that is made: the pair is proved otherwise, somebody gives up or dies, a driver
- * fails.
+/* test_message_pair_mishaps.c - a message between two GPUs with a peer-access check, and what may
+ * happen before that has passed: another check passes, a rank gives up or dies, a driver fails.
  *
- * No machine with two GPUs has run this: it is proved of the fake driver. */
+ * No machine with two GPUs has run this: it is tested with the fake driver only. */
 #include "tests/harness.h"
 
 #ifdef CT_WITH_CUDA
@@ -55,7 +54,7 @@ static void proved_meanwhile(ct_group *group, void *arg)
         EXPECT(gate_close(&second, gpu->copies[COPY_TO_HOST]));
         EXPECT_OK(ct_irecv(group, b.at, LARGE, CT_U8, 0, 1, &work));
         await_first_step(group, work);
-        reach_proved_to_read(group, reader, owner);
+        peer_access_add(group, reader, owner);
         gate_open(&first);
         for (int ms = 0; ms < 100; ms++) {
             EXPECT_OK(ct_test(work, &done));
@@ -195,7 +194,7 @@ static void driver_fails(ct_group *group, void *arg)
         else
             EXPECT_OK(ct_recv(group, b.at + 5, LARGE, CT_U8, 0, i, NULL));
         EXPECT(has_key(b, 5, LARGE, i));
-        EXPECT(me == 0 || (group->reached != NULL) == (i > 1));
+        EXPECT(me == 0 || (group->peer_access != NULL) == (i > 1));
         EXPECT_OK(ct_barrier(group, NULL));
     }
     free_buffer(b);

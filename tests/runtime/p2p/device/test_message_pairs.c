@@ -32,7 +32,7 @@ static enum device_rendezvous expected(const struct pair *pair, int i)
     return pair->calls ? DEVICE_RENDEZVOUS : DEVICE_RENDEZVOUS_WITH_SAMPLE;
 }
 
-/* Two GPUs, of which nobody knows whether they reach each other. */
+/* Two GPUs without a peer-access check between them yet. */
 static void another_gpus(ct_group *group, void *arg)
 {
     const struct pair *const pair = arg;
@@ -56,7 +56,7 @@ static void another_gpus(ct_group *group, void *arg)
         EXPECT_OK(ct_barrier(group, NULL)); /* both know */
         EXPECT(me == 1
                || device_rendezvous_with(group->mesh, group->ranks[1]) == expected(pair, i));
-        EXPECT(me == 0 || pair->calls || (group->reached != NULL) == (!pair->corrupt && i > 0));
+        EXPECT(me == 0 || pair->calls || (group->peer_access != NULL) == (!pair->corrupt && i > 0));
     }
     free_buffer(b);
 }
