@@ -105,15 +105,15 @@ ct_status call_run_now(struct call *c)
                  (unsigned long long)c->signature.seq, c->group->name, path_of(c));
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
-    if (c->group->flat)
-        flat_call(c->group->flat, &c->signature, c->deadline, &c->group->failure.status);
+    if (c->group->shm)
+        shm_group_begin_call(c->group->shm, &c->signature, c->deadline, &c->group->failure.status);
     status = c->executor->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
-    if (status != CT_OK && !c->refused && c->group->flat)
-        flat_settle(c->group->flat);
+    if (status != CT_OK && !c->refused && c->group->shm)
+        shm_group_settle(c->group->shm);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);
@@ -257,7 +257,7 @@ ct_status call_run(const struct request_of_call *r, ct_work **work)
                    : group_fail(group, status);
     if (group->coalesced)
         return coalesce_add(r, group, place, work != NULL);
-    if (r->root != NONE && !group->flat)
+    if (r->root != NONE && !group->shm)
         messages_look(group->mesh); /* a root may make many calls without receiving: then failures
                                        are seen here */
     status = group_check(group);

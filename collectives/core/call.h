@@ -254,7 +254,7 @@ static inline int sizes_are_agreed(const struct call *c)
 /* fits() of every algorithm over shared slots. */
 static inline int fits_shm(const struct call *c)
 {
-    return c->group->flat && c->group->size <= FLAT_MOST && sizes_are_agreed(c);
+    return c->group->shm && c->group->size <= SHM_GROUP_MOST && sizes_are_agreed(c);
 }
 
 /* Each of dst = fold of sources[group rank], in the written order of the group.  streaming: the

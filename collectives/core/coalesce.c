@@ -556,7 +556,7 @@ ct_status ct_coalesce_end(ct_group *group, ct_work **work)
                        "first",
                        group->name);
     group->coalesced = NULL;
-    if (!group->flat)
+    if (!group->shm)
         messages_look(group->mesh); /* a root may end without having received */
     status = group_check(group);
     if (status == CT_OK && list->used > 0)

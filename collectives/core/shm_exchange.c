@@ -26,77 +26,81 @@ static void offer(const struct call *c, const struct slots *s)
     const int sends = (s->waiters != OTHERS_WAIT || call_is_root(c))
                       && !(s->in_place_is_shown && c->send.base == c->recv.base);
 
-    flat_offer(c->group->flat, from->base, sends ? plain_bytes(c, from, s->sends) : 0, c->recv.base,
-               plain_bytes(c, &c->recv, s->recvs));
+    shm_group_offer(c->group->shm, from->base, sends ? plain_bytes(c, from, s->sends) : 0,
+                    c->recv.base, plain_bytes(c, &c->recv, s->recvs));
 }
 
 static ct_status wait_as(const struct call *c, const struct slots *s, int for_offers)
 {
-    struct flat *f = c->group->flat;
+    struct shm_group *f = c->group->shm;
 
     if (s->waiters == ALL_WAIT || (s->waiters == ROOT_WAITS && (for_offers || call_is_root(c))))
-        return flat_wait_all(f);
-    return s->waiters == OTHERS_WAIT && !call_is_root(c) ? flat_wait(f, c->signature.root) : CT_OK;
+        return shm_group_wait_all(f);
+    return s->waiters == OTHERS_WAIT && !call_is_root(c) ? shm_group_wait(f, c->signature.root)
+                                                         : CT_OK;
 }
 
-static ct_status look_up(const struct call *c, const struct slots *s, enum reach *reach)
+static ct_status look_up(const struct call *c, const struct slots *s, enum direct_access *reach)
 {
-    return flat_look_up(c->group->flat, s->waiters == OTHERS_WAIT ? c->signature.root : -1,
-                        (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
+    return shm_group_resolve_peers(
+        c->group->shm, s->waiters == OTHERS_WAIT ? c->signature.root : -1,
+        (size_t)s->sends * call_bytes(c), (size_t)s->recvs * call_bytes(c), reach);
 }
 
 /* Where only the others waited for the root, the others read the root's buffer: so in the last
  * round only the root waits. */
 static ct_status run_directly(struct call *c, const struct slots *s)
 {
-    struct flat *f = c->group->flat;
-    ct_status status = flat_touch(f);
+    struct shm_group *f = c->group->shm;
+    ct_status status = shm_group_touch(f);
 
     if (status != CT_OK)
         return status;
     status = s->direct(c);
-    flat_untouch(f);
+    shm_group_untouch(f);
     if (status == CT_OK)
-        status = flat_arrive(f);
+        status = shm_group_publish(f);
     if (status == CT_OK && (s->waiters != OTHERS_WAIT || call_is_root(c)))
-        status = flat_wait_all(f);
+        status = shm_group_wait_all(f);
     if (status == CT_OK)
-        flat_withdraw(f);
+        shm_group_withdraw(f);
     return status;
 }
 
 ct_status slots_run(struct call *c, const struct slots *s)
 {
-    struct flat *f = c->group->flat;
-    const size_t share = s->apart ? FLAT_SLOT_BYTES : FLAT_SLOT_BYTES / (size_t)s->shares / 64 * 64;
+    struct shm_group *f = c->group->shm;
+    const size_t share =
+        s->apart ? SHM_GROUP_SLOT_BYTES : SHM_GROUP_SLOT_BYTES / (size_t)s->shares / 64 * 64;
     const size_t least =
-        s->two_rounds ? FLAT_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */
+        s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */
     int offering = may_be_direct(c, s);
     size_t at = 0;
     ct_status status;
 
     do {
         const size_t n = piece_of(s->bytes, at, share);
-        enum reach reach = REACH_NONE;
+        enum direct_access reach = DIRECT_NONE;
 
-        status = flat_turn(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
+        status =
+            shm_group_next_slot(f, n * (size_t)s->shares > least ? n * (size_t)s->shares : least);
         if (status == CT_OK) {
             if (offering)
                 offer(c, s);
-            if (!offering || !flat_offers(f, s->sends > 0, s->recvs > 0))
+            if (!offering || !shm_group_offers(f, s->sends > 0, s->recvs > 0))
                 s->show(c, at, n);
-            status = flat_arrive(f);
+            status = shm_group_publish(f);
         }
         if (status == CT_OK)
             status = wait_as(c, s, offering);
         if (status == CT_OK && offering)
             status = look_up(c, s, &reach);
-        if (status == CT_OK && reach == REACH_ALL)
+        if (status == CT_OK && reach == DIRECT_ALL)
             return run_directly(c, s);
         if (status == CT_OK && offering)
-            flat_withdraw(f);
+            shm_group_withdraw(f);
         offering = 0;
-        if (status == CT_OK && reach == REACH_SOME)
+        if (status == CT_OK && reach == DIRECT_SOME)
             continue; /* ranks that offered have written nothing into slots: start over with slots
                        */
         if (status == CT_OK)

@@ -21,7 +21,7 @@ struct slots {
     int shares;   /* a slot holds a piece of so many blocks */
     int apart;    /* 1: the root writes each piece into the slot of the rank that it is for */
     enum { ALL_WAIT, ROOT_WAITS, OTHERS_WAIT } waiters;
-    void (*show)(struct call *c, size_t at, size_t n); /* into flat_own() */
+    void (*show)(struct call *c, size_t at, size_t n); /* into shm_group_own() */
     ct_status (*take)(struct call *c, size_t at, size_t n);
     ct_status (*direct)(struct call *c); /* between the two rounds; NULL: always through slots */
     /* Blocks of each rank's send buffer (the root's, if only others wait) and recv buffer that

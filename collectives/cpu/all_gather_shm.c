@@ -17,7 +17,7 @@ static ct_status all_gather_shm_direct(struct call *c)
     for (int i = rank; i < rank + p; i++) {
         const struct span block = block_at(c, &c->recv, i % p);
 
-        copy_result(block.data, flat_send_of(c->group->flat, i % p), block.bytes, in_all(c));
+        copy_result(block.data, shm_group_send_of(c->group->shm, i % p), block.bytes, in_all(c));
     }
     return CT_OK;
 }
@@ -26,7 +26,7 @@ static void all_gather_shm_show(struct call *c, size_t at, size_t n)
 {
     const struct span in = block_at(c, &c->send, 0);
 
-    flat_show(c->group->flat, 0, in.data + at, piece_of(in.bytes, at, n));
+    shm_group_write(c->group->shm, 0, in.data + at, piece_of(in.bytes, at, n));
 }
 
 static ct_status all_gather_shm_take(struct call *c, size_t at, size_t n)
@@ -36,7 +36,7 @@ static ct_status all_gather_shm_take(struct call *c, size_t at, size_t n)
 
         copy_result(block.data + at,
                     i == c->group->rank ? block_at(c, &c->send, 0).data + at
-                                        : flat_slot(c->group->flat, i),
+                                        : shm_group_slot(c->group->shm, i),
                     piece_of(block.bytes, at, n), in_all(c));
     }
     return CT_OK;

@@ -10,26 +10,26 @@
 
 static int all_reduce_shm_one_shot_fits(const struct call *c)
 {
-    return fits_shm(c) && call_bytes(c) <= FLAT_SLOT_BYTES;
+    return fits_shm(c) && call_bytes(c) <= SHM_GROUP_SLOT_BYTES;
 }
 
 static ct_status all_reduce_shm_one_shot_run(struct call *c)
 {
-    struct flat *f = c->group->flat;
+    struct shm_group *f = c->group->shm;
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const void *sources[1024];
-    ct_status status = flat_turn(f, in.bytes);
+    ct_status status = shm_group_next_slot(f, in.bytes);
 
     if (status == CT_OK) {
-        flat_show(f, 0, in.data, in.bytes);
-        status = flat_arrive(f);
+        shm_group_write(f, 0, in.data, in.bytes);
+        status = shm_group_publish(f);
     }
     if (status == CT_OK)
-        status = flat_wait_all(f);
+        status = shm_group_wait_all(f);
     if (status != CT_OK || in.bytes == 0)
         return status;
     for (int i = 0; i < c->group->size; i++)
-        sources[i] = flat_slot(f, i);
+        sources[i] = shm_group_slot(f, i);
     sources[c->group->rank] =
         in.data; /* not from its slot, whose lines are in the readers' caches */
     return call_fold(c, out.data, sources, in.bytes / c->element);

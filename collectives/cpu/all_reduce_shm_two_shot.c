@@ -13,15 +13,15 @@
 
 static ct_status all_reduce_shm_two_shot_direct(struct call *c)
 {
-    const struct flat *f = c->group->flat;
+    const struct shm_group *f = c->group->shm;
     const struct part part = line_part(c, call_bytes(c), c->group->rank);
-    const void *inputs[FLAT_MOST];
-    void *outputs[FLAT_MOST];
+    const void *inputs[SHM_GROUP_MOST];
+    void *outputs[SHM_GROUP_MOST];
     int streaming = call_bytes(c) * (size_t)c->group->size >= STREAMING_BYTES;
 
     for (int i = 0; i < c->group->size; i++) {
-        inputs[i] = flat_send_of(f, i) + part.at;
-        outputs[i] = flat_recv_of(f, i) + part.at;
+        inputs[i] = shm_group_send_of(f, i) + part.at;
+        outputs[i] = shm_group_recv_of(f, i) + part.at;
         streaming &= inputs[i] != outputs[i]; /* in place the lines have just been read */
     }
     return part.bytes == 0 ? CT_OK
@@ -32,51 +32,52 @@ static ct_status all_reduce_shm_two_shot_direct(struct call *c)
 static void all_reduce_shm_two_shot_show(struct call *c, size_t at, size_t n)
 {
     const char *in = block_at(c, &c->send, 0).data + at;
-    struct flat *f = c->group->flat;
+    struct shm_group *f = c->group->shm;
     const struct part own = line_part(c, n, c->group->rank);
     const size_t end = own.at + own.bytes;
 
-    flat_show(f, 0, in, own.at);
-    flat_show(f, end, in + end, n - end);
+    shm_group_write(f, 0, in, own.at);
+    shm_group_write(f, end, in + end, n - end);
 }
 
 /* Into this rank's output and slot; into the slot past the caches where that is faster. */
 static ct_status fold_own_part(struct call *c, size_t at, size_t n)
 {
-    struct flat *f = c->group->flat;
+    struct shm_group *f = c->group->shm;
     const struct part part = line_part(c, n, c->group->rank);
-    const int apart = flat_streams(f);
+    const int apart = shm_group_streams(f);
     ct_status status;
     void *outputs[2] = { block_at(c, &c->recv, 0).data + at + part.at,
-                         (char *)flat_own(f) + part.at };
-    const void *inputs[FLAT_MOST];
+                         (char *)shm_group_own(f) + part.at };
+    const void *inputs[SHM_GROUP_MOST];
 
     if (part.bytes == 0)
         return CT_OK;
     for (int i = 0; i < c->group->size; i++)
-        inputs[i] = (const char *)flat_slot(f, i) + part.at;
+        inputs[i] = (const char *)shm_group_slot(f, i) + part.at;
     inputs[c->group->rank] = block_at(c, &c->send, 0).data + at + part.at;
     status = call_fold_to(c, outputs, apart ? 1 : 2, inputs, part.bytes / c->element, 0);
     if (apart && status == CT_OK)
-        flat_show(f, part.at, outputs[0], part.bytes);
+        shm_group_write(f, part.at, outputs[0], part.bytes);
     return status;
 }
 
 static ct_status all_reduce_shm_two_shot_take(struct call *c, size_t at, size_t n)
 {
-    struct flat *f = c->group->flat;
+    struct shm_group *f = c->group->shm;
     char *out = block_at(c, &c->recv, 0).data + at;
     ct_status status = fold_own_part(c, at, n);
 
     if (status == CT_OK)
-        status = flat_arrive(f);
+        status = shm_group_publish(f);
     if (status == CT_OK)
-        status = flat_wait_all(f);
+        status = shm_group_wait_all(f);
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
         const struct part part = line_part(c, n, i);
 
         if (i != c->group->rank)
-            copy_span(span_of(out + part.at, part.bytes), (const char *)flat_slot(f, i) + part.at);
+            copy_span(span_of(out + part.at, part.bytes),
+                      (const char *)shm_group_slot(f, i) + part.at);
     }
     return status;
 }

@@ -19,7 +19,8 @@ static ct_status all_to_all_shm_direct(struct call *c)
     for (int i = rank; i < rank + p; i++) {
         const struct span block = block_at(c, &c->recv, i % p);
 
-        copy_result(block.data, flat_send_of(c->group->flat, i % p) + (size_t)rank * block.bytes,
+        copy_result(block.data,
+                    shm_group_send_of(c->group->shm, i % p) + (size_t)rank * block.bytes,
                     block.bytes, in_all(c));
     }
     return CT_OK;
@@ -29,7 +30,7 @@ static void all_to_all_shm_show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->group->size; i++)
         if (i != c->group->rank)
-            flat_show(c->group->flat, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
+            shm_group_write(c->group->shm, (size_t)i * n, block_at(c, &c->send, i).data + at, n);
 }
 
 static ct_status all_to_all_shm_take(struct call *c, size_t at, size_t n)
@@ -39,7 +40,7 @@ static ct_status all_to_all_shm_take(struct call *c, size_t at, size_t n)
     for (int i = 0; i < c->group->size; i++)
         copy_result(block_at(c, &c->recv, i).data + at,
                     i == rank ? block_at(c, &c->send, i).data + at
-                              : (const char *)flat_slot(c->group->flat, i) + (size_t)rank * n,
+                              : (const char *)shm_group_slot(c->group->shm, i) + (size_t)rank * n,
                     n, in_all(c));
     return CT_OK;
 }

@@ -8,11 +8,11 @@ extern const struct algorithm barrier_nodes; /* barrier_hier.c */
 /* On one host: a round of the shared-memory exchange that carries no data. */
 static ct_status barrier_shm_run(struct call *c)
 {
-    ct_status status = flat_turn(c->group->flat, 0);
+    ct_status status = shm_group_next_slot(c->group->shm, 0);
 
     if (status == CT_OK)
-        status = flat_arrive(c->group->flat);
-    return status == CT_OK ? flat_wait_all(c->group->flat) : status;
+        status = shm_group_publish(c->group->shm);
+    return status == CT_OK ? shm_group_wait_all(c->group->shm) : status;
 }
 
 static const struct algorithm barrier_shm = { "shm", fits_shm, barrier_shm_run, 0 };

@@ -9,7 +9,7 @@ static ct_status broadcast_shm_direct(struct call *c)
 {
     const struct span buf = block_at(c, &c->recv, 0);
 
-    copy_result(buf.data, flat_send_of(c->group->flat, c->signature.root), buf.bytes,
+    copy_result(buf.data, shm_group_send_of(c->group->shm, c->signature.root), buf.bytes,
                 buf.bytes * (size_t)c->group->size);
     return CT_OK;
 }
@@ -17,14 +17,14 @@ static ct_status broadcast_shm_direct(struct call *c)
 static void broadcast_shm_show(struct call *c, size_t at, size_t n)
 {
     if (call_is_root(c))
-        flat_show(c->group->flat, 0, block_at(c, &c->recv, 0).data + at, n);
+        shm_group_write(c->group->shm, 0, block_at(c, &c->recv, 0).data + at, n);
 }
 
 static ct_status broadcast_shm_take(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
         copy_result(block_at(c, &c->recv, 0).data + at,
-                    flat_slot(c->group->flat, c->signature.root), n,
+                    shm_group_slot(c->group->shm, c->signature.root), n,
                     call_bytes(c) * (size_t)c->group->size);
     return CT_OK;
 }

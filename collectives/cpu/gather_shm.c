@@ -15,7 +15,7 @@ static ct_status gather_shm_direct(struct call *c)
     for (int i = 0; i < c->recv.blocks; i++) {
         const struct span block = block_at(c, &c->recv, i);
 
-        copy_result(block.data, flat_send_of(c->group->flat, i), block.bytes, in_all(c));
+        copy_result(block.data, shm_group_send_of(c->group->shm, i), block.bytes, in_all(c));
     }
     return CT_OK;
 }
@@ -23,7 +23,7 @@ static ct_status gather_shm_direct(struct call *c)
 static void gather_shm_show(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
-        flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
+        shm_group_write(c->group->shm, 0, block_at(c, &c->send, 0).data + at, n);
 }
 
 static ct_status gather_shm_take(struct call *c, size_t at, size_t n)
@@ -31,7 +31,7 @@ static ct_status gather_shm_take(struct call *c, size_t at, size_t n)
     for (int i = 0; i < c->recv.blocks; i++)
         copy_result(block_at(c, &c->recv, i).data + at,
                     i == c->group->rank ? block_at(c, &c->send, 0).data + at
-                                        : flat_slot(c->group->flat, i),
+                                        : shm_group_slot(c->group->shm, i),
                     n, in_all(c));
     return CT_OK;
 }

@@ -9,11 +9,11 @@
 
 static ct_status reduce_scatter_shm_direct(struct call *c)
 {
-    const struct flat *f = c->group->flat;
-    const void *inputs[FLAT_MOST];
+    const struct shm_group *f = c->group->shm;
+    const void *inputs[SHM_GROUP_MOST];
 
     for (int i = 0; i < c->group->size; i++)
-        inputs[i] = flat_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
+        inputs[i] = shm_group_send_of(f, i) + (size_t)c->group->rank * call_bytes(c);
     return call_fold(c, block_at(c, &c->recv, 0).data, inputs, c->signature.count);
 }
 
@@ -23,21 +23,22 @@ static void reduce_scatter_shm_show(struct call *c, size_t at, size_t n)
         const struct span block = block_at(c, &c->send, i);
 
         if (i != c->group->rank)
-            flat_show(c->group->flat, (size_t)i * n, block.data + at, piece_of(block.bytes, at, n));
+            shm_group_write(c->group->shm, (size_t)i * n, block.data + at,
+                            piece_of(block.bytes, at, n));
     }
 }
 
 static ct_status reduce_scatter_shm_take(struct call *c, size_t at, size_t n)
 {
-    const struct flat *f = c->group->flat;
+    const struct shm_group *f = c->group->shm;
     const struct span out = block_at(c, &c->recv, 0);
     const size_t mine = piece_of(out.bytes, at, n);
-    const void *inputs[FLAT_MOST];
+    const void *inputs[SHM_GROUP_MOST];
 
     if (mine == 0)
         return CT_OK;
     for (int i = 0; i < c->group->size; i++)
-        inputs[i] = (const char *)flat_slot(f, i) + (size_t)c->group->rank * n;
+        inputs[i] = (const char *)shm_group_slot(f, i) + (size_t)c->group->rank * n;
     inputs[c->group->rank] = block_at(c, &c->send, c->group->rank).data + at;
     return call_fold(c, out.data + at, inputs, mine / c->element);
 }

@@ -6,27 +6,27 @@
 
 static ct_status reduce_shm_direct(struct call *c)
 {
-    const void *inputs[FLAT_MOST];
+    const void *inputs[SHM_GROUP_MOST];
 
     for (int i = 0; i < c->group->size; i++)
-        inputs[i] = flat_send_of(c->group->flat, i);
+        inputs[i] = shm_group_send_of(c->group->shm, i);
     return call_is_root(c) ? call_fold(c, c->recv.base, inputs, c->signature.count) : CT_OK;
 }
 
 static void reduce_shm_show(struct call *c, size_t at, size_t n)
 {
     if (!call_is_root(c))
-        flat_show(c->group->flat, 0, block_at(c, &c->send, 0).data + at, n);
+        shm_group_write(c->group->shm, 0, block_at(c, &c->send, 0).data + at, n);
 }
 
 static ct_status reduce_shm_take(struct call *c, size_t at, size_t n)
 {
-    const void *inputs[FLAT_MOST];
+    const void *inputs[SHM_GROUP_MOST];
 
     if (!call_is_root(c) || n == 0)
         return CT_OK;
     for (int i = 0; i < c->group->size; i++)
-        inputs[i] = flat_slot(c->group->flat, i);
+        inputs[i] = shm_group_slot(c->group->shm, i);
     inputs[c->group->rank] = block_at(c, &c->send, 0).data + at;
     return call_fold(c, (char *)c->recv.base + at, inputs, n / c->element);
 }

@@ -11,7 +11,7 @@ static ct_status scatter_shm_direct(struct call *c)
     const struct span out = block_at(c, &c->recv, 0);
 
     copy_result(out.data,
-                flat_send_of(c->group->flat, c->signature.root)
+                shm_group_send_of(c->group->shm, c->signature.root)
                     + (size_t)c->group->rank * out.bytes,
                 out.bytes, out.bytes * (size_t)c->group->size);
     return CT_OK;
@@ -21,7 +21,7 @@ static void scatter_shm_show(struct call *c, size_t at, size_t n)
 {
     for (int i = 0; i < c->send.blocks; i++)
         if (i != c->group->rank)
-            flat_show_to(c->group->flat, i, block_at(c, &c->send, i).data + at, n);
+            shm_group_write_to(c->group->shm, i, block_at(c, &c->send, i).data + at, n);
 }
 
 static ct_status scatter_shm_take(struct call *c, size_t at, size_t n)
@@ -29,7 +29,7 @@ static ct_status scatter_shm_take(struct call *c, size_t at, size_t n)
     copy_result(block_at(c, &c->recv, 0).data + at,
                 call_is_root(c)
                     ? block_at(c, &c->send, c->group->rank).data + at
-                    : (const char *)flat_shown_here(c->group->flat, c->signature.root, n),
+                    : (const char *)shm_group_written_here(c->group->shm, c->signature.root, n),
                 n, call_bytes(c) * (size_t)c->group->size);
     return CT_OK;
 }

@@ -300,8 +300,8 @@ static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic in
     if (status == CT_OK)
         status = g->extension->open(g, wishes);
     if (status == CT_OK && on_this_host(g))
-        status = flat_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
-                             deadline_after(g->timeout_ms), given_up, &g->flat);
+        status = shm_group_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
+                                  deadline_after(g->timeout_ms), given_up, &g->shm);
     if (status != CT_OK)
         return status;
     g->channel = (struct channel){ .id = group_channel(g, 0),
@@ -417,7 +417,7 @@ void group_destroy(ct_group *group)
         channel_goodbye(mesh, &group->channel);
         channel_close(mesh, &group->channel); /* from here on no frame reports a failure of it */
     }
-    flat_destroy(group->flat);
+    shm_group_destroy(group->shm);
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

@@ -75,7 +75,7 @@ struct ct_group {
     uint64_t seq;                /* collective calls started */
     uint32_t history;            /* a hash of them */
     struct stop_schedule stop;   /* of ct_should_stop() */
-    struct flat *flat;           /* NULL: not all ranks are on this host, or no memory is shared */
+    struct shm_group *shm;       /* NULL: not all ranks are on this host, or no memory is shared */
     enum order_rule order_rule;
     int order_is_wished;     /* CT_ORDER is set */
     struct fold order;       /* how its reductions fold: nodes and node_end */

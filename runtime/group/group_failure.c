@@ -102,8 +102,8 @@ static int record(ct_group *group, const struct group_failure *failure, int is_d
 
     pthread_mutex_lock(&group->failure.lock);
     tell = record_locked(group, failure, is_death);
-    if (tell && group->flat)
-        flat_fail(group->flat, &group->failure.what);
+    if (tell && group->shm)
+        shm_group_set_failure(group->shm, &group->failure.what);
     pthread_mutex_unlock(&group->failure.lock);
     if (tell || is_death)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
@@ -126,8 +126,8 @@ static void fail_if_pending(ct_group *group, uint64_t told, uint64_t death)
         state->what.from_call = running; /* it failed too, so the others can't finish it either */
     if (is_due)
         set_failed(group);
-    if (is_due && was_death && group->flat)
-        flat_fail(group->flat, &state->what);
+    if (is_due && was_death && group->shm)
+        shm_group_set_failure(group->shm, &state->what);
     failure = state->what;
     pthread_mutex_unlock(&state->lock);
     if (is_due && was_death)
@@ -183,8 +183,8 @@ void group_look_for_failure(ct_group *group)
 {
     struct group_failure failure;
 
-    if (group->flat && atomic_load(&group->failure.status) == CT_OK
-        && flat_failure(group->flat, &failure) && record(group, &failure, 0))
+    if (group->shm && atomic_load(&group->failure.status) == CT_OK
+        && shm_group_failure(group->shm, &failure) && record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
 }
 

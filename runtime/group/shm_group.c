@@ -40,7 +40,7 @@
 
 /* ---- What a group has in shared memory, and each rank beside ------------------ */
 
-#define FLAT_SMALL_SLOT ((size_t)4 << 10)
+#define SHM_GROUP_SMALL_SLOT ((size_t)4 << 10)
 #define GROWS_AFTER 8 /* the part of the memory that is used grows after so many laps */
 #define LONGEST_SETTLING_MS 200
 #define BY_HOST 1
@@ -57,7 +57,7 @@ struct offer {
 struct line {
     _Alignas(CACHE_PAIR) _Atomic uint64_t round;
     struct signature signature;
-    unsigned char payload[FLAT_INLINE_BYTES];
+    unsigned char payload[SHM_GROUP_INLINE_BYTES];
 };
 
 struct member {
@@ -77,13 +77,13 @@ struct head {
     int count;                               /* of the members */
 };
 
-struct flat {
+struct shm_group {
     struct mesh *mesh;
     int rank, size;
     int *locals;                           /* [size] ranks in the node */
     int *ranks;                            /* [size] in the mesh */
     uint64_t members_here[NODE_SET_WORDS]; /* the same as a set */
-    struct mapped { /* [size] the buffers of this call, since flat_look_up() */
+    struct mapped { /* [size] the buffers of this call, since shm_group_resolve_peers() */
         const char *send;
         char *recv;
     } * mapped;
@@ -121,7 +121,7 @@ static size_t members_bytes(int count)
  * 32 us when they reuse 256 KiB, and in 9 us when they rotate through 2 MiB. */
 static size_t slots_bytes(int count)
 {
-    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * FLAT_SLOT_BYTES + 2 * FLAT_SMALL_SLOT;
+    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * SHM_GROUP_SLOT_BYTES + 2 * SHM_GROUP_SMALL_SLOT;
 }
 
 static size_t block_bytes(int count)
@@ -147,7 +147,7 @@ static int all_left(void *memory, size_t bytes)
 
 /* The first member allocates the block and sends its offset in the host segment; SIZE_MAX: there
  * was no room. */
-static ct_status agree_on_block(struct flat *f, uint64_t channel, int64_t deadline,
+static ct_status agree_on_block(struct shm_group *f, uint64_t channel, int64_t deadline,
                                 const _Atomic int *given_up)
 {
     const struct signature signature = { .op = -1, .root = -1 }; /* for no call: seq 0 */
@@ -178,7 +178,7 @@ static ct_status agree_on_block(struct flat *f, uint64_t channel, int64_t deadli
     return status;
 }
 
-static void flat_free(struct flat *f)
+static void shm_group_free(struct shm_group *f)
 {
     free(f->locals);
     free(f->ranks);
@@ -186,10 +186,11 @@ static void flat_free(struct flat *f)
     free(f);
 }
 
-ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank, uint64_t channel,
-                      int64_t deadline, const _Atomic int *given_up, struct flat **flat)
+ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank,
+                           uint64_t channel, int64_t deadline, const _Atomic int *given_up,
+                           struct shm_group **shm)
 {
-    struct flat *f;
+    struct shm_group *f;
     ct_status status;
 
     if (mesh->node.size > NODE_MOST) /* members_here has no room for them */
@@ -199,7 +200,7 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
         || !(f->ranks = calloc((size_t)count, sizeof *f->ranks))
         || !(f->mapped = calloc((size_t)count, sizeof *f->mapped))) {
         if (f)
-            flat_free(f);
+            shm_group_free(f);
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", count);
     }
     f->mesh = mesh;
@@ -213,21 +214,21 @@ ct_status flat_create(struct mesh *mesh, const int *members, int count, int rank
     }
     status = agree_on_block(f, channel, deadline, given_up);
     if (status != CT_OK || f->offset == SIZE_MAX) {
-        flat_free(f);
+        shm_group_free(f);
         return status;
     }
     f->head = (struct head *)(void *)(mesh->node.base + f->offset);
     f->members = members_in(f->head);
     f->slots = mesh->node.base + f->offset + members_bytes(count);
     f->stride = slots_bytes(count);
-    *flat = f;
+    *shm = f;
     return CT_OK;
 }
 
 /* ---- Rounds -------------------------------------------------------------------- */
 
 /* The member with the failure of the earliest call; -1: no member has one. */
-static int earliest(const struct flat *f, uint64_t *seq)
+static int earliest(const struct shm_group *f, uint64_t *seq)
 {
     int member = -1;
 
@@ -244,7 +245,7 @@ static int earliest(const struct flat *f, uint64_t *seq)
     return member;
 }
 
-static int has_failed(const struct flat *f)
+static int has_failed(const struct shm_group *f)
 {
     uint64_t seq;
 
@@ -252,8 +253,8 @@ static int has_failed(const struct flat *f)
            || (earliest(f, &seq) >= 0 && seq <= f->signature.seq);
 }
 
-void flat_call(struct flat *f, const struct signature *signature, int64_t deadline,
-               const _Atomic int *interrupted)
+void shm_group_begin_call(struct shm_group *f, const struct signature *signature, int64_t deadline,
+                          const _Atomic int *interrupted)
 {
     f->signature = *signature;
     f->deadline = deadline;
@@ -268,7 +269,7 @@ static ct_status mismatch(int rank, const struct signature *mine, const struct s
     return ct_fail(CT_ERR_MISMATCH, "%s", words);
 }
 
-static ct_status look_at_peer(const struct flat *f, int rank)
+static ct_status look_at_peer(const struct shm_group *f, int rank)
 {
     const int state = atomic_load(&f->members[rank].state);
     char name[160];
@@ -286,7 +287,7 @@ static ct_status look_at_peer(const struct flat *f, int rank)
 }
 
 /* Was a rank that has not arrived in the round last on the processor that we are on? */
-static int awaited_rank_needs_cpu(const struct flat *f, uint64_t round)
+static int awaited_rank_needs_cpu(const struct shm_group *f, uint64_t round)
 {
     const int here = sched_getcpu();
 
@@ -299,7 +300,7 @@ static int awaited_rank_needs_cpu(const struct flat *f, uint64_t round)
 }
 
 /* The slow part of a wait: rank is not in the round yet. */
-static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, uint64_t round)
+static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *line, uint64_t round)
 {
     const uint64_t traced = trace_wait(f->mesh->trace, f->ranks[rank], 0);
     enum wait_turn turn = WAIT_AGAIN;
@@ -339,7 +340,7 @@ static ct_status wait_slowly(struct flat *f, int rank, const struct line *line, 
 
 /* Polls the number of the round for about as long as a cache line takes from one processor to
  * another. */
-static int spin_for_round(const struct flat *f, const struct line *line, uint64_t round)
+static int spin_for_round(const struct shm_group *f, const struct line *line, uint64_t round)
 {
     for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
         if (atomic_load_explicit(&line->round, memory_order_acquire) >= round)
@@ -349,7 +350,7 @@ static int spin_for_round(const struct flat *f, const struct line *line, uint64_
 
 /* Waits until `rank` is in `round`, the current one or the one before, and compares its call
  * with ours of that round. */
-static ct_status wait_for(struct flat *f, int rank, uint64_t round)
+static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
 {
     const struct line *line = &f->members[rank].lines[round % 2];
     const struct signature *own = &f->calls[round % 2];
@@ -365,7 +366,7 @@ static ct_status wait_for(struct flat *f, int rank, uint64_t round)
     return CT_OK;
 }
 
-static ct_status wait_all_for(struct flat *f, uint64_t round)
+static ct_status wait_all_for(struct shm_group *f, uint64_t round)
 {
     ct_status status = CT_OK;
 
@@ -393,79 +394,79 @@ static size_t smaller(size_t a, size_t b)
  * part of it, since a page fault costs more than the copy; the part grows with the bytes that
  * have gone through it.  There is always room for three of the largest so far, so the slot at
  * the start never overlaps the last one. */
-static size_t next_slot(struct flat *f, size_t bytes)
+static size_t next_slot(struct shm_group *f, size_t bytes)
 {
     const size_t slot = (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
     size_t at;
 
-    if (slot <= FLAT_SMALL_SLOT)
-        return (f->small ^= FLAT_SMALL_SLOT);
+    if (slot <= SHM_GROUP_SMALL_SLOT)
+        return (f->small ^= SHM_GROUP_SMALL_SLOT);
     f->through += slot;
     f->round_it = larger(f->round_it, larger(3 * slot, f->through / GROWS_AFTER));
-    f->round_it = smaller(f->round_it, f->stride - 2 * FLAT_SMALL_SLOT);
+    f->round_it = smaller(f->round_it, f->stride - 2 * SHM_GROUP_SMALL_SLOT);
     f->copies.lap = f->round_it;
     at = f->next + slot <= f->round_it ? f->next : 0;
     f->next = at + slot;
-    return 2 * FLAT_SMALL_SLOT + at;
+    return 2 * SHM_GROUP_SMALL_SLOT + at;
 }
 
 /* When all ranks are in the last round, no rank reads the line of the round before it, nor the
  * slots of the turns before the last one: we may write them. */
-ct_status flat_turn(struct flat *f, size_t bytes)
+ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
 {
-    f->inlined = bytes <= FLAT_INLINE_BYTES;
+    f->inlined = bytes <= SHM_GROUP_INLINE_BYTES;
     if (!f->inlined)
-        f->at = next_slot(f, smaller(bytes, FLAT_SLOT_BYTES));
+        f->at = next_slot(f, smaller(bytes, SHM_GROUP_SLOT_BYTES));
     return wait_all_for(f, f->round);
 }
 
-static unsigned char *slot(const struct flat *f, int rank)
+static unsigned char *slot(const struct shm_group *f, int rank)
 {
     return f->slots + (size_t)rank * f->stride + f->at;
 }
 
-void *flat_own(const struct flat *f)
+void *shm_group_own(const struct shm_group *f)
 {
     return f->inlined ? f->members[f->rank].lines[(f->round + 1) % 2].payload : slot(f, f->rank);
 }
 
-const void *flat_slot(const struct flat *f, int rank)
+const void *shm_group_slot(const struct shm_group *f, int rank)
 {
     return f->inlined ? f->members[rank].lines[f->round % 2].payload : slot(f, rank);
 }
 
-void flat_show(struct flat *f, size_t at, const void *from, size_t bytes)
+void shm_group_write(struct shm_group *f, size_t at, const void *from, size_t bytes)
 {
-    copy_shared(&f->copies, (char *)flat_own(f) + at, from, bytes);
+    copy_shared(&f->copies, (char *)shm_group_own(f) + at, from, bytes);
 }
 
-int flat_streams(const struct flat *f)
+int shm_group_streams(const struct shm_group *f)
 {
     return f->copies.streams;
 }
 
-void flat_show_to(struct flat *f, int rank, const void *from, size_t bytes)
+void shm_group_write_to(struct shm_group *f, int rank, const void *from, size_t bytes)
 {
     unsigned char *to =
-        f->inlined ? (unsigned char *)flat_own(f) + (size_t)rank * bytes : slot(f, rank);
+        f->inlined ? (unsigned char *)shm_group_own(f) + (size_t)rank * bytes : slot(f, rank);
 
     copy_shared(&f->copies, to, from, bytes);
 }
 
-const void *flat_shown_here(const struct flat *f, int from, size_t bytes)
+const void *shm_group_written_here(const struct shm_group *f, int from, size_t bytes)
 {
-    return f->inlined ? (const unsigned char *)flat_slot(f, from) + (size_t)f->rank * bytes
+    return f->inlined ? (const unsigned char *)shm_group_slot(f, from) + (size_t)f->rank * bytes
                       : slot(f, f->rank);
 }
 
-static void ring(const struct flat *f, int rank)
+static void ring(const struct shm_group *f, int rank)
 {
     const struct node *node = &f->mesh->node;
 
     bell_ring_fenced(&node->bells[f->locals[rank]], node->event_fds[f->locals[rank]]);
 }
 
-ct_status flat_arrive(struct flat *f)
+ct_status shm_group_publish(struct shm_group *f)
 {
     struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
     const ct_status status = wait_all_for(f, f->round);
@@ -485,23 +486,24 @@ ct_status flat_arrive(struct flat *f)
     return CT_OK;
 }
 
-ct_status flat_wait(struct flat *f, int rank)
+ct_status shm_group_wait(struct shm_group *f, int rank)
 {
     return wait_for(f, rank, f->round);
 }
 
-ct_status flat_wait_all(struct flat *f)
+ct_status shm_group_wait_all(struct shm_group *f)
 {
     return wait_all_for(f, f->round);
 }
 
 /* ---- Buffers where they lie ----------------------------------------------------- */
 
-void flat_offer(struct flat *f, const void *send, size_t send_bytes, void *recv, size_t recv_bytes)
+void shm_group_offer(struct shm_group *f, const void *send, size_t send_bytes, void *recv,
+                     size_t recv_bytes)
 {
     struct offer offer;
 
-    flat_withdraw(f);
+    shm_group_withdraw(f);
     f->own[SEND] = (struct region_offer){ .data = send, .bytes = send_bytes };
     f->own[RECV] = (struct region_offer){ .data = recv, .bytes = recv_bytes };
     regions_offer(&f->mesh->node, f->own, 2, f->members_here);
@@ -509,12 +511,12 @@ void flat_offer(struct flat *f, const void *send, size_t send_bytes, void *recv,
     memcpy(f->members[f->rank].lines[(f->round + 1) % 2].payload, &offer, sizeof offer);
 }
 
-void flat_withdraw(struct flat *f)
+void shm_group_withdraw(struct shm_group *f)
 {
     regions_withdraw(&f->mesh->node, f->own, 2);
 }
 
-int flat_offers(const struct flat *f, int send, int recv)
+int shm_group_offers(const struct shm_group *f, int send, int recv)
 {
     return (!send || f->own[SEND].offset) && (!recv || f->own[RECV].offset);
 }
@@ -525,7 +527,7 @@ static int is_whole(const struct offer *offer, int send, int recv)
     return (!send || offer->send) && (!recv || offer->recv);
 }
 
-static struct offer offer_of(const struct flat *f, int rank)
+static struct offer offer_of(const struct shm_group *f, int rank)
 {
     struct offer offer;
 
@@ -533,7 +535,7 @@ static struct offer offer_of(const struct flat *f, int rank)
     return offer;
 }
 
-static ct_status find(struct flat *f, int rank, size_t send_bytes, size_t recv_bytes)
+static ct_status find(struct shm_group *f, int rank, size_t send_bytes, size_t recv_bytes)
 {
     const struct node *node = &f->mesh->node;
     const struct offer offer = offer_of(f, rank);
@@ -547,8 +549,8 @@ static ct_status find(struct flat *f, int rank, size_t send_bytes, size_t recv_b
     return CT_OK;
 }
 
-ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_bytes,
-                       enum reach *reach)
+ct_status shm_group_resolve_peers(struct shm_group *f, int from, size_t send_bytes,
+                                  size_t recv_bytes, enum direct_access *reach)
 {
     const int first = from < 0 ? 0 : from, end = from < 0 ? f->size : from + 1;
     ct_status status = CT_OK;
@@ -559,8 +561,8 @@ ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_
 
         whole += is_whole(&offer, send_bytes > 0, recv_bytes > 0);
     }
-    *reach = whole == 0 ? REACH_NONE : whole < end - first ? REACH_SOME : REACH_ALL;
-    if (*reach != REACH_ALL)
+    *reach = whole == 0 ? DIRECT_NONE : whole < end - first ? DIRECT_SOME : DIRECT_ALL;
+    if (*reach != DIRECT_ALL)
         return CT_OK;
     looking = regions_look(&f->mesh->node);
     for (int i = first; i < end && status == CT_OK; i++)
@@ -570,12 +572,12 @@ ct_status flat_look_up(struct flat *f, int from, size_t send_bytes, size_t recv_
     return status;
 }
 
-const char *flat_send_of(const struct flat *f, int rank)
+const char *shm_group_send_of(const struct shm_group *f, int rank)
 {
     return f->mapped[rank].send;
 }
 
-char *flat_recv_of(const struct flat *f, int rank)
+char *shm_group_recv_of(const struct shm_group *f, int rank)
 {
     return f->mapped[rank].recv;
 }
@@ -583,42 +585,42 @@ char *flat_recv_of(const struct flat *f, int rank)
 /* A rank that uses buffers first marks itself, then checks whether the group has failed.  A rank
  * whose call fails first records the failure, then checks the marks.  So one of the two sees the
  * other. */
-static ct_status touch(struct flat *f, int by)
+static ct_status touch(struct shm_group *f, int by)
 {
     atomic_store(&f->members[f->rank].touching, by);
     if (!has_failed(f)) {
         fault_pass(f->mesh->faults);
         return CT_OK;
     }
-    flat_untouch(f);
+    shm_group_untouch(f);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-ct_status flat_touch(struct flat *f)
+ct_status shm_group_touch(struct shm_group *f)
 {
     return touch(f, BY_HOST);
 }
 
-ct_status flat_touch_by_device(struct flat *f)
+ct_status shm_group_touch_by_device(struct shm_group *f)
 {
     return touch(f, BY_DEVICE);
 }
 
-void flat_untouch(struct flat *f)
+void shm_group_untouch(struct shm_group *f)
 {
     atomic_store_explicit(&f->members[f->rank].touching, 0, memory_order_release);
 }
 
-ct_status flat_touch_in_stream(struct flat *f)
+ct_status shm_group_touch_in_stream(struct shm_group *f)
 {
     atomic_fetch_add(&f->members[f->rank].in_streams, 1);
     if (!has_failed(f))
         return CT_OK;
-    flat_untouch_in_stream(f);
+    shm_group_untouch_in_stream(f);
     return ct_fail(CT_ERR_ABORTED, "the group is broken");
 }
 
-void flat_untouch_in_stream(struct flat *f)
+void shm_group_untouch_in_stream(struct shm_group *f)
 {
     atomic_fetch_sub_explicit(&f->members[f->rank].in_streams, 1, memory_order_release);
 }
@@ -634,7 +636,7 @@ static int touching(const struct member *member)
 /* Waits until no other rank uses our buffers.  1: one still does, through its processor: a
  * process that was stopped there may stay for ever, so the buffers must be cut off.  That is
  * impossible for a device; but a device works on, so this waits for it. */
-static int await_untouched(struct flat *f)
+static int await_untouched(struct shm_group *f)
 {
     const int64_t begun = clock_ms();
     int by;
@@ -642,7 +644,7 @@ static int await_untouched(struct flat *f)
     for (int i = 0; i < f->size; i++)
         while (i != f->rank && (by = touching(&f->members[i])) != 0
                && !node_peer_gone(&f->mesh->node, f->locals[i])) {
-            if (by == BY_DEVICE && clock_ms() - begun >= FLAT_DEVICE_SETTLING_MS)
+            if (by == BY_DEVICE && clock_ms() - begun >= SHM_GROUP_DEVICE_SETTLING_MS)
                 return 0;
             if (by == BY_HOST && clock_ms() - begun >= LONGEST_SETTLING_MS)
                 return 1;
@@ -651,27 +653,27 @@ static int await_untouched(struct flat *f)
     return 0;
 }
 
-void flat_await_untouched(struct flat *f)
+void shm_group_await_untouched(struct shm_group *f)
 {
     await_untouched(f);
 }
 
-void flat_settle(struct flat *f)
+void shm_group_settle(struct shm_group *f)
 {
     if (await_untouched(f))
         regions_cut_off(&f->mesh->node, f->own, 2);
-    flat_withdraw(f);
+    shm_group_withdraw(f);
 }
 
 /* ---- Failing and leaving -------------------------------------------------------- */
 
-static void ring_all(const struct flat *f)
+static void ring_all(const struct shm_group *f)
 {
     for (int i = 0; i < f->size; i++)
         node_ring_bell(&f->mesh->node, f->locals[i]);
 }
 
-void flat_fail(struct flat *f, const struct group_failure *failure)
+void shm_group_set_failure(struct shm_group *f, const struct group_failure *failure)
 {
     struct member *own = &f->members[f->rank];
     uint64_t seq;
@@ -684,7 +686,7 @@ void flat_fail(struct flat *f, const struct group_failure *failure)
     ring_all(f);
 }
 
-int flat_failure(const struct flat *f, struct group_failure *failure)
+int shm_group_failure(const struct shm_group *f, struct group_failure *failure)
 {
     uint64_t seq;
     const int member = earliest(f, &seq);
@@ -695,14 +697,14 @@ int flat_failure(const struct flat *f, struct group_failure *failure)
     return 1;
 }
 
-void flat_destroy(struct flat *f)
+void shm_group_destroy(struct shm_group *f)
 {
     if (!f)
         return;
-    flat_withdraw(f);
+    shm_group_withdraw(f);
     atomic_store(&f->members[f->rank].state, LEFT);
     ring_all(f);
     if (f->rank == 0)
         node_arena_retire(&f->mesh->node, f->offset, all_left);
-    flat_free(f);
+    shm_group_free(f);
 }

@@ -40,9 +40,9 @@ static const struct run *now;
 
 static ct_status arrive_only(struct call *c)
 {
-    const ct_status status = flat_turn(c->group->flat, 0);
+    const ct_status status = shm_group_next_slot(c->group->shm, 0);
 
-    return status == CT_OK ? flat_arrive(c->group->flat) : status;
+    return status == CT_OK ? shm_group_publish(c->group->shm) : status;
 }
 
 /* All but the one on its left, for which it would have waited last. */
@@ -52,7 +52,7 @@ static ct_status miss_one(struct call *c)
     ct_status status = arrive_only(c);
 
     for (int i = 1; i < p - 1 && status == CT_OK; i++)
-        status = flat_wait(c->group->flat, (c->group->rank + i) % p);
+        status = shm_group_wait(c->group->shm, (c->group->rank + i) % p);
     return status;
 }
 
@@ -202,8 +202,8 @@ static const struct way { /* in the line, in a slot, in more than one */
              { 1300, PLAIN, CT_F32, 1, 0 },
              { 1300, V, CT_I32, 0, 1 },
              { 20000, V, CT_F32, 1, 2 },
-             { FLAT_SLOT_BYTES / 4 + 1, PLAIN, CT_I32, 0, 0 },
-             { FLAT_SLOT_BYTES / 4 + 1, PLAIN, CT_F32, 0, 1 } };
+             { SHM_GROUP_SLOT_BYTES / 4 + 1, PLAIN, CT_I32, 0, 0 },
+             { SHM_GROUP_SLOT_BYTES / 4 + 1, PLAIN, CT_F32, 0, 1 } };
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static void each_operation(ct_group *group, void *arg)

@@ -66,8 +66,8 @@ static int fused_can(const struct call *c)
     const struct device_table *table = &c->group->device->table;
 
     if (sizes_are_agreed(c))
-        return c->group->size == 1 || c->group->flat != NULL;
-    return c->group->flat && table->known && table->override != PATH_STAGED
+        return c->group->size == 1 || c->group->shm != NULL;
+    return c->group->shm && table->known && table->override != PATH_STAGED
            && !check_is_to_come(c->group);
 }
 
@@ -104,7 +104,7 @@ static ct_status fused_begin_group(struct call *c)
     struct fused_group *f;
     ct_status status = CT_OK;
 
-    if (g->size > 1 && !g->flat && !device_is_disabled(g, PATH_FUSED))
+    if (g->size > 1 && !g->shm && !device_is_disabled(g, PATH_FUSED))
         disable_without_memory(g);
     if (!fused_is_to_come(g))
         return CT_OK;
@@ -147,7 +147,7 @@ static void fused_end_group(ct_group *group)
     struct fused_group *f = fused_of(group);
 
     if (!handover_stays(group, &f->handover)) {
-        unmap(group, f, FLAT_DEVICE_SETTLING_MS);
+        unmap(group, f, SHM_GROUP_DEVICE_SETTLING_MS);
         handover_end(group, &f->handover);
     }
     bounce_free(&f->checked);
@@ -195,25 +195,25 @@ static ct_status offer_call(const struct call *c, struct fused_group *f, size_t 
 
 static ct_status publish_offer(struct call *c, struct fused_group *f)
 {
-    ct_status status = flat_turn(c->group->flat, offer_most(c));
+    ct_status status = shm_group_next_slot(c->group->shm, offer_most(c));
     size_t bytes;
 
     if (status == CT_OK)
         status = offer_call(c, f, &bytes);
     if (status != CT_OK)
         return status;
-    flat_show(c->group->flat, 0, f->offer, bytes);
-    return flat_arrive(c->group->flat);
+    shm_group_write(c->group->shm, 0, f->offer, bytes);
+    return shm_group_publish(c->group->shm);
 }
 
 static ct_status publish_result(const struct call *c, enum path_result result)
 {
-    ct_status status = flat_turn(c->group->flat, sizeof result);
+    ct_status status = shm_group_next_slot(c->group->shm, sizeof result);
 
     if (status != CT_OK)
         return status;
-    flat_show(c->group->flat, 0, &result, sizeof result);
-    return flat_arrive(c->group->flat);
+    shm_group_write(c->group->shm, 0, &result, sizeof result);
+    return shm_group_publish(c->group->shm);
 }
 
 /* Publishes this rank's result, which counts if it is a leader.  *result: the largest of all
@@ -227,10 +227,10 @@ static ct_status share_result(const struct call *c, enum path_result *result)
     for (int i = 0; i < l->count && status == CT_OK; i++) {
         enum path_result its;
 
-        status = flat_wait(c->group->flat, l->rank[i]);
+        status = shm_group_wait(c->group->shm, l->rank[i]);
         if (status != CT_OK)
             break;
-        memcpy(&its, flat_slot(c->group->flat, l->rank[i]), sizeof its);
+        memcpy(&its, shm_group_slot(c->group->shm, l->rank[i]), sizeof its);
         if (its > *result)
             *result = its;
     }
@@ -317,7 +317,7 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
     static const int one = 1;
     struct fold fold = { CT_U8, CT_MAX, 1, 1, &one }; /* a copy */
     struct in_stream in;
-    const void *scalars[FLAT_MOST];
+    const void *scalars[SHM_GROUP_MOST];
     int scaled = 0;
 
     if (c->by_streams) /* not otherwise: the program may set another stream meanwhile */
@@ -336,18 +336,18 @@ static ct_status enqueue_plan(const struct call *c, const struct fused_group *f,
 }
 
 /* A failed call hands the buffers back to the users, so no kernel may still use them: every rank
- * waits for the leaders (flat_settle()), and a leader waits here for what it has enqueued. */
+ * waits for the leaders (shm_group_settle()), and a leader waits here for what it has enqueued. */
 static ct_status drain_after_failure(struct call *c, ct_status status)
 {
     const struct space *space = c->place.space;
     char why[240];
 
     snprintf(why, sizeof why, "%s", ct_last_error());
-    if (space->finish(c->place.device, deadline_after(FLAT_DEVICE_SETTLING_MS), NULL)
+    if (space->finish(c->place.device, deadline_after(SHM_GROUP_DEVICE_SETTLING_MS), NULL)
         == CT_ERR_TIMEOUT)
         return ct_fail(status, "%s; the device is still at the buffers of this call", why);
-    if (c->group->flat)
-        flat_untouch(c->group->flat);
+    if (c->group->shm)
+        shm_group_untouch(c->group->shm);
     return ct_fail(status, "%s", why);
 }
 
@@ -371,8 +371,8 @@ static ct_status enqueue_in_stream(struct call *c, const struct fused_group *f,
 
 static ct_status fold_and_copy(struct call *c, const struct fused_group *f, const struct plan *plan)
 {
-    struct flat *flat = c->group->flat;
-    ct_status status = flat ? flat_touch_by_device(flat) : CT_OK;
+    struct shm_group *shm = c->group->shm;
+    ct_status status = shm ? shm_group_touch_by_device(shm) : CT_OK;
 
     if (status != CT_OK)
         return status;
@@ -381,8 +381,8 @@ static ct_status fold_and_copy(struct call *c, const struct fused_group *f, cons
         status = device_wait(c->group, c->place, NULL, c->deadline, &c->group->failure.status);
     if (status != CT_OK)
         return drain_after_failure(c, status);
-    if (flat)
-        flat_untouch(flat);
+    if (shm)
+        shm_group_untouch(shm);
     return CT_OK;
 }
 
@@ -415,11 +415,11 @@ static ct_status prepare_leader(struct call *c, struct fused_group *f, enum path
     ct_status status = all_blocks_make(c, &f->all);
 
     if (status == CT_OK)
-        status = flat_wait_all(c->group->flat);
+        status = shm_group_wait_all(c->group->shm);
     if (status != CT_OK)
         return status;
     for (int i = 0; i < c->group->size; i++)
-        f->offers[i] = flat_slot(c->group->flat, i);
+        f->offers[i] = shm_group_slot(c->group->shm, i);
     *result = map_all(c, f);
     if (device_leaders(c->group)->count > 1)
         status = share_result(c, result);

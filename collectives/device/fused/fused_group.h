@@ -29,7 +29,7 @@ struct fused_group {
     size_t offer_bytes;
     struct call given;     /* with the buffers that the leaders map */
     struct all_blocks all; /* of a leader */
-    const struct offer *offers[FLAT_MOST];
+    const struct offer *offers[SHM_GROUP_MOST];
 };
 
 /* NULL: the group has not made any yet. */

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "runtime/group/group_device.h"
-#include "runtime/group/group_device.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

@@ -133,8 +133,8 @@ static ct_status enter_stream(struct call *c, const struct leaders *l)
 
     if (c->is_in_stream)
         return CT_OK;
-    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->flat)
-        status = flat_touch_in_stream(c->group->flat);
+    if (l->mine >= 0 && c->capture == NOT_CAPTURED && c->group->shm)
+        status = shm_group_touch_in_stream(c->group->shm);
     if (status != CT_OK)
         return status;
     c->is_in_stream = h->used = 1;
@@ -205,7 +205,7 @@ static void release_stream(const ct_group *group, int kind)
 static int release_until(const struct watched *w, int kind, void *mark)
 {
     const struct space *space = w->call.place.space;
-    const int64_t deadline = deadline_after(FLAT_DEVICE_SETTLING_MS);
+    const int64_t deadline = deadline_after(SHM_GROUP_DEVICE_SETTLING_MS);
     ct_status status;
 
     do {
@@ -219,8 +219,8 @@ static int release_until(const struct watched *w, int kind, void *mark)
 
 static void has_worked(const struct watched *w)
 {
-    if (device_leaders(w->call.group)->mine >= 0 && w->call.group->flat)
-        flat_untouch_in_stream(w->call.group->flat);
+    if (device_leaders(w->call.group)->mine >= 0 && w->call.group->shm)
+        shm_group_untouch_in_stream(w->call.group->shm);
 }
 
 /* The group is broken.  Later work in this rank's stream may free its buffers, so that is released
@@ -231,9 +231,9 @@ static int release_all(const struct watched *w)
     if (device_leaders(w->call.group)->mine >= 0
         && release_until(w, READY, w->worked ? w->worked : w->mark))
         has_worked(w);
-    if (w->call.group->flat)
-        flat_await_untouched(
-            w->call.group->flat); /* not flat_settle(): the offers are those of a later call */
+    if (w->call.group->shm)
+        shm_group_await_untouched(
+            w->call.group->shm); /* not shm_group_settle(): the offers are those of a later call */
     return release_until(w, OVER, w->mark);
 }
 
@@ -402,7 +402,7 @@ ct_status handover_begin(struct call *c, struct handover *h, int always)
     h->tried = 1;
     h->always = always;
     h->on = c->group->size == 1; /* it needs no flags */
-    if (!c->group->flat || c->group->size < 2 || c->group->size > MOST_RANKS)
+    if (!c->group->shm || c->group->size < 2 || c->group->size > MOST_RANKS)
         return CT_OK;
     if (!h->memory.data) {
         status = host_memory_make(c, &h->memory, UNUSED + sizeof(uint32_t), 1);

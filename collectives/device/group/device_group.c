@@ -72,24 +72,24 @@ static ct_status gather_by_messages(struct call *c, const void *mine, size_t byt
 
 static ct_status gather_by_round(struct call *c, const void *mine, size_t bytes, char *all)
 {
-    struct flat *f = c->group->flat;
-    ct_status status = flat_turn(f, bytes);
+    struct shm_group *f = c->group->shm;
+    ct_status status = shm_group_next_slot(f, bytes);
 
     if (status == CT_OK) {
-        flat_show(f, 0, mine, bytes);
-        status = flat_arrive(f);
+        shm_group_write(f, 0, mine, bytes);
+        status = shm_group_publish(f);
     }
     if (status == CT_OK)
-        status = flat_wait_all(f);
+        status = shm_group_wait_all(f);
     for (int i = 0; i < c->group->size && status == CT_OK; i++)
-        memcpy(all + (size_t)i * bytes, flat_slot(f, i), bytes);
+        memcpy(all + (size_t)i * bytes, shm_group_slot(f, i), bytes);
     return status;
 }
 
 ct_status device_gather(struct call *c, const void *mine, size_t bytes, void *all)
 {
-    return c->group->flat ? gather_by_round(c, mine, bytes, all)
-                          : gather_by_messages(c, mine, bytes, all);
+    return c->group->shm ? gather_by_round(c, mine, bytes, all)
+                         : gather_by_messages(c, mine, bytes, all);
 }
 
 /* ---- Leaders ------------------------------------------------------------------- */

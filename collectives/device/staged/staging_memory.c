@@ -87,7 +87,7 @@ ct_status host_memory_make(struct call *c, struct host_memory *memory, size_t by
 
     if (part == 0)
         return ct_fail(CT_ERR_NOMEM, "%zu bytes are more than host memory can hold", bytes);
-    if (shared && c->group->flat)
+    if (shared && c->group->shm)
         status = map_shared(c, part, &data);
     is_shared = data != NULL;
     if (status == CT_OK && !data)

@@ -238,7 +238,7 @@ static void *make_sound_call(void *arg)
 
 static void await_rank_1_at_buffers(const ct_group *group)
 {
-    while (!atomic_load(&group->flat->members[1].touching))
+    while (!atomic_load(&group->shm->members[1].touching))
         nap(1);
 }
 

@@ -180,7 +180,7 @@ static void more_ranks_than_sets_hold(ct_group *unused, void *arg)
     enum { RANKS = NODE_MOST + 100 };
     const int members[] = { 0, RANKS - 1 };
     struct mesh *mesh = aligned_alloc(CACHE_PAIR, (sizeof *mesh / CACHE_PAIR + 1) * CACHE_PAIR);
-    struct flat *flat = NULL;
+    struct shm_group *shm = NULL;
     char file[4096];
 
     (void)unused;
@@ -193,8 +193,8 @@ static void more_ranks_than_sets_hold(ct_group *unused, void *arg)
     mesh->node.base = (unsigned char *)file;
     mesh->node.head = calloc(1, sizeof *mesh->node.head);
     mesh->node.file_bytes = (uint64_t)1 << 60;
-    EXPECT_OK(flat_create(mesh, members, 2, 0, 42, deadline_after(1000), NULL, &flat));
-    EXPECT(flat == NULL);
+    EXPECT_OK(shm_group_create(mesh, members, 2, 0, 42, deadline_after(1000), NULL, &shm));
+    EXPECT(shm == NULL);
     EXPECT(region_reserve(&mesh->node, 4096) == 0);
     free(mesh->node.head);
     free(mesh->peers);

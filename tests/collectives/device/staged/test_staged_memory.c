@@ -23,8 +23,8 @@ static struct call call_of(ct_group *group)
     EXPECT_OK(place_current(&c.place));
     c.signature.seq = ++group->seq;
     c.signature.operation = OPERATION_BARRIER;
-    if (group->flat)
-        flat_call(group->flat, &c.signature, c.deadline, &group->failure.status);
+    if (group->shm)
+        shm_group_begin_call(group->shm, &c.signature, c.deadline, &group->failure.status);
     return c;
 }
 
