@@ -45,6 +45,20 @@ ct_status group_refuse_child(const ct_group *group)
     return forks_refuse(what, group->maker);
 }
 
+/* The group that CT_WORLD means: with what init_process_group.c keeps of it, the only global state.
+ */
+static ct_group *_Atomic the_default;
+
+ct_group *default_group(void)
+{
+    return atomic_load_explicit(&the_default, memory_order_acquire);
+}
+
+void default_group_set(ct_group *group)
+{
+    atomic_store_explicit(&the_default, group, memory_order_release);
+}
+
 ct_status group_resolve(ct_group *group, ct_group **resolved)
 {
     *resolved = group ? group : default_group();
@@ -380,6 +394,18 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     pthread_mutex_unlock(g->root->children);
     group_look_for_deaths(g);
     *group = g;
+    return CT_OK;
+}
+
+ct_status ct_abort(ct_group *group)
+{
+    ct_group *g;
+    const ct_status status = group_resolve_member(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
+    group_abort(g);
     return CT_OK;
 }
 

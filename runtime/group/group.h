@@ -131,10 +131,11 @@ static inline uint64_t group_channel(const ct_group *group, int point_to_point)
  * sentences about failures name ranks by their number in the root group. */
 const char *group_here(const ct_group *group, char *text, size_t size);
 
-ct_group *default_group(void); /* NULL before init; init_process_group.c */
+ct_group *default_group(void); /* NULL before init */
+void default_group_set(ct_group *group);
 /* In a child of fork(): the group belongs to its parent, and this process may init a world of
  * its own. */
-void default_group_forget(void);
+void default_group_forget(void); /* init_process_group.c */
 
 /* Fails with CT_ERR_INVALID: this process is a child of the one that made the group. */
 ct_status group_refuse_child(const ct_group *group);

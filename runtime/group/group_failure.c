@@ -160,18 +160,6 @@ void group_abort(ct_group *group)
     group_fail_from(group, CT_ERR_ABORTED, running ? running : atomic_load(&group->begun) + 1);
 }
 
-ct_status ct_abort(ct_group *group)
-{
-    ct_group *g;
-    const ct_status status = group_resolve_member(group, &g);
-
-    if (status != CT_OK)
-        return status;
-    ct_fail(CT_ERR_ABORTED, "ct_abort() was called on group %s", g->name);
-    group_abort(g);
-    return CT_OK;
-}
-
 /* ---- Another rank reports a failure ------------------------------------------- */
 
 void group_fail_told(void *group, const struct group_failure *failure)

@@ -17,10 +17,9 @@
 #define LATE_NOTICE_MS 1000
 #define DEFAULT_TIMEOUT_MS (30 * 60 * 1000)
 
-/* The only global state: the group that CT_WORLD means. */
+/* What belongs to the default group (group.c). */
 static struct {
     pthread_mutex_t lock; /* over init and destroy */
-    ct_group *_Atomic group;
     struct rendezvous rendezvous;
     struct control control; /* the page of ctrun; empty without ctrun */
     int local_rank;
@@ -28,13 +27,9 @@ static struct {
     _Atomic pid_t process; /* of the last init */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-ct_group *default_group(void)
-{
-    return atomic_load_explicit(&world.group, memory_order_acquire);
-}
-
 void default_group_forget(void)
 {
+    default_group_set(NULL);
     memset(&world, 0, sizeof world);
     pthread_mutex_init(&world.lock, NULL); /* another thread of the parent may have held it */
 }
@@ -225,7 +220,7 @@ static ct_status init_locked(const ct_init_options *options,
     if (world.control.own)
         atomic_store(&world.control.own->inits, (uint32_t)world.number);
     world.local_rank = who.local_rank;
-    atomic_store_explicit(&world.group, group, memory_order_release);
+    default_group_set(group);
     return CT_OK;
 }
 
@@ -261,7 +256,7 @@ ct_status ct_destroy_process_group(ct_group *group)
     }
     pthread_mutex_lock(&world.lock);
     deadline = deadline_after(g->timeout_ms);
-    atomic_store(&world.group, NULL);
+    default_group_set(NULL);
     store_watch_deaths(world.rendezvous.store, NULL, 0, 0);
     world.rendezvous.store->faults = NULL; /* the mesh frees them */
     control_set_state(&world.control, CONTROL_LEFT);
