@@ -172,7 +172,8 @@ static double twice_others(int n)
     return 2 * others(n);
 }
 
-/* ---- Bytes read and written, as collectives/device/copy_plan.c says them ---------------- */
+/* ---- Bytes read and written, as collectives/device/fused/copy_plan.c says them ----------------
+ */
 
 static double nothing(int n, int in_place)
 {

@@ -13,8 +13,8 @@
  * the device is through.
  *
  * The receiver's device may read other bytes than lie in the sender's memory.  So the receiver
- * answers the first message with a CTS that asks for a sample in later ones; before it copies the
- * next message it reads that sample, once (peer_access_check.h).
+ * answers the first message with a CTS that asks for a test pattern in later ones; before it copies
+ * the next message it reads that test pattern, once (peer_access_check.h).
  *
  * A sender that gives up (its timeout, an abort) does not wait for a receiver that may be copying.
  * Before it returns it increments a counter in the ring between the two ranks, and sends a
@@ -47,8 +47,9 @@ enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
     pthread_mutex_lock(&mesh->transport->lock);
     if (wire->out && wire->out->ops->device_rendezvous && !wire->unreachable && !wire->gone
         && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
-        may = wire->device_rts_limits & DEVICE_RTS_NEEDS_SAMPLE ? DEVICE_RENDEZVOUS_WITH_SAMPLE
-                                                                : DEVICE_RENDEZVOUS;
+        may = wire->device_rts_limits & DEVICE_RTS_NEEDS_TEST_PATTERN
+                  ? DEVICE_RENDEZVOUS_WITH_TEST_PATTERN
+                  : DEVICE_RENDEZVOUS;
     pthread_mutex_unlock(&mesh->transport->lock);
     return may;
 }
@@ -237,9 +238,9 @@ static void conclude(struct mesh *mesh, struct request *request, enum device_cop
         get_is_done(mesh, request);
     else
         get_through_host(mesh, request,
-                         step == DEVICE_COPY_NEVER_CAN      ? NO_MORE_DEVICE_RTS
-                         : step == DEVICE_COPY_NEEDS_SAMPLE ? DEVICE_RTS_NEEDS_SAMPLE
-                                                            : 0);
+                         step == DEVICE_COPY_NEVER_CAN            ? NO_MORE_DEVICE_RTS
+                         : step == DEVICE_COPY_NEEDS_TEST_PATTERN ? DEVICE_RTS_NEEDS_TEST_PATTERN
+                                                                  : 0);
 }
 
 /* ---- Moving them ---------------------------------------------------------------- */

@@ -11,12 +11,12 @@
 struct device_rts {
     struct device_handle handle; /* of the sender's buffer */
     unsigned char device[16];    /* on which it lies: space->id() */
-    int32_t has_sample;
-    struct device_handle sample; /* of that device, for peer_access_check.h */
+    int32_t has_test_pattern;
+    struct device_handle test_pattern; /* of that device, for peer_access_check.h */
 };
 
 /* What the receiver of a DEVICE_RTS says of later ones, in its CTS: bits. */
-enum { NO_MORE_DEVICE_RTS = 1, DEVICE_RTS_NEEDS_SAMPLE = 2 };
+enum { NO_MORE_DEVICE_RTS = 1, DEVICE_RTS_NEEDS_TEST_PATTERN = 2 };
 
 /* Smaller messages are eager, so that their sender does not wait for the receiver.  The copies
  * through host memory cost no more than a rendezvous. */
@@ -26,10 +26,10 @@ enum { NO_MORE_DEVICE_RTS = 1, DEVICE_RTS_NEEDS_SAMPLE = 2 };
 enum device_copy_step {
     DEVICE_COPY_GOES_ON,
     DEVICE_COPY_DONE,
-    DEVICE_COPY_CANT,         /* and nothing was begun */
-    DEVICE_COPY_NEVER_CAN,    /* from that rank's memory, as things are */
-    DEVICE_COPY_NEEDS_SAMPLE, /* peer access to that device has not been checked */
-    DEVICE_COPY_FAILED        /* with *status and a sentence; the device does nothing more */
+    DEVICE_COPY_CANT,               /* and nothing was begun */
+    DEVICE_COPY_NEVER_CAN,          /* from that rank's memory, as things are */
+    DEVICE_COPY_NEEDS_TEST_PATTERN, /* peer access to that device has not been checked */
+    DEVICE_COPY_FAILED              /* with *status and a sentence; the device does nothing more */
 };
 
 /* What copies the data of a request that is in device memory; the first member of a larger struct.
@@ -50,8 +50,13 @@ struct device_copy_ops {
     void (*end)(struct device_copy *copy); /* however it went */
 };
 
-/* May a DEVICE_RTS be sent to the peer: is it on this host, does it accept them, with a sample? */
-enum device_rendezvous { NO_DEVICE_RENDEZVOUS, DEVICE_RENDEZVOUS, DEVICE_RENDEZVOUS_WITH_SAMPLE };
+/* May a DEVICE_RTS be sent to the peer: is it on this host, does it accept them, with a test
+ * pattern? */
+enum device_rendezvous {
+    NO_DEVICE_RENDEZVOUS,
+    DEVICE_RENDEZVOUS,
+    DEVICE_RENDEZVOUS_WITH_TEST_PATTERN
+};
 enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer);
 /* The send was prepared and not started: it begins with this DEVICE_RTS. */
 void request_send_device_rts(struct request *send, const struct device_rts *rts);

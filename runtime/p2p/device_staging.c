@@ -118,7 +118,7 @@ static ct_status map_peer_memory(struct device_staging *s, const struct device_h
 }
 
 /* DEVICE_COPY_DONE: this rank's device can read the sender's memory.  The check copies the
- * sender's sample into the buffer of the receive, which the message overwrites. */
+ * sender's test pattern into the buffer of the receive, which the message overwrites. */
 static enum device_copy_step check_peer_access(struct device_staging *s, ct_status *status)
 {
     unsigned char own[sizeof s->rts.device];
@@ -129,10 +129,10 @@ static enum device_copy_step check_peer_access(struct device_staging *s, ct_stat
      * passed. */
     if (!s->trial && peer_access_checked(s->group, own, s->rts.device))
         return DEVICE_COPY_DONE;
-    if (!s->rts.has_sample)
-        return DEVICE_COPY_NEEDS_SAMPLE;
+    if (!s->rts.has_test_pattern)
+        return DEVICE_COPY_NEEDS_TEST_PATTERN;
     if (!s->trial) {
-        *status = map_peer_memory(s, &s->rts.sample, &from);
+        *status = map_peer_memory(s, &s->rts.test_pattern, &from);
         if (*status != CT_OK)
             return *status == CT_ERR_UNSUPPORTED ? DEVICE_COPY_NEVER_CAN : DEVICE_COPY_CANT;
         s->trial = access_check_create(s->place, s->device, from, s->rts.device);
@@ -253,15 +253,15 @@ static const struct device_copy_ops staging_copy_ops = {
 
 /* ---- Before and after the message ----------------------------------------------- */
 
-static int add_sample(struct device_staging *s)
+static int add_test_pattern(struct device_staging *s)
 {
     const struct space *space = s->place.space;
-    void *sample;
+    void *pattern;
 
-    s->rts.has_sample =
-        space->test_pattern(s->place.device, &sample) == CT_OK
-        && space->give(s->place.device, sample, TEST_PATTERN_BYTES, &s->rts.sample) == CT_OK;
-    return s->rts.has_sample;
+    s->rts.has_test_pattern =
+        space->test_pattern(s->place.device, &pattern) == CT_OK
+        && space->give(s->place.device, pattern, TEST_PATTERN_BYTES, &s->rts.test_pattern) == CT_OK;
+    return s->rts.has_test_pattern;
 }
 
 /* 1: a DEVICE_RTS can be sent.  0: the sender copies to host memory itself. */
@@ -273,7 +273,8 @@ static int offer_device_memory(struct device_staging *s, int to)
     if (s->bytes <= DEVICE_RENDEZVOUS_ABOVE || s->group->no_device_rendezvous)
         return 0;
     may = device_rendezvous_with(s->group->mesh, to);
-    if (may == NO_DEVICE_RENDEZVOUS || (may == DEVICE_RENDEZVOUS_WITH_SAMPLE && !add_sample(s)))
+    if (may == NO_DEVICE_RENDEZVOUS
+        || (may == DEVICE_RENDEZVOUS_WITH_TEST_PATTERN && !add_test_pattern(s)))
         return 0;
     space->id(s->place.device, s->rts.device);
     return space->give(s->place.device, s->device, s->bytes, &s->rts.handle) == CT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_internal.h - what the files of the store's engine share: session.c turns the bytes of
+/* engine_internal.h - what the files of the store's engine share: engine.c turns the bytes of
  * clients into requests, commands.c runs the requests, waiters.c keeps the waits. */
 #ifndef RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H
 #define RUNTIME_STORE_ENGINE_ENGINE_INTERNAL_H

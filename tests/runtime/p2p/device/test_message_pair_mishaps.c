@@ -202,7 +202,7 @@ static void driver_fails(ct_group *group, void *arg)
 
 static void where_no_trial_can_be_made_messages_come_through_the_host(void **state)
 {
-    /* Mapped, copied, shown; the sample's memory, behind the buffer's, and its handle. */
+    /* Mapped, copied, shown; the test pattern's memory, behind the buffer's, and its handle. */
     struct failure failures[] = { { 1, "cuIpcOpenMemHandle:1" },
                                   { 1, "cuMemcpyDtoDAsync:1" },
                                   { 1, "cuMemcpyDtoHAsync:1" },

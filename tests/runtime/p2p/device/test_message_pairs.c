@@ -28,8 +28,8 @@ struct pair {
 static enum device_rendezvous expected(const struct pair *pair, int i)
 {
     if (pair->corrupt)
-        return i == 0 ? DEVICE_RENDEZVOUS_WITH_SAMPLE : NO_DEVICE_RENDEZVOUS;
-    return pair->calls ? DEVICE_RENDEZVOUS : DEVICE_RENDEZVOUS_WITH_SAMPLE;
+        return i == 0 ? DEVICE_RENDEZVOUS_WITH_TEST_PATTERN : NO_DEVICE_RENDEZVOUS;
+    return pair->calls ? DEVICE_RENDEZVOUS : DEVICE_RENDEZVOUS_WITH_TEST_PATTERN;
 }
 
 /* Two GPUs without a peer-access check between them yet. */
