@@ -2,8 +2,8 @@
 /* call.c - what every collective does before and after its algorithm.
  *
  *   check_arguments.c checks the arguments, once for all operations
- *   -> premul_sum scales the input and becomes sum
- *   -> choose_algorithm.c: the algorithm, from what all ranks agree on; number, signature
+ *   -> choose_algorithm.c: the algorithm, from what all ranks agree on
+ *   -> premul_sum scales the input and becomes sum; number, signature
  *   -> by its executor, here after the queue has drained, or on the queue's thread (async_call.c)
  *   -> a failure breaks the group; its sentence begins with the call's name and number */
 #include "collectives/core/call.h"

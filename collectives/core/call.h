@@ -2,10 +2,10 @@
 /* call.h - one collective on one rank.
  *
  * An entry (all_reduce.c) fills a request and hands it to call_run(), which checks it
- * (check_arguments.c), makes a call of it, numbers it, picks the first algorithm that fits
- * (choose_algorithm.c), and runs it here or, with a work, on the group's thread (async_call.c).
- * For a few bytes all of this must take less time than a cache line takes from one processor to
- * another. */
+ * (check_arguments.c), makes a call of it, picks the first algorithm that fits
+ * (choose_algorithm.c), numbers it, and runs it here or, with a work, on the group's thread
+ * (async_call.c). For a few bytes all of this must take less time than a cache line takes from one
+ * processor to another. */
 #ifndef COLLECTIVES_CORE_CALL_H
 #define COLLECTIVES_CORE_CALL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce.c - ct_all_reduce and its algorithms. */
+/* all_reduce.c - ct_all_reduce and the table of its algorithms, best first.  The rows shm_... need
+ * a group on one host; over TCP the choice begins behind them. */
 #include "collectives/core/call.h"
 
 extern const struct algorithm all_reduce_shm_one_shot, all_reduce_shm_two_shot, all_reduce_nodes,

@@ -2,7 +2,8 @@
 /* link.h - a channel of bytes to one peer.
  *
  * A link never blocks: it takes or returns what it can now.  connection.c makes frames of the
- * bytes.  A new kind of link is one file and one row in registry.c. */
+ * bytes.  A new kind of link is one file and one row in registry.c; one whose connections
+ * wireup makes also needs a case in connection.c, which makes TCP links of them. */
 #ifndef RUNTIME_TRANSPORT_LINK_H
 #define RUNTIME_TRANSPORT_LINK_H
 

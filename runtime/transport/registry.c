@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - every kind of link, best first, and every kind of memory.  The one
- * file that names them all, so the one that looks up into cuda/. */
+/* registry.c - every kind of link, best first, and every kind of memory: the one file
+ * that looks up into cuda/. */
 #include "runtime/device/memory_kind.h"
 #include "runtime/transport/link.h"
 #include "runtime/util/error.h"

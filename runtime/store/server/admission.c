@@ -62,11 +62,11 @@ static void address_of(const struct sockaddr_storage *end, unsigned char address
 
 static int same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-    unsigned char backlog[16], right[16];
+    unsigned char left[16], right[16];
 
-    address_of(a, backlog);
+    address_of(a, left);
     address_of(b, right);
-    return !memcmp(backlog, right, sizeof backlog);
+    return !memcmp(left, right, sizeof left);
 }
 
 static int is_allowed(const struct networks *allow, const struct sockaddr_storage *peer)
