@@ -4,7 +4,7 @@
  * Names come from the rows, values from the rows' text for --help: the lower-case words of
  * "gpu|numa|core|none|LIST" are offered, FILE and DIR complete as paths, other values do not
  * complete.  A command and its arguments follow the options. */
-#include "config/completion.h"
+#include "config/help.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "config/completion.h"
 #include "config/help.h"
 #include "config/options.h"
 #include "launcher/cli/cli.h"

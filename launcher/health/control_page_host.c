@@ -19,7 +19,7 @@
 
 #include "launcher/workers/worker.h"
 #include "runtime/util/clock.h"
-#include "runtime/util/inherited_memory.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
 static void fill_head(struct control_host *control, const struct plan *plan, int size,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/workers/worker.h"
-#include "runtime/util/inherited_memory.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
 #define CHUNK 512       /* events at each turn of the event loop, which has more to do */

@@ -159,6 +159,9 @@ void group_abort(ct_group *group); /* ct_last_error() says why */
 void group_fail_told(void *group, const struct group_failure *failure); /* by a frame */
 /* Has another rank of this host written a failure into the group's shared memory? */
 void group_look_for_failure(ct_group *group);
+/* One step of a wait that sleeps on something else than the doorbell (waiter.h): looks for death
+ * notices, moves messages, and looks for that failure. */
+void group_poll(ct_group *group);
 /* mesh->on_death of a root: all its groups of which the peer is a member. */
 void group_member_died(void *root, int peer);
 /* Takes up death notices that came before the group was made. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/messaging/death_notice.h"
 #include "runtime/messaging/messaging_internal.h"
 #include "runtime/util/clock.h"
 
@@ -28,9 +27,7 @@ ct_status device_wait(ct_group *group, struct place place, void *mark, int64_t d
 
         if (status != CT_ERR_TIMEOUT || until == deadline)
             return status;
-        mesh_look_for_deaths(group->mesh);
-        messages_look(group->mesh);
-        group_look_for_failure(group);
+        group_poll(group);
     }
 }
 

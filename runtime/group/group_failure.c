@@ -258,6 +258,13 @@ static ct_status quote(ct_group *group)
     return failure_quote(group->mesh, &failure);
 }
 
+void group_poll(ct_group *group)
+{
+    mesh_look_for_deaths(group->mesh);
+    messages_look(group->mesh);
+    group_look_for_failure(group);
+}
+
 ct_status group_check(ct_group *group)
 {
     group_look_for_failure(group);
@@ -307,9 +314,7 @@ static void wait_for_death_notice(ct_group *g)
     for (;;) {
         const uint32_t heard = atomic_load(&g->mesh->control.head->notices);
 
-        mesh_look_for_deaths(g->mesh);
-        messages_look(g->mesh);
-        group_look_for_failure(g);
+        group_poll(g);
         if (atomic_load(&g->failure.interrupted) || clock_ms() >= deadline)
             return;
         control_sleep(&g->mesh->control, heard, glance_ms);

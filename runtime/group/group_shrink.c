@@ -55,18 +55,7 @@ struct shrink {
 
 /* ---- Looking for the others -------------------------------------------------- */
 
-/* Takes up death notices, and what connections show, for is_dead() of all members. */
-static void look_for_deaths(ct_group *g)
-{
-    struct mesh *mesh = g->mesh;
-
-    mesh_look_for_deaths(mesh);
-    pthread_mutex_lock(&mesh->transport->lock);
-    progress(mesh);
-    pthread_mutex_unlock(&mesh->transport->lock);
-}
-
-/* By the last look_for_deaths(). */
+/* By the last group_poll(). */
 static int is_dead(ct_group *g, int member)
 {
     struct mesh *mesh = g->mesh;
@@ -103,7 +92,7 @@ static int is_decided(struct shrink *s, const char *decision, int64_t until)
     int first = 0;
 
     while (status == CT_ERR_TIMEOUT && clock_ms() < own_turn && clock_ms() < until) {
-        look_for_deaths(s->old);
+        group_poll(s->old);
         while (s->left[first] != s->old->rank && is_dead(s->old, s->left[first]))
             first++;
         if (s->left[first] == s->old->rank)
@@ -123,7 +112,7 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
     int *of = calloc((size_t)s->count, sizeof *of), asked = 0, missing = 0;
     ct_status status = text && there && keys && of ? CT_OK : CT_ERR_NOMEM;
 
-    look_for_deaths(s->old);
+    group_poll(s->old);
     for (int i = 0; status == CT_OK && i < s->count; i++) {
         if (arrived[i] || is_dead(s->old, s->left[i]))
             continue;
@@ -135,7 +124,7 @@ static int wait_for_keys(struct shrink *s, const char *what, char *arrived)
         ct_store_wait(s->store, keys, asked, time_left_ms(s->deadline, GLANCE_MS));
     if (status == CT_OK)
         status = store_check_each(s->store, keys, asked, there);
-    look_for_deaths(s->old);
+    group_poll(s->old);
     for (int k = 0; status == CT_OK && k < asked; k++) {
         arrived[of[k]] = there[k];
         missing += !there[k] && !is_dead(s->old, s->left[of[k]]);
@@ -235,7 +224,7 @@ static ct_status make_group(struct shrink *s, ct_group **group)
 
     store_skip_deaths(s->store,
                       control_deaths(&s->old->mesh->control)); /* before they are looked at */
-    look_for_deaths(s->old);
+    group_poll(s->old);
     for (int i = 0; i < s->count; i++)
         if (is_dead(s->old, s->left[i]))
             return ct_fail(CT_ERR_PEER, "rank %d came and died", s->left[i]);

@@ -24,9 +24,8 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
-#include "runtime/util/file_limit.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/forks.h"
-#include "runtime/util/inherited_memory.h"
 #include "runtime/util/signal_name.h"
 
 /* ---- The page that ctrun made ------------------------------------------------ */

@@ -17,7 +17,6 @@
 
 #include "runtime/reduction/combine.h"
 #include "runtime/reduction/combine_kernels.h"
-#include "runtime/reduction/copy_nontemporal.h"
 #include "runtime/types/dtype.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combine_kernels.h - the loops of the folds, once per level of the machine.
+/* combine_kernels.h - the loops of the folds, once per level of the machine, and streaming copies.
  *
  * combine_loops.h is compiled once for any machine of its kind and, on x86-64,
  * again for AVX2 and for AVX-512, each time into a table.  The tables give the
@@ -34,5 +34,10 @@ extern const struct kernels kernels_plain[], kernels_avx2[], kernels_avx512[];
 /* 0: for any machine, 1: AVX2, 2: AVX-512; NULL: not on this machine. */
 enum { KERNEL_LEVELS = 3 };
 const struct kernels *kernels_at(int level);
+
+/* copy_nontemporal.c: copies that leave the caches as they are, in parts.  Other threads may see
+ * the stores of a part late, even after later ordinary stores, until the end has returned. */
+void copy_streaming_part(void *dst, const void *src, size_t bytes);
+void copy_streaming_end(void);
 
 #endif

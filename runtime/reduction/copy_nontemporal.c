@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/reduction/combine.h"
-#include "runtime/reduction/copy_nontemporal.h"
+#include "runtime/reduction/combine_kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/shm/shared_region.h"
-#include "runtime/util/file_limit.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/shm/host_segment.h"
-#include "runtime/util/file_limit.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
 #ifndef MADV_POPULATE_WRITE

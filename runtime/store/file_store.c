@@ -27,7 +27,7 @@
 
 #include "runtime/store/local_store.h"
 #include "runtime/util/clock.h"
-#include "runtime/util/file_limit.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/util/clock.h"
-#include "runtime/util/file_limit.h"
+#include "runtime/util/memory_file.h"
 
 static const char head[] = TRACE_FILE_HEAD, tail[] = "\n" TRACE_FILE_TAIL;
 

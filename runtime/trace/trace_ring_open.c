@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_ring_open.c - a rank opens its ring: ctrun's if there is one, else one of its own.
  *
- * ctrun's is given by CT_TRACE_RING="memory:ring" (inherited_memory.h).  A ring of our own lives as
+ * ctrun's is given by CT_TRACE_RING="memory:ring" (memory_file.h).  A ring of our own lives as
  * long as the process, so a program that inits, destroys and inits again has all of it in one
  * file. */
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 #include "runtime/trace/trace.h"
 #include "runtime/trace/trace_json.h"
-#include "runtime/util/inherited_memory.h"
+#include "runtime/util/memory_file.h"
 #include "runtime/util/log.h"
 
 /* ---- A ring of ctrun ----------------------------------------------------- */

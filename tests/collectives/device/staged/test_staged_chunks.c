@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "collectives/device/staged/staged.h"
-#include "collectives/device/staged/staged.h"
 #include "runtime/util/clock.h"
 
 enum { COUNT = 1000, EACH = 64, PIECES = 16, MOST_COPIES = 200, LIMIT_MS = 20000 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_limit.c - checks the limit; creates and maps shared memory. */
-#include "runtime/util/file_limit.h"
+/* memory_file.c - creates and maps shared memory; a worker maps and claims what ctrun created. */
+#include "runtime/util/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 ct_status file_may_have(uint64_t bytes)
@@ -52,4 +54,44 @@ void *memory_map(int fd, uint64_t offset, size_t bytes)
         return NULL;
     madvise(base, bytes, MADV_DONTDUMP);
     return base;
+}
+
+ct_status inherited_create(const char *name, size_t bytes, int *fd, void **base)
+{
+    ct_status status = memory_file(name, bytes, fd);
+
+    if (status != CT_OK)
+        return status;
+    *base = memory_map(*fd, 0, bytes);
+    if (*base)
+        return CT_OK;
+    status = ct_fail(CT_ERR_NOMEM, "memory to share: %s", strerror(errno));
+    close(*fd);
+    *fd = -1;
+    return status;
+}
+
+void *inherited_map(int fd, size_t least, size_t *bytes)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size < 0
+        || (size_t)info.st_size < least)
+        return NULL;
+    *bytes = (size_t)info.st_size;
+    return memory_map(fd, 0, *bytes);
+}
+
+enum inherited_claim inherited_claim(_Atomic int32_t *pid)
+{
+    int32_t there = 0;
+
+    if (atomic_compare_exchange_strong(pid, &there, getpid()))
+        return INHERITED_FIRST;
+    if (there == getpid())
+        return INHERITED_ALREADY;
+    return kill(there, 0) < 0 && errno == ESRCH
+                   && atomic_compare_exchange_strong(pid, &there, getpid())
+               ? INHERITED_FROM_DEAD
+               : INHERITED_BY_OTHER;
 }
