@@ -114,7 +114,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_STALL] = {
         "stall", NULL, 0, "TIME", NULL, "60s", { "CT_STALL" }, 0,
         parse_duration, FIELD(stall),
-        "report which ranks wait for which when a rank has waited that long (10s, 5m; 0: never)", NULL, 0 },
+        "report which ranks wait for which when a rank has waited that long (10s, 5m; 0: never); ctctl status shows it at any time", NULL, 0 },
     [OPTION_EVENTS] = {
         "events", NULL, 0, "FILE", NULL, NULL, { "CT_EVENTS" }, 0,
         parse_file_name, FIELD(events),
@@ -206,7 +206,7 @@ static const struct option_row rows[OPTIONS] = {
     [OPTION_STORE_ALLOW] = {
         "store-allow", NULL, 0, "any|NETWORKS", NULL, NULL, { "CT_STORE_ALLOW" }, 0,
         parse_networks, FIELD(store_allow),
-        "networks whose clients need no secret: 10.1.0.0/16,fd00::/8; any: all", NULL, 0 },
+        "networks whose clients need no secret (Python's agents on other nodes): 10.1.0.0/16,fd00::/8; any: all", NULL, 0 },
     [OPTION_STORE_MEMORY] = {
         "store-memory", NULL, 0, "SIZE", NULL, "4G", { "CT_STORE_MEMORY" }, 0,
         parse_bytes, FIELD(store_memory),

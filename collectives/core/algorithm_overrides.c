@@ -88,7 +88,8 @@ static ct_status add_override(struct choices *c, int operation, char *text, cons
     return CT_OK;
 }
 
-ct_status choices_add(struct choices *c, int operation, const char *text, const char *source)
+/* Replaces an operation's overrides by those in `text`. */
+static ct_status choices_add(struct choices *c, int operation, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *word;
     ct_status status = copy ? CT_OK : ct_fail(CT_ERR_NOMEM, "%s: no memory to read it", source);
@@ -156,7 +157,8 @@ static void strip_comments(char *text)
     }
 }
 
-ct_status choices_add_all(struct choices *c, const char *text, const char *source)
+/* Lines, or parts between ';', of "operation=override"; '#' begins a comment. */
+static ct_status choices_add_all(struct choices *c, const char *text, const char *source)
 {
     char *copy = strdup(text), *rest = copy, *line;
     const int several = strchr(text, '\n') != NULL;
@@ -284,7 +286,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     group->no_device_rendezvous = group->choices->device == PATH_STAGED;
     if (status == CT_OK && overrides)
         status = choices_add_all(group->choices, overrides, "ct_group_options.algorithms");
-    if (status == CT_OK && overrides && !(group->wishes = strdup(overrides)))
+    if (status == CT_OK && overrides && !(group->overrides = strdup(overrides)))
         status = ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     return status;
 }

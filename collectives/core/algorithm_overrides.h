@@ -43,10 +43,6 @@ ct_status choices_open(ct_group *group, const char *overrides);
 
 /* "32K": its bytes; 0: it is no size. */
 size_t choices_size(const char *text);
-/* Replaces an operation's overrides by those in `text`. */
-ct_status choices_add(struct choices *choices, int operation, const char *text, const char *source);
-/* Lines, or parts between ';', of "operation=override"; '#' begins a comment. */
-ct_status choices_add_all(struct choices *choices, const char *text, const char *source);
 
 /* The beginning of CT_EXPLAIN's line for a call; 0: another rank logs it, or this one has. */
 size_t explain_begin(const struct call *c, int on_device, char *line, size_t size);

@@ -4,9 +4,10 @@
  *
  *   join       a stream of its own, and a communicator that never blocks
  *   start      one call of NCCL, or a group of its sends and receives; NCCL enqueues it by and by
- *   ask        first whether NCCL has enqueued the call, then whether the stream has done it; a
- * call in a captured stream is done when it is enqueued leave      in good order:
- * ncclCommFinalize(), ncclCommDestroy() give_up    ncclCommAbort() on a thread of its own
+ *   ask        first whether NCCL has enqueued the call, then whether the stream has done it
+ *              (a call in a captured stream is done when it is enqueued)
+ *   leave      in good order: ncclCommFinalize(), ncclCommDestroy()
+ *   give_up    ncclCommAbort() on a thread of its own
  *
  * Nothing blocks, so that a caller that waits can check whether its peers are alive, and give up.
  *

@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -47,7 +48,7 @@ static void fill_head(struct control_host *control, const struct plan *plan, int
     head->magic = CONTROL_MAGIC;
 }
 
-static ct_status make_memory(struct control_host *control)
+static ct_status make_memory(struct control_host *control, int world)
 {
     void *base = NULL;
     const ct_status status =
@@ -56,6 +57,8 @@ static ct_status make_memory(struct control_host *control)
     control->head = base;
     if (status != CT_OK)
         return status;
+    if (!(control->dead = calloc((size_t)world, 1)))
+        return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", world);
     control->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return control->event >= 0 ? CT_OK
                                : ct_fail(CT_ERR_SYSTEM, "memory to share: %s", strerror(errno));
@@ -66,7 +69,7 @@ int control_host_open(struct control_host *control, const struct plan *plan, int
 {
     control_host_close(control);
     control->bytes = control_bytes(size, plan->world);
-    if (make_memory(control) != CT_OK) {
+    if (make_memory(control, plan->world) != CT_OK) {
         log_line(LOG_WARN, "no control page for the workers: %s; a death will be noticed later",
                  ct_last_error());
         control_host_close(control);
@@ -86,6 +89,7 @@ void control_host_close(struct control_host *control)
         close(control->memory);
     if (control->event >= 0)
         close(control->event);
+    free(control->dead);
     *control = (struct control_host){ .memory = -1, .event = -1 };
 }
 
@@ -131,21 +135,22 @@ static void wake_workers(struct control_host *control)
         log_line(LOG_WARN, "telling the workers: %s", strerror(errno));
 }
 
-void control_host_died(struct control_host *control, const struct control_death *death)
+void control_host_died(struct control_host *control, const struct control_death *death, int count)
 {
     struct control_head *head = control->head;
-    uint32_t count;
+    const uint32_t before = control->told;
 
-    if (!head || death->rank < 0 || death->rank >= control->world)
+    if (!head || death->rank < 0 || count > control->world - death->rank)
         return;
-    count = control->told;
-    for (uint32_t i = 0; i < count; i++)
-        if (control->deaths[i].rank == death->rank)
-            return; /* the node counted as lost before the message of its worker's end came */
-    if (count >= (uint32_t)control->world)
+    for (int rank = death->rank; rank < death->rank + count; rank++) {
+        if (control->dead[rank])
+            continue; /* its node counted as lost before the message of its own end came */
+        control->dead[rank] = 1;
+        control->deaths[control->told] = *death;
+        control->deaths[control->told++].rank = rank;
+    }
+    if (control->told == before)
         return;
-    control->deaths[count] = *death;
-    control->told = count + 1;
-    atomic_store_explicit(&head->deaths, count + 1, memory_order_release);
+    atomic_store_explicit(&head->deaths, control->told, memory_order_release);
     wake_workers(control);
 }

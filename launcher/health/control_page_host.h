@@ -17,6 +17,7 @@ struct control_host {
     int world;
     uint32_t told;
     struct control_death *deaths;
+    unsigned char *dead; /* [world]: that rank is among them */
 };
 
 /* For a round of `size` workers here.  Closes the last one.  -1: the error is logged, and the
@@ -30,7 +31,8 @@ void control_host_started(struct control_host *control, int local_rank, pid_t pi
 /* Describes a worker of this node that ended; its page says how far it had come. */
 void control_host_describe(const struct control_host *control, const struct worker *worker,
                            struct control_death *death);
-/* Tells all workers here, whatever they wait in. */
-void control_host_died(struct control_host *control, const struct control_death *death);
+/* Tells all workers here, whatever they wait in, that `count` ranks from death->rank on ended in
+ * this way.  Costs one wake, however many they are. */
+void control_host_died(struct control_host *control, const struct control_death *death, int count);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <event2/event_struct.h>
 
-#include "launcher/nodes/store_host.h"
+#include "launcher/nodes/rendezvous.h"
 #include "launcher/workers/worker.h"
 
 struct init_watch {

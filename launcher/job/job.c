@@ -77,7 +77,7 @@ void job_event(struct job *job, enum job_event event)
 
 /* ---- Actions ----------------------------------------------------------- */
 
-void job_signal_workers(struct job *job, int number)
+static void signal_workers(struct job *job, int number)
 {
     for (int i = 0; i < job->size; i++)
         worker_signal(&job->workers[i], number);
@@ -99,7 +99,7 @@ static void stop_workers(struct job *job)
         snprintf(why, sizeof why, "rank %d failed", job->first_failed->rank);
     events_stopping(&job->events, SIGTERM, job->first_failed ? why : job->elsewhere);
     trace_host_stopping(&job->trace, SIGTERM);
-    job_signal_workers(job, SIGTERM);
+    signal_workers(job, SIGTERM);
     grace(job, job->options->shutdown_timeout);
 }
 
@@ -206,7 +206,7 @@ static void forward_and_stop(struct job *job)
     events_stopping(&job->events, job->signal,
                     job->by_deadline ? "--deadline was reached" : "ctrun was told to stop");
     trace_host_stopping(&job->trace, job->signal);
-    job_signal_workers(job, job->signal);
+    signal_workers(job, job->signal);
     grace(job, job->options->shutdown_timeout);
     tell_signal(job);
 }
@@ -224,7 +224,7 @@ static void hurry(struct job *job)
 
 static void kill_workers(struct job *job)
 {
-    job_signal_workers(job, SIGKILL);
+    signal_workers(job, SIGKILL);
 }
 
 /* ---- Workers end ------------------------------------------------------------- */
@@ -236,7 +236,7 @@ void job_worker_died(void *arg, const struct worker *worker)
     struct control_death death;
 
     control_host_describe(&job->control, worker, &death);
-    control_host_died(&job->control, &death);
+    control_host_died(&job->control, &death, 1);
     trace_host_died(&job->trace, worker);
     job->nodes->ops->died(job->nodes, &death);
 }
@@ -376,9 +376,9 @@ static void on_over(void *arg, int code, const char *why)
     job_event(job, OVER);
 }
 
-static void on_died(void *arg, const struct control_death *death)
+static void on_died(void *arg, const struct control_death *death, int count)
 {
-    control_host_died(&((struct job *)arg)->control, death);
+    control_host_died(&((struct job *)arg)->control, death, count);
 }
 
 static void on_member(void *arg, int node, int there)
@@ -411,7 +411,7 @@ static void signals_ready(evutil_socket_t fd, short what, void *arg)
                 job->signal = number;
             job_event(job, SIGNALLED);
         } else
-            job_signal_workers(job, number);
+            signal_workers(job, number);
     }
 }
 

@@ -16,7 +16,7 @@
 #include "launcher/health/stall_detector.h"
 #include "launcher/health/uninterruptible_watch.h"
 #include "launcher/nodes/nodes.h"
-#include "launcher/nodes/store_host.h"
+#include "launcher/nodes/rendezvous.h"
 #include "launcher/placement/placement.h"
 #include "launcher/report/first_failure.h"
 #include "launcher/report/report.h"
@@ -88,7 +88,6 @@ struct job {
 
 /* job.c */
 void job_event(struct job *job, enum job_event event);
-void job_signal_workers(struct job *job, int number);
 void job_worker_died(void *job, const struct worker *worker); /* tells the other workers, at once */
 extern const struct nodes_hooks job_nodes_hooks;
 /* 0, or ctrun's exit code and the error is logged. */

@@ -73,7 +73,7 @@ static int open_doors(struct job *job)
 {
     int code;
 
-    if ((code = store_host_open(&job->meet, job->options, job->meeting)) != 0
+    if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = job_listen(job)) != 0
         || (job->meet.is_coordinator && (code = rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
@@ -159,7 +159,7 @@ static void tear_down(struct job *job)
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
-    store_host_close(&job->meet);
+    rendezvous_close(&job->meet);
     if (job->base) {
         init_watch_stop(&job->init_watch);
         finish_output(job);

@@ -67,9 +67,9 @@ static void deliver_all_others_lost(struct agent *a, int how)
     const int after = a->first + a->size;
     struct node_death dead = node_host_lost(a->generation, 0, a->first, host, how);
 
-    node_death_deliver(&a->nodes, &dead);
+    a->nodes.hooks->died(a->nodes.job, &dead.death, dead.count);
     dead = node_host_lost(a->generation, after, a->world - after, host, how);
-    node_death_deliver(&a->nodes, &dead);
+    a->nodes.hooks->died(a->nodes.job, &dead.death, dead.count);
 }
 
 static void take_death(struct agent *a, const struct node_death *dead)
@@ -78,7 +78,7 @@ static void take_death(struct agent *a, const struct node_death *dead)
 
     if (!strcmp(dead->generation, a->generation) && rank + dead->count <= a->world
         && (rank + dead->count <= a->first || rank >= a->first + a->size))
-        node_death_deliver(&a->nodes, dead);
+        a->nodes.hooks->died(a->nodes.job, &dead->death, dead->count);
 }
 
 /* All workers here have ended; an elastic job may still run elsewhere. */
@@ -142,7 +142,8 @@ static void on_message(void *arg, int type, const char *text)
     struct node_death dead;
     struct stop_request request;
     char why[NODE_TEXT];
-    int code = 0, at = 0;
+    const char *words;
+    int code;
 
     a->last_message = clock_ms();
     if (type == NODE_REFUSED) {
@@ -157,8 +158,11 @@ static void on_message(void *arg, int type, const char *text)
         a->nodes.hooks->stop_asked(a->nodes.job, request.for_good);
     } else if (type == NODE_STOP && a->world > 0) { /* behind a round's end: the last word on it */
         a->nodes.hooks->stop(a->nodes.job, text);
-    } else if (type == NODE_OVER && sscanf(text, "%d %n", &code, &at) == 1) {
-        end_job(a, code >= 0 && code < 256 ? code : 1, text + at); /* 256 would end as 0 */
+    } else if (type == NODE_OVER) {
+        if (node_over_read(text, &code, &words) < 0)
+            end_job(a, 1, "node 0 says that the job is over, but not how; is it another version?");
+        else
+            end_job(a, code, words);
     }
 }
 

@@ -177,38 +177,71 @@ static void own_ended(struct nodes *nodes, const struct round_end *end)
 
 /* ---- The agents --------------------------------------------------------------- */
 
-static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+/* 0: it is no such message.  Types that this version does not know are of a newer one. */
+static int take_message(struct coordinator *c, struct member *from, int type, const char *text)
 {
-    struct coordinator *c = arg;
-    struct member *from = members_find(c, agent);
     struct failure failure;
     struct node_death dead;
     struct stop_request request;
     struct round_end end;
+    int number;
+
+    switch (type) {
+    case NODE_FAILED:
+    case NODE_LOST:
+        if (node_failure(text, &failure) < 0)
+            return 0;
+        (type == NODE_FAILED ? rounds_failed : rounds_lost)(c, from, &failure);
+        return 1;
+    case NODE_DIED:
+        if (node_death_read(text, &dead) < 0)
+            return 0;
+        rounds_died(c, from, &dead);
+        return 1;
+    case NODE_CANNOT:
+        if (node_number_read(text, 1, 255, &number) < 0)
+            return 0;
+        rounds_refused(c, from, number);
+        return 1;
+    case NODE_SIGNALLED:
+        if (node_number_read(text, 1, SIGRTMAX, &number) < 0)
+            return 0;
+        rounds_signalled(c, from, number);
+        return 1;
+    case NODE_ASK_STOP:
+        if (stop_request_read(text, &request) < 0)
+            return 0;
+        rounds_ask_stop(c, from, &request);
+        return 1;
+    case NODE_ENDED:
+        if (round_end_read(text, &end) < 0)
+            return 0;
+        rounds_ended(c, from, &end);
+        return 1;
+    default:
+        return 1;
+    }
+}
+
+/* A node whose message can't be read is lost: the round might wait for it for ever. */
+static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
+{
+    struct coordinator *c = arg;
+    struct member *from = members_find(c, agent);
     char text[NODE_TEXT];
-    int number = 0;
 
     node_text(text, sizeof text, data, bytes);
-    if (type == NODE_JOIN && !from)
-        join_agent(c, agent, text);
-    if (!from)
+    if (!from) {
+        if (type == NODE_JOIN)
+            join_agent(c, agent, text);
         return;
+    }
     from->last_message = clock_ms();
-    if (type == NODE_FAILED && node_failure(text, &failure) == 0)
-        rounds_failed(c, from, &failure);
-    else if (type == NODE_LOST && node_failure(text, &failure) == 0)
-        rounds_lost(c, from, &failure);
-    else if (type == NODE_DIED && node_death_read(text, &dead) == 0)
-        rounds_died(c, from, &dead);
-    else if (type == NODE_CANNOT && sscanf(text, "%d", &number) == 1 && number > 0 && number < 256)
-        rounds_refused(c, from, number);
-    else if (type == NODE_SIGNALLED && sscanf(text, "%d", &number) == 1 && number > 0
-             && number <= SIGRTMAX)
-        rounds_signalled(c, from, number);
-    else if (type == NODE_ASK_STOP && stop_request_read(text, &request) == 0)
-        rounds_ask_stop(c, from, &request);
-    else if (type == NODE_ENDED && round_end_read(text, &end) == 0)
-        rounds_ended(c, from, &end);
+    if (take_message(c, from, type, text))
+        return;
+    log_line(LOG_ERROR, "%s: its words are not understood (\"%.60s\"); is it another version?",
+             from->name, text);
+    store_agent_end(agent);
 }
 
 /* Of a node that can't tell us how its workers ended. */

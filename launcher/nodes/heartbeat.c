@@ -7,6 +7,7 @@
 #include "runtime/util/clock.h"
 
 #define INTERVAL_MS 1000
+#define LEAST_PATIENCE_MS (2 * INTERVAL_MS) /* a beat may come late */
 
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -27,8 +28,13 @@ void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
     const int64_t seconds = is_fixed && !conf->keep_alive_given
                                 ? 5
                                 : (int64_t)conf->keep_alive_interval * conf->keep_alive_max_attempt;
+    const int64_t wanted_ms = 1000 * seconds;
 
-    *heartbeat = (struct heartbeat){ .patience_ms = 1000 * seconds, .beat = beat, .arg = arg };
+    *heartbeat =
+        (struct heartbeat){ .patience_ms =
+                                wanted_ms > LEAST_PATIENCE_MS ? wanted_ms : LEAST_PATIENCE_MS,
+                            .beat = beat,
+                            .arg = arg };
     event_assign(&heartbeat->tick, base, -1, EV_PERSIST, tick, heartbeat);
 }
 

@@ -22,8 +22,8 @@ struct heartbeat {
     void *arg;
 };
 
-/* The patience is --rdzv-conf=keep_alive_interval times keep_alive_max_attempt; 5 s in a fixed job
- * that was given neither. */
+/* The patience is --rdzv-conf=keep_alive_interval times keep_alive_max_attempt, at least 2 s; 5 s
+ * in a fixed job that was given neither. */
 void heartbeat_setup(struct heartbeat *heartbeat, struct event_base *base,
                      const struct rdzv_conf *conf, int is_fixed, void (*beat)(void *arg),
                      void *arg);

@@ -19,8 +19,9 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-ct_status node_link_connect(const struct secret *secret, const char *host, int port,
-                            int64_t deadline, int *fd)
+/* May wait until the deadline. */
+static ct_status connect_and_prove(const struct secret *secret, const char *host, int port,
+                                   int64_t deadline, int *fd)
 {
     char where[300];
     ct_status status = socket_connect_once(host, port, deadline, fd);
@@ -50,7 +51,7 @@ static void node_link_send(struct node_link *link, int type, const void *data, s
 
 void node_link_print(struct node_link *link, int type, const char *format, ...)
 {
-    char text[LINK_TEXT];
+    char text[NODE_TEXT];
     va_list args;
 
     va_start(args, format);
@@ -107,8 +108,8 @@ static void broken(struct node_link *link, const char *why)
 static void on_read(struct bufferevent *stream, void *arg)
 {
     struct node_link *link = arg;
-    unsigned char message[4 + LINK_TEXT];
-    char text[LINK_TEXT];
+    unsigned char message[4 + NODE_TEXT];
+    char text[NODE_TEXT];
     uint32_t size;
 
     while (link->stream == stream) {
@@ -116,7 +117,7 @@ static void on_read(struct bufferevent *stream, void *arg)
 
         if (evbuffer_copyout(in, &size, 4) < 4)
             return;
-        if (size == 0 || size > LINK_TEXT) {
+        if (size == 0 || size > NODE_TEXT) {
             broken(link, "it speaks another language: is it the same version of ctrun?");
             return;
         }
@@ -190,7 +191,7 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     (void)ignored;
     (void)what;
     if (status == CT_OK)
-        status = node_link_connect(&retry->meet->policy.secret, retry->meet->address,
+        status = connect_and_prove(&retry->meet->policy.secret, retry->meet->address,
                                    retry->meet->port, deadline_after(ATTEMPT_MS), &fd);
     if (status == CT_OK) {
         retry->hooks->connected(retry->arg, fd);

@@ -10,15 +10,13 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "launcher/nodes/store_host.h"
+#include "launcher/nodes/rendezvous.h"
 #include "runtime/store/server/launcher_peers.h"
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/error.h"
 
 struct bufferevent;
 struct event_base;
-
-#define LINK_TEXT 1024 /* of one message */
 
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
@@ -31,10 +29,6 @@ struct node_link {
     const struct node_link_hooks *hooks;
     void *arg;
 };
-
-/* Connects and proves that this ctrun knows the secret; may wait until the deadline. */
-ct_status node_link_connect(const struct secret *secret, const char *host, int port,
-                            int64_t deadline, int *fd);
 
 void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks, void *arg);
 /* Takes over fd.  -1: out of memory. */

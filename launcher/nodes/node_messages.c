@@ -249,12 +249,19 @@ struct node_death node_host_lost(const char *generation, int base, int count, co
     return dead;
 }
 
-void node_death_deliver(const struct nodes *nodes, const struct node_death *dead)
-{
-    struct control_death death = dead->death;
+/* ---- One number ------------------------------------------------------------- */
 
-    for (int i = 0; i < dead->count; i++, death.rank++)
-        nodes->hooks->died(nodes->job, &death);
+int node_number_read(const char *text, int least, int most, int *value)
+{
+    return number(&text, least, most, value) && !*text ? 0 : -1;
+}
+
+int node_over_read(const char *text, int *code, const char **why)
+{
+    if (!number(&text, 0, 255, code))
+        return -1;
+    *why = text + (*text == ' ');
+    return 0;
 }
 
 /* ---- Stopping --------------------------------------------------------------- */

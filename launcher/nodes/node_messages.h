@@ -2,7 +2,7 @@
 /* node_messages.h - the messages between ctruns, as text and as structs.
  *
  * Text comes from another host, so it is read strictly: a message that is not wholly right is
- * dropped.  Readers return 0, or -1: it is no such message. */
+ * not taken.  Readers return 0, or -1: it is no such message. */
 #ifndef LAUNCHER_NODES_NODE_MESSAGES_H
 #define LAUNCHER_NODES_NODE_MESSAGES_H
 
@@ -57,6 +57,12 @@ struct node_death {
 int node_death_read(const char *text, struct node_death *dead);
 void node_death_print(const struct node_death *dead, char text[NODE_TEXT]);
 
+/* NODE_CANNOT: "code"; NODE_SIGNALLED: "number". */
+int node_number_read(const char *text, int least, int most, int *number);
+
+/* NODE_OVER: "code why"; *why points into text, at "" if there is none. */
+int node_over_read(const char *text, int *code, const char **why);
+
 /* NODE_ASK_STOP: "generation for-good": the ranks shall stop at the same step, and not begin again
  * if it is for good. */
 struct stop_request {
@@ -67,12 +73,9 @@ struct stop_request {
 int stop_request_read(const char *text, struct stop_request *request);
 struct stop_request stop_request(const char *generation, int for_good);
 
-/* The workers of a host that does not answer any more.  host: "" if it is not known. */
-/* code: CONTROL_SILENT, CONTROL_CLOSED */
+/* The workers of a host that does not answer any more.  host: "" if it is not known; code:
+ * CONTROL_SILENT or CONTROL_CLOSED. */
 struct node_death node_host_lost(const char *generation, int base, int count, const char *host,
                                  int code);
-
-/* To the job, one by one. */
-void node_death_deliver(const struct nodes *nodes, const struct node_death *dead);
 
 #endif

@@ -10,7 +10,7 @@
 #define LAUNCHER_NODES_NODES_H
 
 #include "config/options.h"
-#include "launcher/nodes/store_host.h"
+#include "launcher/nodes/rendezvous.h"
 #include "runtime/monitor/control_page.h"
 #include "runtime/store/server/launcher_peers.h"
 
@@ -33,8 +33,8 @@ struct nodes_hooks {
     void (*stop)(void *job, const char *why);
     void (*over)(void *job, int code, const char *why);
     void (*member)(void *job, int node, int there); /* of a fixed job: it joined, or was lost */
-    /* A worker of another node ended, in this round. */
-    void (*died)(void *job, const struct control_death *death);
+    /* `count` workers of another node ended in this round: ranks death->rank and the next ones. */
+    void (*died)(void *job, const struct control_death *death, int count);
     /* Another node asks all ranks to stop at the same step; for_good: and not to begin again. */
     void (*stop_asked)(void *job, int for_good);
 };
@@ -91,7 +91,7 @@ struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
 enum {
     NODE_JOIN = AGENT_FIRST, /* agent: struct node_join */
     NODE_REFUSED,            /* coordinator: why; the agent ends */
-    NODE_ROUND,              /* coordinator: struct node_round */
+    NODE_ROUND,              /* coordinator: struct plan; node_messages.h */
     NODE_FAILED,             /* agent: "rank code flags what"; node_messages.h */
     NODE_LOST,               /* agent: the same, and the others go on */
     NODE_CANNOT,             /* agent: "code" */

@@ -91,7 +91,7 @@ void rounds_died(struct coordinator *c, const struct member *from, const struct 
             store_agent_flush(c->ranked[i]->agent);
         }
     if (from != c->members[0])
-        node_death_deliver(&c->nodes, dead);
+        c->nodes.hooks->died(c->nodes.job, &dead->death, dead->count);
 }
 
 /* ---- Stopping at the same step ------------------------------------------------ */
@@ -421,6 +421,16 @@ static void announce_changed_failure(struct coordinator *c)
     c->nodes.hooks->stop(c->nodes.job, c->failed_node == c->members[0] ? "" : c->why);
 }
 
+/* Nodes of an elastic job leave, and without them it can't go on. */
+static int too_few_stay(const struct coordinator *c)
+{
+    int leaving = 0;
+
+    for (int i = 0; i < c->count; i++)
+        leaving += c->members[i]->leaves != 0;
+    return leaving > 0 && c->count - leaving < c->min;
+}
+
 static int all_are_done(const struct coordinator *c)
 {
     for (int i = 0; i < c->ranked_count; i++)
@@ -438,7 +448,7 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
     for (int i = 0; i < c->ranked_count; i++)
         if (!c->ranked[i]->ended)
             return;
-    if (c->signalled && take_code_of_workers(c))
+    if ((c->signalled || too_few_stay(c)) && take_code_of_workers(c))
         c->phase = STOPPING;
     if (c->phase == REGROUPING && all_are_done(c)) { /* a node came or left too late to matter */
         c->phase = RUNNING;
@@ -457,7 +467,8 @@ void rounds_ended(struct coordinator *c, struct member *from, const struct round
 
 /* ---- A ctrun is told to stop -------------------------------------------------- */
 
-/* The other nodes of an elastic job go on.  If the node's workers have ended, so may the round. */
+/* The other nodes of an elastic job go on, if they are enough, also where all ranks stopped at a
+ * common step for it. */
 static void leave_job(struct coordinator *c, struct member *from, const char *signal_words,
                       int number)
 {
@@ -469,7 +480,6 @@ static void leave_job(struct coordinator *c, struct member *from, const char *si
     snprintf(why, sizeof why, "%s has left the job: its ctrun was told to stop by %s", from->name,
              signal_words);
     rounds_regroup(c, from, why);
-    c->signalled = 1;
 }
 
 /* A second signal, when this ctrun's own workers are gone, ends the wait for the other nodes. */

@@ -41,8 +41,10 @@ static const char *visible_list(const struct options *options, int *hip)
     return *hip ? list : variable(options, "CUDA_VISIBLE_DEVICES");
 }
 
-int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
-                      struct devices *devices, char *error, size_t size)
+/* The GPUs that the options and the environment leave to the workers.  -1: --gpus names what is not
+ * there; the sentence is in error. */
+static int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
+                             struct devices *devices, char *error, size_t size)
 {
     struct devices visible;
     int hip;

@@ -45,11 +45,6 @@ void placement_destroy(struct placement *placement); /* NULL is fine */
  * worker; NULL: it inherits ours. */
 const char *placement_visible(const struct placement *placement, int local_rank);
 
-/* The GPUs that the options and the environment leave to the workers.  -1: --gpus names
- * what is not there; the sentence is in error. */
-int placement_devices(const struct options *options, const char *root, struct gpus *gpus,
-                      struct devices *devices, char *error, size_t size);
-
 /* ---- How --bind (bind.c) and --numa-binding (numa_binding.c) fill in ->place ---- */
 
 /* Both: 0, or ctrun's exit code and the error is logged. */

@@ -144,7 +144,8 @@ int message_chains_add(struct text *messages, int clocks)
                         .latest = calloc(n, sizeof *c.latest),
                         .carried = calloc(count + 1, sizeof *c.carried) };
 
-    if (c.direct && c.steps && c.ordered && c.next && c.latest && c.carried)
+    c.is_full = !c.direct || !c.steps || !c.ordered || !c.next || !c.latest || !c.carried;
+    if (!c.is_full)
         add_chains(&c);
     free(c.direct);
     free(c.steps);

@@ -158,7 +158,7 @@ static ct_status host_tcp(struct rendezvous *r, const struct identity *who)
                  who->address);
         status = socket_listen(NULL, who->port, &fd);
     }
-    return status == CT_OK ? store_host_start(fd, &r->host) : status;
+    return status == CT_OK ? store_thread_start(fd, &r->host) : status;
 }
 
 static ct_status host_unix(struct rendezvous *r, const struct identity *who)
@@ -166,7 +166,7 @@ static ct_status host_unix(struct rendezvous *r, const struct identity *who)
     int fd;
     const ct_status status = socket_listen_unix(who->socket, &fd);
 
-    return status == CT_OK ? store_host_start(fd, &r->host) : status;
+    return status == CT_OK ? store_thread_start(fd, &r->host) : status;
 }
 
 static ct_status connect_base(struct rendezvous *r, const struct identity *who,
@@ -248,7 +248,7 @@ static int all_said_goodbye(struct rendezvous *r)
 {
     int64_t goodbyes = 0;
 
-    if (store_host_clients(r->host) <= (r->base != NULL))
+    if (store_thread_clients(r->host) <= (r->base != NULL))
         return 1; /* no other client is connected */
     return r->store && ct_store_add(r->store, "goodbye", 0, &goodbyes) == CT_OK
            && goodbyes >= r->size - 1;
@@ -266,6 +266,6 @@ void rendezvous_close(struct rendezvous *r, int64_t deadline)
                      &goodbyes); /* fails if the server is gone, which needs no goodbye then */
     ct_store_close(r->store);
     ct_store_close(r->base);
-    store_host_stop(r->host);
+    store_thread_stop(r->host);
     *r = (struct rendezvous){ 0 };
 }

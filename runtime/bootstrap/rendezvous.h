@@ -7,9 +7,9 @@
 #include "runtime/store/store.h"
 
 struct rendezvous {
-    ct_store *base;          /* as connected; NULL: the caller gave its own */
-    ct_store *store;         /* base under the prefix of this round and init */
-    struct store_host *host; /* if this rank serves it */
+    ct_store *base;            /* as connected; NULL: the caller gave its own */
+    ct_store *store;           /* base under the prefix of this round and init */
+    struct store_thread *host; /* if this rank serves it */
     int size;
     int goodbyes; /* rank 0 serves it, and waits until each other rank has added to "goodbye" */
 };

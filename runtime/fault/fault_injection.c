@@ -22,7 +22,7 @@
 
 static const char *const more_names[] = { "init", "store" }; /* from FAULT_INIT on */
 
-const char *fault_operation_name(int operation)
+static const char *name_of(int operation)
 {
     return operation < FAULT_INIT ? operation_name(operation) : more_names[operation - FAULT_INIT];
 }
@@ -69,7 +69,7 @@ static int read_operation(const struct word *word, const char *text, uint64_t *v
     if (!strcmp(text, word->other))
         return 0;
     for (*value = 0; *value < FAULT_OPERATIONS; ++*value)
-        if (!strcmp(text, fault_operation_name((int)*value)))
+        if (!strcmp(text, name_of((int)*value)))
             return 0;
     return -1;
 }
@@ -170,7 +170,7 @@ static ct_status check_phase(const struct fault *fault)
         if (phases[i].operation == fault->operation
             && !(fault->phase == FAULT_END ? phases[i].has_end : fault->phase <= phases[i].last))
             return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"phase\": op:%s has only %s",
-                           fault_operation_name(phases[i].operation), phases[i].text);
+                           name_of(phases[i].operation), phases[i].text);
     return CT_OK;
 }
 
@@ -182,12 +182,12 @@ static ct_status check(const struct fault *fault)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: a fault without kill, stop, abort, delay: or "
                                        "exit: does nothing");
     if (fault->seq && op != FAULT_ANY && (operation_is_message(op) || !has_group))
-        return ct_fail(CT_ERR_INVALID,
-                       "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:",
-                       fault_operation_name(op));
+        return ct_fail(
+            CT_ERR_INVALID,
+            "CT_FAULT: \"seq\": only collectives are numbered; for op:%s say call:", name_of(op));
     if (fault->action == FAULT_ABORT && !has_group)
         return ct_fail(CT_ERR_INVALID, "CT_FAULT: \"abort\": op:%s has no group to abort",
-                       fault_operation_name(op));
+                       name_of(op));
     return check_phase(fault);
 }
 
@@ -315,8 +315,8 @@ static void inject(const struct faults *faults, const struct fault *fault)
     };
 
     log_line(LOG_WARN, "CT_FAULT: %s in %s, call %llu, seq %llu, phase %d", names[fault->action],
-             fault_operation_name(now.operation), (unsigned long long)now.call,
-             (unsigned long long)now.seq, (int)now.phase);
+             name_of(now.operation), (unsigned long long)now.call, (unsigned long long)now.seq,
+             (int)now.phase);
     switch (fault->action) {
     case FAULT_KILL:
         kill(getpid(), SIGKILL);

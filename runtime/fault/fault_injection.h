@@ -81,8 +81,6 @@ void faults_free(struct faults *faults); /* NULL is fine */
 /* Adds the faults of text for rank. */
 ct_status faults_read(struct faults *faults, int rank, const char *text);
 
-const char *fault_operation_name(int operation);
-
 void faults_begin(struct faults *faults, ct_group *group, int operation, uint64_t seq);
 void faults_pass(struct faults *faults);
 void faults_end(struct faults *faults);

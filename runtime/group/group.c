@@ -252,7 +252,7 @@ static void group_free(ct_group *group)
     pinned_close(&group->pinned);
     if (group->owns_choices)
         free(group->choices);
-    free(group->wishes);
+    free(group->overrides);
     free(group->fold_rank);
     free(group->node_end);
     free(group->ranks);
@@ -306,13 +306,13 @@ static uint64_t id_in_page(const ct_group *g)
 }
 
 /* given_up (may be NULL): set when the group that this one is made from has failed. */
-static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic int *given_up)
+static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic int *given_up)
 {
     ct_status status = group_order(g);
 
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
-        status = g->extension->open(g, wishes);
+        status = g->extension->open(g, overrides);
     if (status == CT_OK && on_this_host(g))
         status = shm_group_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
                                   deadline_after(g->timeout_ms), given_up, &g->shm);
@@ -333,7 +333,7 @@ static ct_status set_up_member(ct_group *g, const char *wishes, const _Atomic in
 }
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, const char *wishes,
+                            struct limit limit, const char *overrides,
                             const struct group_extension *extension, ct_group **group)
 {
     ct_group *g = group_alloc(mesh, extension, NULL, mesh->size);
@@ -350,7 +350,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     g->timeout_ms = limit.ms;
     g->timeout_by = limit.by;
     snprintf(g->name, sizeof g->name, "%s", name);
-    status = set_up_member(g, wishes, NULL);
+    status = set_up_member(g, overrides, NULL);
     if (status != CT_OK) {
         group_free(g);
         return status;

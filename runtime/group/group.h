@@ -86,7 +86,7 @@ struct ct_group {
     int owns_choices;
     /* the overrides of algorithms that were given for it; NULL: none.  Its survivors get the
      * same */
-    char *wishes;
+    char *overrides;
     const char *_Atomic last_algorithm; /* of the call that was begun last; NULL: none was */
     struct queue *queue;                /* of asynchronous calls; NULL: none yet */
     struct queue *landings;             /* of messages that streams wait for; likewise */
@@ -145,16 +145,15 @@ ct_status group_resolve(ct_group *group, ct_group **resolved);
 ct_status group_resolve_member(ct_group *group, ct_group **resolved);
 
 ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name,
-                            struct limit limit, const char *wishes,
+                            struct limit limit, const char *overrides,
                             const struct group_extension *extension, ct_group **group);
 ct_status group_options_check(const ct_group_options *options);
 ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group **group);
 void group_destroy(ct_group *group); /* a root's groups too; its mesh too */
 
 /* The group fails with `status` and ct_last_error(), unless it has failed; gives status back.  The
- * other members can still finish the calls before the one that runs now, or before from_call. */
+ * other members can still finish the calls before the one that runs now. */
 ct_status group_fail(ct_group *group, ct_status status);
-ct_status group_fail_from(ct_group *group, ct_status status, uint64_t from_call);
 void group_abort(ct_group *group); /* ct_last_error() says why */
 void group_fail_told(void *group, const struct group_failure *failure); /* by a frame */
 /* Has another rank of this host written a failure into the group's shared memory? */

@@ -12,8 +12,8 @@
 
 struct group_extension {
     /* Called when a group is made: determines the algorithms that its calls may take, by the
-     * environment and by `wishes` (NULL: nothing). */
-    ct_status (*open)(ct_group *group, const char *wishes);
+     * environment and by `overrides` (NULL: nothing). */
+    ct_status (*open)(ct_group *group, const char *overrides);
     /* Called first when the group is destroyed: calls that were collected are not made. */
     void (*drop)(ct_group *group);
     /* Called after the end of its queues. */

@@ -136,7 +136,7 @@ static void fail_if_pending(ct_group *group, uint64_t told, uint64_t death)
 
 /* ---- A call fails here --------------------------------------------------------- */
 
-ct_status group_fail_from(ct_group *group, ct_status status, uint64_t from_call)
+static ct_status fail_from(ct_group *group, ct_status status, uint64_t from_call)
 {
     const struct group_failure failure = failure_here(group->mesh, status, from_call);
 
@@ -149,7 +149,7 @@ ct_status group_fail(ct_group *group, ct_status status)
 {
     const uint64_t running = atomic_load(&group->running);
 
-    return group_fail_from(group, status, running ? running : group->seq);
+    return fail_from(group, status, running ? running : group->seq);
 }
 
 /* What this rank has finished the others can finish too. */
@@ -157,7 +157,7 @@ void group_abort(ct_group *group)
 {
     const uint64_t running = atomic_load(&group->running);
 
-    group_fail_from(group, CT_ERR_ABORTED, running ? running : atomic_load(&group->begun) + 1);
+    fail_from(group, CT_ERR_ABORTED, running ? running : atomic_load(&group->begun) + 1);
 }
 
 /* ---- Another rank reports a failure ------------------------------------------- */

@@ -237,7 +237,7 @@ static ct_status make_group(struct shrink *s, ct_group **group)
     if (status == CT_OK) {
         status = group_create_root(mesh, store, name,
                                    (struct limit){ s->old->timeout_ms, s->old->timeout_by },
-                                   s->old->wishes, s->old->extension, group);
+                                   s->old->overrides, s->old->extension, group);
         if (status != CT_OK)
             mesh_destroy(mesh);
         else

@@ -171,7 +171,7 @@ static void wait_for_children(struct spawned *s)
 
 static ct_status spawn_ranks(struct spawned *s, int (*fn)(int, int, void *), void *arg)
 {
-    struct store_host *host = NULL;
+    struct store_thread *host = NULL;
     int listener;
     ct_status status = socket_listen("127.0.0.1", 0, &listener);
 
@@ -179,13 +179,13 @@ static ct_status spawn_ranks(struct spawned *s, int (*fn)(int, int, void *), voi
         return status;
     status = fork_all(s, listener, fn, arg);
     if (status == CT_OK)
-        status = store_host_start(listener, &host);
+        status = store_thread_start(listener, &host);
     else
         close(listener);
     if (status != CT_OK)
         stop_others(s);
     wait_for_children(s);
-    store_host_stop(host);
+    store_thread_stop(host);
     return status;
 }
 

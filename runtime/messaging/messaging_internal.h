@@ -72,7 +72,6 @@ void list_remove(struct request *request);
 struct request *send_by_id(const struct messages *m, uint64_t id, int to);
 /* The receive that has sent a CTS for a message, or into which it is written. */
 struct request *receive_by_message(const struct messages *m, uint64_t id, int from);
-int matches(const struct request *receive, uint64_t channel, int from, int tag);
 struct request *take_posted(struct mesh *mesh, const struct frame *frame, int from);
 struct unexpected *take_unexpected(struct messages *m, const struct request *receive);
 void keep(struct mesh *mesh, struct unexpected *message);

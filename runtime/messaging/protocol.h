@@ -93,8 +93,9 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
 /* The same, but at the deadline the request stays as it is.  1: it is done. */
 int request_done_by(struct mesh *mesh, struct request *request, int64_t deadline,
                     const _Atomic int *interrupted);
-int request_test(struct mesh *mesh, struct request *request); /* moves what it can; is it done? */
-int request_poll(struct mesh *mesh, struct request *request); /* and looks whether its peer lives */
+int request_poll(struct mesh *mesh,
+                 struct request *request); /* moves what it can,
+                                            * and looks whether its peer lives; is it done? */
 /* While it may be matched: of a receive from anybody, CT_ANY_SOURCE until it is. */
 int request_peer(struct mesh *mesh, const struct request *request);
 void request_cancel(struct mesh *mesh, struct request *request);

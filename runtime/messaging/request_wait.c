@@ -43,11 +43,6 @@ static int test(struct mesh *mesh, struct request *request, int at_all, int wait
     return atomic_load(&request->done);
 }
 
-int request_test(struct mesh *mesh, struct request *request)
-{
-    return test(mesh, request, 1, 0);
-}
-
 /* In a wait.  A thread that has slept, or is about to, may have been woken by any peer, and the
  * bell does not ring again; before a timeout it reads what has come from all peers. */
 static int test_in_turn(struct mesh *mesh, struct request *request, const struct wait *wait,
@@ -327,7 +322,7 @@ int request_poll(struct mesh *mesh, struct request *request)
     const uint64_t now = clock_coarse_ns();
 
     mesh_look_for_deaths(mesh);
-    if (!request_test(mesh, request) && now != request->looked_ns) {
+    if (!test(mesh, request, 1, 0) && now != request->looked_ns) {
         request->looked_ns = now;
         look_at_peer(mesh, request, 0);
     }

@@ -113,7 +113,7 @@ struct request *receive_by_message(const struct messages *m, uint64_t id, int fr
     return NULL;
 }
 
-int matches(const struct request *receive, uint64_t channel, int from, int tag)
+static int matches(const struct request *receive, uint64_t channel, int from, int tag)
 {
     return receive->channel == channel && receive->tag == tag
            && (receive->peer == from || receive->peer == CT_ANY_SOURCE);

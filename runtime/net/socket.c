@@ -263,7 +263,8 @@ static void keep_alive(int fd, int idle, int interval, int probes)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-void socket_notice_absence(int fd)
+/* The same, but only while we wait: a peer may leave our bytes unread for any time. */
+static void notice_absence(int fd)
 {
     keep_alive(fd, 2, 1, 4);
 }
@@ -290,7 +291,7 @@ int socket_host_is_lost(int fd)
 
 void socket_notice_silence(int fd)
 {
-    socket_notice_absence(fd);
+    notice_absence(fd);
     socket_give_up_after(fd, 6000);
 }
 

@@ -52,8 +52,6 @@ void socket_nodelay(int fd);
 /* If the other host vanishes, the connection breaks within some 6 seconds, whether we send or wait.
  */
 void socket_notice_silence(int fd);
-/* The same, but only while we wait: a peer may leave our bytes unread for any time. */
-void socket_notice_absence(int fd);
 void socket_give_up_after(int fd, int unanswered_ms); /* of what we send; 0: the kernel's limit */
 /* For links between ranks: the same after HOST_LOST_MS without a packet, so that a machine that is
  * moved or a switch that restarts ends no job.  The kernel of a peer that reads nothing for hours

@@ -85,7 +85,8 @@ ct_store *store_bottom(ct_store *store)
     return store;
 }
 
-ct_status store_check_process(const ct_store *store, const char *call)
+/* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
+static ct_status check_process(const ct_store *store, const char *call)
 {
     if (store->maker == this_process)
         return CT_OK;
@@ -108,7 +109,7 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
     if (!base || !prefix || !store)
         return ct_fail(CT_ERR_INVALID, "ct_store_prefix: the base, the prefix or the place for the "
                                        "store is NULL");
-    status = store_check_process(base, "prefix");
+    status = check_process(base, "prefix");
     if (status != CT_OK)
         return status;
     length = strlen(prefix);
@@ -129,7 +130,7 @@ ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store)
 
 ct_status ct_store_close(ct_store *store)
 {
-    const ct_status status = store ? store_check_process(store, "close") : CT_OK;
+    const ct_status status = store ? check_process(store, "close") : CT_OK;
 
     if (!store || status != CT_OK || atomic_fetch_sub(&store->others, 1) > 0)
         return status;
@@ -184,7 +185,7 @@ static ct_status key_begin(struct full_key *full, ct_store *store, const char *k
     if (!store || !key)
         return ct_fail(CT_ERR_INVALID, "ct_store_%s: the %s is NULL", call,
                        store ? "key" : "store");
-    status = store_check_process(store, call);
+    status = check_process(store, call);
     if (status != CT_OK)
         return status;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
@@ -218,7 +219,7 @@ static struct bytes *keys_begin(const ct_store *store, const char *const *keys, 
         ct_fail(CT_ERR_INVALID, "ct_store_%s: the store or the keys are NULL", call);
         return NULL;
     }
-    if (store_check_process(store, call) != CT_OK)
+    if (check_process(store, call) != CT_OK)
         return NULL;
     fault_begin(store->faults, NULL, FAULT_STORE, 0);
     for (int i = 0; i < count; i++) {
@@ -261,7 +262,7 @@ static ct_status check_place(const void *place, const char *call)
 
 static ct_status check_store(const ct_store *store, const char *call)
 {
-    return store ? store_check_process(store, call)
+    return store ? check_process(store, call)
                  : ct_fail(CT_ERR_INVALID, "ct_store_%s: the store is NULL", call);
 }
 

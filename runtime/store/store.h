@@ -58,8 +58,6 @@ struct ct_store {
 
 /* One more holder, which has to call ct_store_close(). */
 ct_store *store_hold(ct_store *store);
-/* CT_ERR_INVALID in a child of the process that made it.  call: "set". */
-ct_status store_check_process(const ct_store *store, const char *call);
 /* present[i]: keys[i] is there.  One round trip for all. */
 ct_status store_check_each(ct_store *store, const char *const *keys, int count, char *present);
 /* The store below all prefixes, which does the work. */

@@ -28,7 +28,7 @@ struct client_store {
     struct ct_store store;
     pthread_mutex_t lock;
     struct wire wire;
-    struct store_host *host; /* ct_store_tcp with is_master */
+    struct store_thread *host; /* ct_store_tcp with is_master */
 };
 
 static struct wire *begin(ct_store *store, const char *call, const struct bytes *keys, int count)
@@ -323,7 +323,7 @@ static void client_close(ct_store *store)
 
     wire_watch_deaths(&c->wire, NULL, 0, 0);
     wire_close(&c->wire);
-    store_host_stop(c->host);
+    store_thread_stop(c->host);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
@@ -500,17 +500,7 @@ static ct_status check_unix_peer(int fd, const char *where)
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store)
 {
-    struct secret secret = { .size = 0 };
-    const ct_status status = host[0] == '@' ? CT_OK : secret_read(&secret, NULL);
-
-    if (status != CT_OK)
-        return status;
-    return store_client_connect_with(&secret, host, port, deadline, timeout_ms, store);
-}
-
-ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
-                                    int64_t deadline, int timeout_ms, ct_store **store)
-{
+    struct secret secret;
     char where[300];
     ct_store *s = NULL;
     int fd;
@@ -523,8 +513,10 @@ ct_status store_client_connect_with(const struct secret *secret, const char *hos
             close(fd);
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
-        status = socket_connect(host, port, deadline, &fd);
-        if (status == CT_OK && (status = prove_server(secret, fd, where, deadline)) != CT_OK)
+        status = secret_read(&secret, NULL);
+        if (status == CT_OK)
+            status = socket_connect(host, port, deadline, &fd);
+        if (status == CT_OK && (status = prove_server(&secret, fd, where, deadline)) != CT_OK)
             close(fd);
     }
     if (status == CT_OK)
@@ -542,7 +534,7 @@ ct_status store_client_connect_with(const struct secret *secret, const char *hos
 
 ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms, ct_store **store)
 {
-    struct store_host *server = NULL;
+    struct store_thread *server = NULL;
     int fd;
     ct_status status = CT_OK;
 
@@ -555,13 +547,13 @@ ct_status ct_store_tcp(const char *host, int port, int is_master, int timeout_ms
         status = socket_listen(host, port, &fd);
         if (status == CT_OK) {
             port = socket_port(fd);
-            status = store_host_start(fd, &server);
+            status = store_thread_start(fd, &server);
         }
     }
     if (status == CT_OK)
         status = store_client_connect(host, port, deadline_after(timeout_ms), timeout_ms, store);
     if (status != CT_OK) {
-        store_host_stop(server);
+        store_thread_stop(server);
         return ct_fail_in(status, "ct_store_tcp: ");
     }
     ((struct client_store *)*store)->host = server;

@@ -9,12 +9,10 @@
 
 struct control;
 
-/* A client at a TCP address, or of an abstract unix socket (host "@name", port 0).  The secret is
- * that of the environment. */
+/* A client at a TCP address, which uses the secret of the environment, or of an abstract unix
+ * socket (host "@name", port 0). */
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store);
-ct_status store_client_connect_with(const struct secret *secret, const char *host, int port,
-                                    int64_t deadline, int timeout_ms, ct_store **store);
 /* A client on a connected socket, which it takes over, without a handshake.  where is the server's
  * name in error messages. */
 ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store);

@@ -77,13 +77,13 @@ static void member(void *job, int node, int there)
     holds(node == 0 && !there);
 }
 
-/* Of another node's worker. */
-static void died(void *job, const struct control_death *death)
+/* Of another node's workers. */
+static void died(void *job, const struct control_death *death, int count)
 {
     const struct scene *s = job;
 
-    holds(s->world > 0 && death->rank >= 0 && death->rank < s->world);
-    holds(death->rank < s->first || death->rank >= s->first + WORKERS);
+    holds(s->world > 0 && death->rank >= 0 && count >= 0 && death->rank + count <= s->world);
+    holds(death->rank + count <= s->first || death->rank >= s->first + WORKERS);
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
     holds(memchr(death->host, '\0', sizeof death->host) != NULL);
 }

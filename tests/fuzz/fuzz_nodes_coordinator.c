@@ -110,12 +110,12 @@ static void member(void *job, int node, int there)
     holds(node >= 1 && node < NODES);
 }
 
-/* Of another node's worker. */
-static void died(void *job, const struct control_death *death)
+/* Of another node's workers. */
+static void died(void *job, const struct control_death *death, int count)
 {
     const struct scene *s = job;
 
-    holds(death->rank >= WORKERS && death->rank < s->world);
+    holds(death->rank >= WORKERS && count > 0 && death->rank + count <= s->world);
     holds(death->tombs >= 0 && death->tombs <= CONTROL_TOMBS);
 }
 

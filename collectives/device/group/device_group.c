@@ -103,8 +103,10 @@ static int find_leader(const struct leaders *l, const unsigned char *id)
     return i;
 }
 
-ct_status leaders_find(struct leaders *l, int rank, int size,
-                       const unsigned char *(*id)(int rank, const void *arg), const void *arg)
+/* From the ids of all ranks' devices: id(i, arg). */
+static ct_status leaders_find(struct leaders *l, int rank, int size,
+                              const unsigned char *(*id)(int rank, const void *arg),
+                              const void *arg)
 {
     *l = (struct leaders){ .ranks = size,
                            .rank = calloc((size_t)size, sizeof *l->rank),

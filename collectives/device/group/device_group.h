@@ -78,9 +78,6 @@ struct leaders {
     int mine;                /* index of this rank among the leaders; -1: it is none */
 };
 
-/* From the ids of all ranks' devices: id(i, arg). */
-ct_status leaders_find(struct leaders *leaders, int rank, int size,
-                       const unsigned char *(*id)(int rank, const void *arg), const void *arg);
 void leaders_free(struct leaders *leaders); /* all zero is fine */
 
 /* Which devices the ranks have, as all of them know it. */

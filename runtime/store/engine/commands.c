@@ -16,7 +16,7 @@ typedef enum progress command(struct session *session, const struct request_args
 
 static void reply(struct session *session, const void *data, size_t bytes)
 {
-    if (session->owner && session->engine->owner->reply(session->owner, data, bytes))
+    if (session->owner && session->engine->hooks->reply(session->owner, data, bytes))
         session->output_full = 1;
 }
 
@@ -25,12 +25,12 @@ void reply_u8(struct session *session, uint8_t value)
     reply(session, &value, sizeof value);
 }
 
-void reply_i64(struct session *session, int64_t value)
+static void reply_i64(struct session *session, int64_t value)
 {
     reply(session, &value, sizeof value);
 }
 
-void reply_blob(struct session *session, struct bytes blob)
+static void reply_blob(struct session *session, struct bytes blob)
 {
     const uint64_t size = blob.size;
     unsigned char small[8 + SMALL];
@@ -55,7 +55,7 @@ static void reply_value(struct session *session, struct value *value)
         return;
     }
     reply(session, &size, sizeof size);
-    if (session->owner && session->engine->owner->reply_value(session->owner, value))
+    if (session->owner && session->engine->hooks->reply_value(session->owner, value))
         session->output_full = 1;
 }
 

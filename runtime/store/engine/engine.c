@@ -124,7 +124,7 @@ static void finish_request(struct session *session)
     }
 }
 
-static void client_free(struct session *session)
+static void session_free(struct session *session)
 {
     list_unlink(&session->closing_node);
     request_free(&session->reader);
@@ -139,7 +139,7 @@ void session_destroy(struct session *session)
     listing_stop(session);
     finish_request(session);
     if (list_is_empty(&session->waits))
-        client_free(session);
+        session_free(session);
     else
         list_append(&session->engine->closing, &session->closing_node);
 }
@@ -161,7 +161,7 @@ int engine_work(struct engine *engine)
                                                      - offsetof(struct session, closing_node));
 
         if (!waiters_remove(session, TURN))
-            client_free(session);
+            session_free(session);
     }
     return budget_sweep(&engine->budget) || more || !list_is_empty(&engine->closing)
            || !list_is_empty(&engine->released);
@@ -169,13 +169,13 @@ int engine_work(struct engine *engine)
 
 /* ---- The engine ------------------------------------------------------------- */
 
-struct engine *engine_create(const struct reply_hooks *owner, size_t memory, size_t request)
+struct engine *engine_create(const struct reply_hooks *hooks, size_t memory, size_t request)
 {
     struct engine *engine = calloc(1, sizeof *engine);
 
     if (!engine)
         return NULL;
-    engine->owner = owner;
+    engine->hooks = hooks;
     engine->budget.limit = memory;
     engine->most_request = request;
     list_init(&engine->released);

@@ -16,7 +16,7 @@ struct engine {
     struct budget budget;
     struct map map;
     size_t most_request;
-    const struct reply_hooks *owner;
+    const struct reply_hooks *hooks;
     struct list_node released; /* waiters whose key was stored; their sessions wait for the reply */
     struct list_node closing;  /* sessions of clients that left while they waited for many keys */
     struct session *listing;   /* sessions in the middle of LIST_KEYS */
@@ -34,7 +34,7 @@ struct session {
     size_t turn;      /* keys and requests left of this turn */
     size_t at;        /* in a request with many keys: the next key */
     int reading_wait; /* in the middle of a WAIT: its waiters may be released, but no reply yet */
-    struct list_node waits; /* its waiters; and, when it has left, the way into engine->dying */
+    struct list_node waits;        /* its waiters */
     struct list_node closing_node; /* in engine->closing, when the client has left */
     struct entry *list_at;         /* LIST_KEYS: the next key, of those up to list_until */
     uint64_t list_until;
@@ -48,8 +48,6 @@ struct session {
 enum progress command_run(struct session *session, const struct request_args *args);
 
 void reply_u8(struct session *session, uint8_t value);
-void reply_i64(struct session *session, int64_t value);
-void reply_blob(struct session *session, struct bytes blob);
 
 /* Counts one key or request; 0: the turn is over. */
 static inline int take_turn(struct session *session)

@@ -175,8 +175,8 @@ int admission_answer(struct conn *conn, int ours)
 static int fill(struct admission *admission, unsigned char *to, size_t size,
                 const unsigned char *data, size_t bytes, size_t *used)
 {
-    const size_t backlog = size - admission->have,
-                 n = backlog < bytes - *used ? backlog : bytes - *used;
+    const size_t missing = size - admission->have,
+                 n = missing < bytes - *used ? missing : bytes - *used;
 
     memcpy(to + admission->have, data + *used, n);
     admission->have += n;

@@ -241,7 +241,7 @@ static void close_after_answers(struct conn *conn, const char *why)
     conn_run_later(conn);
 }
 
-void conn_feed(struct conn *conn, const unsigned char *data, size_t bytes)
+static void take_bytes(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_server *s = conn->server;
     const char *why;
@@ -269,7 +269,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         conn_close(conn, NULL);
     else if (n > 0)
-        conn_feed(conn, s->in, (size_t)n);
+        take_bytes(conn, s->in, (size_t)n);
     server_work(s);
 }
 
@@ -302,9 +302,9 @@ static void feed_backlog(struct conn *conn)
     static const unsigned char nothing[1];
 
     if (conn->backlog)
-        conn_feed(conn, conn->backlog + conn->backlog_at, conn->backlog_size - conn->backlog_at);
+        take_bytes(conn, conn->backlog + conn->backlog_at, conn->backlog_size - conn->backlog_at);
     else
-        conn_feed(conn, nothing, 0);
+        take_bytes(conn, nothing, 0);
 }
 
 static void conn_turn(struct conn *conn)

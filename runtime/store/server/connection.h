@@ -73,7 +73,6 @@ void conn_free(struct conn *conn);
 /* why: NULL, or a constant that says what the client did wrong. */
 void conn_close(struct conn *conn, const char *why);
 void conn_send(struct conn *conn, const void *data, size_t bytes);
-void conn_feed(struct conn *conn, const unsigned char *data, size_t bytes);
 void conn_run_later(struct conn *conn);
 /* Turns of the connections and the engine that have work, for WORK_US. */
 void server_work(struct store_server *server);

@@ -176,7 +176,7 @@ int agent_feed(struct conn *conn, const unsigned char *data, size_t bytes)
 {
     struct store_agent *agent = conn->agent;
 
-    while (bytes > 0) {
+    while (bytes > 0 && !conn->broken) { /* store_agent_end(): nothing more is taken of it */
         uint32_t size = 0;
         size_t wanted = 4, n;
 

@@ -181,7 +181,7 @@ static void add_pending(struct conn *conn)
     list_append(conn->unverified ? &s->unverified : &s->pending, &conn->all);
     s->unverified_count += conn->unverified;
     if (s->unverified_count > MOST_UNVERIFIED || s->count > s->policy.clients)
-        if (!evict_unverified(s))
+        if (first_of(&s->unverified) == conn || !evict_unverified(s)) /* it would evict itself */
             conn_close(conn, "there are as many clients as are allowed (store-clients in job.ini)");
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/store/server/server_thread.h"
 #include "runtime/util/forks.h"
 
-struct store_host {
+struct store_thread {
     pthread_t thread;
     struct event_base *base;
     struct event *stop; /* on an eventfd: libevent without its thread support */
@@ -23,7 +23,7 @@ struct store_host {
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
-    struct store_host *host = arg;
+    struct store_thread *host = arg;
 
     (void)fd;
     (void)what;
@@ -32,13 +32,13 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 
 static void *run(void *arg)
 {
-    struct store_host *host = arg;
+    struct store_thread *host = arg;
 
     store_server_run(host->server, host->base);
     return NULL;
 }
 
-static void host_free(struct store_host *host)
+static void host_free(struct store_thread *host)
 {
     store_server_destroy(host->server);
     if (host->stop)
@@ -50,7 +50,7 @@ static void host_free(struct store_host *host)
     free(host);
 }
 
-static ct_status start_thread(struct store_host *host)
+static ct_status start_thread(struct store_thread *host)
 {
     sigset_t all, old;
     int error;
@@ -62,10 +62,10 @@ static ct_status start_thread(struct store_host *host)
     return error ? ct_fail(CT_ERR_SYSTEM, "no thread for the store: %s", strerror(error)) : CT_OK;
 }
 
-ct_status store_host_start(int listen_fd, struct store_host **out)
+ct_status store_thread_start(int listen_fd, struct store_thread **out)
 {
     struct store_policy policy = STORE_POLICY_INIT;
-    struct store_host *host = calloc(1, sizeof *host);
+    struct store_thread *host = calloc(1, sizeof *host);
     ct_status status = secret_read(&policy.secret, NULL);
 
     if (!host || status != CT_OK) {
@@ -94,12 +94,12 @@ ct_status store_host_start(int listen_fd, struct store_host **out)
     return CT_OK;
 }
 
-int store_host_clients(struct store_host *host)
+int store_thread_clients(struct store_thread *host)
 {
     return store_server_clients(host->server);
 }
 
-void store_host_stop(struct store_host *host)
+void store_thread_stop(struct store_thread *host)
 {
     const uint64_t one = 1;
 

@@ -7,9 +7,9 @@
 
 #include "runtime/util/error.h"
 
-struct store_host;
-ct_status store_host_start(int listen_fd, struct store_host **host);
-int store_host_clients(struct store_host *host);
-void store_host_stop(struct store_host *host); /* NULL is fine */
+struct store_thread;
+ct_status store_thread_start(int listen_fd, struct store_thread **host);
+int store_thread_clients(struct store_thread *host);
+void store_thread_stop(struct store_thread *host); /* NULL is fine */
 
 #endif

@@ -6,6 +6,7 @@
 #include "tests/harness.h"
 
 #include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 static char agents[2]; /* agents are told apart by these addresses */
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
-static int rounds, stops, ends, last_code, told_over;
+static int rounds, stops, ends, last_code, told_over, closed, least;
 
 static struct store_agent *agent(int i)
 {
@@ -47,6 +48,7 @@ void store_agent_flush(struct store_agent *to)
 void store_agent_end(struct store_agent *to)
 {
     (void)to;
+    closed++;
 }
 
 void rendezvous_new_round(struct rendezvous *meet)
@@ -85,7 +87,15 @@ static void on_over(void *job, int code, const char *why)
     ends++;
 }
 
-static const struct nodes_hooks hooks = { .round = on_round, .stop = on_stop, .over = on_over };
+static void on_stop_asked(void *job, int for_good)
+{
+    (void)job;
+    (void)for_good;
+}
+
+static const struct nodes_hooks hooks = {
+    .round = on_round, .stop = on_stop, .over = on_over, .stop_asked = on_stop_asked
+};
 
 static void tell(int i, int type, const char *text)
 {
@@ -96,24 +106,32 @@ static void join(int i)
 {
     char text[128];
 
-    snprintf(text, sizeof text, "-1 2 3 1 %s host%d 1 1 r job", CT_VERSION, i);
+    snprintf(text, sizeof text, "-1 %d 3 1 %s host%d 1 1 r job", least, CT_VERSION, i);
     tell(i, NODE_JOIN, text);
 }
 
-/* A node joins while the last words of the round are under way; then the round ends with these. */
-static void end_round(struct event_base *base, const struct round_end *own, const char *text)
+/* A round of this node and one agent. */
+static void begin_round(struct event_base *base, int min)
 {
-    const struct options options = { .nnodes = { 2, 3 }, .role = "r" };
+    static struct options options;
     static struct rendezvous meet;
 
+    options = (struct options){ .nnodes = { min, 3 }, .role = "r" };
+    least = min;
     meet = (struct rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
-    rounds = stops = ends = told_over = 0;
+    rounds = stops = ends = told_over = closed = 0;
     nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
     assert_non_null(nodes);
     nodes->ops->start(nodes);
     join(0);
     if (rounds == 0) /* the last call is over */
         rounds_begin((struct coordinator *)nodes);
+}
+
+/* A node joins while the last words of the round are under way; then the round ends with these. */
+static void end_round(struct event_base *base, const struct round_end *own, const char *text)
+{
+    begin_round(base, 2);
     join(1);
     assert_int_equal(stops, 1);
     tell(0, NODE_ENDED, text);
@@ -151,11 +169,75 @@ static void a_node_that_comes_before_begins_the_next_round(void **state)
     event_base_free(base);
 }
 
+/* Its host is taken away, say.  Asked for it, all ranks stop at a common step and exit with 75. */
+static void agent_leaves(void)
+{
+    char text[16];
+
+    tell(0, NODE_ASK_STOP, "g 1");
+    snprintf(text, sizeof text, "%d", SIGTERM);
+    tell(0, NODE_SIGNALLED, text);
+    assert_int_equal(stops, 1);
+    tell(0, NODE_ENDED, "75 0");
+    nodes->ops->ended(nodes, &(struct round_end){ 75, 0 });
+}
+
+static void a_node_that_is_told_to_stop_leaves_and_the_others_begin_again(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 1);
+    agent_leaves();
+    assert_int_equal(ends, 0);
+    assert_int_equal(told_over, 1); /* the one that leaves */
+    if (rounds == 1)
+        rounds_begin((struct coordinator *)nodes);
+    assert_int_equal(rounds, 2);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+static void where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 2);
+    agent_leaves();
+    assert_int_equal(told_over, 1);
+    coordinator_hooks->left(nodes, agent(0));
+    assert_int_equal(ends, 1);
+    assert_int_equal(last_code, 75);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
+/* The round would wait for ever for an end that was not understood. */
+static void a_node_whose_words_can_not_be_read_is_closed(void **state)
+{
+    struct event_base *base = event_base_new();
+
+    (void)state;
+    begin_round(base, 2);
+    tell(0, NODE_BEAT, "");
+    tell(0, 250, "a type that a newer version may have");
+    assert_int_equal(closed, 0);
+    tell(0, NODE_ENDED, "-1");
+    assert_int_equal(closed, 1);
+    assert_int_equal(ends, 0);
+    nodes->ops->destroy(nodes);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_comes_when_all_are_done_does_not_begin_the_job_again),
         cmocka_unit_test(a_node_that_comes_before_begins_the_next_round),
+        cmocka_unit_test(a_node_that_is_told_to_stop_leaves_and_the_others_begin_again),
+        cmocka_unit_test(where_too_few_would_stay_the_job_ends_with_the_code_of_its_ranks),
+        cmocka_unit_test(a_node_whose_words_can_not_be_read_is_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

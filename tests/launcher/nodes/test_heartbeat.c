@@ -72,11 +72,24 @@ static void a_patience_of_years_does_not_turn_into_none(void **state)
     event_base_free(base);
 }
 
+/* The other end sends one message each second: with less patience than that it is always silent. */
+static void the_least_patience_outlasts_a_late_beat(void **state)
+{
+    struct event_base *base = event_base_new();
+    const struct heartbeat least = heartbeat_of(base, 1, 1), more = heartbeat_of(base, 2, 2);
+
+    (void)state;
+    assert_int_equal(least.patience_ms, 2000);
+    assert_int_equal(more.patience_ms, 4000);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_heard_within_the_patience_is_there),
         cmocka_unit_test(the_beat_is_every_second_whatever_the_patience_is),
+        cmocka_unit_test(the_least_patience_outlasts_a_late_beat),
         cmocka_unit_test(a_patience_of_years_does_not_turn_into_none),
     };
 

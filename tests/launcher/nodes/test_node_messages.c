@@ -219,7 +219,7 @@ static void the_end_of_a_round_is_two_numbers(void **state)
         assert_int_equal(round_end_read(wrong[i], &read), -1);
 }
 
-static void a_wish_names_its_round(void **state)
+static void a_stop_request_names_its_round(void **state)
 {
     struct stop_request request;
 
@@ -229,6 +229,37 @@ static void a_wish_names_its_round(void **state)
     assert_int_equal(request.for_good, 1);
     assert_int_equal(stop_request_read("g", &request), -1);
     assert_int_equal(stop_request_read("g 3", &request), -1);
+}
+
+static void a_number_is_alone_and_within_its_bounds(void **state)
+{
+    static const char *const wrong[] = { "",    " ",    "0",   "65",        "-1",
+                                         "15 ", "15 x", "15x", "4294967311" };
+    int number;
+
+    (void)state;
+    assert_int_equal(node_number_read("15", 1, 64, &number), 0);
+    assert_int_equal(number, 15);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(node_number_read(wrong[i], 1, 64, &number), -1);
+}
+
+static void the_end_of_a_job_is_its_code_and_why(void **state)
+{
+    static const char *const wrong[] = { "", "256 why", "-1 why", "why", "4294967296 why" };
+    const char *why;
+    int code;
+
+    (void)state;
+    assert_int_equal(node_over_read("137 node 2: rank 3 was killed", &code, &why), 0);
+    assert_int_equal(code, 137);
+    assert_string_equal(why, "node 2: rank 3 was killed");
+    assert_int_equal(node_over_read("0 ", &code, &why), 0);
+    assert_string_equal(why, "");
+    assert_int_equal(node_over_read("0", &code, &why), 0);
+    assert_string_equal(why, "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(node_over_read(wrong[i], &code, &why), -1);
 }
 
 int main(void)
@@ -243,7 +274,9 @@ int main(void)
         cmocka_unit_test(a_join_comes_through_whole),
         cmocka_unit_test(no_rank_of_a_round_lies_outside_of_the_world),
         cmocka_unit_test(the_end_of_a_round_is_two_numbers),
-        cmocka_unit_test(a_wish_names_its_round),
+        cmocka_unit_test(a_stop_request_names_its_round),
+        cmocka_unit_test(a_number_is_alone_and_within_its_bounds),
+        cmocka_unit_test(the_end_of_a_job_is_its_code_and_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 
 /* ---- A server, and clients of it ------------------------------------------- */
 
-static struct store_host *host;
+static struct store_thread *host;
 static int port;
 
 static ct_store *client(void)
@@ -37,13 +37,13 @@ static int start_server(void **state)
     if (socket_listen("127.0.0.1", 0, &fd) != CT_OK)
         return -1;
     port = socket_port(fd);
-    return store_host_start(fd, &host);
+    return store_thread_start(fd, &host);
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    store_host_stop(host);
+    store_thread_stop(host);
     return 0;
 }
 
@@ -283,7 +283,7 @@ static void a_store_that_is_gone_is_named_with_the_request(void **state)
 
     (void)state;
     snprintf(where, sizeof where, "127.0.0.1:%d", port);
-    store_host_stop(host);
+    store_thread_stop(host);
     host = NULL;
     assert_int_equal(ct_store_add(store, "k", 1, &sum), CT_ERR_PEER);
     assert_non_null(strstr(ct_last_error(), where));
@@ -331,7 +331,7 @@ static void a_silent_server_is_given_up(void **state)
 
 static void a_unix_socket_serves_as_well(void **state)
 {
-    struct store_host *other;
+    struct store_thread *other;
     char name[64], at[66];
     ct_store *store;
     int fd;
@@ -339,12 +339,12 @@ static void a_unix_socket_serves_as_well(void **state)
     (void)state;
     assert_int_equal(socket_listen_unix(NULL, &fd), CT_OK);
     assert_int_equal(socket_unix_name(fd, name, sizeof name), CT_OK);
-    assert_int_equal(store_host_start(fd, &other), CT_OK);
+    assert_int_equal(store_thread_start(fd, &other), CT_OK);
     snprintf(at, sizeof at, "@%s", name);
     assert_int_equal(store_client_connect(at, 0, deadline_after(5000), 5000, &store), CT_OK);
     all_of_it(store);
     ct_store_close(store);
-    store_host_stop(other);
+    store_thread_stop(other);
 }
 
 int main(void)

@@ -379,7 +379,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-enum { CLEAR = 200 }; /* a message of this type clears the server */
+enum { CLEAR = 200, REFUSE = 202 }; /* a message of this type clears the server, ends the agent */
 
 /* A message of an agent is echoed with the next type. */
 static void on_message(void *arg, struct store_agent *agent, int type, const void *data,
@@ -390,6 +390,8 @@ static void on_message(void *arg, struct store_agent *agent, int type, const voi
     if (type == CLEAR)
         store_server_clear(served.server);
     store_agent_send(agent, type + 1, data, bytes);
+    if (type == REFUSE)
+        store_agent_end(agent);
 }
 
 static void on_left(void *arg, struct store_agent *agent)
@@ -814,6 +816,22 @@ static void a_message_of_an_invalid_size_closes_the_agent(void **state)
     agents_left(5);
 }
 
+/* Else each of the thousands of messages that are read with it would be refused, and reported. */
+static void of_an_agent_that_was_refused_no_more_is_taken(void **state)
+{
+    unsigned char messages[4096 * 5];
+    const int fd = new_agent();
+
+    (void)state;
+    for (int i = 0; i < 4096; i++)
+        header(messages + 5 * (size_t)i, 1, REFUSE);
+    send_bytes(fd, messages, sizeof messages);
+    echo_is(fd, REFUSE + 1, messages, 0);
+    is_closed(fd);
+    agents_left(1);
+    assert_int_equal(served.messages, 1);
+}
+
 static void an_agent_needs_the_secret(void **state)
 {
     unsigned char message[5];
@@ -945,6 +963,7 @@ int main(void)
         WITH_SECRET(an_agent_s_messages_come_framed),
         WITH_SECRET(an_answer_without_a_query_is_ignored),
         WITH_SECRET(a_message_of_an_invalid_size_closes_the_agent),
+        WITH_SECRET(of_an_agent_that_was_refused_no_more_is_taken),
         WITH_SECRET(an_agent_needs_the_secret),
         WITH_SECRET(a_clear_closes_clients_and_spares_launchers),
         WITH_SECRET(a_clear_spares_a_launcher_that_proves_itself),

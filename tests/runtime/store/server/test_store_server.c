@@ -25,7 +25,7 @@ enum { LIMIT_MS = 120000, MIB = 1 << 20 };
 
 /* ---- A server, its address, and what the process had open before -------------- */
 
-static struct store_host *host;
+static struct store_thread *host;
 static int port, open_before;
 
 static int start_server(void **state)
@@ -39,13 +39,13 @@ static int start_server(void **state)
     if (socket_listen("127.0.0.1", 0, &fd) != CT_OK)
         return -1;
     port = socket_port(fd);
-    return store_host_start(fd, &host);
+    return store_thread_start(fd, &host);
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    store_host_stop(host);
+    store_thread_stop(host);
     return open_descriptors() == open_before ? 0 : -1;
 }
 
@@ -54,9 +54,9 @@ static void clients_are(int wanted)
 {
     const int64_t deadline = deadline_after(LIMIT_MS);
 
-    while (store_host_clients(host) != wanted && clock_ms() < deadline)
+    while (store_thread_clients(host) != wanted && clock_ms() < deadline)
         nap(2);
-    assert_int_equal(store_host_clients(host), wanted);
+    assert_int_equal(store_thread_clients(host), wanted);
 }
 
 /* ---- Clients that send raw bytes ------------------------------------------------ */
@@ -459,14 +459,14 @@ static _Noreturn void serve_with_few_descriptors(int listener, int over)
 {
     const rlim_t most = (rlim_t)open_descriptors() + SPARE_DESCRIPTORS;
     const struct rlimit few = { most, most };
-    struct store_host *mine;
+    struct store_thread *mine;
     char byte;
 
-    if (setrlimit(RLIMIT_NOFILE, &few) < 0 || store_host_start(listener, &mine) != CT_OK)
+    if (setrlimit(RLIMIT_NOFILE, &few) < 0 || store_thread_start(listener, &mine) != CT_OK)
         _exit(1);
     if (read(over, &byte, 1) != 0)
         _exit(2);
-    store_host_stop(mine);
+    store_thread_stop(mine);
     _exit(0);
 }
 

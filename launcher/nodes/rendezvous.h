@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_host.h - the rendezvous of a job's nodes and workers: the store that node 0's ctrun hosts.
+/* rendezvous.h - the rendezvous of a job's nodes and workers: the store that node 0's ctrun hosts.
  *
  * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
  * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
  * the file first. */
-#ifndef LAUNCHER_NODES_STORE_HOST_H
-#define LAUNCHER_NODES_STORE_HOST_H
+#ifndef LAUNCHER_NODES_RENDEZVOUS_H
+#define LAUNCHER_NODES_RENDEZVOUS_H
 
 #include "config/rendezvous_options.h"
 #include "runtime/store/server/server.h"
@@ -27,8 +27,8 @@ struct rendezvous {
 };
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
- * code and the error is logged.  store_host_close() is owed in both cases. */
-int store_host_open(struct rendezvous *meet, const struct options *options,
+ * code and the error is logged.  rendezvous_close() is owed in both cases. */
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting);
 int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the coordinator's */
 
@@ -44,6 +44,6 @@ int rendezvous_arrived(const struct rendezvous *meet, int rank);
 /* Peers that go on without the rank may read it under "ct/<generation>/dead/<rank>". */
 void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
 
-void store_host_close(struct rendezvous *meet);
+void rendezvous_close(struct rendezvous *meet);
 
 #endif

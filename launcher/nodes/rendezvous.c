@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_host.c - where the store is.  One node: ours, on the loopback, at a free
+/* rendezvous.c - where the store is.  One node: ours, on the loopback, at a free
  * port.  Several: node 0's, at --master-addr and --master-port, or at --rdzv-endpoint.
  *
  * The socket is bound before anything else happens and never let go, so no other
  * process can take the port between choosing and using it.  Nothing is looked up unless
  * the user named a host.  Which connections the store admits is decided here: with no secret
  * given and one node, ctrun makes one for its own children. */
-#include "launcher/nodes/store_host.h"
+#include "launcher/nodes/rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -216,7 +216,7 @@ static int loopback_is_down(void)
     return known && !(loopback.ifr_flags & IFF_UP);
 }
 
-int store_host_open(struct rendezvous *meet, const struct options *options,
+int rendezvous_open(struct rendezvous *meet, const struct options *options,
                     const struct meeting *meeting)
 {
     ct_status status;
@@ -301,7 +301,7 @@ void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *
     store_server_put(meet->server, key, cause, strlen(cause));
 }
 
-void store_host_close(struct rendezvous *meet)
+void rendezvous_close(struct rendezvous *meet)
 {
     store_server_destroy(meet->server);
     if (meet->listener >= 0)
