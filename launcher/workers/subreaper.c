@@ -76,7 +76,7 @@ void subreaper_start(struct subreaper *subreaper)
 {
     char *before = children();
 
-    subreaper->strangers = getpid() == 1 || (before && *before);
+    subreaper->has_foreign_children = getpid() == 1 || (before && *before);
     free(before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -110,8 +110,8 @@ static int has_generation(pid_t pid, const char *generation)
     return has;
 }
 
-/* Kills and reaps each child but the guard and strangers.  Returns how many still live; *unsure
- * are not counted. */
+/* Kills and reaps each child but the guard and foreign children.  Returns how many still live;
+ * *unsure are not counted. */
 static int kill_once(const struct subreaper *subreaper, pid_t guard, const char *generation,
                      int *unsure)
 {
@@ -125,7 +125,7 @@ static int kill_once(const struct subreaper *subreaper, pid_t guard, const char 
 
         if (pid == guard || waitpid(pid, NULL, WNOHANG) != 0)
             continue;
-        if (subreaper->strangers)
+        if (subreaper->has_foreign_children)
             ours = has_generation(pid, generation);
         if (ours == 1)
             kill(pid, SIGKILL);

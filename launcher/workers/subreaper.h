@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 struct subreaper {
-    int strangers; /* children may be not the job's */
+    int has_foreign_children; /* some may be not the job's */
 };
 
 /* From here on a descendant whose parent ends becomes ctrun's child. */
@@ -16,8 +16,8 @@ void subreaper_start(struct subreaper *subreaper);
 void subreaper_reap(int (*is_known)(const void *arg, pid_t pid), const void *arg);
 
 /* At the end of a round, with no worker left: kills all children but the guard, and their
- * descendants; where there are strangers only those with this generation in their environment.
- * Returns how many do not die. */
+ * descendants; where there are foreign children only those with this generation in their
+ * environment. Returns how many do not die. */
 int subreaper_kill(const struct subreaper *subreaper, pid_t guard, const char *generation);
 
 #endif

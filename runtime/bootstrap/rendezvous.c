@@ -6,7 +6,7 @@
  *   alone                          this process's memory
  *   under ctrun or torchrun        the launcher's store: every rank is a client
  *   MASTER_ADDR, MASTER_PORT       rank 0 serves there, all are clients
- *   mpirun, srun on one host       rank 0 serves on a unix socket only our uid knows
+ *   mpirun, srun on one host       rank 0 serves on a unix socket, to our uid only
  *
  * Keys begin with "ct/<generation>/<number of the init>".  ctrun's generation is new in each round.
  * torchrun's store outlives a restart and has no generation, so rank 0 makes one and sends it to

@@ -5,7 +5,7 @@
  * and writes one, with the accumulator in a register.  The compiler vectorises
  * them for the machine that the including file is compiled for.  Only for the
  * narrow floats it makes poor code (measured: a fifteenth of what the conversion
- * instructions reach): with AVX2 an element of their loops is a block of eight. */
+ * instructions reach): with AVX2 an element of their loops is a block of 16. */
 #include <string.h>
 
 #include "runtime/reduction/combine_kernels.h"
