@@ -515,6 +515,30 @@ CT_API ct_status ct_store_file(const char *path, int timeout_ms, ct_store **stor
 CT_API ct_status ct_store_hash(ct_store **store);
 /* The store `base` with "prefix/" in front of every key.  Either may be closed first. */
 CT_API ct_status ct_store_prefix(ct_store *base, const char *prefix, ct_store **store);
+/* A store of the caller's, whose operations are these functions: another program's key-value
+ * server, say, or a store object of Python.  Several threads may call them at once.  Keys are
+ * strings; arg is what ct_store_wrap() was given; a value or an answer is never NULL.  They mean
+ * what the calls ct_store_... of the same names below mean, with these differences: timeout_ms -1
+ * waits for ever, and a value that get or compare_set returns is malloc()ed with a 0 behind it, and
+ * the library frees it. delete_key, append and close may be NULL. */
+typedef struct ct_store_ops {
+    size_t size; /* sizeof(ct_store_ops) */
+    ct_status (*set)(void *arg, const char *key, const void *value, size_t bytes);
+    ct_status (*get)(void *arg, const char *key, int timeout_ms, void **value, size_t *bytes);
+    ct_status (*add)(void *arg, const char *key, int64_t delta, int64_t *result);
+    ct_status (*wait)(void *arg, const char *const *keys, int count, int timeout_ms);
+    ct_status (*check)(void *arg, const char *const *keys, int count, int *present);
+    ct_status (*compare_set)(void *arg, const char *key, const void *expected,
+                             size_t expected_bytes, const void *desired, size_t desired_bytes,
+                             void **value, size_t *bytes);
+    ct_status (*delete_key)(void *arg, const char *key, int *deleted);
+    ct_status (*append)(void *arg, const char *key, const void *value, size_t bytes);
+    void (*close)(void *arg); /* when the last holder has closed the store */
+} ct_store_ops;
+/* *ops is copied.  timeout_ms: of the store's calls, -1: for ever.  Queues, ct_store_num_keys() and
+ * ct_store_list_keys() are CT_ERR_UNSUPPORTED.  [torch.distributed.Store as a base class] */
+CT_API ct_status ct_store_wrap(const ct_store_ops *ops, void *arg, int timeout_ms,
+                               ct_store **store);
 /* The store at which the default group met.  It is the library's: do not close it.  NULL before
  * init. */
 CT_API ct_store *ct_store_default(void);

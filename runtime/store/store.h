@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - a store behind ct_store_*: one table of operations per kind (tcp_store.c, file_store.c,
- * local_store.c).  store.c has the public calls and what the kinds share. */
+ * local_store.c, wrapped_store.c).  store.c has the public calls and what the kinds share. */
 #ifndef RUNTIME_STORE_STORE_H
 #define RUNTIME_STORE_STORE_H
 
@@ -17,7 +17,7 @@ struct faults; /* fault_injection.h */
 /* Keys are any bytes.  The operations return malloc'ed values, see ct.h.  Several threads may call
  * them at once. */
 struct store_ops {
-    const char *kind; /* "tcp", "file", "hash" */
+    const char *kind; /* "tcp", "file", "hash", "wrapped" */
     ct_status (*set)(ct_store *store, struct bytes key, struct bytes value);
     ct_status (*get)(ct_store *store, struct bytes key, int64_t deadline, void **value,
                      size_t *bytes);

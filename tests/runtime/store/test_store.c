@@ -206,6 +206,143 @@ static void a_file_store_can_do_all_but_queues(void **state)
     unlink(path);
 }
 
+/* ---- A store of the caller's: here one that passes all on to a hash store --------------- */
+
+static ct_status on_set(void *arg, const char *key, const void *value, size_t bytes)
+{
+    return ct_store_set(arg, key, value, bytes);
+}
+
+static ct_status on_get(void *arg, const char *key, int timeout_ms, void **value, size_t *bytes)
+{
+    return ct_store_get(arg, key, timeout_ms, value, bytes);
+}
+
+static ct_status on_add(void *arg, const char *key, int64_t delta, int64_t *result)
+{
+    return ct_store_add(arg, key, delta, result);
+}
+
+static ct_status on_wait(void *arg, const char *const *keys, int count, int timeout_ms)
+{
+    return ct_store_wait(arg, keys, count, timeout_ms);
+}
+
+static ct_status on_check(void *arg, const char *const *keys, int count, int *present)
+{
+    return ct_store_check(arg, keys, count, present);
+}
+
+static ct_status on_compare_set(void *arg, const char *key, const void *expected,
+                                size_t expected_bytes, const void *desired, size_t desired_bytes,
+                                void **value, size_t *bytes)
+{
+    return ct_store_compare_set(arg, key, expected, expected_bytes, desired, desired_bytes, value,
+                                bytes);
+}
+
+static ct_status on_delete(void *arg, const char *key, int *deleted)
+{
+    return ct_store_delete(arg, key, deleted);
+}
+
+static ct_status on_append(void *arg, const char *key, const void *value, size_t bytes)
+{
+    return ct_store_append(arg, key, value, bytes);
+}
+
+static void on_close(void *arg)
+{
+    ct_store_close(arg);
+}
+
+static const ct_store_ops passes_on = {
+    sizeof(ct_store_ops), on_set,    on_get,    on_add,  on_wait, on_check,
+    on_compare_set,       on_delete, on_append, on_close
+};
+
+static ct_store *wrap(void)
+{
+    ct_store *inner, *store;
+
+    assert_int_equal(ct_store_hash(&inner), CT_OK);
+    assert_int_equal(ct_store_wrap(&passes_on, inner, 5000, &store), CT_OK);
+    return store;
+}
+
+static void a_store_of_the_caller_s_can_do_all_that_it_has_operations_for(void **state)
+{
+    ct_store *store = wrap(), *prefix;
+    int64_t count;
+    char **keys;
+    int n;
+
+    (void)state;
+    values(store);
+    compare_set(store);
+    a_wait_names_its_key_and_leaves_all_in_step(store);
+    assert_int_equal(ct_store_prefix(store, "p", &prefix), CT_OK);
+    values(prefix);
+    value_is(store, "p/ap", "abc");
+    assert_int_equal(ct_store_close(store), CT_OK); /* the prefix holds it */
+    value_is(prefix, "ap", "abc");
+    assert_int_equal(ct_store_queue_push(prefix, "q", "e", 1), CT_ERR_UNSUPPORTED);
+    assert_int_equal(ct_store_num_keys(prefix, &count), CT_ERR_UNSUPPORTED);
+    assert_int_equal(ct_store_list_keys(prefix, &keys, &n), CT_ERR_UNSUPPORTED);
+    assert_int_equal(ct_store_close(prefix), CT_OK);
+}
+
+static void a_store_of_the_caller_s_needs_six_operations(void **state)
+{
+    ct_store_ops few = passes_on, old = passes_on;
+    ct_store *inner, *store;
+    int deleted;
+
+    (void)state;
+    assert_int_equal(ct_store_hash(&inner), CT_OK);
+    few.wait = NULL;
+    assert_int_equal(ct_store_wrap(&few, inner, 5000, &store), CT_ERR_INVALID);
+    old.size = 8;
+    assert_int_equal(ct_store_wrap(&old, inner, 5000, &store), CT_ERR_INVALID);
+    few = passes_on;
+    few.delete_key = NULL;
+    few.append = NULL;
+    assert_int_equal(ct_store_wrap(&few, inner, 5000, &store), CT_OK);
+    assert_int_equal(ct_store_delete(store, "k", &deleted), CT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(ct_last_error(), "delete_key"));
+    assert_int_equal(ct_store_append(store, "k", "v", 1), CT_ERR_UNSUPPORTED);
+    assert_int_equal(ct_store_close(store), CT_OK);
+}
+
+static void *make_group(void *store)
+{
+    ct_group *group = NULL;
+    int value = 1, sum = 0;
+
+    assert_int_equal(ct_create_group(store, 1, 2, NULL, &group), CT_OK);
+    assert_int_equal(ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, NULL), CT_OK);
+    assert_int_equal(sum, 3);
+    assert_int_equal(ct_destroy_process_group(group), CT_OK);
+    return NULL;
+}
+
+static void ranks_meet_at_a_store_of_the_caller_s(void **state)
+{
+    ct_store *store = wrap();
+    ct_group *group = NULL;
+    int value = 2, sum = 0;
+    pthread_t other;
+
+    (void)state;
+    assert_int_equal(pthread_create(&other, NULL, make_group, store), 0);
+    assert_int_equal(ct_create_group(store, 0, 2, NULL, &group), CT_OK);
+    assert_int_equal(ct_all_reduce(group, &value, &sum, 1, CT_I32, CT_SUM, NULL), CT_OK);
+    assert_int_equal(sum, 3);
+    assert_int_equal(ct_destroy_process_group(group), CT_OK);
+    pthread_join(other, NULL);
+    assert_int_equal(ct_store_close(store), CT_OK);
+}
+
 static void prefixes_nest_as_in_pytorch(void **state)
 {
     ct_store *base, *inner, *outer;
@@ -354,6 +491,9 @@ int main(void)
                                         stop_server),
         cmocka_unit_test(a_hash_store_can_do_all_of_it),
         cmocka_unit_test(a_file_store_can_do_all_but_queues),
+        cmocka_unit_test(a_store_of_the_caller_s_can_do_all_that_it_has_operations_for),
+        cmocka_unit_test(a_store_of_the_caller_s_needs_six_operations),
+        cmocka_unit_test(ranks_meet_at_a_store_of_the_caller_s),
         cmocka_unit_test(prefixes_nest_as_in_pytorch),
         cmocka_unit_test_setup_teardown(a_waiter_is_released_by_another_client, start_server,
                                         stop_server),
