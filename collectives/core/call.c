@@ -49,7 +49,7 @@ static ct_status fail_with_name(const struct call *c, ct_status status, int64_t 
 {
     char text[96], here[160], how_long[128] = "", where[400] = "";
 
-    status = group_cause(c->group, status);
+    status = group_cause(c->group, status, c->signature.seq);
     signature_describe(&c->signature, text, sizeof text);
     if (status == CT_ERR_TIMEOUT) {
         snprintf(how_long, sizeof how_long, "gave up after %lld ms (limit %d ms, set by %s): ",

@@ -381,9 +381,9 @@ ct_status group_create(ct_group *parent, const struct group_plan *plan, ct_group
     g->stream = parent->stream;
     snprintf(g->name, sizeof g->name, "%s", plan->name);
     if (g->member)
-        status = set_up_member(g, plan->algorithms, &parent->failure.status);
+        status = set_up_member(g, plan->algorithms, &parent->failure.reported);
     if (status == CT_ERR_ABORTED)
-        status = group_cause(parent, status);
+        status = group_cause(parent, status, 0);
     if (status != CT_OK) {
         group_free(g);
         return ct_fail_in(status, "making group %s: ", plan->name);

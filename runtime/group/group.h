@@ -42,12 +42,15 @@ enum order_rule { ORDER_NODES, ORDER_RANK, ORDER_FAST }; /* CT_ORDER; group.c */
 
 /* How a group fails; written by group_failure.c alone. */
 struct failure_state {
-    pthread_mutex_t lock; /* over `what` and is_death; taken last, under the transport's, too */
-    struct group_failure what; /* pending, or why the group has failed */
-    int is_death; /* pending: it is of a death notice, and this rank has not sent it to others */
+    pthread_mutex_t lock;      /* over the three below; taken last, under the transport's, too */
+    struct group_failure what; /* why the group has failed */
+    /* Pending; from_call 0: none.  The first one another rank has reported, the second one is of a
+     * death notice, and this rank has not sent it to others. */
+    struct group_failure told, death;
     _Atomic uint64_t pending; /* the first call that will fail; 0: no failure is pending */
-    _Atomic int status;       /* CT_OK: the group has not failed */
-    _Atomic int interrupted;  /* failed or pending: waits of ct_send and ct_recv end */
+    _Atomic int status;       /* CT_OK: the group has not failed; what waits of calls look at */
+    _Atomic int reported;     /* failed, or told: a wait for what is no call has to end */
+    _Atomic int interrupted;  /* failed, told or a death: waits of ct_send and ct_recv end */
 };
 
 struct ct_group {
@@ -179,7 +182,8 @@ static inline struct limit group_limit(ct_group *group)
 /* CT_OK, or why the group has failed. */
 ct_status group_check(ct_group *group);
 /* A call begins: it looks for death notices, and fails at once if the group has failed or fails in
- * this call.  seq 0: a message, which a pending death of another member does not concern. */
+ * this call.  seq 0: a message, or what makes a group, which a pending death of another member does
+ * not concern; where an earlier call still runs it fails alone. */
 ct_status group_begin(ct_group *group, uint64_t seq);
 static inline void group_end(ct_group *group)
 {
@@ -187,9 +191,10 @@ static inline void group_end(ct_group *group)
 }
 /* 1: group_begin() of the next call will fail. */
 int group_fails_next_call(ct_group *group);
-/* A call failed with status, perhaps only because a wait was interrupted.  The failure of the
- * group, if there is one, takes the place of status and sentence, and is given back. */
-ct_status group_cause(ct_group *group, ct_status status);
+/* Call `seq` (0: a message) failed with status, perhaps only because a wait was interrupted.  The
+ * failure of the group, if there is one, takes the place of status and sentence, and is given back.
+ */
+ct_status group_cause(ct_group *group, ct_status status, uint64_t seq);
 
 /* ---- group_status.c --------------------------------------------------------- */
 

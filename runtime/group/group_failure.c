@@ -13,7 +13,8 @@
  * they need nothing more of the rank that failed.  So does a survivor that is late in a call which
  * a dead member had finished.  How far the dead member had come stands in its line of the control
  * page if it was on this host, else in the death notice.  Of several failures the one of the
- * earliest call counts.
+ * earliest call counts.  A message is in no call: it fails of what another rank reported, even of a
+ * later call; of a pending death only if it has to wait.
  *
  * What failed first on this rank goes to the other members twice: into the shared memory of a group
  * on one host, and as frames (group_channel.h).  A pending death is not sent: each rank has a
@@ -47,91 +48,116 @@ static uint64_t last_call(const ct_group *group, int is_death)
 }
 
 /* Under the lock. */
-static void set_failed(ct_group *group)
+static void set_failed(ct_group *group, const struct group_failure *failure)
 {
     struct failure_state *state = &group->failure;
 
-    state->is_death = 0;
-    atomic_store(&state->status, (int)failure_status(group->mesh, &state->what));
+    state->what = *failure;
+    atomic_store(&state->status, (int)failure_status(group->mesh, failure));
     atomic_store(&state->pending, 0);
+    atomic_store(&state->reported, 1);
     atomic_store(&state->interrupted, 1);
 }
 
-/* Under the lock.  1: the failure is kept as pending. */
-static int set_pending(ct_group *group, const struct group_failure *failure, int is_death)
+/* Under the lock.  Of failures of one kind that of the earliest call is kept. */
+static void keep_pending(struct failure_state *state, struct group_failure *kept,
+                         const struct group_failure *failure)
 {
-    struct failure_state *state = &group->failure;
     const uint64_t pending = atomic_load(&state->pending);
 
-    if (pending == 0 || failure->from_call < pending
-        || (failure->from_call == pending && state->is_death && !is_death)) {
-        state->what = *failure;
-        state->is_death = is_death;
-        atomic_store(&state->pending, failure->from_call);
-    }
-    if (state->what.from_call <= last_call(group, state->is_death))
-        return 0; /* its call began meanwhile */
+    if (kept->from_call == 0 || failure->from_call < kept->from_call)
+        *kept = *failure;
+    if (pending == 0 || kept->from_call < pending)
+        atomic_store(&state->pending, kept->from_call);
+    if (kept == &state->told)
+        atomic_store(&state->reported, 1);
     atomic_store(&state->interrupted, 1);
-    return 1;
 }
 
-/* Under the lock.  1: the other members are to be told.  A mismatch that this rank found in a call
- * is what that call and all later ones return, even if the rank that found it first has ended and
- * its death was recorded before. */
-static int record_locked(ct_group *group, const struct group_failure *failure, int is_death)
+/* Under the lock.  Returns what the other members are to be told; NULL: nothing.  A mismatch that
+ * this rank found in a call is what that call and all later ones return, even if the rank that
+ * found it first has ended and its death was recorded before. */
+static const struct group_failure *record_locked(ct_group *group,
+                                                 const struct group_failure *failure, int is_death)
 {
     struct failure_state *state = &group->failure;
+    struct group_failure *kept = is_death ? &state->death : &state->told;
     const int is_own = failure->rank == group->mesh->rank && !is_death;
-    const int was_told = atomic_load(&state->pending) && !state->is_death;
+    const int is_news = !is_death && kept->from_call == 0;
 
     if (atomic_load(&state->status) != CT_OK && !(is_own && failure->status == CT_ERR_MISMATCH))
-        return 0;
-    if (is_own || failure->from_call <= last_call(group, is_death))
-        state->what = *failure;
-    else if (set_pending(group, failure, is_death))
-        return !is_death && !was_told;
-    set_failed(group);
-    return 1;
+        return NULL;
+    if (!is_own && failure->from_call > last_call(group, is_death)) {
+        keep_pending(state, kept, failure);
+        if (kept->from_call > last_call(group, is_death))
+            return is_news ? kept : NULL;
+        failure = kept; /* its call began meanwhile */
+    }
+    set_failed(group, failure);
+    return &state->what;
 }
 
 /* The shared memory is written under the lock, since it has one sentence of this rank, which the
  * others read without a lock.  1: frames are to be sent. */
 static int record(ct_group *group, const struct group_failure *failure, int is_death)
 {
-    int tell;
+    const struct group_failure *tell;
 
     pthread_mutex_lock(&group->failure.lock);
     tell = record_locked(group, failure, is_death);
     if (tell && group->shm)
-        shm_group_set_failure(group->shm, &group->failure.what);
+        shm_group_set_failure(group->shm, tell);
     pthread_mutex_unlock(&group->failure.lock);
     if (tell || is_death)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
-    return tell;
+    return tell != NULL;
 }
 
-/* A pending failure becomes the group's if it is of a call up to that one: `told` for one that
- * another rank reported, `death` for the death of a member. */
-static void fail_if_pending(ct_group *group, uint64_t told, uint64_t death)
+/* Under the lock.  The pending failure of a call up to `told`, if another rank reported it, or up
+ * to `death`, if it is a death; NULL: there is none.  What a rank reported of a call is its cause,
+ * not the death that followed. */
+static const struct group_failure *pending_until(const struct failure_state *state, uint64_t told,
+                                                 uint64_t death)
+{
+    const struct group_failure *t = &state->told, *d = &state->death;
+
+    t = t->from_call && t->from_call <= told ? t : NULL;
+    d = d->from_call && d->from_call <= death ? d : NULL;
+    return t && d ? (d->from_call < t->from_call ? d : t) : t ? t : d;
+}
+
+/* A pending failure becomes the group's, and its status and sentence are given back; CT_OK: none is
+ * due.  seq: of the call that fails of it; 0: a message, which fails alone while a call runs that
+ * can still be finished. */
+static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, uint64_t death)
 {
     struct failure_state *state = &group->failure;
-    const uint64_t running = atomic_load(&group->running);
-    struct group_failure failure = { 0 };
-    int is_due, was_death;
+    const struct group_failure *due = NULL;
+    struct group_failure failure;
+    int alone = 0, is_death = 0;
 
     pthread_mutex_lock(&state->lock);
-    was_death = state->is_death;
-    is_due = atomic_load(&state->pending) && state->what.from_call <= (was_death ? death : told);
-    if (is_due && was_death && running && running < state->what.from_call)
-        state->what.from_call = running; /* it failed too, so the others can't finish it either */
-    if (is_due)
-        set_failed(group);
-    if (is_due && was_death && group->shm)
-        shm_group_set_failure(group->shm, &state->what);
-    failure = state->what;
+    if (atomic_load(&state->pending))
+        due = pending_until(state, told, death);
+    if (due) {
+        const uint64_t running = atomic_load(&group->running);
+
+        failure = *due;
+        is_death = due == &state->death;
+        alone = !seq && running && running < failure.from_call;
+        if (is_death && seq && seq < failure.from_call)
+            failure.from_call = seq; /* it failed too, so the others can't finish it either */
+        if (!alone)
+            set_failed(group, &failure);
+        if (!alone && is_death && group->shm)
+            shm_group_set_failure(group->shm, &failure);
+    }
     pthread_mutex_unlock(&state->lock);
-    if (is_due && was_death)
+    if (!due)
+        return CT_OK;
+    if (!alone && is_death)
         channel_fail(group->mesh, &group->channel, &failure);
+    return failure_quote(group->mesh, &failure);
 }
 
 /* ---- A call fails here --------------------------------------------------------- */
@@ -258,6 +284,11 @@ static ct_status quote(ct_group *group)
     return failure_quote(group->mesh, &failure);
 }
 
+static ct_status broken_since(const ct_group *group, ct_status status)
+{
+    return ct_fail_in(status, "group %s is broken since: ", group->name);
+}
+
 void group_poll(ct_group *group)
 {
     mesh_look_for_deaths(group->mesh);
@@ -271,12 +302,12 @@ ct_status group_check(ct_group *group)
     if (atomic_load(&group->failure.status) == CT_OK)
         return CT_OK;
     messages_look(group->mesh); /* other ranks may probe this one's call */
-    return ct_fail_in(quote(group), "group %s is broken since: ", group->name);
+    return broken_since(group, quote(group));
 }
 
 ct_status group_begin(ct_group *g, uint64_t seq)
 {
-    ct_status status;
+    ct_status status = CT_OK;
 
     mesh_look_for_deaths(g->mesh);
     if (seq) {
@@ -285,9 +316,9 @@ ct_status group_begin(ct_group *g, uint64_t seq)
     }
     if (atomic_load(&g->failure.pending)) {
         group_look_for_failure(g);
-        fail_if_pending(g, seq ? seq : ALL_CALLS, seq);
+        status = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, seq);
     }
-    status = group_check(g);
+    status = status == CT_OK ? group_check(g) : broken_since(g, status);
     if (status != CT_OK && seq)
         group_end(g);
     return status;
@@ -344,19 +375,21 @@ static void name_the_ended(ct_group *g, ct_status status)
 }
 
 /* This rank explains best a mismatch that it found itself, and its own timeout. */
-ct_status group_cause(ct_group *g, ct_status status)
+ct_status group_cause(ct_group *g, ct_status status, uint64_t seq)
 {
-    const uint64_t running = atomic_load(&g->running);
+    ct_status cause;
 
     if (status == CT_OK || status == CT_ERR_MISMATCH || status == CT_ERR_TIMEOUT)
         return status;
     if (status == CT_ERR_PEER && g->mesh->control.worker >= 0)
         wait_for_death_notice(g);
     group_look_for_failure(g);
-    fail_if_pending(g, running ? running : ALL_CALLS, ALL_CALLS);
+    cause = fail_if_pending(g, seq, seq ? seq : ALL_CALLS, ALL_CALLS);
+    if (cause != CT_OK)
+        return cause;
     if (atomic_load(&g->failure.status) != CT_OK)
         return quote(g);
-    if (status == CT_ERR_PEER && g->mesh->control.worker < 0 && running)
+    if (status == CT_ERR_PEER && g->mesh->control.worker < 0 && seq)
         name_the_ended(g, status);
     return status;
 }

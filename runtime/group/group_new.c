@@ -141,7 +141,7 @@ static ct_status new_group(const int *ranks, int count, const ct_group_options *
     if (status == CT_OK)
         status = check_list(parent, ranks, count);
     if (status == CT_OK)
-        status = group_check(parent);
+        status = group_begin(parent, 0);
     if (status != CT_OK)
         return status;
     if (options->local_sync) {
@@ -224,7 +224,7 @@ static ct_status split_from(ct_group *parent, int color, int key, ct_group **gro
         return ct_fail(CT_ERR_INVALID, "ct_split_group: no place for the group was given");
     status = group_resolve_member(parent, &p);
     if (status == CT_OK)
-        status = group_check(p);
+        status = group_begin(p, 0);
     if (status != CT_OK)
         return status;
     all = calloc((size_t)p->size, sizeof *all);

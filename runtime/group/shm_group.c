@@ -105,7 +105,7 @@ struct shm_group {
     struct signature signature;
     struct signature calls[2]; /* a copy of those in our lines, which lie in other caches by now */
     int64_t deadline;
-    const _Atomic int *interrupted;
+    const _Atomic int *given_up;
 };
 
 /* ---- Making --------------------------------------------------------------------- */
@@ -249,16 +249,16 @@ static int has_failed(const struct shm_group *f)
 {
     uint64_t seq;
 
-    return atomic_load_explicit(f->interrupted, memory_order_relaxed)
+    return atomic_load_explicit(f->given_up, memory_order_relaxed)
            || (earliest(f, &seq) >= 0 && seq <= f->signature.seq);
 }
 
 void shm_group_begin_call(struct shm_group *f, const struct signature *signature, int64_t deadline,
-                          const _Atomic int *interrupted)
+                          const _Atomic int *given_up)
 {
     f->signature = *signature;
     f->deadline = deadline;
-    f->interrupted = interrupted;
+    f->given_up = given_up;
 }
 
 static ct_status mismatch(int rank, const struct signature *mine, const struct signature *theirs)

@@ -6,26 +6,28 @@
  * wait for other ranks to arrive.  What a rank writes into its slot before it arrives may be read
  * by the ranks that waited for it:
  *
- *     shm_group_next_slot(f, bytes);             a new slot, which no rank reads any more
+ *     shm_group_next_slot(f, bytes);   a new slot, which no rank reads any more
  *     memcpy(shm_group_own(f), ...);
- *     shm_group_publish(f);                  this rank is in round n, for all to see
- *     shm_group_wait_all(f);                all ranks are in round n
- *     ... shm_group_slot(f, i) ...          until the shm_group_next_slot() after the next one
+ *     shm_group_publish(f);            this rank is in round n, for all to see
+ *     shm_group_wait_all(f);           all ranks are in round n
+ *     ... shm_group_slot(f, i) ...     until the shm_group_next_slot() after the next one
  *
- * Two turns in a row use different slots, so a slot is free again when all ranks have arrived in
- * the next turn: a call needs no barrier at its end.  A payload of up to 64 bytes lies in the cache
- * line that has the number of the round, so both cost one cache miss.
+ * Two rounds in a row use different slots, so a slot is free again when all ranks have arrived in
+ * the next round: a call needs no barrier at its end.  A payload of up to 64 bytes lies in the
+ * cache line that has the number of the round, so both cost one cache miss.
  *
  * Other ranks can read and write buffers in memory of ct_mem_alloc() directly:
  *
- *     shm_group_offer(f, send, bytes, recv, bytes);   before the call's first shm_group_publish()
- *     shm_group_publish(f); shm_group_wait_all(f);
- *     shm_group_resolve_peers(f, ...);            now shm_group_send_of() and shm_group_recv_of()
- * return their addresses shm_group_touch(f);
+ *     shm_group_offer(f, send, n, recv, n);   before the call's first shm_group_publish()
+ *     shm_group_publish(f);
+ *     shm_group_wait_all(f);
+ *     shm_group_resolve_peers(f, ...);        shm_group_send_of(), shm_group_recv_of(): addresses
+ *     shm_group_touch(f);
  *     ... reads and writes there ...
  *     shm_group_untouch(f);
- *     shm_group_publish(f); shm_group_wait_all(f);          no rank returns while others use its
- * buffers shm_group_withdraw(f);
+ *     shm_group_publish(f);
+ *     shm_group_wait_all(f);                  no rank returns while others use its buffers
+ *     shm_group_withdraw(f);
  *
  * When such a call fails, shm_group_settle() waits for the ranks that still use the buffers.  If
  * one does not stop, the buffers that this call offered are cut off from it, and nothing else. */
@@ -60,7 +62,7 @@ int shm_group_failure(const struct shm_group *shm, struct group_failure *failure
 
 /* Before the first round of a call. */
 void shm_group_begin_call(struct shm_group *shm, const struct signature *signature,
-                          int64_t deadline, const _Atomic int *interrupted);
+                          int64_t deadline, const _Atomic int *given_up);
 
 /* Takes the next slot for at most `bytes` per rank (the same number on all). */
 ct_status shm_group_next_slot(struct shm_group *shm, size_t bytes);

@@ -2,10 +2,10 @@
 /* device_rendezvous.c - messages between the devices' memories of one host go without the host:
  * what MPI libraries call rendezvous by get, RGET (Open MPI's ob1 over smcuda, UCX's cuda_ipc).
  *
- *   sender    DEVICE_RTS, with a handle of its buffer  ->  a receive whose buffer is in device
- * memory maps the sender's buffer and copies receiver  ATS                                      ->
- * the send is done receiver  CTS, where it can't                      ->  the sender copies to the
- * host, then DATA
+ *   sender      DEVICE_RTS: a handle of its buffer
+ *   receiver    its receive has a buffer in device memory: it maps the sender's, copies, and
+ *               answers ATS: the send is done
+ *               it can't: it answers CTS, and the sender copies to the host and sends DATA
  *
  * Any thread that waits moves all messages, and so it moves these copies: one thread at a time
  * takes each a step further, outside of the transport's lock.  While a copy is pending its request

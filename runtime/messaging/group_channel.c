@@ -142,7 +142,7 @@ static struct group_failure read_failure(const struct mesh *mesh, const struct u
                                      .status = CT_ERR_PEER,
                                      .rank = message->from };
 
-    if (frame->id < (uint64_t)mesh->size)
+    if (frame->id < (uint64_t)mesh->size && frame->id != (uint64_t)mesh->rank)
         failure.rank = (int32_t)frame->id;
     if (frame->answer > 0 && frame->answer <= (uint64_t)-CT_ERR_NCCL)
         failure.status = -(int32_t)frame->answer;
@@ -212,7 +212,7 @@ void channel_open(struct mesh *mesh, struct channel *channel)
     }
     for (struct channel *parent = m->failed_channels > 0 ? m->channels : NULL; parent;
          parent = parent->next)
-        if (parent->failure.status)
+        if (parent->has_failed)
             fail_if_unmade(mesh, channel, parent);
     goodbyes_came_early(m, channel);
     pthread_mutex_unlock(&mesh->transport->lock);

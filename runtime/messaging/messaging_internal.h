@@ -127,7 +127,6 @@ void send_cts(struct mesh *mesh, struct request *receive, const struct frame *fr
 /* Also of a send that was written in part. */
 void request_give_up(struct mesh *mesh, struct request *request, ct_status status,
                      const char *reason);
-void request_cancel_locked(struct mesh *mesh, struct request *request);
 /* The sender gave the message up: the receive that had met it waits for the next one. */
 void message_cancelled(struct mesh *mesh, uint64_t id, int from);
 /* The message that it had met was cancelled: it takes the next one, or is posted where it was. */

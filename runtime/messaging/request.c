@@ -518,17 +518,12 @@ void message_cancelled(struct mesh *mesh, uint64_t id, int from)
         }
 }
 
-void request_cancel_locked(struct mesh *mesh, struct request *request)
-{
-    request_give_up(mesh, request, CT_ERR_ABORTED, "cancelled");
-}
-
 void request_cancel(struct mesh *mesh, struct request *request)
 {
     struct messages *m = mesh->messages;
 
     pthread_mutex_lock(&mesh->transport->lock);
-    request_cancel_locked(mesh, request);
+    request_give_up(mesh, request, CT_ERR_ABORTED, "cancelled");
     if (m->background > 0 && atomic_load(&m->waiting) == 0)
         progress_thread_wake(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);

@@ -293,7 +293,7 @@ ct_status request_wait(struct mesh *mesh, struct request *request, int64_t deadl
         turn = wait_until_done(mesh, request, deadline, interrupted);
         if (!atomic_load(&request->done)) {
             pthread_mutex_lock(&mesh->transport->lock);
-            request_cancel_locked(mesh, request);
+            request_give_up(mesh, request, CT_ERR_ABORTED, "cancelled");
             pthread_mutex_unlock(&mesh->transport->lock);
             device_copy_finish(mesh, request);
         }

@@ -89,7 +89,7 @@ static ct_status transfer_stage(const struct transfer *t, void **buf, int is_sen
                                   deadline, staging);
     if (status == CT_OK)
         return CT_OK;
-    return ct_fail_in(group_cause(t->group, status), "%s: ", t->verb);
+    return ct_fail_in(group_cause(t->group, status, 0), "%s: ", t->verb);
 }
 
 /* ---- One message ---------------------------------------------------------------- */

@@ -69,7 +69,7 @@ ct_status message_finish_by(ct_group *g, struct request *request, const char *ve
         *from = ct_group_rank(g, request->peer);
     if (status == CT_OK)
         return CT_OK;
-    status = group_cause(g, status);
+    status = group_cause(g, status, 0);
     describe(g, request, verb, what, sizeof what);
     if (status != CT_ERR_TIMEOUT)
         return ct_fail_in(status, "%s: ", what);

@@ -385,28 +385,28 @@ static void set_up(struct scene *s)
     atomic_store(&mesh->messages->waiting, 1); /* no thread shall come in between */
 }
 
-static void heard(void *owner, const struct group_failure *breach)
+static void on_failure(void *owner, const struct group_failure *failure)
 {
     (void)owner;
-    holds(strlen(breach->words) < sizeof breach->words && breach->rank < RANKS);
+    holds(strlen(failure->words) < sizeof failure->words && failure->rank < RANKS);
 }
 
-/* A group is made, destroyed, or breaks here. */
+/* A group is made, destroyed, or fails here. */
 static void group_changes(struct scene *s, int which)
 {
     static const int ranks[RANKS] = { 0, 1, 2 };
-    const struct group_failure breach = { .status = CT_ERR_TIMEOUT,
-                                          .from_call = 1,
-                                          .words = "too late" };
+    const struct group_failure failure = { .status = CT_ERR_TIMEOUT,
+                                           .from_call = 1,
+                                           .words = "too late" };
     struct channel *channel = &s->channels[which & 1];
 
     if (!s->open[which & 1]) {
         *channel = (struct channel){
-            .id = which & 1 ? 8 : 6, .ranks = ranks, .size = RANKS, .on_failure = heard
+            .id = which & 1 ? 8 : 6, .ranks = ranks, .size = RANKS, .on_failure = on_failure
         };
         channel_open(s->mesh, channel);
     } else if (which & 2) {
-        channel_fail(s->mesh, channel, &breach);
+        channel_fail(s->mesh, channel, &failure);
         return;
     } else {
         channel_close(s->mesh, channel);

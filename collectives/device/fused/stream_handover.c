@@ -272,7 +272,7 @@ static ct_status watch_in(struct watched *w)
         c->place.space->call_leaves_stream();
         return CT_OK;
     }
-    status = group_cause(c->group, status);
+    status = group_cause(c->group, status, c->signature.seq);
     snprintf(words, sizeof words, "%s", ct_last_error());
     signature_describe(&c->signature, text, sizeof text);
     ct_fail(status, "%s on group %s, in its stream: %s", text,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_death_notices.c - what the death notices of members do to a group. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/group/group.h"
+#include "runtime/group/shm_group.c"
+#include "runtime/messaging/messaging_internal.h"
 #include "runtime/monitor/flight_recorder.h"
 #include "tests/harness.h"
-
-#include <stdio.h>
 
 enum { WORLD = 4, ID = 77 };
 
@@ -15,7 +16,11 @@ enum { WORLD = 4, ID = 77 };
 struct scene {
     struct mesh mesh;
     struct peer peers[WORLD];
-    struct doorbell bell;
+    struct doorbell bells[WORLD];
+    int event_fds[WORLD];
+    struct transport transport; /* without links: what is sent waits */
+    struct wire wires[WORLD];
+    struct messages messages;
     pthread_mutex_t children;
     int ranks[WORLD];
     struct ct_group group;
@@ -33,8 +38,15 @@ static struct scene *make_scene(void)
     s->mesh.control.deaths = calloc(WORLD, sizeof *s->mesh.control.deaths);
     s->mesh.size = WORLD;
     s->mesh.peers = s->peers;
-    s->mesh.waiter.bell = &s->bell;
+    s->mesh.waiter.bell = &s->bells[0];
     s->mesh.waiter.event_fd = -1;
+    for (int i = 0; i < WORLD; i++)
+        s->event_fds[i] = -1;
+    pthread_mutex_init(&s->transport.lock, NULL);
+    s->transport.wires = s->wires;
+    s->mesh.transport = &s->transport;
+    s->mesh.messages = &s->messages;
+    atomic_store(&s->messages.waiting, 1); /* so that no progress thread begins */
     pthread_mutex_init(&s->children, NULL);
     pthread_mutex_init(&s->group.failure.lock, NULL);
     s->group.mesh = &s->mesh;
@@ -55,6 +67,7 @@ static void free_scene(struct scene *s)
     control_close(&s->mesh.control);
     pthread_mutex_destroy(&s->group.failure.lock);
     pthread_mutex_destroy(&s->children);
+    pthread_mutex_destroy(&s->transport.lock);
     free(s);
 }
 
@@ -106,6 +119,7 @@ static void what_a_rank_reported_of_a_call_is_its_cause_and_not_a_death(void **s
         if (!death_first)
             dies(s, 2, 9);
         assert_int_equal(atomic_load(&s->group.failure.pending), 10);
+        assert_int_equal(group_begin(&s->group, 10), CT_ERR_PEER);
         assert_string_equal(s->group.failure.what.words, "its program gave up");
         free_scene(s);
     }
@@ -124,6 +138,7 @@ static void a_death_before_the_reported_call_is_the_cause(void **state)
         if (!death_first)
             dies(s, 2, 7);
         assert_int_equal(atomic_load(&s->group.failure.pending), 8);
+        assert_int_equal(group_begin(&s->group, 8), CT_ERR_PEER);
         assert_non_null(strstr(s->group.failure.what.words, "SIGKILL"));
         free_scene(s);
     }
@@ -156,9 +171,112 @@ static void of_several_dead_the_one_that_was_least_far_counts(void **state)
         dies(s, orders[i][0], done[orders[i][0]]);
         dies(s, orders[i][1], done[orders[i][1]]);
         assert_int_equal(atomic_load(&s->group.failure.pending), 8);
-        assert_int_equal(s->group.failure.is_death, 1);
+        assert_int_equal(s->group.failure.death.from_call, 8);
         free_scene(s);
     }
+}
+
+/* ---- Messages ---------------------------------------------------------------------- */
+
+/* The rank that reported takes part in nothing any more, whoever else has died. */
+static void a_message_fails_of_what_a_rank_reported_also_beside_a_pending_death(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 3; order++) {
+        const struct group_failure failure = reported_by(1, 10, "its program gave up");
+        struct scene *s = make_scene();
+
+        if (order == 1)
+            dies(s, 2, 7);
+        group_fail_told(&s->group, &failure);
+        if (order == 2)
+            dies(s, 2, 7);
+        assert_int_equal(group_begin(&s->group, 0), CT_ERR_PEER);
+        assert_non_null(strstr(ct_last_error(), "its program gave up"));
+        free_scene(s);
+    }
+}
+
+static void a_message_does_not_fail_of_a_pending_death_alone(void **state)
+{
+    struct scene *s = make_scene();
+
+    (void)state;
+    dies(s, 2, 7);
+    assert_int_equal(group_begin(&s->group, 0), CT_OK);
+    free_scene(s);
+}
+
+/* Call 7 runs on the group's thread meanwhile, and each member that it needs has finished it. */
+static void a_message_that_fails_leaves_the_call_that_runs_alone(void **state)
+{
+    (void)state;
+    for (int by_death = 0; by_death <= 1; by_death++) {
+        const struct group_failure failure = reported_by(1, 10, "its program gave up");
+        struct scene *s = make_scene();
+
+        atomic_store(&s->group.begun, 7);
+        atomic_store(&s->group.running, 7);
+        if (by_death)
+            dies(s, 2, 7);
+        else
+            group_fail_told(&s->group, &failure);
+        ct_fail(CT_ERR_ABORTED, "the group was aborted");
+        assert_int_equal(group_cause(&s->group, CT_ERR_ABORTED, 0), CT_ERR_PEER);
+        assert_non_null(strstr(ct_last_error(), by_death ? "SIGKILL" : "its program gave up"));
+        assert_int_equal(group_begin(&s->group, 0), by_death ? CT_OK : CT_ERR_PEER);
+        assert_int_equal(atomic_load(&s->group.failure.status), CT_OK);
+        assert_int_equal(atomic_load(&s->group.failure.pending), by_death ? 8 : 10);
+        free_scene(s);
+    }
+}
+
+/* ---- Memory of the host ------------------------------------------------------------- */
+
+static struct shm_group *make_shm(struct scene *s)
+{
+    struct shm_group *f = calloc(1, sizeof *f);
+    char *memory = aligned_alloc(4096, members_bytes(WORLD));
+
+    assert_non_null(f);
+    assert_non_null(memory);
+    memset(memory, 0, members_bytes(WORLD));
+    f->mesh = &s->mesh;
+    f->size = WORLD;
+    f->locals = calloc(WORLD, sizeof *f->locals);
+    f->head = (void *)memory;
+    f->members = members_in(memory);
+    s->mesh.node.bells = s->bells;
+    s->mesh.node.event_fds = s->event_fds;
+    return f;
+}
+
+static void free_shm(struct shm_group *f)
+{
+    free(f->head);
+    free(f->locals);
+    free(f);
+}
+
+/* Each rank has a notice of the death, so only the report is passed on; and what this rank wrote
+ * for the others is no failure of its own. */
+static void a_report_is_passed_on_and_not_the_death_that_is_pending_before_it(void **state)
+{
+    const struct group_failure failure = reported_by(1, 10, "its program gave up");
+    struct scene *s = make_scene();
+
+    (void)state;
+    s->group.shm = make_shm(s);
+    atomic_store(&s->group.begun, 7);
+    atomic_store(&s->group.running, 7);
+    dies(s, 2, 7);
+    group_fail_told(&s->group, &failure);
+    assert_string_equal(s->group.shm->members[0].failure.words, "its program gave up");
+    group_look_for_failure(&s->group);
+    assert_int_equal(atomic_load(&s->group.failure.status), CT_OK);
+    assert_int_equal(atomic_load(&s->group.failure.pending), 8);
+    free_shm(s->group.shm);
+    free_scene(s);
 }
 
 int main(void)
@@ -169,6 +287,10 @@ int main(void)
         cmocka_unit_test(a_death_before_the_reported_call_is_the_cause),
         cmocka_unit_test(a_reported_failure_of_a_finished_call_counts_at_once),
         cmocka_unit_test(of_several_dead_the_one_that_was_least_far_counts),
+        cmocka_unit_test(a_message_fails_of_what_a_rank_reported_also_beside_a_pending_death),
+        cmocka_unit_test(a_message_does_not_fail_of_a_pending_death_alone),
+        cmocka_unit_test(a_message_that_fails_leaves_the_call_that_runs_alone),
+        cmocka_unit_test(a_report_is_passed_on_and_not_the_death_that_is_pending_before_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message_ends.c - what becomes of messages that are lent
+/* test_message_ends.c - what becomes of messages of which the receiver maps the buffer
  * (runtime/messaging/device_rendezvous.c), and of what was mapped for them, when their group is
  * destroyed. */
 #include "tests/harness.h"
@@ -13,7 +13,7 @@
 #include "runtime/group/group.h"
 #include "runtime/messaging/device_rendezvous.h"
 #include "tests/marks.h"
-#include "tests/runtime/p2p/device/lent.h"
+#include "tests/runtime/p2p/device/mapped_message.h"
 
 static void group_ends(ct_group *group, void *arg)
 {
@@ -64,12 +64,12 @@ static void receiver_leaves(ct_group *group, void *arg)
     if (me == 0) {
         buffer = device_alloc(BYTES, 1);
         EXPECT_OK(ct_isend(part, buffer, BYTES, CT_U8, 1, 0, &work));
-        mark("lent it", 0);
+        mark("has sent the RTS", 0);
         EXPECT_ERROR(ct_wait(work), CT_ERR_PEER, "isend|rank 1|has destroyed the group");
         mark(arg, 0);
         device_free(buffer);
     } else if (receive_held(&s, part, 0)) {
-        await("lent it", 0);
+        await("has sent the RTS", 0);
         while (!device_copies_pending(group->mesh)) /* it waits for the gate */
             EXPECT_OK(ct_test(s.work, &done));
         lost = s.work;

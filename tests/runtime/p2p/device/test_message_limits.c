@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/marks.h"
-#include "tests/runtime/p2p/device/lent.h"
+#include "tests/runtime/p2p/device/mapped_message.h"
 
 enum { SOON_MS = 100 };
 
@@ -25,7 +25,7 @@ static void sender_gives_up(ct_group *group, void *arg)
     if (ct_rank(group) == 0) {
         buffer = device_alloc(BYTES, 1);
         EXPECT_OK(ct_isend(group, buffer, BYTES, CT_U8, 1, 0, &work));
-        EXPECT_OK(ct_set_next_timeout(group, SOON_MS)); /* from when it has been lent */
+        EXPECT_OK(ct_set_next_timeout(group, SOON_MS)); /* from its RTS on */
         EXPECT_ERROR(ct_wait(work), CT_ERR_TIMEOUT, "isend|limit");
         fill(buffer, 2);
         mark(arg, 0);
@@ -96,11 +96,11 @@ static void receiver_gives_up(ct_group *group, void *arg)
     if (ct_rank(group) == 0) {
         buffer = device_alloc(BYTES, 1);
         EXPECT_OK(ct_isend(group, buffer, BYTES, CT_U8, 1, 0, &work));
-        mark("lent", 0);
+        mark("has sent the RTS", 0);
         EXPECT_OK(ct_wait(work)); /* not its failure: it is received by the next one */
         device_free(buffer);
     } else if (receive_held(&s, group, 0)) {
-        await("lent", 0);
+        await("has sent the RTS", 0);
         EXPECT_OK(ct_set_next_timeout(group, SOON_MS));
         EXPECT_ERROR(ct_wait(s.work), CT_ERR_TIMEOUT, "irecv|limit");
         go_on(&s);
@@ -133,7 +133,7 @@ static void receiver_gives_up_late(ct_group *group, void *arg)
     buffer = device_alloc(BYTES, 1);
     if (me == 0)
         EXPECT_OK(ct_isend(group, buffer, BYTES, CT_U8, 1, 0, &work));
-    EXPECT_OK(ct_barrier(group, NULL)); /* lent: later it would be nobody's */
+    EXPECT_OK(ct_barrier(group, NULL)); /* the RTS was sent: later no rank would wait for it */
     if (me == 0) {
         EXPECT_OK(ct_wait(work));
     } else {

@@ -10,7 +10,7 @@
 
 #include "runtime/group/group.h"
 #include "tests/marks.h"
-#include "tests/runtime/p2p/device/lent.h"
+#include "tests/runtime/p2p/device/mapped_message.h"
 
 static void other_count(ct_group *group, void *arg)
 {
@@ -163,10 +163,10 @@ static void sender_dies(ct_group *group, void *arg)
     tear_down(&s);
 }
 
-static void a_receive_ends_with_the_one_who_lent_to_it(void **state)
+static void a_receive_ends_with_the_sender_whose_buffer_it_maps(void **state)
 {
     (void)state;
-    run_processes(2, sender_dies, (void *)(uintptr_t) "lent");
+    run_processes(2, sender_dies, (void *)(uintptr_t) "has sent the RTS");
 }
 
 /* At any time of the mapping and the copy. */
@@ -235,7 +235,7 @@ int main(void)
         cmocka_unit_test(counts_that_differ_are_told_to_both),
         cmocka_unit_test(what_a_driver_wont_map_or_copy_comes_through_the_host),
         cmocka_unit_test(a_receive_that_a_device_fails_is_not_the_senders_failure),
-        cmocka_unit_test(a_receive_ends_with_the_one_who_lent_to_it),
+        cmocka_unit_test(a_receive_ends_with_the_sender_whose_buffer_it_maps),
         cmocka_unit_test(a_sender_may_die_at_any_time),
         cmocka_unit_test(who_lends_hears_of_its_receivers_death),
     };

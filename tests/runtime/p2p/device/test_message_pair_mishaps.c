@@ -115,7 +115,7 @@ static void receiver_gives_up(ct_group *group, void *arg)
     write_key(b, 0, LARGE, 40);
     if (me == 0)
         EXPECT_OK(ct_isend(group, b.at, LARGE, CT_U8, 1, 1, &work));
-    EXPECT_OK(ct_barrier(group, NULL)); /* lent: later it would be nobody's */
+    EXPECT_OK(ct_barrier(group, NULL)); /* the RTS was sent: later no rank would wait for it */
     if (me == 0) {
         EXPECT_OK(ct_wait(work));
     } else {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lent.h - messages of BYTES equal bytes that are lent (runtime/messaging/device_rendezvous.c), and
- * a receiver that copies them no earlier than it is told to. */
-#ifndef TESTS_CUDA_LENT_H
-#define TESTS_CUDA_LENT_H
+/* mapped_message.h - messages of BYTES equal bytes whose receiver maps the buffer of the sender
+ * (runtime/messaging/device_rendezvous.c), and a receiver that copies them no earlier than it is
+ * told to. */
+#ifndef TESTS_RUNTIME_P2P_DEVICE_MAPPED_MESSAGE_H
+#define TESTS_RUNTIME_P2P_DEVICE_MAPPED_MESSAGE_H
 
 #include <stdlib.h>
 
@@ -10,7 +11,8 @@
 #include "tests/cuda/device.h"
 #include "tests/harness.h"
 
-/* Lent, and below what is pinned: to pin memory may be to wait for the stream. */
+/* Large enough for a rendezvous, and below what is pinned: to pin memory may be to wait for the
+   stream. */
 enum { BYTES = 60000 };
 
 static inline int is_full_of(const void *memory, unsigned char byte)
