@@ -47,7 +47,7 @@ static void say(const struct init_watch *watch, int arrived, int64_t waited_ms)
     for (int i = 0; i < watch->size; i++) {
         char one[128];
 
-        if (rendezvous_arrived(watch->meet, watch->workers[i].rank))
+        if (job_rendezvous_arrived(watch->meet, watch->workers[i].rank))
             continue;
         if (++listed > 8)
             continue; /* one screen */
@@ -70,7 +70,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     for (int i = 0; i < watch->size; i++)
-        arrived += rendezvous_arrived(watch->meet, watch->workers[i].rank);
+        arrived += job_rendezvous_arrived(watch->meet, watch->workers[i].rank);
     if (arrived == watch->size || (arrived == 0 && ++watch->quiet > QUIET_CHECKS))
         return;
     check_again(watch);
@@ -85,7 +85,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
 }
 
 void init_watch_setup(struct init_watch *watch, struct event_base *base,
-                      const struct rendezvous *meet, const struct worker *workers, int size)
+                      const struct job_rendezvous *meet, const struct worker *workers, int size)
 {
     *watch = (struct init_watch){ .meet = meet, .workers = workers, .size = size };
     evtimer_assign(&watch->tick, base, tick, watch);

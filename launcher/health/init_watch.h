@@ -5,12 +5,12 @@
 
 #include <event2/event_struct.h>
 
-#include "launcher/nodes/rendezvous.h"
+#include "launcher/nodes/job_rendezvous.h"
 #include "launcher/workers/worker.h"
 
 struct init_watch {
     struct event tick;
-    const struct rendezvous *meet;
+    const struct job_rendezvous *meet;
     const struct worker *workers;
     int size;
     int quiet;     /* checks since the last connection to the store */
@@ -19,7 +19,7 @@ struct init_watch {
 };
 
 void init_watch_setup(struct init_watch *watch, struct event_base *base,
-                      const struct rendezvous *meet, const struct worker *workers, int size);
+                      const struct job_rendezvous *meet, const struct worker *workers, int size);
 void init_watch_start(struct init_watch *watch); /* of a round */
 void init_watch_stop(struct init_watch *watch);
 

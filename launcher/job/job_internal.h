@@ -16,7 +16,7 @@
 #include "launcher/health/stall_detector.h"
 #include "launcher/health/uninterruptible_watch.h"
 #include "launcher/nodes/nodes.h"
-#include "launcher/nodes/rendezvous.h"
+#include "launcher/nodes/job_rendezvous.h"
 #include "launcher/placement/placement.h"
 #include "launcher/report/first_failure.h"
 #include "launcher/report/report.h"
@@ -49,7 +49,7 @@ struct job {
     struct rlimit descriptors; /* that we were started with */
     struct program program;
     struct wrapper wrapper;
-    struct rendezvous meet;
+    struct job_rendezvous meet;
     struct nodes *nodes;
     struct plan plan; /* of this round */
     int restarted;    /* this round costs one of the job's restarts */

@@ -73,9 +73,9 @@ static int open_doors(struct job *job)
 {
     int code;
 
-    if ((code = rendezvous_open(&job->meet, job->options, job->meeting)) != 0
+    if ((code = job_rendezvous_open(&job->meet, job->options, job->meeting)) != 0
         || (code = job_listen(job)) != 0
-        || (job->meet.is_coordinator && (code = rendezvous_serve(&job->meet, job->base)) != 0))
+        || (job->meet.is_coordinator && (code = job_rendezvous_serve(&job->meet, job->base)) != 0))
         return code;
     events_job_started(&job->events, job->meet.run_id, job->size);
     return 0;
@@ -159,7 +159,7 @@ static void tear_down(struct job *job)
     guard_stop(&job->guard);
     if (job->nodes)
         job->nodes->ops->destroy(job->nodes);
-    rendezvous_close(&job->meet);
+    job_rendezvous_close(&job->meet);
     if (job->base) {
         init_watch_stop(&job->init_watch);
         finish_output(job);

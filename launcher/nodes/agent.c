@@ -20,7 +20,7 @@
 struct agent {
     struct nodes nodes;
     struct event_base *base;
-    struct rendezvous *meet;
+    struct job_rendezvous *meet;
     const struct options *options;
     int size;
     struct node_link link;
@@ -325,7 +325,7 @@ static const struct nodes_ops agent_ops = { .start = agent_start,
                                             .ended = agent_ended,
                                             .destroy = agent_destroy };
 
-struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
+struct nodes *nodes_agent(struct event_base *base, struct job_rendezvous *meet,
                           const struct options *options, int size, const struct nodes_hooks *hooks,
                           void *job)
 {

@@ -379,7 +379,7 @@ static struct member *add_own(struct coordinator *c, int size)
     return members_add(c, &join, NULL);
 }
 
-struct nodes *nodes_coordinator(struct event_base *base, struct rendezvous *meet,
+struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *meet,
                                 const struct options *options, int size,
                                 const struct nodes_hooks *hooks, void *job)
 {

@@ -50,7 +50,7 @@ struct restarts {
 
 struct coordinator {
     struct nodes nodes;
-    struct rendezvous *meet;
+    struct job_rendezvous *meet;
     const struct options *options;
     int is_elastic, min, max; /* nodes */
     struct member **members;  /* as they came; the first is this ctrun */

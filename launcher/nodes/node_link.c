@@ -186,7 +186,7 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     const int64_t waited = clock_ms() - retry->since;
     struct timeval pause;
     int fd;
-    ct_status status = rendezvous_look_up(retry->meet);
+    ct_status status = job_rendezvous_look_up(retry->meet);
 
     (void)ignored;
     (void)what;
@@ -218,7 +218,7 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 }
 
 void connect_retry_setup(struct connect_retry *retry, struct event_base *base,
-                         struct rendezvous *meet, const struct connect_retry_hooks *hooks,
+                         struct job_rendezvous *meet, const struct connect_retry_hooks *hooks,
                          void *arg)
 {
     *retry = (struct connect_retry){ .meet = meet, .hooks = hooks, .arg = arg };

@@ -10,7 +10,7 @@
 #include <event2/event_struct.h>
 #include <stdint.h>
 
-#include "launcher/nodes/rendezvous.h"
+#include "launcher/nodes/job_rendezvous.h"
 #include "runtime/store/server/launcher_peers.h"
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/error.h"
@@ -48,7 +48,7 @@ struct connect_retry_hooks {
 
 struct connect_retry {
     struct event again;
-    struct rendezvous *meet;
+    struct job_rendezvous *meet;
     int timeout; /* seconds */
     const char *limit;
     int64_t since, speak;
@@ -58,7 +58,7 @@ struct connect_retry {
 };
 
 void connect_retry_setup(struct connect_retry *retry, struct event_base *base,
-                         struct rendezvous *meet, const struct connect_retry_hooks *hooks,
+                         struct job_rendezvous *meet, const struct connect_retry_hooks *hooks,
                          void *arg);
 /* The first attempt is in the loop's next turn, the last one after `timeout` seconds.  `limit` is
  * the option that sets them. */

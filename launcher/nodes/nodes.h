@@ -10,7 +10,7 @@
 #define LAUNCHER_NODES_NODES_H
 
 #include "config/options.h"
-#include "launcher/nodes/rendezvous.h"
+#include "launcher/nodes/job_rendezvous.h"
 #include "runtime/monitor/control_page.h"
 #include "runtime/store/server/launcher_peers.h"
 
@@ -79,10 +79,10 @@ struct nodes_ops {
 };
 
 /* NULL: the error is logged. */
-struct nodes *nodes_coordinator(struct event_base *base, struct rendezvous *meet,
+struct nodes *nodes_coordinator(struct event_base *base, struct job_rendezvous *meet,
                                 const struct options *options, int size,
                                 const struct nodes_hooks *hooks, void *job);
-struct nodes *nodes_agent(struct event_base *base, struct rendezvous *meet,
+struct nodes *nodes_agent(struct event_base *base, struct job_rendezvous *meet,
                           const struct options *options, int size, const struct nodes_hooks *hooks,
                           void *job);
 

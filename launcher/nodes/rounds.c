@@ -151,7 +151,7 @@ void rounds_begin(struct coordinator *c)
         rounds_end_job(c);
         return;
     }
-    rendezvous_new_round(c->meet);
+    job_rendezvous_new_round(c->meet);
     c->phase = RUNNING;
     c->rounds++;
     c->code = c->is_cause = c->changed = c->stop_asked = c->signalled = 0;
@@ -297,7 +297,7 @@ static void lose_workers(struct coordinator *c, struct member *from, int count,
     int left = c->world;
 
     note_failure(c, from, failure);
-    rendezvous_post_death(c->meet, failure->rank, failure->what);
+    job_rendezvous_post_death(c->meet, failure->rank, failure->what);
     from->lost += count;
     for (int i = 0; i < c->ranked_count; i++)
         left -= c->ranked[i]->lost;

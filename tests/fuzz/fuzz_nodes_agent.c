@@ -228,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .nnodes = { NODES, NODES },
                                      .role = "default" };
     struct fuzz_input in = { data, size };
-    struct rendezvous meet = {
+    struct job_rendezvous meet = {
         .address = "127.0.0.1", .port = 1, .run_id = "none", .is_elastic = (int)take(&in) & 1
     };
     struct scene s = { .end = -1 };

@@ -63,12 +63,12 @@ void store_agent_end(struct store_agent *agent)
     is_ended[(const char *)agent - agents] = 1;
 }
 
-void rendezvous_new_round(struct rendezvous *meet)
+void job_rendezvous_new_round(struct job_rendezvous *meet)
 {
     (void)meet;
 }
 
-void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+void job_rendezvous_post_death(const struct job_rendezvous *meet, int rank, const char *cause)
 {
     (void)meet;
     holds(rank >= -1 && rank < WORKERS + (NODES - 1) * MOST_WORKERS && strlen(cause) < NODE_TEXT);
@@ -269,11 +269,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .role = "a",
                                      .on_failure = { (int)what & 1, 2 },
                                      .max_restarts = { (int)what >> 1 & 3, 0 } };
-    struct rendezvous meet = { .address = "10.0.0.1",
-                               .port = 29500,
-                               .run_id = "none",
-                               .generation = "g",
-                               .is_elastic = (int)what >> 3 & 1 };
+    struct job_rendezvous meet = { .address = "10.0.0.1",
+                                   .port = 29500,
+                                   .run_id = "none",
+                                   .generation = "g",
+                                   .is_elastic = (int)what >> 3 & 1 };
     struct event_base *base = event_base_new();
     struct scene s = { .base = base, .is_elastic = meet.is_elastic };
 

@@ -51,12 +51,12 @@ void store_agent_end(struct store_agent *to)
     closed++;
 }
 
-void rendezvous_new_round(struct rendezvous *meet)
+void job_rendezvous_new_round(struct job_rendezvous *meet)
 {
     (void)meet;
 }
 
-void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+void job_rendezvous_post_death(const struct job_rendezvous *meet, int rank, const char *cause)
 {
     (void)meet;
     (void)rank;
@@ -114,11 +114,11 @@ static void join(int i)
 static void begin_round(struct event_base *base, int min)
 {
     static struct options options;
-    static struct rendezvous meet;
+    static struct job_rendezvous meet;
 
     options = (struct options){ .nnodes = { min, 3 }, .role = "r" };
     least = min;
-    meet = (struct rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
+    meet = (struct job_rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
     rounds = stops = ends = told_over = closed = 0;
     nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
     assert_non_null(nodes);

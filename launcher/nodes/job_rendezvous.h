@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.h - the rendezvous of a job's nodes and workers: the store that node 0's ctrun hosts.
+/* job_rendezvous.h - the rendezvous of a job's nodes and workers: the store that node 0's ctrun
+ * hosts.
  *
  * In a fixed job that is the node with --node-rank=0, in an elastic one the node that can bind
  * --rdzv-endpoint, or --rdzv-conf=is_host=1; with store_type=file the one that gets the lock of
  * the file first. */
-#ifndef LAUNCHER_NODES_RENDEZVOUS_H
-#define LAUNCHER_NODES_RENDEZVOUS_H
+#ifndef LAUNCHER_NODES_JOB_RENDEZVOUS_H
+#define LAUNCHER_NODES_JOB_RENDEZVOUS_H
 
 #include "config/rendezvous_options.h"
 #include "runtime/store/server/server.h"
 
-struct rendezvous {
+struct job_rendezvous {
     int is_coordinator;  /* this ctrun is */
     int is_elastic;      /* nodes come and go */
     char file[512];      /* where node 0 writes address and port for the others; "": known */
@@ -27,23 +28,24 @@ struct rendezvous {
 };
 
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
- * code and the error is logged.  rendezvous_close() is owed in both cases. */
-int rendezvous_open(struct rendezvous *meet, const struct options *options,
-                    const struct meeting *meeting);
-int rendezvous_serve(struct rendezvous *meet, struct event_base *base); /* the coordinator's */
+ * code and the error is logged.  job_rendezvous_close() is owed in both cases. */
+int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
+                        const struct meeting *meeting);
+int job_rendezvous_serve(struct job_rendezvous *meet,
+                         struct event_base *base); /* the coordinator's */
 
 /* Reads address and port from `file`, if there is one. */
-ct_status rendezvous_look_up(struct rendezvous *meet);
+ct_status job_rendezvous_look_up(struct job_rendezvous *meet);
 
 /* An empty table and a new generation: nothing of an older round can be read. */
-void rendezvous_new_round(struct rendezvous *meet);
+void job_rendezvous_new_round(struct job_rendezvous *meet);
 
 /* Has this rank's libct begun its init in this generation? */
-int rendezvous_arrived(const struct rendezvous *meet, int rank);
+int job_rendezvous_arrived(const struct job_rendezvous *meet, int rank);
 
 /* Peers that go on without the rank may read it under "ct/<generation>/dead/<rank>". */
-void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause);
+void job_rendezvous_post_death(const struct job_rendezvous *meet, int rank, const char *cause);
 
-void rendezvous_close(struct rendezvous *meet);
+void job_rendezvous_close(struct job_rendezvous *meet);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rendezvous.c - where the store is.  One node: ours, on the loopback, at a free
+/* job_rendezvous.c - where the store is.  One node: ours, on the loopback, at a free
  * port.  Several: node 0's, at --master-addr and --master-port, or at --rdzv-endpoint.
  *
  * The socket is bound before anything else happens and never let go, so no other
  * process can take the port between choosing and using it.  Nothing is looked up unless
  * the user named a host.  Which connections the store admits is decided here: with no secret
  * given and one node, ctrun makes one for its own children. */
-#include "launcher/nodes/rendezvous.h"
+#include "launcher/nodes/job_rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,10 +45,10 @@ static int shares_no_store(void)
     return text && !strcmp(text, "1");
 }
 
-static void plan(struct rendezvous *meet, const struct options *options,
+static void plan(struct job_rendezvous *meet, const struct options *options,
                  const struct meeting *meeting)
 {
-    *meet = (struct rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
+    *meet = (struct job_rendezvous){ .listener = -1, .file_lock = -1, .policy = STORE_POLICY_INIT };
     meet->is_elastic = meeting->kind == MEET_DYNAMIC;
     meet->is_coordinator =
         meeting->kind == MEET_ALONE || (meeting->kind == MEET_STATIC && options->node_rank == 0);
@@ -72,7 +72,7 @@ static int is_this_host_only(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
 }
 
-static ct_status plan_policy(struct rendezvous *meet, const struct options *options)
+static ct_status plan_policy(struct job_rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;
     const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
@@ -95,7 +95,7 @@ static ct_status plan_policy(struct rendezvous *meet, const struct options *opti
 
 /* Without a secret the store can't know the users of other hosts: then it admits every connection
  * from there, as torchrun does, and a line says so. */
-static void warn_if_open(const struct rendezvous *meet)
+static void warn_if_open(const struct job_rendezvous *meet)
 {
     if (meet->policy.open && meet->is_coordinator && !is_this_host_only(meet->address))
         log_line(LOG_WARN,
@@ -106,7 +106,7 @@ static void warn_if_open(const struct rendezvous *meet)
 
 /* --master-addr is another host's: a wrong --node-rank, or a router or a Kubernetes service in
  * front of us.  Then --local-addr says where we listen. */
-static ct_status listen_elsewhere(struct rendezvous *meet, const struct options *options)
+static ct_status listen_elsewhere(struct job_rendezvous *meet, const struct options *options)
 {
     const char *at = options->local_addr;
 
@@ -122,7 +122,7 @@ static ct_status listen_elsewhere(struct rendezvous *meet, const struct options 
 
 /* The interface of the address, not the world.  A host's own name may mean its loopback
  * (Debian: 127.0.1.1); the others come from outside, so then it is all interfaces. */
-static ct_status listen_at_address(struct rendezvous *meet, const struct options *options)
+static ct_status listen_at_address(struct job_rendezvous *meet, const struct options *options)
 {
     const ct_status status = socket_listen(meet->address, meet->port, &meet->listener);
 
@@ -135,7 +135,7 @@ static ct_status listen_at_address(struct rendezvous *meet, const struct options
     return socket_listen(NULL, meet->port, &meet->listener);
 }
 
-static ct_status listen_as_node_0(struct rendezvous *meet, const struct options *options)
+static ct_status listen_as_node_0(struct job_rendezvous *meet, const struct options *options)
 {
     const ct_status status = listen_at_address(meet, options);
 
@@ -147,7 +147,7 @@ static ct_status listen_as_node_0(struct rendezvous *meet, const struct options 
 /* ---- An elastic job: which node is it? -------------------------------------------- */
 
 /* The lock goes with this process, however it ends. */
-static ct_status lock_file(struct rendezvous *meet)
+static ct_status lock_file(struct job_rendezvous *meet)
 {
     const int fd = open(meet->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
@@ -163,7 +163,7 @@ static ct_status lock_file(struct rendezvous *meet)
     return ct_fail(CT_ERR_PEER, "%s is locked by another ctrun", meet->file);
 }
 
-static ct_status write_file(const struct rendezvous *meet)
+static ct_status write_file(const struct job_rendezvous *meet)
 {
     if (!*meet->file
         || (ftruncate(meet->file_lock, 0) == 0
@@ -172,7 +172,7 @@ static ct_status write_file(const struct rendezvous *meet)
     return ct_fail(CT_ERR_SYSTEM, "%s: %s", meet->file, strerror(errno));
 }
 
-ct_status rendezvous_look_up(struct rendezvous *meet)
+ct_status job_rendezvous_look_up(struct job_rendezvous *meet)
 {
     FILE *file = *meet->file ? fopen(meet->file, "re") : NULL;
     int got = 0;
@@ -187,7 +187,7 @@ ct_status rendezvous_look_up(struct rendezvous *meet)
 }
 
 /* No names are compared: the ctrun that can bind the endpoint is node 0, all others connect. */
-static ct_status listen_at_endpoint(struct rendezvous *meet, const struct options *options)
+static ct_status listen_at_endpoint(struct job_rendezvous *meet, const struct options *options)
 {
     const int asked = options->rdzv_conf.is_host;
     ct_status status = CT_OK;
@@ -216,8 +216,8 @@ static int loopback_is_down(void)
     return known && !(loopback.ifr_flags & IFF_UP);
 }
 
-int rendezvous_open(struct rendezvous *meet, const struct options *options,
-                    const struct meeting *meeting)
+int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,
+                        const struct meeting *meeting)
 {
     ct_status status;
 
@@ -243,7 +243,7 @@ int rendezvous_open(struct rendezvous *meet, const struct options *options,
     return 1;
 }
 
-int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
+int job_rendezvous_serve(struct job_rendezvous *meet, struct event_base *base)
 {
     const ct_status status =
         store_server_create(base, meet->listener, &meet->policy, &meet->server);
@@ -257,7 +257,7 @@ int rendezvous_serve(struct rendezvous *meet, struct event_base *base)
 
 /* Another process may take the port before worker 0 does.  That is why ctrun serves the store,
  * unless TORCH_DISABLE_SHARE_RDZV_TCP_STORE says not to. */
-static void choose_port(struct rendezvous *meet)
+static void choose_port(struct job_rendezvous *meet)
 {
     int fd;
 
@@ -269,7 +269,7 @@ static void choose_port(struct rendezvous *meet)
     close(fd);
 }
 
-void rendezvous_new_round(struct rendezvous *meet)
+void job_rendezvous_new_round(struct job_rendezvous *meet)
 {
     uint64_t random = (uint64_t)getpid() << 32 | (uint64_t)clock_ms();
 
@@ -281,7 +281,7 @@ void rendezvous_new_round(struct rendezvous *meet)
         choose_port(meet);
 }
 
-int rendezvous_arrived(const struct rendezvous *meet, int rank)
+int job_rendezvous_arrived(const struct job_rendezvous *meet, int rank)
 {
     char key[64];
 
@@ -291,7 +291,7 @@ int rendezvous_arrived(const struct rendezvous *meet, int rank)
     return store_server_has(meet->server, key);
 }
 
-void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *cause)
+void job_rendezvous_post_death(const struct job_rendezvous *meet, int rank, const char *cause)
 {
     char key[64];
 
@@ -301,7 +301,7 @@ void rendezvous_post_death(const struct rendezvous *meet, int rank, const char *
     store_server_put(meet->server, key, cause, strlen(cause));
 }
 
-void rendezvous_close(struct rendezvous *meet)
+void job_rendezvous_close(struct job_rendezvous *meet)
 {
     store_server_destroy(meet->server);
     if (meet->listener >= 0)
@@ -311,5 +311,5 @@ void rendezvous_close(struct rendezvous *meet)
             log_line(LOG_INFO, "%s: %s", meet->file, strerror(errno));
         close(meet->file_lock);
     }
-    *meet = (struct rendezvous){ .listener = -1, .file_lock = -1 };
+    *meet = (struct job_rendezvous){ .listener = -1, .file_lock = -1 };
 }
