@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m ctrun: the launcher, wherever the environment has put it."""
+
+import os
+import sys
+import sysconfig
+
+
+def program():
+    """The ctrun beside this package: in the scripts of the environment or of the user, or of --target."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folders = [
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", f"{os.name}_user"),
+        os.path.join(here, "bin"),
+    ]
+    for folder in folders:
+        if os.path.isfile(os.path.join(folder, "ctrun")):
+            return os.path.join(folder, "ctrun")
+    sys.exit(f"python -m ctrun: there is no ctrun in {', '.join(folders)}")
+
+
+os.execv(program(), ["ctrun", *sys.argv[1:]])

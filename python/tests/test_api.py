@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `import ctrun as ct` does, between processes that ctrun started."""
+
+import array
+import os
+import re
+import textwrap
+import unittest
+
+import ctrun as ct
+from ctrun._buffers import Buffer
+from ctrun._libct import DTYPE
+from ranks import Ranks
+
+START = """
+import os
+from array import array
+import ctrun as ct
+
+
+def say(line):  # in one write
+    os.write(1, line.encode() + bytes([10]))
+
+
+world = ct.init()
+r, n = world.rank, world.size
+"""
+
+
+def program(text):
+    return START + textwrap.dedent(text) + "\nct.finalize()\n"
+
+
+class Collectives(Ranks):
+    def test_all_reduce_is_in_place_or_into_out(self):
+        self.succeeds(
+            3,
+            program("""
+            x = array("i", [r, 10])
+            ct.all_reduce(x)
+            assert x == array("i", [3, 30]), x
+            y = array("i", [0, 0])
+            ct.all_reduce(x, op="max", out=y)
+            assert y == x
+            z = array("d", [1.5])
+            ct.all_reduce(z, op="avg")
+            assert z[0] == 1.5
+        """),
+        )
+
+    def test_each_collective_gives_what_mpi_s_gives(self):
+        self.succeeds(
+            3,
+            program("""
+            x = array("q", [7 if r == 1 else 0])
+            ct.broadcast(x, root=1)
+            assert x[0] == 7
+            y = array("q", [r + 1])
+            ct.reduce(y, root=2, op="product")
+            assert r != 2 or y[0] == 6
+            all = array("q", [0] * 3)
+            ct.all_gather(array("q", [r]), all)
+            assert list(all) == [0, 1, 2]
+            some = array("q", [0] * 3) if r == 0 else None
+            ct.gather(array("q", [r * r]), some, root=0)
+            assert r or list(some) == [0, 1, 4]
+            part = array("q", [0])
+            ct.scatter(array("q", [5, 6, 7]) if r == 0 else None, part, root=0)
+            assert part[0] == 5 + r
+            ct.reduce_scatter(array("q", [1, 2, 3]), part)
+            assert part[0] == 3 * (r + 1)
+            out = array("q", [0] * 3)
+            ct.all_to_all(array("q", [10 * r, 10 * r + 1, 10 * r + 2]), out)
+            assert list(out) == [r, 10 + r, 20 + r]
+            ct.barrier()
+            ct.monitored_barrier(timeout=10)
+        """),
+        )
+
+    def test_ranks_may_have_different_counts(self):
+        self.succeeds(
+            3,
+            program("""
+            counts = [1, 2, 3]
+            mine, all = array("h", [r] * counts[r]), array("h", [-1] * 6)
+            ct.all_gather(mine, all, counts=counts)
+            assert list(all) == [0, 1, 1, 2, 2, 2]
+            back = array("h", [-1] * counts[r])
+            ct.scatter(all if r == 0 else None, back, root=0, counts=counts)
+            assert back == mine
+            ct.gather(mine, all if r == 2 else None, root=2, counts=counts)
+            ct.reduce_scatter(all if r == 2 else array("h", [0] * 6), back, counts=counts)
+            assert back == mine
+            out = array("h", [-1] * (3 * (r + 1)))
+            ct.all_to_all(array("h", [r] * 6), out, send_counts=counts, recv_counts=[r + 1] * 3)
+            assert list(out) == [0] * (r + 1) + [1] * (r + 1) + [2] * (r + 1)
+        """),
+        )
+
+    def test_a_work_is_done_when_its_wait_returns(self):
+        self.succeeds(
+            2,
+            program("""
+            x = array("f", [1.0] * 100000)
+            work = ct.all_reduce(x, async_op=True)
+            work.wait()
+            assert work.done() and x[99999] == 2.0
+            work.wait()
+        """),
+        )
+
+    def test_memory_of_alloc_is_used_where_it_lies(self):
+        self.succeeds(
+            2,
+            program("""
+            memory = world.alloc(1000, "f64")
+            x = memoryview(memory).cast("B").cast("d")
+            x[999] = r + 1.0
+            ct.all_reduce(x)
+            assert x[999] == 3.0 and x[0] == 0.0
+            x.release()
+            world.free(memory)
+        """),
+        )
+
+
+class Messages(Ranks):
+    def test_a_message_goes_to_the_receive_of_its_tag(self):
+        self.succeeds(
+            2,
+            program("""
+            if r == 0:
+                ct.send(array("i", [1]), 1, tag=1)
+                ct.isend(array("i", [2]), 1, tag=2).wait()
+            else:
+                x, y = array("i", [0]), array("i", [0])
+                assert ct.recv(y, tag=2) == 0
+                work = ct.irecv(x, src=ct.ANY_SOURCE, tag=1)
+                work.wait()
+                assert (x[0], y[0], work.source) == (1, 2, 0)
+        """),
+        )
+
+    def test_a_wait_with_a_timeout_leaves_the_work_as_it_is(self):
+        self.succeeds(
+            2,
+            program("""
+            x = array("i", [r])
+            if r == 0:
+                work = ct.irecv(x, src=1)
+                try:
+                    work.wait(timeout=0.05)
+                    assert False
+                except TimeoutError:
+                    pass
+            ct.barrier()
+            if r == 0:
+                work.wait()
+                assert x[0] == 1
+            else:
+                ct.send(x, 0)
+        """),
+        )
+
+
+class Groups(Ranks):
+    def test_a_group_is_left_at_the_end_of_its_block(self):
+        self.succeeds(
+            4,
+            program("""
+            with world.split(r % 2) as half:
+                assert half.ranks == ([0, 2] if r % 2 == 0 else [1, 3])
+                x = array("i", [r])
+                half.all_reduce(x)
+                assert x[0] == (2 if r % 2 == 0 else 4)
+            with world.new_group([0, 3], name="ends") as ends:
+                assert ends.rank == {0: 0, 3: 1}.get(r, -1)
+            try:
+                half.barrier()
+                assert False
+            except ct.InvalidError:
+                pass
+        """),
+        )
+
+    def test_groups_of_the_world_end_with_it(self):
+        self.succeeds(
+            2,
+            """
+            import ctrun as ct
+            for _ in range(2):
+                with ct.init() as world:
+                    group = world.new_group([0, 1])
+                    group.barrier()
+                try:
+                    group.barrier()
+                    raise SystemExit("it has ended")
+                except ct.InvalidError:
+                    pass
+        """,
+        )
+
+    def test_processes_meet_at_a_store(self):
+        self.succeeds(
+            2,
+            """
+            import os
+            from array import array
+            import ctrun as ct
+            rank = int(os.environ["RANK"])
+            with ct.Store.tcp(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])) as store:
+                with ct.create_group(store.prefix("mine"), rank, 2) as group:
+                    x = array("i", [rank])
+                    group.all_reduce(x)
+                    assert x[0] == 1
+        """,
+        )
+
+
+class Failures(Ranks):
+    def test_a_rank_that_dies_is_named_to_the_others(self):
+        code, out, err = self.run_ranks(
+            2,
+            program("""
+            import os, signal
+            if r == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                ct.barrier()
+            except ConnectionError as e:
+                say(f"{e} {e.status}")
+        """),
+            "--on-failure=continue",
+        )
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"barrier #1 on group world.*: rank 1 .*SIGKILL.* -5")
+
+    def test_different_calls_are_a_mismatch_on_both_ranks(self):
+        code, out, err = self.run_ranks(
+            2,
+            program("""
+            try:
+                ct.all_reduce(array("i", [1] * (r + 1)))
+            except ct.MismatchError as e:
+                say(f"mismatch {r}")
+        """),
+        )
+        self.assertEqual(sorted(out.split("\n")[:-1]), ["mismatch 0", "mismatch 1"], err)
+        self.assertEqual(code, 0, err)
+
+    def test_a_rank_that_does_not_come_is_named_after_the_timeout(self):
+        code, out, err = self.run_ranks(
+            2,
+            program("""
+            import time
+            if r == 0:
+                world.set_timeout(0.2)
+                try:
+                    ct.barrier()
+                except TimeoutError as e:
+                    say(str(e))
+            else:
+                time.sleep(1)
+        """),
+        )
+        self.assertIn("rank 1", out, err)
+
+    def test_what_is_no_array_of_a_dtype_is_refused(self):
+        self.succeeds(
+            1,
+            program("""
+            def refuses(kind, *arguments, **more):
+                try:
+                    ct.all_reduce(*arguments, **more)
+                except kind as e:
+                    return str(e)
+                raise SystemExit(f"{arguments} was taken")
+            assert "object" in refuses(TypeError, object())
+            refuses(BufferError, b"read only")
+            assert "contiguous" in refuses((ValueError, BufferError), memoryview(bytearray(8))[::2])
+            assert "elements" in refuses(ValueError, array("i", [1]), out=array("i", [1, 2]))
+            assert "f32" in refuses(TypeError, array("i", [1]), out=array("f", [1]))
+            assert "sum" in refuses(ValueError, array("i", [1]), op="plus")
+        """),
+        )
+
+
+class Buffers(unittest.TestCase):
+    def test_every_format_has_its_dtype(self):
+        for code, name in (
+            ("b", "i8"),
+            ("B", "u8"),
+            ("h", "i16"),
+            ("H", "u16"),
+            ("i", "i32"),
+            ("I", "u32"),
+            ("q", "i64"),
+            ("Q", "u64"),
+            ("l", "i64"),
+            ("f", "f32"),
+            ("d", "f64"),
+        ):
+            buffer = Buffer(array.array(code, [1, 2, 3]), True)
+            self.assertEqual((buffer.dtype, buffer.count), (DTYPE[name], 3), code)
+
+    def test_an_array_of_numpy_is_taken_where_it_lies(self):
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not there")
+        for kind, name in (
+            ("?", "bool"),
+            ("e", "f16"),
+            ("F", "c64"),
+            ("D", "c128"),
+            ("u8", "u64"),
+            ("i1", "i8"),
+        ):
+            x = np.zeros((2, 3), kind)
+            buffer = Buffer(x, True)
+            self.assertEqual(
+                (buffer.dtype, buffer.count, buffer.address), (DTYPE[name], 6, x.ctypes.data), kind
+            )
+        with self.assertRaises(TypeError):
+            Buffer(np.zeros(2, ">i4"))
+        with self.assertRaises((ValueError, BufferError)):
+            Buffer(np.zeros((4, 4))[:, 1])
+
+    def test_a_tensor_of_torch_comes_by_dlpack(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not there")
+        for dtype, name in (
+            (torch.bfloat16, "bf16"),
+            (torch.float32, "f32"),
+            (torch.bool, "bool"),
+            (torch.int64, "i64"),
+        ):
+            x = torch.zeros(5, dtype=dtype)
+            buffer = Buffer(x, True)
+            self.assertEqual(
+                (buffer.dtype, buffer.count, buffer.address), (DTYPE[name], 5, x.data_ptr()), name
+            )
+        with self.assertRaises(BufferError):
+            Buffer(torch.zeros(4, 4).t())
+
+
+class Documentation(Ranks):
+    def test_the_programs_of_docs_python_md_run(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "python.md")
+        with open(path, encoding="utf-8") as file:
+            programs = re.findall(r"```python\n(.*?)```", file.read(), flags=re.S)
+        self.assertEqual(len(programs), 2)
+        for text in programs:
+            self.succeeds(4, text)
+
+
+class Stores(unittest.TestCase):
+    def test_values_are_bytes_and_keys_strings(self):
+        with ct.Store.memory() as store:
+            store.set("k", b"a\\0b")
+            self.assertEqual(store.get("k"), b"a\\0b")
+            self.assertEqual((store.add("n", 5), store.add("n", -7)), (5, -2))
+            store.append("k", "c")
+            self.assertEqual(store.prefix("p").compare_set("c", "", "first"), b"first")
+            self.assertEqual(store.get("p/c"), b"first")
+            self.assertTrue(store.check(["k", "n"]))
+            self.assertTrue(store.delete("k"))
+            self.assertFalse(store.check(["k"]))
+            self.assertEqual(store.num_keys(), 2)
+            store.wait(["n"])
+            with self.assertRaisesRegex(TimeoutError, "never"):
+                store.get("never", timeout=0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
