@@ -199,7 +199,7 @@ static void listen_to_it(struct scene *s)
     s->have += got > 0 ? (size_t)got : 0;
     while (s->have >= 4) {
         memcpy(&size, s->sent, 4);
-        holds(size >= 1 && size <= LINK_TEXT + 1);
+        holds(size >= 1 && size <= NODE_TEXT + 1);
         if (s->have < 4 + size)
             return;
         holds(s->sent[4] == AGENT_OURS || (s->sent[4] >= NODE_JOIN && s->sent[4] <= NODE_ASK_STOP));
