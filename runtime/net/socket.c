@@ -360,11 +360,11 @@ ct_status socket_listen(const char *host, int port, int *fd)
         return ct_fail(CT_ERR_SYSTEM, "the name %s does not resolve: %s", host,
                        gai_strerror(error));
     *fd = -1;
-    error = 0;
-    for (const struct addrinfo *a = list; a && *fd < 0; a = a->ai_next) {
+    /* A port in use ends it: at the name's next address this socket would be the one that nobody
+     * connects to, since all try the addresses in this order. */
+    for (const struct addrinfo *a = list; a && *fd < 0 && error != EADDRINUSE; a = a->ai_next) {
         *fd = listen_on(a->ai_addr, a->ai_addrlen);
-        if (*fd < 0 && error != EADDRINUSE)
-            error = errno;
+        error = *fd < 0 ? errno : 0;
     }
     freeaddrinfo(list);
     return *fd >= 0 ? CT_OK : listen_failed(host, port, error);

@@ -90,7 +90,7 @@ for other in "--nnodes=3" "--nnodes=1:2" "--nnodes=2 --rdzv-id=another"; do
     expect "with the difference: $other" matches "$err" "node 0 refused this node: node 127.0.0.3 .* has --(nnodes|rdzv-id)=.*, node 0 has "
 done
 words=$meet
-meet="--master-addr=127.0.0.1 --master-port=$port --rdzv-id=job$jobs"
+meet="--master-addr=localhost --master-port=$port --rdzv-id=job$jobs"
 agent B --nnodes=2 --node-rank=1 true
 ended B
 expect "and so is a node of a static job" has "$err" "node 1 has --rdzv-backend=static, node 0 has --rdzv-backend=c10d"

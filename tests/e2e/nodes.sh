@@ -45,7 +45,7 @@ host() {
     agent "$@"
     within 30 answers
 }
-answers() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+answers() { (exec 3<>"/dev/tcp/localhost/$port") 2>/dev/null; }
 
 ended() {
     within "${2:-60}" dead "${pid[$1]}"
