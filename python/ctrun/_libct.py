@@ -249,8 +249,9 @@ def _load():
 
 
 lib = _load()
-libc_free = ctypes.CDLL(None).free
+libc_free, libc_malloc = ctypes.CDLL(None).free, ctypes.CDLL(None).malloc
 libc_free.restype, libc_free.argtypes = None, [ctypes.c_void_p]
+libc_malloc.restype, libc_malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 
 
 def failure(status):

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Works of the backend "ct": calls under way, and who waits for them."""
+
+import contextlib
+import ctypes
+import queue
+import threading
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch._C._autograd import _record_function_with_args_exit
+from torch._C._distributed_c10d import _create_work_from_future
+
+from ctrun._libct import Status, lib
+
+ANY_SOURCE = -1
+
+
+class Error(dist.DistBackendError):
+    """A call of libct failed.  status: the ct_status; the text is libct's sentence."""
+
+    def __init__(self, status, sentence):
+        super().__init__(sentence)
+        self.status = status
+
+
+class InvalidError(Error, ValueError):
+    """CT_ERR_INVALID: the call was refused and changed nothing."""
+
+
+def error_of(status):
+    """For what this thread's last call returned."""
+    sentence = lib.ct_last_error().decode(errors="replace")
+    if status == Status.TIMEOUT:  # the words by which torch's users and tests know a timeout
+        sentence = f"ct: Timed out in {sentence}"
+    return (InvalidError if status == Status.INVALID else Error)(Status(status), sentence)
+
+
+def finished(result):
+    future = torch.futures.Future()
+    future.set_result(result)
+    return _create_work_from_future(future)
+
+
+class Work(dist._Work):
+    """Calls of libct that are under way together, and what is left to do here when they are done.
+
+    torch hands the program a C++ object that forwards wait() and get_future() to this one (PyWorkHolder); complete
+    that by add_missing_methods().
+    """
+
+    def __init__(self, group, handles, result, finish=None, keep=(), is_message=False, row=None):
+        super().__init__()
+        self._group, self._handles, self._result = group, handles, result
+        self._finish, self._keep = finish, keep
+        self._is_message, self._row = is_message, row
+        self._future = self._begun = self._failure = None
+        self._source = ANY_SOURCE
+        self._lock = threading.Lock()
+        group.pending.add(self)  # a program may drop it; its tensors are in use until it is done
+
+    def wait(self, timeout=None):
+        """Raises what the call itself would have raised.  timeout: 0 and None are the call's own limit."""
+        if timeout is not None and timeout > timedelta(0) and not self._done_within(timeout.total_seconds()):
+            raise Error(Status.TIMEOUT, f"ct: Timed out after {timeout} of wait(); the call goes on")
+        if self._row is not None:  # the thread that completes the future ends it
+            with contextlib.suppress(Exception):  # complete() has it too
+                self._future.wait()
+        self.complete()
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def _done_within(self, seconds):
+        deadline, nap = time.monotonic() + seconds, 20e-6
+        while not self.is_completed():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(nap)
+            nap = min(2 * nap, 1e-3)
+        return True
+
+    def complete(self):
+        """Waits for the calls, once; what failed is kept for all who ask."""
+        with self._lock:
+            for handle in self._handles:
+                source = ctypes.c_int(ANY_SOURCE)
+                status = lib.ct_wait_from(handle, ctypes.byref(source))
+                if status and self._failure is None:
+                    self._failure = self._group.failed(status)
+                self._source = source.value
+            if self._handles and self._failure is None and self._finish is not None:
+                self._finish()
+            self._end()
+
+    def give_up(self):
+        """Its group is being destroyed, which ends the call."""
+        with self._lock:
+            if self._handles and self._failure is None:
+                self._failure = Error(
+                    Status.ABORTED, "the process group was destroyed before the call was done"
+                )
+            self._end()
+
+    def _end(self):
+        if self._row is not None:
+            _record_function_with_args_exit(self._row)
+        self._handles, self._keep, self._finish, self._row = (), (), None, None
+        self._group.pending.discard(self)
+
+    def get_future(self):
+        if _asks_for.flag:
+            _asks_for.work = self
+            raise RuntimeError("asked for the work")
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            # Future.set_exception() would make the exception the value: torch's C++ code (DDP's) takes it for tensors.
+            # What a callback raises is the error of the future that then() gave.
+            self._begun = torch.futures.Future()
+            self._future = self._begun.then(self._outcome)
+        self._group.settle_later(self, self._is_message)
+        return self._future
+
+    def _outcome(self, _):
+        if self._failure is not None:
+            raise self._failure
+        return self._result
+
+    def settle(self):
+        """Completes the future, on a thread of its own: callbacks of the program run here."""
+        self.complete()
+        self._begun.set_result(None)
+
+    def is_completed(self):
+        with self._lock:
+            return all(map(_is_done, self._handles))
+
+    def is_success(self):
+        return self._failure is None
+
+    def exception(self):
+        return self._failure
+
+    def result(self):
+        return self._result
+
+    def source_rank(self):
+        return self._source
+
+    _source_rank = source_rank
+
+
+def _is_done(handle):
+    done = ctypes.c_int()
+    lib.ct_test(handle, ctypes.byref(done))
+    return bool(done.value)
+
+
+class Settler:
+    """The thread that completes the futures of a group's collectives, in their order; it starts with the first."""
+
+    def __init__(self):
+        self._works, self._thread, self._lock = queue.SimpleQueue(), None, threading.Lock()
+
+    def add(self, work):
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ctrun futures", daemon=True)
+                self._thread.start()
+        self._works.put(work)
+
+    def _run(self):
+        while (work := self._works.get()) is not None:
+            work.settle()
+            work = None
+
+    def end(self):
+        """Waits for the works that it has, unless it is this thread that asks (a callback destroys the group)."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._works.put(None)
+            if thread is not threading.current_thread():
+                thread.join()
+
+
+# ---- What PyWorkHolder forgets -------------------------------------------------------------------
+
+
+class _AsksFor(threading.local):
+    flag, work = False, None
+
+
+_asks_for = _AsksFor()
+
+
+def _behind(holder):
+    """The Work of ours that a PyWorkHolder of torch holds; None for any other work."""
+    _asks_for.flag, _asks_for.work = True, None
+    try:
+        holder.get_future()
+    except Exception:
+        pass
+    finally:
+        _asks_for.flag = False
+        work, _asks_for.work = _asks_for.work, None
+    return work
+
+
+_UNKNOWN = 100  # OpType::UNKNOWN: what a PyWorkHolder says it is
+
+
+def _forward(name):
+    own = getattr(dist.Work, name)
+
+    def method(self):
+        work = _behind(self) if type(self) is dist.Work and self._get_op_type() == _UNKNOWN else None
+        return own(self) if work is None else getattr(work, name)()
+
+    method.__name__, method.__doc__ = name, own.__doc__
+    setattr(dist.Work, name, method)
+
+
+def add_missing_methods():
+    """torch (2.15) hands out works of Python backends in a PyWorkHolder, which forwards nothing but wait() and
+    get_future(): is_completed() is False for ever, and a program that polls it never ends; source_rank() raises.
+    docs/upstream/py-work-holder.md is the report.  Until torch does it these methods of torch.distributed.Work ask
+    the work that is held; for works of other backends nothing changes."""
+    for name in ("is_completed", "is_success", "exception", "result", "source_rank", "_source_rank"):
+        _forward(name)
