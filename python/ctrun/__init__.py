@@ -18,7 +18,6 @@ import os
 from ctrun._api import (
     ANY_SOURCE,
     Group,
-    Store,
     Work,
     create_group,
     finalize,
@@ -32,6 +31,7 @@ from ctrun._api import (
 )
 from ctrun._libct import AbortedError, Error, InvalidError, MismatchError, PeerError, Status, TimedOut
 from ctrun._libct import path as library
+from ctrun._store import Store
 
 __all__ = [
     "ANY_SOURCE",

@@ -20,4 +20,6 @@ def program():
     sys.exit(f"python -m ctrun: there is no ctrun in {', '.join(folders)}")
 
 
-os.execv(program(), ["ctrun", *sys.argv[1:]])
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHON_EXEC", sys.executable)  # scripts run with this Python, as with torchrun
+    os.execv(program(), ["ctrun", *sys.argv[1:]])

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API of `import ctrun as ct`: groups, works and stores of libct."""
 
+import atexit
+import contextlib
 import ctypes
-import time
+import os
+import threading
+import weakref
 
 from ctrun._buffers import Buffer
 from ctrun._libct import (
     DTYPE,
     DTYPES,
     OPS,
+    Error,
     GroupOptions,
     InitOptions,
     InvalidError,
+    Status,
     TimedOut,
     check,
+    done_within,
     failure,
+    integer,
     lib,
-    libc_free,
     milliseconds,
+    text,
 )
 
 ANY_SOURCE = -1
+_MANY_WORKS = 64  # under way: those that are done are looked for, since a program may have dropped them
 
 
 def _op(name):
@@ -46,171 +55,67 @@ def _optional(array, writable=False):
 def _sizes(counts, size, what):
     if len(counts) != size:
         raise ValueError(f"{what}: {len(counts)} counts for {size} ranks")
-    return (ctypes.c_size_t * size)(*counts)
+    return (ctypes.c_size_t * size)(*[integer(n, what, 0, 2**64 - 1) for n in counts])
 
 
 class Work:
     """An asynchronous call; its buffers belong to libct until wait() has returned or done() is true."""
 
-    __slots__ = ("_group", "_handle", "_buffers", "source")
+    __slots__ = ("_group", "_handle", "_buffers", "_lock", "_ended", "_failure", "source", "__weakref__")
 
-    def __init__(self, group, handle, *buffers):
-        self._group, self._handle, self._buffers = group, handle, buffers
+    def __init__(self, group, *buffers):
+        """Before the call is made: whatever interrupts it, the buffers are kept."""
+        self._group, self._handle, self._buffers = group, ctypes.c_void_p(), buffers
+        self._lock, self._ended, self._failure = threading.Lock(), False, None
         self.source = None
-        group._pending.add(self)  # a work that is dropped may still be under way
+        if len(group._pending) >= _MANY_WORKS:
+            group._reap()
+        group._pending.add(self)  # the program may drop a work that is under way
+
+    def _begin(self, function, *arguments):
+        status = function(*arguments, ctypes.byref(self._handle))
+        if status:
+            self._end(None)
+            raise failure(status)
+        return self
 
     def wait(self, timeout=None):
         """Waits until the call is done; of a receive, source is the sender's rank then.
 
         timeout: in seconds; TimedOut then, and a collective goes on.  Raises what the call itself would have raised.
         """
-        if self._handle is None:
-            return
-        if timeout is not None and not self._done_within(timeout):
+        if timeout is not None and not done_within(self.done, milliseconds(timeout) / 1000):
             raise TimedOut(f"the call was not done within {timeout} s; it goes on")
-        source = ctypes.c_int(-1)
-        status = lib.ct_wait_from(self._handle, ctypes.byref(source))
-        error = failure(status) if status else None
-        if source.value >= 0:
-            self.source = source.value
-        self._handle, self._buffers = None, ()
-        self._group._pending.discard(self)
-        if error is not None:
-            raise error
-
-    # ct_wait_for() gives one status for "not yet" and for a call that itself ended by its time limit.
-    def _done_within(self, timeout):
-        deadline, nap = time.monotonic() + milliseconds(timeout) / 1000, 20e-6
-        while not self.done():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(nap)
-            nap = min(2 * nap, 1e-3)
-        return True
+        with self._lock:
+            if not self._ended:
+                handle, self._handle = (
+                    self._handle,
+                    None,
+                )  # ct_wait_from() frees it, even if we are interrupted
+                if handle is None:
+                    raise InvalidError(
+                        "an earlier wait() for this call was interrupted: how it ended is not known"
+                    )
+                source = ctypes.c_int(-1)
+                status = lib.ct_wait_from(handle, ctypes.byref(source))
+                self.source = source.value if source.value >= 0 else None
+                self._end(failure(status) if status else None)
+        if self._failure is not None:
+            raise self._failure
 
     def done(self):
         """True once the call is done; wait() then returns at once."""
-        done = ctypes.c_int(1)
-        if self._handle is not None:
+        with self._lock:
+            if self._ended or self._handle is None:
+                return True
+            done = ctypes.c_int(1)
             check(lib.ct_test(self._handle, ctypes.byref(done)))
-        return bool(done.value)
+            return bool(done.value)
 
-
-class Store:
-    """Keys and values by which processes find each other (torch.distributed.Store; its wire and file formats).
-
-    Keys are str, values bytes.  A timeout is in seconds; None is the store's own.
-    """
-
-    def __init__(self, handle, keep=None):
-        self._handle, self._keep = handle, keep
-
-    @classmethod
-    def tcp(cls, host, port, is_master=False, timeout=300):
-        """A client of the server at host:port; with is_master this process also serves there."""
-        handle = ctypes.c_void_p()
-        check(
-            lib.ct_store_tcp(host.encode(), port, int(is_master), milliseconds(timeout), ctypes.byref(handle))
-        )
-        return cls(handle)
-
-    @classmethod
-    def file(cls, path, timeout=300):
-        """The processes of one host share a file."""
-        handle = ctypes.c_void_p()
-        check(lib.ct_store_file(str(path).encode(), milliseconds(timeout), ctypes.byref(handle)))
-        return cls(handle)
-
-    @classmethod
-    def memory(cls):
-        """A store in this process, for its threads."""
-        handle = ctypes.c_void_p()
-        check(lib.ct_store_hash(ctypes.byref(handle)))
-        return cls(handle)
-
-    def prefix(self, name):
-        """This store with "name/" in front of every key."""
-        handle = ctypes.c_void_p()
-        check(lib.ct_store_prefix(self._handle, name.encode(), ctypes.byref(handle)))
-        return type(self)(handle, self)
-
-    def close(self):
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            check(lib.ct_store_close(handle))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _value(self, call):
-        value, size = ctypes.c_void_p(), ctypes.c_size_t()
-        check(call(ctypes.byref(value), ctypes.byref(size)))
-        try:
-            return ctypes.string_at(value, size.value)
-        finally:
-            libc_free(value)
-
-    def set(self, key, value):
-        value = value.encode() if isinstance(value, str) else bytes(value)
-        check(lib.ct_store_set(self._handle, key.encode(), value, len(value)))
-
-    def get(self, key, timeout=None):
-        """Waits until the key is there."""
-        return self._value(
-            lambda v, n: lib.ct_store_get(self._handle, key.encode(), milliseconds(timeout), v, n)
-        )
-
-    def add(self, key, delta=1):
-        """Adds to the number that the value is (a missing key: 0) and returns the sum."""
-        total = ctypes.c_int64()
-        check(lib.ct_store_add(self._handle, key.encode(), delta, ctypes.byref(total)))
-        return total.value
-
-    def wait(self, keys, timeout=None):
-        """Waits until all keys are there."""
-        keys = [key.encode() for key in keys]
-        check(
-            lib.ct_store_wait(
-                self._handle, (ctypes.c_char_p * len(keys))(*keys), len(keys), milliseconds(timeout)
-            )
-        )
-
-    def check(self, keys):
-        """True if all keys are there now."""
-        keys, present = [key.encode() for key in keys], ctypes.c_int()
-        check(
-            lib.ct_store_check(
-                self._handle, (ctypes.c_char_p * len(keys))(*keys), len(keys), ctypes.byref(present)
-            )
-        )
-        return bool(present.value)
-
-    def compare_set(self, key, expected, desired):
-        """Sets the value to `desired` if it equals `expected` (b"": the key is missing); returns the value afterwards."""
-        expected, desired = (v.encode() if isinstance(v, str) else bytes(v) for v in (expected, desired))
-        return self._value(
-            lambda v, n: lib.ct_store_compare_set(
-                self._handle, key.encode(), expected, len(expected), desired, len(desired), v, n
-            )
-        )
-
-    def append(self, key, value):
-        value = value.encode() if isinstance(value, str) else bytes(value)
-        check(lib.ct_store_append(self._handle, key.encode(), value, len(value)))
-
-    def delete(self, key):
-        """True if the key was there."""
-        deleted = ctypes.c_int()
-        check(lib.ct_store_delete(self._handle, key.encode(), ctypes.byref(deleted)))
-        return bool(deleted.value)
-
-    def num_keys(self):
-        count = ctypes.c_int64()
-        check(lib.ct_store_num_keys(self._handle, ctypes.byref(count)))
-        return count.value
+    def _end(self, error):
+        self._ended, self._failure = True, error
+        self._handle, self._buffers = None, ()
+        self._group._pending.discard(self)
 
 
 class Group:
@@ -226,16 +131,22 @@ class Group:
         self._handle, self._gone = handle, False
         self._root = root  # None: it is one
         self._made, self._pending = set(), set()
+        _groups.add(self)
 
     def __enter__(self):
+        self._pid = os.getpid()
         return self
 
-    def __exit__(self, *_):
-        if not self._gone:
+    def __exit__(self, kind, *_):
+        if self._gone or self._pid != os.getpid() or (self is world and not is_initialized()):
+            return
+        if kind is None:
             self.destroy()
+        else:  # the others learn at once that this rank has left, and it does not wait for them
+            lib.ct_abort(self._handle)
 
     def __repr__(self):
-        return f"<ctrun.Group: rank {self.rank} of {self.size}>"
+        return "<ctrun.Group: destroyed>" if self._gone else f"<ctrun.Group: rank {self.rank} of {self.size}>"
 
     # ---- What it is -----------------------------------------------------------
 
@@ -264,14 +175,14 @@ class Group:
         """A group of these ranks of this one.  Every rank makes the call; with local_sync only the members do."""
         options = GroupOptions(
             ctypes.sizeof(GroupOptions),
-            name.encode() if name else None,
+            text(name, "name") if name else None,
             None,
             milliseconds(timeout),
             self._at(),
             int(local_sync),
             None,
         )
-        handle, ranks = ctypes.c_void_p(), list(ranks)
+        handle, ranks = ctypes.c_void_p(), [integer(r, "a rank") for r in ranks]
         check(
             lib.ct_new_group_with(
                 (ctypes.c_int * len(ranks))(*ranks), len(ranks), ctypes.byref(options), ctypes.byref(handle)
@@ -282,7 +193,9 @@ class Group:
     def split(self, color, key=0):
         """Ranks with the same color form a group, ordered by key; color < 0: none (MPI_Comm_split)."""
         handle = ctypes.c_void_p()
-        check(lib.ct_split_group(self._at(), color, key, ctypes.byref(handle)))
+        check(
+            lib.ct_split_group(self._at(), integer(color, "color"), integer(key, "key"), ctypes.byref(handle))
+        )
         return self._make(handle)
 
     def shrink(self, timeout=None):
@@ -297,9 +210,8 @@ class Group:
 
     def destroy(self):
         """Leaves the group.  Groups that were made of a root group (world, create_group()) end with it."""
-        handle = self._at()
+        check(lib.ct_destroy_process_group(self._at()))  # it completes collectives: their buffers are in use
         self._forget()
-        check(lib.ct_destroy_process_group(handle))
 
     def _at(self):
         if self._gone:
@@ -308,12 +220,28 @@ class Group:
 
     def _forget(self):
         self._gone = self is not world  # which init() may make again
-        for work in self._pending:
-            work._handle, work._buffers = None, ()
-        self._pending.clear()
+        for work in list(self._pending):
+            work._end(InvalidError("the group was destroyed before the call was waited for"))
         for group in list(self._made):
             group._forget()
         self._made.clear()
+        if self._root is not None:
+            self._root._made.discard(self)
+
+    def _reap(self):
+        for work in list(self._pending):
+            if work._handle is not None and work.done():
+                with contextlib.suppress(Error):
+                    work.wait()  # which keeps the failure for who asks
+
+    # A group of no members has no size to check arrays against.
+    def _members(self):
+        size = self.size
+        if size < 0:
+            raise InvalidError("there is no default group: init() makes it")
+        if self.rank < 0:
+            raise Error("this rank is not a member of the group", Status.NOT_MEMBER)
+        return size
 
     def _make(self, handle):
         group = Group(handle, self._root or self)
@@ -333,9 +261,7 @@ class Group:
         if not async_op:
             check(function(self._at(), *arguments, None))
             return None
-        handle = ctypes.c_void_p()
-        check(function(self._at(), *arguments, ctypes.byref(handle)))
-        return Work(self, handle, *keep)
+        return Work(self, *keep)._begin(function, self._at(), *arguments)
 
     def all_reduce(self, array, op="sum", out=None, async_op=False):
         """out[i] = op over every rank's array[i], with the same bits on all ranks; in place without out."""
@@ -354,6 +280,7 @@ class Group:
 
     def broadcast(self, array, root=0, async_op=False):
         """array of root is copied to all others."""
+        root = integer(root, "root")
         buffer = Buffer(array, self.rank != root)
         return self._run(
             lib.ct_broadcast, async_op, buffer.address, buffer.count, buffer.dtype, root, keep=(buffer,)
@@ -361,6 +288,7 @@ class Group:
 
     def reduce(self, array, root=0, op="sum", out=None, async_op=False):
         """At root, out[i] = op over every rank's array[i]; in place without out."""
+        root = integer(root, "root")
         at_root = self.rank == root
         send = Buffer(array, at_root and out is None)
         recv = self._like(send, out, 1) if at_root and out is not None else send
@@ -381,7 +309,7 @@ class Group:
         send, recv = Buffer(array), Buffer(out, True)
         _same_dtype(send, recv)
         if counts is None:
-            self._holds(recv, send.count * self.size, "out")
+            self._holds(recv, send.count * self._members(), "out")
             return self._run(
                 lib.ct_all_gather,
                 async_op,
@@ -398,7 +326,7 @@ class Group:
             send.address,
             send.count,
             recv.address,
-            _sizes(counts, self.size, "all_gather"),
+            _sizes(counts, self._members(), "all_gather"),
             None,
             send.dtype,
             keep=(send, recv),
@@ -406,13 +334,14 @@ class Group:
 
     def gather(self, array, out=None, root=0, counts=None, async_op=False):
         """At root, out has every rank's array, one behind the other."""
+        root = integer(root, "root")
         send, recv = Buffer(array), _optional(out if self.rank == root else None, True)
         _same_dtype(send, recv)
         if self.rank == root and recv is None:
             raise ValueError("gather: root gives out")
         if counts is None:
             if recv is not None:
-                self._holds(recv, send.count * self.size, "out")
+                self._holds(recv, send.count * self._members(), "out")
             return self._run(
                 lib.ct_gather,
                 async_op,
@@ -431,7 +360,7 @@ class Group:
             send.address,
             send.count,
             _address(recv),
-            _sizes(counts, self.size, "gather"),
+            _sizes(counts, self._members(), "gather"),
             None,
             send.dtype,
             root,
@@ -440,13 +369,14 @@ class Group:
 
     def scatter(self, array, out, root=0, counts=None, async_op=False):
         """out of rank r is the r-th part of root's array; the others give None as array."""
+        root = integer(root, "root")
         send, recv = _optional(array if self.rank == root else None), Buffer(out, True)
         _same_dtype(send, recv)
         if self.rank == root and send is None:
             raise ValueError("scatter: root gives the array")
         if counts is None:
             if send is not None:
-                self._holds(send, recv.count * self.size, "array")
+                self._holds(send, recv.count * self._members(), "array")
             return self._run(
                 lib.ct_scatter,
                 async_op,
@@ -463,7 +393,7 @@ class Group:
             lib.ct_scatter_v,
             async_op,
             _address(send),
-            _sizes(counts, self.size, "scatter"),
+            _sizes(counts, self._members(), "scatter"),
             None,
             recv.address,
             recv.count,
@@ -477,7 +407,7 @@ class Group:
         send, recv = Buffer(array), Buffer(out, True)
         _same_dtype(send, recv)
         if counts is None:
-            self._holds(send, recv.count * self.size, "array")
+            self._holds(send, recv.count * self._members(), "array")
             return self._run(
                 lib.ct_reduce_scatter,
                 async_op,
@@ -495,7 +425,7 @@ class Group:
             async_op,
             send.address,
             recv.address,
-            _sizes(counts, self.size, "reduce_scatter"),
+            _sizes(counts, self._members(), "reduce_scatter"),
             send.dtype,
             _op(op),
             keep=(send, recv),
@@ -503,7 +433,7 @@ class Group:
 
     def all_to_all(self, array, out, send_counts=None, recv_counts=None, async_op=False):
         """Part j of rank i's array becomes part i of rank j's out.  Counts: elements of each part, where they differ."""
-        send, recv, size = Buffer(array), Buffer(out, True), self.size
+        send, recv, size = Buffer(array), Buffer(out, True), self._members()
         _same_dtype(send, recv)
         if (send_counts is None) != (recv_counts is None):
             raise ValueError("all_to_all: send_counts and recv_counts come together")
@@ -558,6 +488,7 @@ class Group:
 
     def send(self, array, dst, tag=0):
         buffer = Buffer(array)
+        dst, tag = integer(dst, "dst"), integer(tag, "tag")
         check(lib.ct_send(self._at(), buffer.address, buffer.count, buffer.dtype, dst, tag))
 
     def recv(self, array, src=ANY_SOURCE, tag=0):
@@ -565,7 +496,13 @@ class Group:
         buffer, source = Buffer(array, True), ctypes.c_int(-1)
         check(
             lib.ct_recv(
-                self._at(), buffer.address, buffer.count, buffer.dtype, src, tag, ctypes.byref(source)
+                self._at(),
+                buffer.address,
+                buffer.count,
+                buffer.dtype,
+                integer(src, "src"),
+                integer(tag, "tag"),
+                ctypes.byref(source),
             )
         )
         return source.value
@@ -577,11 +514,9 @@ class Group:
         return self._message(lib.ct_irecv, Buffer(array, True), src, tag)
 
     def _message(self, function, buffer, peer, tag):
-        handle = ctypes.c_void_p()
-        check(
-            function(self._at(), buffer.address, buffer.count, buffer.dtype, peer, tag, ctypes.byref(handle))
-        )
-        return Work(self, handle, buffer)
+        peer, tag = integer(peer, "the peer's rank"), integer(tag, "tag")
+        work = Work(self, buffer)
+        return work._begin(function, self._at(), buffer.address, buffer.count, buffer.dtype, peer, tag)
 
     # ---- Memory that peers reach ----------------------------------------------
 
@@ -591,7 +526,10 @@ class Group:
         A collective; the same count and dtype on all ranks.  It is zeros, a ctypes array of bytes (numpy.frombuffer(m,
         dtype) makes an array of it), and lives until free() or the end of the root group.
         """
-        address, size = ctypes.c_void_p(), count * DTYPES[DTYPE[dtype]][1]
+        if dtype not in DTYPE:
+            raise ValueError(f"dtype {dtype!r}: one of {', '.join(DTYPE)}")
+        address = ctypes.c_void_p()
+        size = integer(count * DTYPES[DTYPE[dtype]][1], "the bytes to allocate", 0, 2**63 - 1)
         check(lib.ct_mem_alloc(self._at(), size, ctypes.byref(address)))
         return (ctypes.c_ubyte * size).from_address(address.value)
 
@@ -607,12 +545,12 @@ def init(init_method=None, rank=-1, world_size=-1, store=None, timeout=None):
     """
     options = InitOptions(
         ctypes.sizeof(InitOptions),
-        init_method.encode() if init_method else None,
-        rank,
-        world_size,
+        text(init_method, "init_method") if init_method else None,
+        integer(rank, "rank"),
+        integer(world_size, "world_size"),
         None,
         milliseconds(timeout),
-        store._handle if store is not None else None,
+        store.at() if store is not None else None,
     )
     check(lib.ct_init_process_group(ctypes.byref(options)))
     return world
@@ -623,7 +561,7 @@ def create_group(store, rank, size, timeout=None, name=None):
     give it store.prefix(...)."""
     options = GroupOptions(
         ctypes.sizeof(GroupOptions),
-        name.encode() if name else None,
+        text(name, "name") if name else None,
         None,
         milliseconds(timeout),
         None,
@@ -631,10 +569,12 @@ def create_group(store, rank, size, timeout=None, name=None):
         None,
     )
     handle = ctypes.c_void_p()
-    check(lib.ct_create_group(store._handle, rank, size, ctypes.byref(options), ctypes.byref(handle)))
+    rank, size = integer(rank, "rank"), integer(size, "size")
+    check(lib.ct_create_group(store.at(), rank, size, ctypes.byref(options), ctypes.byref(handle)))
     return Group(handle)
 
 
+_groups = weakref.WeakSet()
 world = Group(None)  # the default group, that of init(): CT_WORLD
 
 
@@ -666,3 +606,11 @@ def local_rank():
 def version():
     """libct's."""
     return lib.ct_version().decode()
+
+
+# The interpreter frees arrays while libct's threads still use those of works that are under way: these live for ever.
+@atexit.register
+def _keep_buffers():
+    for group in list(_groups):
+        for work in list(group._pending):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(work._buffers))

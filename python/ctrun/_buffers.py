@@ -2,6 +2,7 @@
 """Where the elements of an array are: by Python's buffer protocol, else by DLPack."""
 
 import ctypes
+import struct
 
 from ctrun._libct import DTYPE, DTYPES
 
@@ -15,6 +16,7 @@ _FORMATS = {
     "F": "c64",
     "D": "c128",
 }
+_INTEGERS = set("bhilqnBHILQNc")
 _WRITABLE, _FORMAT, _C_CONTIGUOUS = 0x1, 0x4, 0x38
 
 
@@ -120,7 +122,7 @@ class Buffer:
         self.address = (tensor.data or 0) + tensor.byte_offset
 
     def __del__(self):
-        if self._view is not None:
+        if getattr(self, "_view", None) is not None:
             _release(ctypes.byref(self._view))
 
     @property
@@ -150,10 +152,8 @@ def _is_contiguous(shape, strides):
 def _of_format(text, size):
     order, kind = (text[0], text[1:]) if text[:1] in "@=<>!" else ("@", text)
     name = _FORMATS.get(kind)
-    if name is None and kind in ("b", "h", "i", "l", "q", "n"):
-        name = f"i{8 * size}"
-    if name is None and kind in ("B", "H", "I", "L", "Q", "N", "c"):
-        name = f"u{8 * size}"
+    if name is None and kind in _INTEGERS and struct.calcsize(("" if order == "@" else order) + kind) == size:
+        name = f"{'i' if kind.islower() and kind != 'c' else 'u'}{8 * size}"
     if name not in DTYPE or (order in ">!" and size > 1):
         raise TypeError(f"libct has no dtype for elements of the format {text!r}")
     return DTYPE[name]

@@ -6,7 +6,9 @@ A call releases the GIL while it runs.  python/tests/test_libct.py compares FUNC
 
 import ctypes
 import enum
+import operator
 import os
+import time
 
 # By name: what it gives back, then its arguments.  i int, z size_t, q int64_t, s a string, p any pointer, v nothing.
 # A result of i is a ct_status where the name is not in NUMBERS.
@@ -274,4 +276,31 @@ def milliseconds(seconds, forever=-1):
     seconds = seconds.total_seconds() if hasattr(seconds, "total_seconds") else float(seconds)
     if not seconds >= 0:
         raise ValueError(f"a timeout of {seconds} s")
-    return min(max(int(seconds * 1000 + 0.999), 1), 2**31 - 1)
+    return max(int(min(seconds * 1000 + 0.999, 2**31 - 1)), 1)
+
+
+def integer(value, what, least=-(2**31), most=2**31 - 1):
+    """ctypes would cut off the bits that an int of C has no place for."""
+    value = operator.index(value)
+    if not least <= value <= most:
+        raise ValueError(f"{what}: {value} is not from {least} to {most}")
+    return value
+
+
+def text(value, what):
+    """A string of C, which ends at its first 0."""
+    value = os.fsencode(value)
+    if 0 in value:
+        raise ValueError(f"{what} {value!r} has a 0 byte")
+    return value
+
+
+def done_within(is_done, seconds):
+    """Asks again and again: ct_wait_for() has one status for "not yet" and for a call that ended by its time limit."""
+    deadline, nap = time.monotonic() + seconds, 20e-6
+    while not is_done():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(nap)
+        nap = min(2 * nap, 1e-3)
+    return True

@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import queue
 import threading
-import time
 from datetime import timedelta
 
 import torch
@@ -13,7 +12,7 @@ import torch.distributed as dist
 from torch._C._autograd import _record_function_with_args_exit
 from torch._C._distributed_c10d import _create_work_from_future
 
-from ctrun._libct import Status, lib
+from ctrun._libct import Status, done_within, lib
 
 ANY_SOURCE = -1
 
@@ -63,7 +62,11 @@ class Work(dist._Work):
 
     def wait(self, timeout=None):
         """Raises what the call itself would have raised.  timeout: 0 and None are the call's own limit."""
-        if timeout is not None and timeout > timedelta(0) and not self._done_within(timeout.total_seconds()):
+        if (
+            timeout is not None
+            and timeout > timedelta(0)
+            and not done_within(self.is_completed, timeout.total_seconds())
+        ):
             raise Error(Status.TIMEOUT, f"ct: Timed out after {timeout} of wait(); the call goes on")
         if self._row is not None:  # the thread that completes the future ends it
             with contextlib.suppress(Exception):  # complete() has it too
@@ -71,15 +74,6 @@ class Work(dist._Work):
         self.complete()
         if self._failure is not None:
             raise self._failure
-        return True
-
-    def _done_within(self, seconds):
-        deadline, nap = time.monotonic() + seconds, 20e-6
-        while not self.is_completed():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(nap)
-            nap = min(2 * nap, 1e-3)
         return True
 
     def complete(self):

@@ -31,7 +31,6 @@ try:
     from ctrun._torch_work import (
         ANY_SOURCE,
         Error,
-        InvalidError,
         Settler,
         Work,
         add_missing_methods,

@@ -217,6 +217,191 @@ class Groups(Ranks):
         )
 
 
+class HardUse(Ranks):
+    """What a program may do that C would not forgive."""
+
+    def test_a_group_is_destroyed_with_works_under_way(self):
+        self.succeeds(
+            2,
+            program("""
+            import time
+            g = world.split(0)
+            x = array("f", [1.0]) * (4 << 20)
+            if r == 1:
+                time.sleep(0.3)
+            k = g.all_reduce(x, async_op=True)
+            del x
+            g.destroy()
+            for ask in (k.wait, k.wait):
+                try:
+                    ask()
+                except ct.InvalidError as error:
+                    assert "destroyed before the call was waited for" in str(error)
+                else:
+                    assert False
+            assert repr(g) == "<ctrun.Group: destroyed>"
+            for _ in range(300):
+                world.split(0).destroy()
+            assert len(world._made) == 0
+        """),
+        )
+
+    def test_a_program_ends_with_works_under_way(self):
+        for _ in range(3):
+            code, out, err = self.run_ranks(
+                2,
+                START + textwrap.dedent("""
+                import time
+                time.sleep(0.3 * r)
+                x = [array("f", [1.0]) * (8 << 20) for _ in range(2)]
+                k = [world.all_reduce(a, async_op=True) for a in x]
+                time.sleep(0.3 * (1 - r))
+            """),
+                "--on-failure=continue",
+            )
+            self.assertNotIn("SIGSEGV", err)
+
+    def test_an_interrupt_and_other_threads_don_t_wait_for_one_work_twice(self):
+        self.succeeds(
+            2,
+            program("""
+            import signal, threading, time
+            x = array("f", [1.0])
+            if r == 1:
+                time.sleep(1)
+                ct.all_reduce(x)
+                ct.all_reduce(x)
+            else:
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                signal.signal(signal.SIGALRM, lambda *_: signal.default_int_handler(2, None))
+                k = ct.all_reduce(x, async_op=True)
+                try:
+                    k.wait()
+                    assert False
+                except KeyboardInterrupt:
+                    pass
+                try:
+                    k.wait()
+                except ct.InvalidError as error:
+                    assert "interrupted" in str(error)
+                k = ct.all_reduce(x, async_op=True)
+                threads = [threading.Thread(target=k.wait) for _ in range(3)]
+                [t.start() for t in threads], [t.join() for t in threads]
+                assert k.done()
+        """),
+        )
+
+    def test_works_that_are_dropped_don_t_pile_up(self):
+        self.succeeds(
+            2,
+            program("""
+            for i in range(300):
+                ct.all_reduce(array("f", [1.0]) * 100, async_op=True)
+            ct.barrier()
+            ct.barrier(async_op=True).wait()
+            assert len(world._pending) <= 65, len(world._pending)
+        """),
+        )
+
+    def test_an_exception_in_a_block_does_not_wait_for_the_others(self):
+        code, out, err = self.run_ranks(
+            2,
+            """
+            import os, time
+            import ctrun as ct
+            from array import array
+            began = time.monotonic()
+            try:
+                with ct.init(timeout=60) as world:
+                    if world.rank == 1:
+                        time.sleep(1)
+                    else:
+                        k = world.all_reduce(array("f", [1.0]), async_op=True)
+                        raise KeyError("mine")
+            except KeyError as error:
+                assert time.monotonic() - began < 30
+                os.write(1, f"{error!r}".encode())
+                os._exit(0)
+            """,
+            "--on-failure=continue",
+        )
+        self.assertEqual((code, out), (0, "KeyError('mine')"), err)
+
+    def test_a_store_is_closed_while_a_thread_waits_at_it(self):
+        self.succeeds(
+            1,
+            """
+            import threading, time
+            import ctrun as ct
+            store = ct.Store.memory()
+            def get():
+                try:
+                    store.get("k", timeout=0.5)
+                except ct.TimedOut:
+                    pass
+            thread = threading.Thread(target=get)
+            thread.start()
+            time.sleep(0.1)
+            store.close()
+            thread.join()
+            for call in (lambda: store.get("k"), lambda: ct.init(store=store, rank=0, world_size=1)):
+                try:
+                    call()
+                    assert False
+                except ct.InvalidError as error:
+                    assert "the store was closed" in str(error)
+            """,
+        )
+
+    def test_what_c_would_cut_off_is_refused(self):
+        self.succeeds(
+            1,
+            program("""
+            import ctypes
+            x = array("f", [1.0])
+
+            class Pair(ctypes.Structure):
+                _fields_ = [("a", ctypes.c_float), ("b", ctypes.c_float)]
+
+            def refused(call, kind=ValueError):
+                try:
+                    call()
+                except kind:
+                    return
+                assert False, call
+
+            store = ct.Store.memory()
+            refused(lambda: world.irecv(x, 0, tag=2**32))
+            refused(lambda: world.broadcast(x, root=2**32))
+            refused(lambda: world.split(2**31))
+            refused(lambda: world.new_group([2**32]))
+            refused(lambda: store.add("k", 2**63))
+            refused(lambda: store.set("a\\0b", b"v"))
+            refused(lambda: store.set("n", 5), TypeError)
+            refused(lambda: world.all_reduce((Pair * 2)()), TypeError)
+            refused(lambda: world.alloc(1, "float32"))
+            refused(lambda: world.alloc(2**62, "f64"))
+            world.set_timeout(float("inf"))
+        """),
+        )
+
+    def test_without_a_default_group_that_is_said(self):
+        self.succeeds(
+            1,
+            """
+            from array import array
+            import ctrun as ct
+            x = array("f", [1.0])
+            for call in (lambda: ct.all_gather(x, x), lambda: ct.reduce_scatter(x, x, counts=[1])):
+                try:
+                    call()
+                    assert False
+                except ct.InvalidError as error:
+                    assert "init()" in str(error), error
+            """,
+        )
+
+
 class Failures(Ranks):
     def test_a_rank_that_dies_is_named_to_the_others(self):
         code, out, err = self.run_ranks(

@@ -2,7 +2,6 @@
 """What the backend "ct" does for programs of torch.distributed.  Needs a torch from 2.14 on."""
 
 import importlib.util
-import os
 import subprocess
 import sys
 import textwrap
