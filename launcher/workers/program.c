@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program.c - from the words after the options to something that exec takes.
  *
- *   *.py, -m, --run-path   $PYTHON_EXEC, else python, else python3; with -u
+ *   *.py, -m, --run-path   $PYTHON_EXEC, else the python of the virtual environment that ctrun lies
+ *                          in, else python, else python3; with -u
  *   a/b                    that file: executed if it is executable, else python if it says so in
  *                          its first line (#!...python), is a pipe, standard input, a zip file,
  *                          *.pyc or *.pyz, or a link to a *.py file
@@ -65,16 +66,39 @@ int program_search(const char *name, char *found, size_t size)
     return cause;
 }
 
+/* The python of the virtual environment that ctrun was installed into by pip: torchrun's scripts
+ * run with it too, also where the environment is not activated. */
+static const char *own_python(char *path, size_t size)
+{
+    char config[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    char *slash;
+
+    if (length < 0)
+        return NULL;
+    path[length] = 0;
+    slash = strrchr(path, '/');
+    if (!slash || (size_t)(slash - path) + sizeof "/../pyvenv.cfg" > sizeof config
+        || (size_t)(slash - path) + sizeof "/python" > size)
+        return NULL;
+    snprintf(config, sizeof config, "%.*s/../pyvenv.cfg", (int)(slash - path), path);
+    memcpy(slash, "/python", sizeof "/python");
+    return access(config, F_OK) == 0 && executable(path) == 0 ? path : NULL;
+}
+
 static int find_python(struct program *program, int module)
 {
     const char *chosen = getenv("PYTHON_EXEC");
-    const char *names[] = { "python", "python3" };
-    const int first = chosen && *chosen ? -1 : 0;
+    const int is_chosen = chosen && *chosen;
+    const char *const names[] = { own_python(program->python, sizeof program->python), "python",
+                                  "python3" };
 
-    for (int i = first; i < (first < 0 ? 0 : 2); i++) {
-        const char *name = i < 0 ? chosen : names[i];
+    for (int i = 0; i < (is_chosen ? 1 : 3); i++) {
+        const char *name = is_chosen ? chosen : names[i];
         int cause;
 
+        if (!name)
+            continue;
         program->leading[0] = name;
         program->leading[1] = "-u";
         program->leading[2] = module ? "-m" : NULL;
@@ -82,7 +106,7 @@ static int find_python(struct program *program, int module)
         cause = program_search(name, program->path, sizeof program->path);
         if (cause == 0)
             return 0;
-        if (i < 0) {
+        if (is_chosen) {
             log_line(LOG_ERROR, "PYTHON_EXEC=%s: %s", chosen, strerror(cause));
             return cause == ENOENT ? 127 : 126;
         }

@@ -7,6 +7,7 @@
 
 struct program {
     char path[4096];        /* what exec gets */
+    char python[4096];      /* the one that leading[0] may name */
     const char *leading[4]; /* before the user's words: "python", "-u", "-m"; NULL-ended */
     char **words;           /* the user's: the program and its arguments */
     int rewritten_from;     /* first of them in which $local_rank is replaced */

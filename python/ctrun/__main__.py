@@ -21,5 +21,6 @@ def program():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHON_EXEC", sys.executable)  # scripts run with this Python, as with torchrun
+    if sys.prefix == sys.base_prefix:  # else ctrun takes that of its virtual environment
+        os.environ.setdefault("PYTHON_EXEC", sys.executable)  # scripts run with this Python, as with torchrun
     os.execv(program(), ["ctrun", *sys.argv[1:]])

@@ -89,6 +89,14 @@ PYTHON_EXEC=echo run foo.py a
 expect "a .py file by PYTHON_EXEC, with -u" is "$out" "-u foo.py a"
 PYTHON_EXEC=echo run -m foo a
 expect "a module" is "$out" "-u -m foo a"
+touch mine.py && mkdir -p venv/bin && cp "$CTRUN" venv/bin/ && printf '#!/bin/sh\necho "ours $*"\n' >venv/bin/python && chmod +x venv/bin/python
+out=$(venv/bin/ctrun mine.py 2>&1)
+expect "a folder that only looks like one of a virtual environment is none" lacks "$out" ours
+touch venv/pyvenv.cfg
+out=$(venv/bin/ctrun mine.py a 2>&1)
+expect "the python of the virtual environment that ctrun lies in" is "$out" "ours -u mine.py a"
+out=$(PYTHON_EXEC=echo venv/bin/ctrun mine.py a 2>&1)
+expect "but for PYTHON_EXEC" is "$out" "-u mine.py a"
 PYTHON_EXEC=./nope run foo.py
 expect "PYTHON_EXEC that is not there" is "$code" 127
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank of bench/torch: each row is made by a group of libct's and by one of gloo's in turns, and the medians of the
+slowest rank are compared.  --rounds=N (5): turns; --json=FILE: the rows."""
+
+import json
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+from ctrun import torch_backend
+
+torch.set_num_threads(1)
+options = dict(word[2:].split("=", 1) for word in sys.argv[1:])
+rounds = int(options.get("rounds", 5))
+torch_backend.register()
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+groups = {name: dist.new_group(range(size), backend=name) for name in ("ct", "gloo")}
+meshes = {name: DeviceMesh.from_group(group, "cpu") for name, group in groups.items()}
+
+
+def all_reduce(count, async_op=False):
+    def make(name):
+        tensor, group = torch.zeros(count), groups[name]
+        if async_op:
+            return lambda: dist.all_reduce(tensor, group=group, async_op=True).wait()
+        return lambda: dist.all_reduce(tensor, group=group)
+
+    return make
+
+
+def step_of(model, x):
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def ddp(name):
+    torch.manual_seed(1)
+    model = nn.Sequential(
+        nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
+    )
+    return step_of(
+        nn.parallel.DistributedDataParallel(model, process_group=groups[name]), torch.randn(32, 512)
+    )
+
+
+def fsdp(name):
+    torch.manual_seed(1)
+    layers = [nn.TransformerEncoderLayer(128, 4, 512, batch_first=True) for _ in range(2)]
+    model = nn.Sequential(*[fully_shard(layer, mesh=meshes[name]) for layer in layers])
+    return step_of(fully_shard(model, mesh=meshes[name]), torch.randn(4, 16, 128))
+
+
+def decode(name):
+    torch.manual_seed(1)
+    blocks = []
+    for _ in range(8):
+        block = nn.Sequential(nn.Linear(512, 1024, bias=False), nn.ReLU(), nn.Linear(1024, 512, bias=False))
+        blocks.append(
+            parallelize_module(block, meshes[name], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        )
+    model, x = nn.Sequential(*blocks), torch.randn(1, 512)
+
+    def step():
+        with torch.no_grad():
+            model(x).sum().item()  # its last all_reduce is waited for
+
+    return step
+
+
+# name: what makes its step for a group, steps in a round
+ROWS = {
+    "all_reduce 8 B": (all_reduce(2), 400),
+    "all_reduce 8 B, async": (all_reduce(2, True), 400),
+    "all_reduce 64 KiB": (all_reduce(16 << 10), 300),
+    "all_reduce 1 MiB": (all_reduce(256 << 10), 100),
+    "all_reduce 32 MiB": (all_reduce(8 << 20), 8),
+    "DDP step, MLP of 3 layers": (ddp, 15),
+    "FSDP2 step, 2 transformer layers": (fsdp, 15),
+    "TP decode, 8 MLP blocks": (decode, 30),
+}
+
+
+def times(step, count):
+    step()
+    taken = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        step()
+        taken.append((time.perf_counter() - begin) * 1e6)
+    return taken
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def row(make, count):
+    steps, taken = {name: make(name) for name in groups}, {name: [] for name in groups}
+    for turn in range(rounds):
+        for name in sorted(groups, reverse=turn % 2):
+            dist.barrier()
+            taken[name] += times(steps[name], count)
+    medians = torch.tensor([median(taken[name]) for name in groups])
+    dist.all_reduce(medians, dist.ReduceOp.MAX)
+    return dict(zip(groups, medians.tolist()))
+
+
+rows = []
+if rank == 0:
+    print(
+        f"{size} ranks, torch {torch.__version__}: us, medians of {rounds} rounds\n{'':34}{'ct':>12}{'gloo':>12}{'gloo/ct':>9}"
+    )
+for title, (make, count) in ROWS.items():
+    got = row(make, count)
+    rows.append({"ranks": size, "row": title, **got})
+    if rank == 0:
+        print(f"{title:34}{got['ct']:12.1f}{got['gloo']:12.1f}{got['gloo'] / got['ct']:9.2f}", flush=True)
+if rank == 0 and "json" in options:
+    with open(options["json"], "a") as file:
+        file.writelines(json.dumps(r) + "\n" for r in rows)
+dist.destroy_process_group()
