@@ -600,6 +600,13 @@ CT_API const char *ct_algorithm(const char *operation, int i);
  * there was none. */
 CT_API const char *ct_last_algorithm(const ct_group *group);
 
+/* Says where in the program the call was made that is under way on the group: "train.py:88 (step)",
+ * at most 95 bytes.  ctctl and ctrun show it with that call; without it, they show the C function
+ * that made the call.  For bindings of languages whose stack is not that of C: a thread of theirs
+ * notes the place of a call that lasts.  One thread at a time may make it, while others are in
+ * calls of the group.  CT_ERR_INVALID: place is NULL, or there is no default group. */
+CT_API ct_status ct_note_place(ct_group *group, const char *place);
+
 /* ---- Memory that peers reach -------------------------------------------- */
 
 /* Gives memory that the other ranks of this host read and write where it lies: collectives whose

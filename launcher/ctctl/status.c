@@ -72,11 +72,19 @@ static void print_rank(const struct job_snapshot *job, const struct rank_snapsho
     printf("; %s\n", rank->command);
 }
 
-/* A rank has used libct. */
+static int has_group(const struct rank_snapshot *rank)
+{
+    for (int i = 0; i < CONTROL_GROUPS; i++)
+        if (rank->group[i].id)
+            return 1;
+    return 0;
+}
+
+/* A rank has used libct: it initialised, or made a group without that (ct_create_group()). */
 static int uses_libct(const struct job_snapshot *job)
 {
     for (int i = 0; i < job->ranks; i++)
-        if (job->own_memory || job->rank[i].state != CONTROL_STARTED)
+        if (job->own_memory || job->rank[i].state != CONTROL_STARTED || has_group(&job->rank[i]))
             return 1;
     return 0;
 }

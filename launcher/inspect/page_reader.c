@@ -226,6 +226,33 @@ static void take_waiting(int fd, size_t at, struct rank_snapshot *rank,
     rank->waiting_since_ns = since;
 }
 
+/* A noted place belongs to the call that it was noted for: by group, number, and time. */
+static void take_place(int fd, size_t at, struct rank_snapshot *rank)
+{
+    const size_t first = offsetof(struct control_rank, place_version);
+    struct control_rank page;
+    uint32_t before = 1, after = 0;
+
+    for (int i = 0; i < MOST_COPIES && (before != after || before % 2); i++)
+        if (read_at(fd, at + first, &before, sizeof before) < 0
+            || read_at(fd, at + first, (char *)&page + first,
+                       offsetof(struct control_rank, place) + sizeof page.place - first)
+                   < 0
+            || read_at(fd, at + first, &after, sizeof after) < 0)
+            return;
+    if (before != after || before % 2)
+        return;
+    for (int i = 0; i < CONTROL_GROUPS; i++) {
+        struct group_snapshot *group = &rank->group[i];
+
+        if (group->id && group->id == page.place_group && group->now.seq == page.place_seq
+            && group->now.begun_ns <= page.place_noted_ns) {
+            page_text(group->where, sizeof group->where, page.place, sizeof page.place);
+            group->caller = 0; /* that is a function of the binding */
+        }
+    }
+}
+
 static int take_rank(int fd, const struct job_snapshot *job, int index, struct rank_snapshot *rank)
 {
     const size_t at = control_bytes(index, 0);
@@ -259,6 +286,7 @@ static int take_rank(int fd, const struct job_snapshot *job, int index, struct r
             valid = take_ring_again(fd, at, where, rank);
         take_entry(rank, i, &page.groups[i], valid);
     }
+    take_place(fd, at, rank);
     return 0;
 }
 

@@ -8,6 +8,7 @@ import os
 import threading
 import weakref
 
+from ctrun import _places
 from ctrun._buffers import Buffer
 from ctrun._libct import (
     DTYPE,
@@ -131,7 +132,10 @@ class Group:
         self._handle, self._gone = handle, False
         self._root = root  # None: it is one
         self._made, self._pending = set(), set()
+        self.is_leaving = False
         _groups.add(self)
+        if handle is not None:
+            _places.begin()
 
     def __enter__(self):
         self._pid = os.getpid()
@@ -210,7 +214,9 @@ class Group:
 
     def destroy(self):
         """Leaves the group.  Groups that were made of a root group (world, create_group()) end with it."""
-        check(lib.ct_destroy_process_group(self._at()))  # it completes collectives: their buffers are in use
+        handle = self._at()
+        _places.leave(self, *self._made)
+        check(lib.ct_destroy_process_group(handle))  # it completes collectives: their buffers are in use
         self._forget()
 
     def _at(self):
@@ -553,6 +559,8 @@ def init(init_method=None, rank=-1, world_size=-1, store=None, timeout=None):
         store.at() if store is not None else None,
     )
     check(lib.ct_init_process_group(ctypes.byref(options)))
+    world.is_leaving = False
+    _places.begin()
     return world
 
 

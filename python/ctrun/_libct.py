@@ -95,6 +95,7 @@ FUNCTIONS = {
     "ct_store_list_keys": "ippp",
     "ct_algorithm": "ssi",
     "ct_last_algorithm": "sp",
+    "ct_note_place": "ips",
     "ct_mem_alloc": "ipzp",
     "ct_mem_free": "ipp",
     "ct_spawn": "iipp",

@@ -20,6 +20,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from ctrun import _places
 from ctrun._libct import DTYPE, OPS, GroupOptions, Status, lib, milliseconds
 
 try:
@@ -200,12 +201,14 @@ class ProcessGroupCt(_Base):
         self._sequence = 0
         self._last_error = ErrorType.SUCCESS
         self.pending = set()
-        self.handle = ctypes.c_void_p()
-        status = make(ctypes.byref(self.handle))
+        self.is_leaving = False
+        self._handle = ctypes.c_void_p()
+        status = make(ctypes.byref(self._handle))
         if status:
             raise error_of(status) from (meeting.error if meeting is not None else None)
         self._limit = milliseconds(options._timeout)
         _living.add(self)
+        _places.begin()
         _keep_alive[id(self)] = self  # torch keeps the C++ half only
 
     # ---- What torch asks ----------------------------------------------------------
@@ -260,9 +263,9 @@ class ProcessGroupCt(_Base):
 
     def _at(self):
         """The handle: without one libct would take its own default group."""
-        if self.handle is None:
+        if self._handle is None:
             raise Error(Status.INVALID, "the process group was destroyed")
-        return self.handle
+        return self._handle
 
     def _check(self, status):
         if status:
@@ -282,7 +285,7 @@ class ProcessGroupCt(_Base):
             return None
         work, limit = None, opts.timeout
         with self._lock:
-            handle = self.handle or self._at()
+            handle = self._handle or self._at()
             self._sequence += 1
             if limit.days >= 0:  # else it is unset: -1 ms
                 self._check(lib.ct_set_next_timeout(handle, milliseconds(limit)))
@@ -704,16 +707,17 @@ class ProcessGroupCt(_Base):
     # ---- The end -------------------------------------------------------------------------
 
     def abort(self):
-        if self.handle is not None:
-            lib.ct_abort(self.handle)  # of any thread: it wakes those that hold the lock
+        if self._handle is not None:
+            lib.ct_abort(self._handle)  # of any thread: it wakes those that hold the lock
         self._last_error = ErrorType.COMM_ERROR
 
     def shutdown(self):
         for child in [g for g in _living if g._parent is self]:
             child.shutdown()
         self._settler.end()
+        _places.leave(self)
         with self._lock:
-            handle, self.handle = self.handle, None
+            handle, self._handle = self._handle, None
             if handle is None:
                 return
             for work in list(self.pending):

@@ -402,6 +402,33 @@ class HardUse(Ranks):
         )
 
 
+class Places(Ranks):
+    def test_ctctl_shows_the_line_of_python_in_which_a_rank_waits(self):
+        out = self.succeeds(
+            2,
+            """
+            import os, subprocess, time
+            from array import array
+            import ctrun as ct
+
+            def step(world):
+                world.all_reduce(array("f", [1.0]))
+
+            with ct.init() as world:
+                if world.rank == 1:
+                    ctctl = os.path.join(os.environ["CT_BUILD"], "bin", "ctctl")
+                    for _ in range(60):
+                        said = subprocess.run([ctctl, "status"], capture_output=True, text=True).stdout
+                        if "(step)" in said:
+                            break
+                        time.sleep(0.5)
+                    os.write(1, said.encode())
+                step(world)
+            """,
+        )
+        self.assertRegex(out, r"rank 0 called all_reduce #1 \(1 f32, sum\) at <string>:7 \(step\)")
+
+
 class Failures(Ranks):
     def test_a_rank_that_dies_is_named_to_the_others(self):
         code, out, err = self.run_ranks(

@@ -2,6 +2,8 @@
 """What the backend "ct" does for programs of torch.distributed.  Needs a torch from 2.14 on."""
 
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -539,6 +541,19 @@ class Training(TorchRanks):
             assert torch.allclose(got, want, atol=1e-6)
         """),
         )
+
+
+class Documentation(TorchRanks):
+    def test_the_programs_of_docs_pytorch_md_run(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "pytorch.md")
+        with open(path, encoding="utf-8") as file:
+            programs = re.findall(r"```python\n(.*?)```", file.read(), flags=re.S)
+        self.assertEqual(len(programs), 5)
+        register = (
+            "from ctrun import torch_backend\ntorch_backend.register()\n"  # what the wheel's entry point does
+        )
+        for text in programs:
+            self.succeeds(2, register + text, "--max-restarts=1")
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch here")

@@ -126,6 +126,19 @@ const int *ct_group_ranks(const ct_group *group)
     return g ? g->ranks : NULL;
 }
 
+ct_status ct_note_place(ct_group *group, const char *place)
+{
+    ct_group *g;
+    const ct_status status = group_resolve(group, &g);
+
+    if (status != CT_OK)
+        return status;
+    if (!place)
+        return ct_fail(CT_ERR_INVALID, "ct_note_place: no place was given");
+    record_place(&g->record, place);
+    return CT_OK;
+}
+
 ct_status ct_set_timeout(ct_group *group, int timeout_ms)
 {
     ct_group *g;

@@ -54,6 +54,8 @@ static void forget_last_program(struct control_rank *own)
     atomic_store(&own->stopped_at, 0);
     own->waiting_for[0] = '\0';
     atomic_store(&own->waiting_version, 0); /* odd if the last program ended while it wrote */
+    own->place_group = 0;
+    atomic_store(&own->place_version, 0);
 }
 
 /* The page of a program that ended, or that replaced itself by exec(), is free again; what that

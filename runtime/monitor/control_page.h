@@ -26,7 +26,7 @@
 #include "runtime/util/error.h"
 
 #define CONTROL_MAGIC 0x31707463u /* "ctp1" */
-#define CONTROL_VERSION 2
+#define CONTROL_VERSION 3
 #define CONTROL_NAME "ct-control" /* the name of the memfd, for ctctl */
 #define CONTROL_GROUPS 24         /* how many groups of a worker are recorded at a time */
 #define CONTROL_CALLS 128 /* a power of two: how many of the last calls of a worker are kept */
@@ -139,6 +139,11 @@ struct control_rank {
     _Atomic uint32_t waiting_version;
     uint64_t waiting_since_ns;
     char waiting_for[96];
+    /* ct_note_place(): "train.py:88 (step)", where in the program the call of this group was made
+     * that was under way at that time.  place_seq is its number, 0 of a message. */
+    _Atomic uint32_t place_version;
+    uint64_t place_group, place_seq, place_noted_ns;
+    char place[96];
     /* Of ct_should_stop(). */
     /* the program calls it, so the worker can stop without a signal */
     _Atomic uint32_t stop_checked;

@@ -42,3 +42,23 @@ void record_close(struct record *record)
     }
     *record = (struct record){ .index = CONTROL_GROUPS };
 }
+
+/* Which call it is, a reader finds by the group, its number, and the time: a message has no number,
+ * and one that began after the note is another one. */
+void record_place(struct record *record, const char *place)
+{
+    struct control_rank *const own = record->own;
+    struct control_group *const line = record->line;
+    uint64_t begun;
+    uint32_t version;
+
+    if (!own || !line)
+        return;
+    begun = atomic_load(&line->begun);
+    version = control_write(&own->place_version);
+    own->place_group = atomic_load(&line->id);
+    own->place_seq = begun != atomic_load(&line->done) ? begun : 0;
+    own->place_noted_ns = clock_coarse_ns();
+    snprintf(own->place, sizeof own->place, "%s", place);
+    control_written(&own->place_version, version);
+}

@@ -22,6 +22,8 @@ struct record {
 void record_open(struct record *record, struct control *control, uint64_t id, const char *name,
                  int rank, int size);
 void record_close(struct record *record); /* twice is fine */
+/* Where in the program the call was made that is under way.  By one thread at a time. */
+void record_place(struct record *record, const char *place);
 
 static inline void record_read_fence(void)
 {

@@ -104,6 +104,30 @@ static void what_ranks_record_is_read(void **state)
     free_page(&page);
 }
 
+static void a_noted_place_is_shown_with_its_call_and_with_no_other(void **state)
+{
+    struct page page = make_page(1, 1);
+    struct record record = recorded(&page, 0);
+    struct signature next = barrier;
+    struct job_snapshot job;
+
+    (void)state;
+    next.seq++;
+    record_begin(&record, &barrier, 0, (void *)(uintptr_t)0x1234, clock_coarse_ns());
+    record_place(&record, "train.py:88 (step)");
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_string_equal(job.rank[0].group[0].where, "train.py:88 (step)");
+    assert_int_equal(job.rank[0].group[0].caller, 0);
+    snapshot_free(&job);
+    record_end(&record, barrier.seq, CONTROL_IDLE);
+    record_begin(&record, &next, 0, (void *)(uintptr_t)0x1234, clock_coarse_ns());
+    assert_int_equal(page_read(page.fd, &job), 0);
+    assert_string_equal(job.rank[0].group[0].where, "");
+    assert_int_equal(job.rank[0].group[0].caller, 0x1234);
+    snapshot_free(&job);
+    free_page(&page);
+}
+
 static void an_entry_that_was_left_keeps_the_id_of_its_group(void **state)
 {
     struct page page = make_page(1, 1);
@@ -438,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stall_is_reported_when_it_is_new_and_after_ten_times_as_long),
         cmocka_unit_test(what_ranks_record_is_read),
+        cmocka_unit_test(a_noted_place_is_shown_with_its_call_and_with_no_other),
         cmocka_unit_test(an_entry_that_was_left_keeps_the_id_of_its_group),
         cmocka_unit_test(an_entry_that_is_half_written_is_taken_from_the_ring),
         cmocka_unit_test(an_entry_is_never_a_mixture_of_two_calls),
