@@ -197,6 +197,7 @@ class ProcessGroupCt(_Base):
         self._parent, self._meeting = parent, meeting
         self._lock = threading.RLock()
         self._settler = Settler()
+        self._collector = None  # the thread that collects
         self._collected = None  # between start_coalescing() and end_coalescing(): works and calls
         self._sequence = 0
         self._last_error = ErrorType.SUCCESS
@@ -278,9 +279,8 @@ class ProcessGroupCt(_Base):
         return error_of(status)
 
     def _collective(self, opts, result, buffers, calls, op=0):
-        """calls: functions of libct and their arguments, but for the group and the work; op: theirs.  The answer is None
-        when they are done, as NCCL's is; else their work."""
-        if self._collected is not None:
+        """calls: functions of libct and their arguments, but for the group and the work; op: theirs."""
+        if self._collected is not None and self._collector == threading.get_ident():
             self._collected.append((calls, buffers, op))
             return None
         work, limit = None, opts.timeout
@@ -298,13 +298,11 @@ class ProcessGroupCt(_Base):
                 self._make(handle, calls, None)
         if op >= _MADE_OPS:
             lib.ct_op_free(op)  # calls that have begun keep it
-        if work is None:
-            if buffers.finisher is not None:
-                buffers.finish()
-        elif not opts.asyncOp:
+        if work is None and buffers.finisher is not None:
+            buffers.finish()
+        elif work is not None and not opts.asyncOp:
             work.wait()
-            return None
-        return work
+        return _DONE if work is None else work
 
     def _row(self, function, tensors, any_source=False):
         """Begins the profiler's row of a call, if there is one: "gloo:all_reduce".  The work ends it, on another thread:
@@ -535,7 +533,7 @@ class ProcessGroupCt(_Base):
         wants_work, opts.asyncOp = opts.asyncOp, False  # the sizes are needed before the values can be sent
         for tensor in tensors:
             tensor.copy_(self._sum_of_sparse(tensor.coalesce(), opts))
-        return finished(tensors) if wants_work else None
+        return finished(tensors) if wants_work else _DONE
 
     def _sum_of_sparse(self, own, opts):
         counts = torch.zeros(self.size(), dtype=torch.int64)
@@ -608,7 +606,7 @@ class ProcessGroupCt(_Base):
     # ---- Coalescing: batch_isend_irecv() and torch's _coalescing_manager --------------
 
     def start_coalescing(self):
-        self._collected = []
+        self._collected, self._collector = [], threading.get_ident()
 
     def end_coalescing(self):
         parts, self._collected = self._collected, None
@@ -650,7 +648,7 @@ class ProcessGroupCt(_Base):
                 function(self._at(), tensor.data_ptr(), *_count(tensor), peer, tag, ctypes.byref(handle))
             )
             work = self._work([handle], tensors, buffers.finisher, buffers, is_message=True, row=row)
-        if self._collected is not None:
+        if self._collected is not None and self._collector == threading.get_ident():
             self._collected.append(work)
             return None
         return work
@@ -754,6 +752,7 @@ class _Together(dist._Work):
 
 # ---- Registration --------------------------------------------------------------------------------
 
+_DONE = finished([])  # of calls that were done when they returned: their caller asks it for nothing
 _living = weakref.WeakSet()
 _keep_alive = {}
 

@@ -324,6 +324,19 @@ class Works(TorchRanks):
         """),
         )
 
+    def test_calls_that_are_done_are_retired_in_the_flight_recorder(self):
+        self.succeeds(
+            2,
+            program("""
+            import json
+            from torch._C._distributed_c10d import _dump_fr_trace_json
+            dist.all_reduce(torch.ones(2))
+            dist.all_reduce(torch.ones(2), async_op=True).wait()
+            entries = json.loads(_dump_fr_trace_json(backend="ct"))["entries"]
+            assert [(e["profiling_name"], e["retired"]) for e in entries] == [("ct:all_reduce", True)] * 2, entries
+        """),
+        )
+
 
 class Groups(TorchRanks):
     def test_groups_of_groups(self):
@@ -458,6 +471,30 @@ class Failures(TorchRanks):
         self.assertEqual(code, 0, err)  # two of three are well
         for rank in (0, 2):
             self.assertRegex(out, rf"(?m)^{rank} .*all_reduce .*rank 1 \(pid .*SIGKILL")
+
+    def test_a_stopped_rank_is_named_when_the_time_is_over(self):
+        out = self.succeeds(
+            2,
+            program(
+                """
+            import signal
+            pids = [None, None]
+            dist.all_gather_object(pids, os.getpid())
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+            dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(timedelta(seconds=1))
+            if r == 1:
+                os.kill(os.getpid(), signal.SIGSTOP)
+                os._exit(0)
+            try:
+                model(torch.ones(1, 4)).sum().backward()
+            except RuntimeError as error:
+                say(str(error))
+                os.kill(pids[1], signal.SIGCONT)
+                os._exit(0)
+            """,
+            ),
+        )
+        self.assertRegex(out, r"Timed out in all_reduce .*rank 1 \(pid .*\) did not come")
 
     def test_ranks_that_make_different_calls_are_told(self):
         code, out, _ = self.run_ranks(
