@@ -83,3 +83,4 @@ def leave(*groups):
 
 
 atexit.register(_watch.end)
+os.register_at_fork(after_in_child=_watch.__init__)  # the thread is not there, and may have had the lock

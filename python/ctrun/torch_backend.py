@@ -12,6 +12,7 @@ connections; so libct's sentences name ranks by their number in the world.
 
 import atexit
 import ctypes
+import os
 import re
 import threading
 import weakref
@@ -203,6 +204,7 @@ class ProcessGroupCt(_Base):
         self._last_error = ErrorType.SUCCESS
         self.pending = set()
         self.is_leaving = False
+        self._pid = os.getpid()
         self._handle = ctypes.c_void_p()
         status = make(ctypes.byref(self._handle))
         if status:
@@ -333,13 +335,17 @@ class ProcessGroupCt(_Base):
 
     def _work(self, handles, result, finish=None, keep=(), is_message=False, row=None):
         if len(self.pending) >= _MANY_WORKS:
-            for old in list(self.pending):
-                if old.is_completed():
-                    old.complete()
+            self.reap()
         work = Work(self, [h for h in handles if h], result, finish, keep, is_message, row)
         if row is not None:
             work.get_future()
         return work
+
+    def reap(self):
+        """Ends works that are done and that nobody waits for."""
+        for work in list(self.pending):
+            if work.is_completed():
+                work.complete()
 
     def settle_later(self, work, is_message):
         if is_message:  # it may be done long after those that were begun later
@@ -826,8 +832,10 @@ def register_as_gloo():
 # A thread of libct must not meet an interpreter that is going, and the other ranks learn that this one has left.
 @atexit.register
 def _leave():
-    for group in list(_living):
-        if group.pending:
+    own = [g for g in _living if g._pid == os.getpid()]  # not a parent's
+    for group in own:
+        group.reap()
+        if group.pending:  # of calls that may never end
             group.abort()
-    for group in [g for g in _living if g._parent is None]:
+    for group in [g for g in own if g._parent is None]:
         group.shutdown()

@@ -540,6 +540,23 @@ class Failures(TorchRanks):
             )
             self.assertEqual((code, err), (0, ""), out)
 
+    def test_a_forked_child_ends_without_its_parent_s_groups(self):
+        self.succeeds(
+            2,
+            program("""
+            import sys, threading, time
+            group = dist.new_group([0, 1])
+            dist.all_reduce(torch.ones(1), async_op=True)
+            for _ in range(3):
+                child = os.fork()
+                if child == 0:
+                    sys.exit(7)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            dist.all_reduce(torch.ones(1), group=group)
+            dist.barrier()
+        """),
+        )
+
 
 class Training(TorchRanks):
     def test_ddp_fsdp_and_tensor_parallel_give_what_one_process_gives(self):
