@@ -20,6 +20,8 @@ ANY_SOURCE = -1
 class Error(dist.DistBackendError):
     """A call of libct failed.  status: the ct_status; the text is libct's sentence."""
 
+    __module__ = "ctrun.torch_backend"  # where programs find it
+
     def __init__(self, status, sentence):
         super().__init__(sentence)
         self.status = status
@@ -27,6 +29,8 @@ class Error(dist.DistBackendError):
 
 class InvalidError(Error, ValueError):
     """CT_ERR_INVALID: the call was refused and changed nothing."""
+
+    __module__ = "ctrun.torch_backend"
 
 
 def error_of(status):

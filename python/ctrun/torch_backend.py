@@ -33,6 +33,7 @@ try:
     from ctrun._torch_work import (
         ANY_SOURCE,
         Error,
+        InvalidError,
         Settler,
         Work,
         add_missing_methods,
@@ -46,6 +47,8 @@ except ImportError as error:  # torch 2.13 and earlier, or built without distrib
     raise ImportError(
         f'the backend "ct" needs torch 2.14 or later with torch.distributed; this is torch {torch.__version__}'
     ) from error
+
+__all__ = ["Error", "InvalidError", "ProcessGroupCt", "register", "register_as_gloo"]
 
 _DTYPES = {
     torch.int8: DTYPE["i8"],
