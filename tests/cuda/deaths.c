@@ -2,9 +2,28 @@
 #include "tests/cuda/deaths.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runtime/util/clock.h"
+
+/* How many survivors have their error.  A rank that ended before the others learnt of the death
+ * would be one more that is gone, and a rank that was about to connect to it would name that one.
+ */
+static _Atomic int *told;
+
+static int waits_for_the_others(void)
+{
+    const int64_t deadline = clock_ms() + 30000;
+
+    atomic_fetch_add(told, 1);
+    while (atomic_load(told) < program_size() - 1 && clock_ms() < deadline)
+        usleep(1000);
+    return EXPECT(atomic_load(told) == program_size() - 1);
+}
 
 static int lives_or_dies(const struct death *death)
 {
@@ -19,7 +38,7 @@ static int lives_or_dies(const struct death *death)
         raise(SIGKILL);
     }
     return EXPECT_ERROR(death->make(group, death->arg, death->calls + 1), CT_ERR_PEER, who)
-           && EXPECT_OK(ct_destroy_process_group(group));
+           && waits_for_the_others() && EXPECT_OK(ct_destroy_process_group(group));
 }
 
 /* In a process that the harness does not wait for. */
@@ -41,5 +60,8 @@ static void one_is_killed(ct_group *unused, void *arg)
 
 void one_of_them_dies(int p, const struct death *death)
 {
+    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(told != MAP_FAILED);
     run_programs(p, one_is_killed, (void *)(uintptr_t)death);
+    munmap((void *)told, sizeof *told);
 }
