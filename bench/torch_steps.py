@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of bench/torch: each row is made by a group of libct's and by one of gloo's in turns, and the medians of the
-slowest rank are compared.  --rounds=N (5): turns; --json=FILE: the rows."""
+slowest rank are compared.  --rounds=N (5): turns; --json=FILE: the rows; --groups=ct,gloo: these backends;
+--device=cuda: on GPUs, which ranks share where there are fewer."""
 
 import json
+import os
 import sys
 import time
 
@@ -18,11 +20,47 @@ from ctrun import torch_backend
 torch.set_num_threads(1)
 options = dict(word[2:].split("=", 1) for word in sys.argv[1:])
 rounds = int(options.get("rounds", 5))
+device = options.get("device", "cpu")
+if device == "cuda":
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+torch.set_default_device(device)
 torch_backend.register()
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
-groups = {name: dist.new_group(range(size), backend=name) for name in ("ct", "gloo")}
-meshes = {name: DeviceMesh.from_group(group, "cpu") for name, group in groups.items()}
+names = options.get("groups", "ct,gloo").split(",")
+groups = {name: dist.new_group(range(size), backend=name) for name in names}
+meshes = {name: DeviceMesh.from_group(group, device) for name, group in groups.items()}
+
+
+def finish():
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def check(group):
+    """That its results are right: calls in the current stream, behind and before what is enqueued there."""
+    for count in (3, 100_000):
+        for async_op in (False, True):
+            t = torch.arange(count, dtype=torch.float32) * (rank + 1)
+            work = dist.all_reduce(t, group=group, async_op=async_op)
+            if async_op:
+                work.wait()
+            want = torch.arange(count, dtype=torch.float32) * (size * (size + 1) // 2)
+            assert torch.equal(t, want), (rank, count, async_op)
+        lists = [torch.zeros(count) for _ in range(size)]
+        dist.all_gather(lists, torch.full((count,), rank + 1.0), group=group)
+        assert all(bool((part == i + 1).all()) for i, part in enumerate(lists)), (rank, count)
+        part = torch.zeros(count)
+        dist.reduce_scatter_tensor(part, torch.ones(count * size), group=group)
+        assert bool((part == size).all()), (rank, count)
+        got = torch.zeros(count)
+        ops = [
+            dist.P2POp(dist.isend, torch.full((count,), float(rank)), (rank + 1) % size, group),
+            dist.P2POp(dist.irecv, got, (rank - 1) % size, group),
+        ]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        assert bool((got == (rank - 1) % size).all()), (rank, count)
 
 
 def all_reduce(count, async_op=False):
@@ -95,10 +133,12 @@ ROWS = {
 
 def times(step, count):
     step()
+    finish()
     taken = []
     for _ in range(count):
         begin = time.perf_counter()
         step()
+        finish()
         taken.append((time.perf_counter() - begin) * 1e6)
     return taken
 
@@ -113,22 +153,25 @@ def row(make, count):
         for name in sorted(groups, reverse=turn % 2):
             dist.barrier()
             taken[name] += times(steps[name], count)
-    medians = torch.tensor([median(taken[name]) for name in groups])
+    medians = torch.tensor([median(taken[name]) for name in groups], device="cpu")
     dist.all_reduce(medians, dist.ReduceOp.MAX)
     return dict(zip(groups, medians.tolist()))
 
 
-rows = []
+for name, group in groups.items():
+    if device == "cpu" or name != "gloo":  # which lacks some of these on CUDA tensors
+        check(group)
 if rank == 0:
+    columns = "".join(f"{name:>12}" for name in names) + "   the last by the first"
     print(
-        f"{size} ranks, torch {torch.__version__}: us, medians of {rounds} rounds\n{'':34}{'ct':>12}{'gloo':>12}{'gloo/ct':>9}"
+        f"{size} ranks, torch {torch.__version__}, {device}: us, medians of {rounds} rounds\n{'':34}{columns}"
     )
 for title, (make, count) in ROWS.items():
     got = row(make, count)
-    rows.append({"ranks": size, "row": title, **got})
     if rank == 0:
-        print(f"{title:34}{got['ct']:12.1f}{got['gloo']:12.1f}{got['gloo'] / got['ct']:9.2f}", flush=True)
-if rank == 0 and "json" in options:
-    with open(options["json"], "a") as file:
-        file.writelines(json.dumps(r) + "\n" for r in rows)
+        columns = "".join(f"{got[name]:12.1f}" for name in names)
+        print(f"{title:34}{columns}{got[names[-1]] / got[names[0]]:9.2f}", flush=True)
+    if rank == 0 and "json" in options:
+        with open(options["json"], "a") as file:
+            file.write(json.dumps({"ranks": size, "device": device, "row": title, **got}) + "\n")
 dist.destroy_process_group()

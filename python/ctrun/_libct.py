@@ -99,6 +99,9 @@ FUNCTIONS = {
     "ct_mem_alloc": "ipzp",
     "ct_mem_free": "ipp",
     "ct_spawn": "iipp",
+    "ct_set_stream": "ipp",
+    "ct_wait_on_stream": "ipp",
+    "ct_nccl_comm": "ipp",
 }
 NUMBERS = {
     "ct_is_initialized",

@@ -47,18 +47,73 @@ def finished(result):
     return _create_work_from_future(future)
 
 
-class Work(dist._Work):
-    """Calls of libct that are under way together, and what is left to do here when they are done.
+class Held(dist._Work):
+    """torch hands the program a C++ object that forwards wait() and get_future() to this one (PyWorkHolder); complete
+    that by add_missing_methods()."""
 
-    torch hands the program a C++ object that forwards wait() and get_future() to this one (PyWorkHolder); complete
-    that by add_missing_methods().
-    """
+    def get_future(self):
+        if _asks_for.flag:
+            _asks_for.work = self
+            raise RuntimeError("asked for the work")
+        return self.future()
 
-    def __init__(self, group, handles, result, finish=None, keep=(), is_message=False, row=None):
+    def is_success(self):
+        return self.exception() is None
+
+    def exception(self):
+        return None
+
+    def result(self):
+        return []
+
+    def source_rank(self):
+        return ANY_SOURCE
+
+    def _source_rank(self):
+        return self.source_rank()
+
+
+class Together(Held):
+    """Works of one coalesced batch."""
+
+    def __init__(self, works):
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout=None):
+        failure = None
+        for work in self._works:
+            try:
+                work.wait(timeout)
+            except Error as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return True
+
+    def future(self):
+        return torch.futures.collect_all([work.get_future() for work in self._works])
+
+    def is_completed(self):
+        return all(work.is_completed() for work in self._works)
+
+    def exception(self):
+        return next((work.exception() for work in self._works if work.exception() is not None), None)
+
+    def result(self):
+        return [tensor for work in self._works for tensor in work.result()]
+
+
+class Work(Held):
+    """Calls of libct that are under way together, and what is left to do here when they are done.  device: None, or the
+    GPU whose streams can wait for them."""
+
+    def __init__(self, group, handles, result, finish=None, keep=(), is_message=False, row=None, device=None):
         super().__init__()
         self._group, self._handles, self._result = group, handles, result
         self._finish, self._keep = finish, keep
-        self._is_message, self._row = is_message, row
+        self._is_message, self._row, self._device = is_message, row, device
+        self.is_in_stream = False  # a stream waits for it, and so will whoever ends the group
         self._future = self._begun = self._failure = None
         self._source = ANY_SOURCE
         self._lock = threading.Lock()
@@ -66,19 +121,27 @@ class Work(dist._Work):
 
     def wait(self, timeout=None):
         """Raises what the call itself would have raised.  timeout: 0 and None are the call's own limit."""
-        if (
-            timeout is not None
-            and timeout > timedelta(0)
-            and not done_within(self.is_completed, timeout.total_seconds())
-        ):
-            raise Error(Status.TIMEOUT, f"ct: Timed out after {timeout} of wait(); the call goes on")
+        wait_for(self, timeout)
         if self._row is not None:  # the thread that completes the future ends it
             with contextlib.suppress(Exception):  # complete() has it too
                 self._future.wait()
+        if self._device is not None and self._finish is None and self._let_stream_wait():
+            return True
         self.complete()
         if self._failure is not None:
             raise self._failure
         return True
+
+    def _let_stream_wait(self):
+        """The host goes on.  False: the call failed, or its group."""
+        with self._lock:
+            stream = torch.cuda.current_stream(self._device)
+            with torch.cuda.device(self._device):  # that of stream 0
+                for handle in self._handles:
+                    if lib.ct_wait_on_stream(handle, stream.cuda_stream):
+                        return False
+            self.is_in_stream = bool(self._handles)
+            return self._failure is None
 
     def complete(self):
         """Waits for the calls, once; what failed is kept for all who ask."""
@@ -108,16 +171,13 @@ class Work(dist._Work):
         self._handles, self._keep, self._finish, self._row = (), (), None, None
         self._group.pending.discard(self)
 
-    def get_future(self):
-        if _asks_for.flag:
-            _asks_for.work = self
-            raise RuntimeError("asked for the work")
+    def future(self):
         with self._lock:
             if self._future is not None:
                 return self._future
             # Future.set_exception() would make the exception the value: torch's C++ code (DDP's) takes it for tensors.
             # What a callback raises is the error of the future that then() gave.
-            self._begun = torch.futures.Future()
+            self._begun = torch.futures.Future(devices=[self._device] if self._device is not None else None)
             self._future = self._begun.then(self._outcome)
         self._group.settle_later(self, self._is_message)
         return self._future
@@ -136,9 +196,6 @@ class Work(dist._Work):
         with self._lock:
             return all(map(_is_done, self._handles))
 
-    def is_success(self):
-        return self._failure is None
-
     def exception(self):
         return self._failure
 
@@ -146,9 +203,15 @@ class Work(dist._Work):
         return self._result
 
     def source_rank(self):
+        if self.is_in_stream:  # libct knows it when the message is there
+            self.complete()
         return self._source
 
-    _source_rank = source_rank
+
+def wait_for(work, limit):
+    """On the host, for as long as a wait(limit) says; None and 0 say nothing."""
+    if limit and limit > timedelta(0) and not done_within(work.is_completed, limit.total_seconds()):
+        raise Error(Status.TIMEOUT, f"ct: Timed out after {limit} of wait(); the call goes on")
 
 
 def _is_done(handle):

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The c10d backend "ct": torch.distributed on libct, for CPU tensors.
+"""The c10d backend "ct": torch.distributed on libct, for CPU and CUDA tensors.
 
     torch.distributed.init_process_group("ct")
 
 torch finds it by the entry point group torch.distributed.backends.  A collective runs in the caller's thread, without
-the GIL, unless the caller wants it asynchronous; then it runs on libct's thread of the group.
+the GIL, unless the caller wants it asynchronous; then it runs on libct's thread of the group.  On CUDA tensors no call
+waits on the host (_torch_cuda.py).
 
 The default group meets at torch's store.  A group of its ranks is made from it, by its members alone, and shares its
 connections; so libct's sentences name ranks by their number in the world.
 """
 
 import atexit
+import contextlib
 import ctypes
 import os
 import re
@@ -26,15 +28,21 @@ from ctrun._libct import DTYPE, OPS, GroupOptions, Status, lib, milliseconds
 
 try:
     from torch._C._distributed_c10d import Backend as _Base
-    from torch._C._autograd import _profiler_enabled, _record_function_with_args_enter
+    from torch._C._autograd import (
+        _profiler_enabled,
+        _record_function_with_args_enter,
+        _record_function_with_args_exit,
+    )
     from torch._C._distributed_c10d import ErrorType, ReduceOp
 
+    from ctrun._torch_cuda import StreamWork, Streams
     from ctrun._torch_store import MeetingPlace
     from ctrun._torch_work import (
         ANY_SOURCE,
         Error,
         InvalidError,
         Settler,
+        Together,
         Work,
         add_missing_methods,
         error_of,
@@ -116,27 +124,28 @@ def _sizes(counts):
 
 
 class _Buffers:
-    """The memory of one call's tensors: dense copies of those that are not, and what is copied back afterwards."""
+    """The memory of one call's tensors: dense copies of those that are not, and what is copied back afterwards.
+    device: None, or the GPU that they are on."""
 
-    __slots__ = ("_group", "inputs", "outputs", "_back")
+    __slots__ = ("_group", "inputs", "outputs", "device", "_back")
 
     def __init__(self, group):
-        self._group, self.inputs, self.outputs, self._back = group, [], [], None
+        self._group, self.inputs, self.outputs, self.device, self._back = group, [], [], None, None
 
     def read(self, tensor):
-        dense = tensor if _is_plain(tensor) else self._copy(tensor)
+        dense = tensor if self._is_plain(tensor) else self._copy(tensor)
         self.inputs.append(dense)
         return dense
 
     def write(self, tensor):
-        if _is_plain(tensor):
+        if self._is_plain(tensor):
             self.outputs.append(tensor)
             return tensor
         self._check(tensor)
         return self._then_back(tensor, torch.empty_like(tensor, memory_format=torch.contiguous_format))
 
     def change(self, tensor):
-        if _is_plain(tensor):
+        if self._is_plain(tensor):
             self.inputs.append(tensor)
             return tensor
         return self._then_back(tensor, self._copy(tensor))
@@ -150,7 +159,7 @@ class _Buffers:
         for tensor in tensors:
             self._check(tensor)
         sizes = [t.numel() for t in tensors]
-        flat = torch.empty(sum(sizes), dtype=tensors[0].dtype)
+        flat = torch.empty(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
         for part, tensor in zip(flat.split(sizes), tensors):
             self._then_back(tensor, part.view(tensor.shape))
         return flat
@@ -164,6 +173,10 @@ class _Buffers:
         """What is left to do when the call is done; None: nothing."""
         return self.finish if self._back else None
 
+    def tensors(self):
+        """All that the call and finish() read and write."""
+        return [*self.inputs, *self.outputs, *(t for pair in self._back or () for t in pair)]
+
     def _then_back(self, tensor, dense):
         self._back = (self._back or []) + [(tensor, dense)]
         return dense
@@ -173,22 +186,24 @@ class _Buffers:
         return tensor.resolve_conj().resolve_neg().contiguous()
 
     def _check(self, tensor):
-        if not tensor.is_cpu or tensor.layout != torch.strided:
+        if not (tensor.is_cpu or tensor.is_cuda) or tensor.layout != torch.strided:
             raise ValueError(
-                f'the backend "{self._group.name_in_torch}" takes dense CPU tensors; this one is on '
+                f'the backend "{self._group.name_in_torch}" takes dense CPU and CUDA tensors; this one is on '
                 f"{tensor.device}, {tensor.layout}"
             )
+        if tensor.is_cuda:
+            self.device = tensor.device
 
-
-def _is_plain(tensor):
-    """Its elements lie in this process' memory, one behind the other, as they are."""
-    return (
-        tensor.is_cpu
-        and tensor.layout is torch.strided
-        and tensor.is_contiguous()
-        and not tensor.is_conj()
-        and not tensor.is_neg()
-    )
+    def _is_plain(self, tensor):
+        """Its elements lie in memory one behind the other, as they are."""
+        if not tensor.is_cpu:
+            self._check(tensor)
+        return (
+            tensor.layout is torch.strided
+            and tensor.is_contiguous()
+            and not tensor.is_conj()
+            and not tensor.is_neg()
+        )
 
 
 class ProcessGroupCt(_Base):
@@ -200,7 +215,7 @@ class ProcessGroupCt(_Base):
         self._options, self.name_in_torch, self._store = options, name, store
         self._parent, self._meeting = parent, meeting
         self._lock = threading.RLock()
-        self._settler = Settler()
+        self._settler, self._streams = Settler(), Streams()
         self._collector = None  # the thread that collects
         self._collected = None  # between start_coalescing() and end_coalescing(): works and calls
         self._sequence = 0
@@ -294,7 +309,9 @@ class ProcessGroupCt(_Base):
             self._sequence += 1
             if limit.days >= 0:  # else it is unset: -1 ms
                 self._check(lib.ct_set_next_timeout(handle, milliseconds(limit)))
-            if opts.asyncOp or _profiler_enabled():
+            if buffers.device is not None:
+                work = self._in_stream(handle, calls, result, [buffers], opts.asyncOp)
+            elif opts.asyncOp or _profiler_enabled():
                 row = self._row(calls[0][0], buffers.inputs)
                 work = ctypes.c_void_p()
                 self._make(handle, calls, ctypes.byref(work))
@@ -303,11 +320,29 @@ class ProcessGroupCt(_Base):
                 self._make(handle, calls, None)
         if op >= _MADE_OPS:
             lib.ct_op_free(op)  # calls that have begun keep it
-        if work is None and buffers.finisher is not None:
+        if buffers.device is not None:
+            pass  # its stream has all there is to do
+        elif work is None and buffers.finisher is not None:
             buffers.finish()
         elif work is not None and not opts.asyncOp:
             work.wait()
         return _DONE if work is None else work
+
+    def _in_stream(self, handle, calls, result, parts, is_async):
+        """Makes calls on CUDA tensors, in torch's current stream or in one of the group's behind it."""
+        tensors = [t for buffers in parts for t in buffers.tensors()]
+        device = next(buffers.device for buffers in parts if buffers.device is not None)
+        row = self._row(calls[0][0], [t for buffers in parts for t in buffers.inputs])
+        try:
+            with self._streams.enter(device, is_async, tensors) as stream:
+                self._check(lib.ct_set_stream(handle, stream))
+                self._make(handle, calls, None)
+                for buffers in parts:
+                    buffers.finish()
+                return StreamWork(device, result) if is_async else None
+        finally:
+            if row is not None:
+                _record_function_with_args_exit(row)
 
     def _row(self, function, tensors, any_source=False):
         """Begins the profiler's row of a call, if there is one: "gloo:all_reduce".  The work ends it, on another thread:
@@ -336,10 +371,10 @@ class ProcessGroupCt(_Base):
             raise error
         return self._check(status)
 
-    def _work(self, handles, result, finish=None, keep=(), is_message=False, row=None):
+    def _work(self, handles, result, finish=None, keep=(), is_message=False, row=None, device=None):
         if len(self.pending) >= _MANY_WORKS:
             self.reap()
-        work = Work(self, [h for h in handles if h], result, finish, keep, is_message, row)
+        work = Work(self, [h for h in handles if h], result, finish, keep, is_message, row, device)
         if row is not None:
             work.get_future()
         return work
@@ -348,6 +383,12 @@ class ProcessGroupCt(_Base):
         """Ends works that are done and that nobody waits for."""
         for work in list(self.pending):
             if work.is_completed():
+                work.complete()
+
+    def end_in_streams(self):
+        """Waits for the works that streams wait for: their program has waited."""
+        for work in list(self.pending):
+            if work.is_in_stream:
                 work.complete()
 
     def settle_later(self, work, is_message):
@@ -554,6 +595,7 @@ class ProcessGroupCt(_Base):
         return torch.sparse_coo_tensor(torch.cat(indices, 1), torch.cat(values), own.shape).coalesce()
 
     def barrier(self, opts):
+        self._streams.synchronize()
         return self._collective(opts, [], _Buffers(self), [(lib.ct_barrier,)])
 
     def monitored_barrier(self, opts, wait_all=False):
@@ -623,16 +665,20 @@ class ProcessGroupCt(_Base):
         collectives = [part for part in parts if not isinstance(part, Work)]
         if collectives:
             handle = ctypes.c_void_p()
+            all_calls = [c for calls, _, _ in collectives for c in calls]
+            all_buffers = [buffers for _, buffers, _ in collectives]
             with self._lock:
                 self._sequence += 1
-                self._make(
-                    self._at(), [c for calls, _, _ in collectives for c in calls], ctypes.byref(handle)
-                )
-                finishes = [buffers.finisher for _, buffers, _ in collectives if buffers.finisher is not None]
-                works.append(self._work([handle], [], lambda: [f() for f in finishes], collectives))
+                if any(buffers.device is not None for buffers in all_buffers):
+                    works.append(self._in_stream(self._at(), all_calls, [], all_buffers, True))
+                else:
+                    self._make(self._at(), all_calls, ctypes.byref(handle))
+                    works.append(
+                        self._work([handle], [], lambda: [b.finish() for b in all_buffers], all_buffers)
+                    )
             for op in {op for _, _, op in collectives if op >= _MADE_OPS}:
                 lib.ct_op_free(op)
-        return _Together(works) if len(works) != 1 else works[0]
+        return Together(works) if len(works) != 1 else works[0]
 
     # ---- Messages -------------------------------------------------------------------------
 
@@ -653,10 +699,12 @@ class ProcessGroupCt(_Base):
         with self._lock:
             self._sequence += 1
             row = self._row(function, [tensor], peer == ANY_SOURCE)
+            if buffers.device is not None:
+                self._check(lib.ct_set_stream(self._at(), self._streams.current(buffers.device)))
             self._check(
                 function(self._at(), tensor.data_ptr(), *_count(tensor), peer, tag, ctypes.byref(handle))
             )
-            work = self._work([handle], tensors, buffers.finisher, buffers, is_message=True, row=row)
+            work = self._work([handle], tensors, buffers.finisher, buffers, True, row, buffers.device)
         if self._collected is not None and self._collector == threading.get_ident():
             self._collected.append(work)
             return None
@@ -727,6 +775,7 @@ class ProcessGroupCt(_Base):
             handle, self._handle = self._handle, None
             if handle is None:
                 return
+            self.end_in_streams()
             for work in list(self.pending):
                 work.give_up()
             lib.ct_destroy_process_group(handle)
@@ -734,34 +783,10 @@ class ProcessGroupCt(_Base):
         _keep_alive.pop(id(self), None)
 
 
-class _Together(dist._Work):
-    """Works of one coalesced batch."""
-
-    def __init__(self, works):
-        super().__init__()
-        self._works = works
-
-    def wait(self, timeout=None):
-        failure = None
-        for work in self._works:
-            try:
-                work.wait(timeout)
-            except Error as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return True
-
-    def get_future(self):
-        return torch.futures.collect_all([work.get_future() for work in self._works])
-
-    def is_completed(self):
-        return all(work.is_completed() for work in self._works)
-
-
 # ---- Registration --------------------------------------------------------------------------------
 
 _DONE = finished([])  # of calls that were done when they returned: their caller asks it for nothing
+_DEVICES = ["cpu", "cuda"]
 _living = weakref.WeakSet()
 _keep_alive = {}
 
@@ -777,11 +802,13 @@ def _world():
     """The backend of torch's default group, if it is one of ours."""
     if not dist.is_initialized():
         return None
-    try:
-        backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
-    except RuntimeError:
-        return None
-    return next((g for g in _living if g is backend), None)
+    world = dist.distributed_c10d._get_default_group()
+    for device in _DEVICES:
+        with contextlib.suppress(RuntimeError):  # it has none for this device
+            backend = world._get_backend(torch.device(device))
+            if backend in _living:
+                return backend
+    return None
 
 
 def _creator(name):
@@ -817,7 +844,7 @@ def _at_store(store, rank, size, options, name):
 # Its type is CUSTOM, for "gloo" too: of a group of BackendType.GLOO torch's C++ code reads fields that only a
 # ProcessGroupGloo has (c10d::Logger).
 def _register(name):
-    dist.Backend.register_backend(name, _creator(name), extended_api=True, devices=["cpu"])
+    dist.Backend.register_backend(name, _creator(name), extended_api=True, devices=_DEVICES)
 
 
 def register():
@@ -837,6 +864,7 @@ def register_as_gloo():
 def _leave():
     own = [g for g in _living if g._pid == os.getpid()]  # not a parent's
     for group in own:
+        group.end_in_streams()
         group.reap()
         if group.pending:  # of calls that may never end
             group.abort()

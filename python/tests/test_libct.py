@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ctrun._libct knows the functions, dtypes, ops and statuses of ct.h as they are declared there."""
+"""ctrun._libct knows the functions, dtypes, ops and statuses of ct.h and ct_cuda.h as they are declared there."""
 
 import os
 import re
@@ -12,8 +12,10 @@ NUMBERS = {"int": "i", "size_t": "z", "int64_t": "q", "ct_status": "i", "ct_dtyp
 
 
 def declarations():
-    with open(HEADER, encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    text = ""
+    for header in (HEADER, HEADER.replace("ct.h", "ct_cuda.h")):
+        with open(header, encoding="utf-8") as file:
+            text += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     text = re.sub(r"^#.*(?:\\\n.*)*$", "", text, flags=re.M)
     return re.sub(r"\s+", " ", text)
 

@@ -632,5 +632,224 @@ class Import(unittest.TestCase):
         )
 
 
+FAKE = os.path.join(os.environ.get("CT_BUILD", ""), "tests", "libcuda.so.1")
+
+
+@unittest.skipUnless(os.path.exists(FAKE), "no fake CUDA driver was built")
+class CudaOnAFakeDriver(TorchRanks):
+    """Stand-ins for CUDA tensors (fake_cuda.py), given to the backend itself; torch's dispatcher has no part in it."""
+
+    def on_cuda(self, count, text, *options):
+        init = """
+dist.init_process_group("ct")
+import fake_cuda
+import torch._C._distributed_c10d as c10d
+from fake_cuda import Stream, Tensor, current_stream
+backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cuda"))
+
+
+def made(kind, is_async, **fields):
+    opts = kind()
+    opts.asyncOp = is_async
+    for name, value in fields.items():
+        setattr(opts, name, value)
+    return opts
+
+
+def all_reduce(tensor, is_async=False, op=dist.ReduceOp.SUM):
+    return backend.allreduce([tensor], made(c10d.AllreduceOptions, is_async, reduceOp=op))
+"""
+        return self.succeeds(count, program(text, init), *options)
+
+    def test_a_call_is_in_the_current_stream(self):
+        """What was enqueued there before has been done, and what is enqueued later finds the result."""
+        self.on_cuda(
+            3,
+            """
+            for stream in (current_stream(), Stream(), Stream()):
+                with fake_cuda.stream(stream):
+                    for i in range(4):
+                        t = Tensor([r + 1.0, i])
+                        all_reduce(t)
+                        all_reduce(t, op=dist.ReduceOp.MAX)
+                        assert t.read() == [6, 3 * i], t.read()
+        """,
+        )
+
+    def test_the_host_does_not_wait_for_the_gpu_nor_for_the_other_ranks(self):
+        """The other rank makes its call only when this one has returned from its own."""
+        self.on_cuda(
+            2,
+            """
+            warm = Tensor([1.0])
+            all_reduce(warm)
+            warm.read()
+            store = dist.distributed_c10d._get_default_store()
+            for name, is_async in (("sync", False), ("async", True)):
+                t = Tensor([r + 1.0])
+                if r == 1:
+                    store.wait([name])
+                work = all_reduce(t, is_async)
+                if r == 0:
+                    assert not is_async or not work.is_completed()
+                    store.set(name, "")
+                work.wait()
+                assert t.read() == [3]
+                assert not is_async or work.is_completed()
+        """,
+        )
+
+    def test_a_stream_waits_for_an_asynchronous_call_with_wait(self):
+        self.on_cuda(
+            2,
+            """
+            own = Stream()
+            for i in range(4):
+                with fake_cuda.stream(own):
+                    t = Tensor([r + 1.0, i])
+                    work = all_reduce(t, True)
+                    later = Tensor([2.0])
+                assert work.result() == [t] and len(t.recorded) == 1 and t.recorded != [own.cuda_stream]
+                other = Stream()
+                with fake_cuda.stream(other):
+                    work.wait()
+                    assert t.read() == [3, 2 * i]
+                assert work.is_completed() and work.is_success()
+                work.wait(timedelta(seconds=5))
+        """,
+        )
+
+    def test_a_future_is_done_at_once_and_its_streams_wait(self):
+        self.on_cuda(
+            2,
+            """
+            torch.futures.Future = fake_cuda.Future
+            t = Tensor([r + 1.0])
+            future = all_reduce(t, True).get_future()
+            assert future.wait() == [t]
+            assert t.read() == [3]
+        """,
+        )
+
+    def test_every_collective_takes_them(self):
+        self.on_cuda(
+            2,
+            """
+            def check(opts, call, want, *tensors):
+                work = call(opts)
+                if opts.asyncOp:
+                    work.wait()
+                assert [t.read() for t in tensors] == want, (r, call, [t.read() for t in tensors], want)
+
+            for a in (False, True):
+                t = Tensor([r + 1.0])
+                check(made(c10d.BroadcastOptions, a, rootRank=1), lambda o: backend.broadcast([t], o), [[2.0]], t)
+                t = Tensor([r + 1.0])
+                check(made(c10d.ReduceOptions, a, rootRank=0, reduceOp=dist.ReduceOp.SUM),
+                      lambda o: backend.reduce([t], o), [[3.0]] if r == 0 else [[2.0]], t)
+                t, outs = Tensor([r + 1.0]), [Tensor([0.0]) for _ in range(n)]
+                check(made(c10d.AllgatherOptions, a), lambda o: backend.allgather([outs], [t], o), [[1.0], [2.0]], *outs)
+                big = Tensor([0.0, 0.0])
+                check(made(c10d.AllgatherOptions, a), lambda o: backend.all_gather_single(big, t, o), [[1.0, 2.0]], big)
+                outs = [Tensor([0.0]) for _ in range(n)]
+                check(made(c10d.GatherOptions, a, rootRank=0), lambda o: backend.gather([outs] if r == 0 else [], [t], o),
+                      [[1.0], [2.0]] if r == 0 else [[0.0], [0.0]], *outs)
+                out, parts = Tensor([0.0]), [Tensor([5.0]), Tensor([6.0])]
+                check(made(c10d.ScatterOptions, a, rootRank=1), lambda o: backend.scatter([out], [parts] if r == 1 else [], o),
+                      [[5.0 + r]], out)
+                out, parts = Tensor([0.0]), [Tensor([5.0 + r]), Tensor([6.0])]
+                check(made(c10d.ReduceScatterOptions, a, reduceOp=dist.ReduceOp.SUM),
+                      lambda o: backend.reduce_scatter([out], [parts], o), [[11.0 + r]], out)
+                out, whole = Tensor([0.0]), Tensor([1.0 + r, 2.0])
+                check(made(c10d.ReduceScatterOptions, a, reduceOp=dist.ReduceOp.AVG),
+                      lambda o: backend.reduce_scatter_single(out, whole, o), [[1.5 + r / 2]], out)
+                out = Tensor([0.0, 0.0])
+                check(made(c10d.AllToAllOptions, a), lambda o: backend.all_to_all_single(out, whole, [], [], o),
+                      [[1.0, 2.0] if r == 0 else [2.0, 2.0]], out)
+                t = Tensor([r + 1.0])
+                check(made(c10d.AllreduceOptions, a, reduceOp=dist._make_nccl_premul_sum(0.5)),
+                      lambda o: backend.allreduce([t], o), [[1.5]], t)
+        """,
+        )
+
+    def test_messages_and_batches(self):
+        self.on_cuda(
+            2,
+            """
+            for count in (4, 40000):
+                with fake_cuda.stream(Stream()):
+                    t, got = Tensor([r + 1.0] * count), Tensor([0.0] * count)
+                    backend.start_coalescing()
+                    backend.send([t], 1 - r)
+                    backend.recv([got], 1 - r)
+                    backend.end_coalescing().wait()
+                    assert got.read() == [2.0 - r] * count
+                    if r == 0:
+                        backend.send([t], 1, 7).wait()
+                    else:
+                        work = backend.recv_anysource([got], 7)
+                        work.wait()
+                        assert work.source_rank() == 0
+                        assert got.read() == [1.0] * count
+            a, b = Tensor([1.0]), Tensor([2.0])
+            backend.start_coalescing()
+            all_reduce(a)
+            all_reduce(b)
+            backend.end_coalescing().wait()
+            assert (a.read(), b.read()) == ([2], [4])
+        """,
+        )
+
+    def test_a_barrier_waits_for_the_stream(self):
+        self.on_cuda(
+            2,
+            """
+            t = Tensor([1.0])
+            all_reduce(t)
+            dist.barrier()
+            assert fake_cuda.cuda.cuStreamQuery(None) == 0
+        """,
+        )
+
+    def test_host_and_cuda_tensors_are_not_mixed_in_a_call(self):
+        self.on_cuda(
+            2,
+            """
+            t, out = Tensor([1.0]), torch.zeros(2)
+            with fails(torch_backend.InvalidError, "memory"):
+                backend.all_gather_single(out, t, made(c10d.AllgatherOptions, False))
+            host = torch.ones(1)
+            dist.all_reduce(host)
+            assert host.item() == 2
+        """,
+        )
+
+    def test_after_a_death_the_stream_goes_on_and_the_next_call_names_the_rank(self):
+        code, out, err = self.run_ranks(
+            2,
+            program("""
+            import signal
+            import fake_cuda
+            from fake_cuda import Tensor
+            backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cuda"))
+            opts = torch._C._distributed_c10d.AllreduceOptions()
+            opts.asyncOp = False
+            t = Tensor([1.0])
+            backend.allreduce([t], opts)
+            assert t.read() == [2]
+            if r == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            with fails(dist.DistBackendError, "rank 1", "SIGKILL"):
+                for _ in range(1000):
+                    backend.allreduce([t], opts)
+                    t.read()
+            say("named")
+            os._exit(0)
+        """),
+            "--on-failure=continue",
+        )
+        self.assertIn("named", out, out + err)
+
+
 if __name__ == "__main__":
     unittest.main()
