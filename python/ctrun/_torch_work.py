@@ -141,6 +141,9 @@ class Work(Held):
                     if lib.ct_wait_on_stream(handle, stream.cuda_stream):
                         return False
             self.is_in_stream = bool(self._handles)
+            for tensor in self._keep.tensors() if self._keep else ():
+                tensor.record_stream(stream)  # it may be freed now
+            self._keep = ()
             return self._failure is None
 
     def complete(self):
@@ -154,6 +157,10 @@ class Work(Held):
                 self._source = source.value
             if self._handles and self._failure is None and self._finish is not None:
                 self._finish()
+                if (
+                    self._device is not None
+                ):  # copies in this thread's stream, and the program may wait in another
+                    torch.cuda.current_stream(self._device).synchronize()
             self._end()
 
     def give_up(self):

@@ -372,7 +372,9 @@ class ProcessGroupCt(_Base):
         return self._check(status)
 
     def _work(self, handles, result, finish=None, keep=(), is_message=False, row=None, device=None):
-        if len(self.pending) >= _MANY_WORKS:
+        if (
+            len(self.pending) >= _MANY_WORKS or device is not None
+        ):  # streams wait for those: who else would end them?
             self.reap()
         work = Work(self, [h for h in handles if h], result, finish, keep, is_message, row, device)
         if row is not None:
