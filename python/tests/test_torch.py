@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the backend "ct" does for programs of torch.distributed.  Needs a torch from 2.14 on."""
+"""What the backend "ct" does for programs of torch.distributed.  Needs torch 2.14; some tests need 2.15, or numpy."""
 
 import importlib.util
 import os
