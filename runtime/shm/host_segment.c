@@ -25,22 +25,37 @@
 
 /* ---- The memory --------------------------------------------------------- */
 
-static size_t ring_stride(const struct node *node)
+#define PAGE ((size_t)4096)
+
+static size_t whole_pages(size_t bytes)
 {
-    return sizeof(struct ring) + node_ring_bytes(node);
+    return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t bells_bytes(const struct node *node)
+static size_t pairs(const struct node *node)
 {
-    return (sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size + 4095) / 4096
-           * 4096;
+    return (size_t)node->size * (size_t)node->size;
+}
+
+static size_t rings_offset(const struct node *node)
+{
+    return whole_pages(sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size);
+}
+
+/* A page more than the bytes: else all rings would begin in the same lines of the caches. */
+static size_t data_stride(const struct node *node)
+{
+    return node_ring_bytes(node) + PAGE;
+}
+
+static size_t data_offset(const struct node *node)
+{
+    return rings_offset(node) + whole_pages(pairs(node) * sizeof(struct ring));
 }
 
 static size_t arenas_offset(const struct node *node)
 {
-    const size_t pairs = (size_t)node->size * (size_t)node->size;
-
-    return (bells_bytes(node) + pairs * ring_stride(node) + 4095) / 4096 * 4096;
+    return data_offset(node) + pairs(node) * data_stride(node);
 }
 
 static size_t mapped_bytes(const struct node *node)
@@ -100,11 +115,19 @@ void node_unmap_memory(struct node *node)
     node->fd = -1;
 }
 
+static size_t pair(const struct node *node, int from, int to)
+{
+    return (size_t)to * (size_t)node->size + (size_t)from;
+}
+
 struct ring *node_ring(const struct node *node, int from, int to)
 {
-    const size_t index = (size_t)from * (size_t)node->size + (size_t)to;
+    return (struct ring *)(void *)(node->base + rings_offset(node)) + pair(node, from, to);
+}
 
-    return (struct ring *)(void *)(node->base + bells_bytes(node) + index * ring_stride(node));
+unsigned char *node_ring_data(const struct node *node, int from, int to)
+{
+    return node->base + data_offset(node) + pair(node, from, to) * data_stride(node);
 }
 
 void node_ring_bell(const struct node *node, int local_rank)
@@ -140,7 +163,7 @@ size_t node_arena_alloc(struct node *node, size_t bytes)
     size_t at = start;
     struct arena_block *block = malloc(sizeof *block), **link;
 
-    bytes = (bytes + 4095) / 4096 * 4096;
+    bytes = whole_pages(bytes);
     pthread_mutex_lock(&node->lock);
     reclaim(node);
     for (link = &node->arena_blocks; *link && (*link)->offset - at < bytes; link = &(*link)->next)

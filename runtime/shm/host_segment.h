@@ -7,7 +7,9 @@
  *
  *     head                     one word: how much of the file was given to regions
  *     doorbells[L]             waiter.h
- *     rings[L][L]              link_shm.c: the bytes from rank i to rank j
+ *     rings[L][L]              link_shm.c: the counts of the bytes from rank j to rank i; a look of
+ *                              a rank reads all that are for it, which lie side by side
+ *     bytes[L][L]              and these bytes
  *     arenas[L]                memory of the groups whose first rank here is i
  *     regions                  shared_region.h: memory of ct_mem_alloc(), mapped while it is in use
  */
@@ -33,7 +35,6 @@ struct ring {
     /* bytes read since the start; written by the receiver */
     _Alignas(CACHE_PAIR) _Atomic uint64_t read;
     _Atomic uint64_t device_cancels; /* written by the sender, rarely: device_rendezvous.c */
-    _Alignas(CACHE_PAIR) unsigned char data[]; /* node_ring_bytes() */
 };
 
 struct node_head {
@@ -92,7 +93,7 @@ void node_leave(struct node *node);
 /* Size of the ring for each pair of ranks and direction.  Larger rings need fewer switches
  * between ranks that share a processor, and less of a ring is still in the reader's cache when
  * it is written again (shm_group.c).  But the rings of all pairs may be touched: 30 MiB with 8
- * ranks, 60 with 16, 260 with 64. */
+ * ranks, 60 with 16, 260 with 64.  A pair that sends nothing costs 256 bytes. */
 static inline size_t node_ring_bytes(const struct node *node)
 {
     return (size_t)(node->size <= 2    ? 2048
@@ -103,6 +104,7 @@ static inline size_t node_ring_bytes(const struct node *node)
            << 10;
 }
 struct ring *node_ring(const struct node *node, int from, int to);
+unsigned char *node_ring_data(const struct node *node, int from, int to); /* node_ring_bytes() */
 void node_ring_bell(const struct node *node, int local_rank);
 
 /* 1: that rank's process has ended.  If ctrun writes a notice of how it ended, only the second

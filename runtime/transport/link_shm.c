@@ -26,6 +26,8 @@ struct shm_link {
     const struct node *node;
     int peer; /* its rank on this host */
     struct ring *out, *in;
+    unsigned char *out_data;
+    const unsigned char *in_data;
     size_t bytes; /* of each ring, */
     /* all of which are used from this byte of the stream on; before it only a part */
     uint64_t grown_at;
@@ -68,13 +70,12 @@ static int can_reach(const struct mesh *mesh, int peer)
 
 static void ring_put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
 {
-    struct ring *ring = shm->out;
     const size_t size = size_at(shm, at), offset = at % size;
     const size_t first = bytes < size - offset ? bytes : size - offset;
 
     shm->copies.lap = size;
-    copy_shared(&shm->copies, ring->data + offset, data, first);
-    copy_shared(&shm->copies, ring->data + (at + first) % size_at(shm, at + first), data + first,
+    copy_shared(&shm->copies, shm->out_data + offset, data, first);
+    copy_shared(&shm->copies, shm->out_data + (at + first) % size_at(shm, at + first), data + first,
                 bytes - first);
 }
 
@@ -176,8 +177,8 @@ static void ring_get(struct shm_link *shm, char *to, size_t bytes)
     const size_t first = bytes < size - offset ? bytes : size - offset;
     const uint64_t rest = shm->taken + first;
 
-    memcpy(to, shm->in->data + offset, first);
-    memcpy(to + first, shm->in->data + rest % size_at(shm, rest), bytes - first);
+    memcpy(to, shm->in_data + offset, first);
+    memcpy(to + first, shm->in_data + rest % size_at(shm, rest), bytes - first);
 }
 
 static ssize_t read_ring(struct link *link, void *data, size_t bytes)
@@ -229,6 +230,8 @@ static ct_status open_ring(struct mesh *mesh, int peer, struct link **link)
     shm->peer = mesh->peers[peer].local;
     shm->out = node_ring(&mesh->node, mesh->node.rank, shm->peer);
     shm->in = node_ring(&mesh->node, shm->peer, mesh->node.rank);
+    shm->out_data = node_ring_data(&mesh->node, mesh->node.rank, shm->peer);
+    shm->in_data = node_ring_data(&mesh->node, shm->peer, mesh->node.rank);
     shm->bytes = node_ring_bytes(&mesh->node);
     shm->grown_at = shm->bytes > PART ? GROWS_AFTER * shm->bytes + PART : 0;
     shm->published = atomic_load(&shm->out->written);

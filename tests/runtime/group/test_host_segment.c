@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +175,24 @@ static void no_rank_takes_shared_memory_away(void **state)
     run_processes(2, make_it_smaller, NULL);
 }
 
+static void count_pages(ct_group *group, void *arg)
+{
+    const struct node *node = &group->mesh->node;
+    struct stat file;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL)); /* each rank has looked for messages of each */
+    EXPECT(fstat(node->fd, &file) == 0);
+    EXPECT(file.st_blocks * 512 < (blkcnt_t)node->size * node->size * 4096 / 2);
+    EXPECT_OK(ct_barrier(group, NULL)); /* who leaves tells each of the others */
+}
+
+static void a_pair_of_ranks_that_sends_nothing_has_no_page_of_its_own(void **state)
+{
+    (void)state;
+    run_processes(16, count_pages, NULL);
+}
+
 /* A group and a region would note a rank behind the last one that fits. */
 static void more_ranks_than_sets_hold(ct_group *unused, void *arg)
 {
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test(ranks_that_cant_pass_descriptors_use_sockets),
         cmocka_unit_test(shared_memory_is_in_no_core_dump),
         cmocka_unit_test(no_rank_takes_shared_memory_away),
+        cmocka_unit_test(a_pair_of_ranks_that_sends_nothing_has_no_page_of_its_own),
         cmocka_unit_test(a_host_of_more_ranks_than_sets_hold_does_without_common_slots_and_regions),
     };
 
