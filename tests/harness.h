@@ -22,7 +22,7 @@
 #include "include/ct.h"
 
 enum {
-    MAX_RANKS = 16,
+    MAX_RANKS = 40,
     GROUP_TIMEOUT_MS = 20000, /* of the groups made here: a hang becomes a sentence */
 #ifdef __SANITIZE_THREAD__
     DEADLINE_MS = 240000, /* as below; all takes ten times as long */

@@ -70,8 +70,8 @@ static ct_status run_directly(struct call *c, const struct slots *s)
 ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct shm_group *f = c->group->shm;
-    const size_t share =
-        s->apart ? SHM_GROUP_SLOT_BYTES : SHM_GROUP_SLOT_BYTES / (size_t)s->shares / 64 * 64;
+    const size_t slot = shm_group_slot_bytes(f);
+    const size_t share = s->apart ? slot : slot / (size_t)s->shares / 64 * 64;
     const size_t least =
         s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */
     int offering = may_be_direct(c, s);

@@ -10,7 +10,7 @@
 
 static int all_reduce_shm_one_shot_fits(const struct call *c)
 {
-    return fits_shm(c) && call_bytes(c) <= SHM_GROUP_SLOT_BYTES;
+    return fits_shm(c) && call_bytes(c) <= shm_group_slot_bytes(c->group->shm);
 }
 
 static ct_status all_reduce_shm_one_shot_run(struct call *c)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mesh.c - how the ranks find each other.
  *
- * The ranks exchange their peer infos over the store (peer_info.c).  The ranks of a host then try
- * to share memory (host_segment_join.c).  If some can't, or there are several hosts, every rank
- * listens, and the ranks exchange their addresses in a second all-gather over the store. */
+ * Each rank publishes its peer info at the store.  The leader of each host reads those of all, with
+ * the names of the hosts, and gives them to the other ranks of the host (host_leader.c).  These
+ * then try to share memory (host_segment_join.c).  If some can't, or there are several hosts, every
+ * rank listens, and the leaders exchange the addresses and ports of their hosts over the store. */
 #include "runtime/transport/mesh.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/bootstrap/host_segment_join.h"
 #include "runtime/bootstrap/own_address.h"
 #include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
@@ -21,16 +23,294 @@
 #include "runtime/net/socket.h"
 #include "runtime/trace/trace.h"
 #include "runtime/transport/wireup.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
 #include "runtime/util/log.h"
 
-struct peer_address {
-    char address[64];
-    int32_t port;
-    int32_t shared; /* this rank shares memory on its host */
-};
+/* ---- Who is there -------------------------------------------------------------- */
 
-/* ---- Exchanges ------------------------------------------------------------ */
+/* A malloc'ed array of the values, which must have `bytes` bytes each. */
+static ct_status join_values(void **values, const size_t *sizes, int count, size_t bytes,
+                             unsigned char *all)
+{
+    for (int i = 0; i < count; i++) {
+        if (sizes[i] != bytes)
+            return ct_fail(CT_ERR_MISMATCH,
+                           "rank %d speaks another version of libct (%zu bytes where %zu were "
+                           "expected)",
+                           i, sizes[i], bytes);
+        memcpy(all + (size_t)i * bytes, values[i], bytes);
+    }
+    return CT_OK;
+}
+
+static void free_values(void **values, int count)
+{
+    for (int i = 0; values && i < count; i++)
+        free(values[i]);
+    free(values);
+}
+
+static ct_status read_peers(struct mesh *mesh, ct_store *store, struct roster *roster,
+                            int64_t deadline)
+{
+    void **values = calloc((size_t)mesh->size, sizeof *values);
+    size_t *sizes = calloc((size_t)mesh->size, sizeof *sizes);
+    ct_status status = values && sizes && roster->peers
+                           ? CT_OK
+                           : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
+
+    if (status == CT_OK)
+        status =
+            store_all_gather_take(store, "card", mesh->rank, mesh->size, deadline, values, sizes);
+    if (status == CT_OK)
+        status = join_values(values, sizes, mesh->size, sizeof *roster->peers,
+                             (unsigned char *)roster->peers);
+    free_values(values, mesh->size);
+    free(sizes);
+    return status;
+}
+
+/* The leaders have published these before their own cards. */
+static ct_status read_hosts(ct_store *store, struct roster *roster, const int *leaders,
+                            int64_t deadline)
+{
+    const size_t hosts = (size_t)roster->hosts;
+    void **values = calloc(hosts, sizeof *values);
+    size_t *sizes = calloc(hosts, sizeof *sizes);
+    const char **keys = calloc(hosts, sizeof *keys);
+    char(*text)[32] = calloc(hosts, sizeof *text);
+    ct_status status = CT_OK;
+
+    roster->host = calloc(hosts, sizeof *roster->host);
+    if (!values || !sizes || !keys || !text || !roster->host)
+        status = ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", roster->hosts);
+    for (int i = 0; i < roster->hosts && status == CT_OK; i++) {
+        snprintf(text[i], sizeof text[i], "leader/%d", leaders[i]);
+        keys[i] = text[i];
+    }
+    if (status == CT_OK)
+        status = ct_store_multi_get(store, keys, roster->hosts, time_left_ms(deadline, INT32_MAX),
+                                    values, sizes);
+    if (status == CT_OK)
+        status = join_values(values, sizes, roster->hosts, sizeof *roster->host,
+                             (unsigned char *)roster->host);
+    for (int i = 0; i < roster->hosts && status == CT_OK; i++)
+        status = host_info_check(&roster->host[i], leaders[i]);
+    free_values(values, roster->hosts);
+    free(sizes);
+    free(keys);
+    free(text);
+    return status;
+}
+
+/* The leader reads the roster, takes up the other ranks of the host, and gives it to them. */
+static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                      struct roster *roster, int64_t deadline)
+{
+    const size_t size = (size_t)mesh->size;
+    int *leaders = calloc(size, sizeof *leaders);
+    int32_t hosts;
+    ct_status status;
+
+    roster->peers = calloc(size, sizeof *roster->peers);
+    status = leaders ? read_peers(mesh, store, roster, deadline)
+                     : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
+    if (status == CT_OK)
+        status = peer_infos_check(mesh, roster->peers, leaders, &roster->hosts);
+    if (status == CT_OK)
+        status = read_hosts(store, roster, leaders, deadline);
+    free(leaders);
+    if (status == CT_OK)
+        status = roster_apply(mesh, roster);
+    if (status == CT_OK)
+        status = host_leader_accept(leader, mesh, store, deadline);
+    hosts = roster->hosts;
+    if (status == CT_OK)
+        status = host_give(leader, mesh, &hosts, sizeof hosts, deadline);
+    if (status == CT_OK)
+        status = host_give(leader, mesh, roster->peers, size * sizeof *roster->peers, deadline);
+    if (status == CT_OK)
+        status =
+            host_give(leader, mesh, roster->host, (size_t)hosts * sizeof *roster->host, deadline);
+    return status;
+}
+
+/* The first message comes when all ranks of the job are there. */
+static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                             struct roster *roster, int64_t deadline)
+{
+    const size_t size = (size_t)mesh->size;
+    const int64_t start = clock_ms();
+    int32_t hosts = 0;
+    ct_status status = host_take(leader, store, &hosts, sizeof hosts, deadline);
+
+    if (status == CT_ERR_TIMEOUT && clock_ms() >= deadline) {
+        status = store_all_gather_late(store, "card", mesh->size, start);
+        if (status == CT_OK)
+            status = ct_fail(CT_ERR_TIMEOUT, "rank %d, which leads this host, does not answer",
+                             leader->rank);
+    }
+    if (status == CT_OK && (hosts < 1 || hosts > mesh->size))
+        status = ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", leader->rank);
+    if (status != CT_OK)
+        return status;
+    roster->hosts = hosts;
+    roster->peers = calloc(size, sizeof *roster->peers);
+    roster->host = calloc((size_t)hosts, sizeof *roster->host);
+    if (!roster->peers || !roster->host)
+        return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
+    status = host_take(leader, NULL, roster->peers, size * sizeof *roster->peers, deadline);
+    if (status == CT_OK)
+        status =
+            host_take(leader, NULL, roster->host, (size_t)hosts * sizeof *roster->host, deadline);
+    return status == CT_OK ? roster_apply(mesh, roster) : status;
+}
+
+/* A follower connects to its leader before it publishes its info, so that a failure of the leader
+ * reaches it; if too many ranks are connecting, after that, when the leader accepts them. */
+static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader *leader)
+{
+    struct host_info host;
+    struct peer_info own;
+    char key[32];
+    ct_status status = CT_OK;
+
+    peer_info_fill(&own, mesh, leader->rank);
+    if (leader->is_self) {
+        snprintf(key, sizeof key, "leader/%d", mesh->rank);
+        status = host_info_fill(&host, mesh->rank);
+        if (status == CT_OK)
+            status = ct_store_set(store, key, &host, sizeof host);
+    } else {
+        status = host_leader_connect(leader, store, mesh->rank, clock_ms());
+    }
+    return status == CT_OK || status == CT_ERR_TIMEOUT
+               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, &own, sizeof own)
+               : status;
+}
+
+static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                            int64_t deadline)
+{
+    char machine[MACHINE_TEXT];
+    struct roster roster = { .size = mesh->size };
+    ct_status status;
+
+    machine_name(machine, mesh->faults);
+    status = host_leader_elect(leader, store, mesh->rank, machine);
+    if (status == CT_OK && leader->rank >= mesh->size)
+        status = ct_fail(CT_ERR_MISMATCH, "rank %d, which leads this host, is none of %d ranks",
+                         leader->rank, mesh->size);
+    if (status == CT_OK)
+        status = publish(mesh, store, leader);
+    if (status == CT_OK)
+        status = host_leader_connect(leader, store, mesh->rank, deadline);
+    if (status == CT_OK)
+        status = leader->is_self ? lead(mesh, store, leader, &roster, deadline)
+                                 : take_roster(mesh, store, leader, &roster, deadline);
+    roster_free(&roster);
+    if (status == CT_OK)
+        fault_pass(mesh->faults); /* 1 */
+    return status;
+}
+
+/* ---- Addresses and links ------------------------------------------------------------ */
+
+#define ADDRESS_TEXT sizeof(((struct peer_host *)0)->address)
+
+/* What a host publishes: its address, and the ports of its ranks in their order. */
+static ct_status own_ports(struct mesh *mesh, struct host_leader *leader, const char *address,
+                           int32_t port, int64_t deadline, char **value, size_t *bytes)
+{
+    const size_t ports = (size_t)mesh->node.size * sizeof port;
+
+    *bytes = ADDRESS_TEXT + ports;
+    *value = calloc(1, *bytes);
+    if (!*value)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the ports of %d ranks", mesh->node.size);
+    snprintf(*value, ADDRESS_TEXT, "%s", address);
+    if (mesh->node.size == 1) {
+        memcpy(*value + ADDRESS_TEXT, &port, sizeof port);
+        return CT_OK;
+    }
+    return host_gather(leader, mesh, &port, sizeof port, *value + ADDRESS_TEXT, deadline);
+}
+
+/* values: of all hosts. */
+static ct_status set_addresses(struct mesh *mesh, void *const *values, const size_t *sizes)
+{
+    size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* how far each one's ports were read */
+    ct_status status = CT_OK;
+
+    if (!at)
+        return ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", mesh->nodes);
+    for (int i = 0; i < mesh->nodes; i++)
+        if (sizes[i] >= ADDRESS_TEXT && memchr(values[i], 0, ADDRESS_TEXT))
+            snprintf(mesh->hosts[i].address, ADDRESS_TEXT, "%s", (const char *)values[i]);
+    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
+        const int host = mesh->peers[i].node;
+        const size_t from = ADDRESS_TEXT + at[host]++ * sizeof(int32_t);
+        int32_t port = 0;
+
+        if (from + sizeof port <= sizes[host])
+            memcpy(&port, (const char *)values[host] + from, sizeof port);
+        mesh->peers[i].port = port;
+        if (!mesh->hosts[host].address[0] || port <= 0 || port > UINT16_MAX)
+            status = ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", i);
+    }
+    free(at);
+    return status;
+}
+
+/* The leaders alone: each publishes its host's, and reads those of all. */
+static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value, size_t bytes,
+                                int64_t deadline)
+{
+    const int host = mesh->peers[mesh->rank].node;
+    void **values = calloc((size_t)mesh->nodes, sizeof *values);
+    size_t *sizes = calloc((size_t)mesh->nodes, sizeof *sizes);
+    ct_status status = CT_OK;
+
+    if (!values || !sizes) {
+        status = ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", mesh->nodes);
+    } else if (mesh->nodes == 1) {
+        status = set_addresses(mesh, &value, &bytes);
+    } else {
+        status = store_all_gather_give(store, "ports", host, mesh->nodes, value, bytes);
+        if (status == CT_OK)
+            status =
+                store_all_gather_take(store, "ports", host, mesh->nodes, deadline, values, sizes);
+        if (status == CT_OK)
+            status = set_addresses(mesh, values, sizes);
+    }
+    free_values(values, mesh->nodes);
+    free(sizes);
+    return status;
+}
+
+/* From the leader to the other ranks of the host. */
+static ct_status spread_addresses(struct mesh *mesh, struct host_leader *leader, int64_t deadline)
+{
+    const size_t port_bytes = (size_t)mesh->size * sizeof(int32_t);
+    const size_t host_bytes = (size_t)mesh->nodes * sizeof *mesh->hosts;
+    int32_t *ports = malloc(port_bytes);
+    ct_status status =
+        ports ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d addresses", mesh->size);
+
+    for (int i = 0; i < mesh->size && status == CT_OK; i++)
+        ports[i] = mesh->peers[i].port;
+    if (status == CT_OK)
+        status = leader->is_self ? host_give(leader, mesh, mesh->hosts, host_bytes, deadline)
+                                 : host_take(leader, NULL, mesh->hosts, host_bytes, deadline);
+    if (status == CT_OK)
+        status = leader->is_self ? host_give(leader, mesh, ports, port_bytes, deadline)
+                                 : host_take(leader, NULL, ports, port_bytes, deadline);
+    for (int i = 0; i < mesh->size && status == CT_OK; i++)
+        mesh->peers[i].port = ports[i];
+    free(ports);
+    return status;
+}
 
 /* On one host the token is enough, since wireup also gets the uid of the other end from the kernel.
  * Between hosts the token went over the network in clear, so wireup needs the job's secret, if
@@ -51,47 +331,49 @@ static ct_status wire_up(struct mesh *mesh, int listener)
     return wireup_start(&identity, listener, 1, &mesh->wireup);
 }
 
-static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, int shared,
+/* All ranks of a host listen at the address that their leader found. */
+static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                                     int64_t deadline)
 {
-    struct peer_address own = { .shared = shared };
-    struct peer_address *all = calloc((size_t)mesh->size, sizeof *all);
+    char address[ADDRESS_TEXT] = "", *value = NULL;
+    size_t bytes = 0;
     int listener;
-    ct_status status;
+    int32_t port = 0;
+    ct_status status = CT_OK;
 
-    if (!all)
-        return ct_fail(CT_ERR_NOMEM, "no memory for %d addresses", mesh->size);
-    status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, own.address,
-                         sizeof own.address);
+    if (leader->is_self) {
+        status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, address,
+                             sizeof address);
+        if (status == CT_OK)
+            status = host_give(leader, mesh, address, sizeof address, deadline);
+    } else {
+        status = host_take(leader, NULL, address, sizeof address, deadline);
+        address[sizeof address - 1] = 0;
+    }
     if (status == CT_OK)
-        status = socket_listen(own.address, 0, &listener);
+        status = socket_listen(address, 0, &listener);
     if (status == CT_OK) {
-        own.port = socket_port(listener);
+        port = socket_port(listener);
         status = wire_up(mesh, listener);
     }
     if (status == CT_OK)
-        status = store_all_gather(store, "address", mesh->rank, mesh->size, &own, sizeof own, all,
-                                  deadline);
-    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
-        snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "%.63s", all[i].address);
-        mesh->peers[i].port = all[i].port;
-    }
-    free(all);
-    return status;
+        status = own_ports(mesh, leader, address, port, deadline, &value, &bytes);
+    if (status == CT_OK && leader->is_self)
+        status = exchange_ports(mesh, store, value, bytes, deadline);
+    free(value);
+    return status == CT_OK ? spread_addresses(mesh, leader, deadline) : status;
 }
 
 /* Shared memory for the ranks of this host, and sockets if any rank needs them. */
-static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_door *door,
-                               const char *leader, int64_t deadline)
+static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                               int64_t deadline)
 {
     const int may_share = !mesh->only_link || !strcmp(mesh->only_link, "shm");
     int shared = mesh->node.size == 1;
     ct_status status = CT_OK;
 
     if (mesh->node.size > 1 && may_share)
-        status = node_join(&mesh->node, store, door, leader, deadline, &shared);
-    else
-        mesh->node.event_fds[mesh->node.rank] = door->event_fd, door->event_fd = -1;
+        status = host_segment_join(leader, mesh, deadline, &shared);
     if (status != CT_OK)
         return status;
     fault_pass(mesh->faults); /* 2 */
@@ -99,34 +381,9 @@ static ct_status connect_ranks(struct mesh *mesh, ct_store *store, struct node_d
         return ct_fail(CT_ERR_UNSUPPORTED, "CT_LINK=shm, but not all ranks can share memory; "
                                            "unset it or set CT_LINK=tcp");
     if (mesh->nodes > 1 || !shared)
-        status = exchange_addresses(mesh, store, shared, deadline);
+        status = exchange_addresses(mesh, store, leader, deadline);
     if (status == CT_OK)
         fault_pass(mesh->faults); /* 3 */
-    return status;
-}
-
-/* The infos are kept until the unix sockets of this host have been used. */
-static ct_status find_peers(struct mesh *mesh, ct_store *store, int64_t deadline)
-{
-    struct node_door door = { -1, -1, "" };
-    struct peer_info own, *infos = calloc((size_t)mesh->size, sizeof *infos);
-    ct_status status =
-        infos ? node_door_open(&door) : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
-
-    if (status == CT_OK)
-        status = peer_info_fill(&own, mesh, &door);
-    if (status == CT_OK)
-        status = store_all_gather(store, "card", mesh->rank, mesh->size, &own, sizeof own, infos,
-                                  deadline);
-    if (status == CT_OK)
-        status = peer_info_apply(mesh, infos);
-    if (status == CT_OK) {
-        fault_pass(mesh->faults); /* 1 */
-        status =
-            connect_ranks(mesh, store, &door, infos[mesh->node.ranks[0]].unix_socket, deadline);
-    }
-    node_door_close(&door);
-    free(infos);
     return status;
 }
 
@@ -164,9 +421,9 @@ static ct_status read_environment(struct mesh *mesh)
     return status;
 }
 
-/* A pair of ranks may need two connections, and a host one descriptor for each of its ranks.  The
- * soft limit is raised only if it has no room for these and for what the program opens, since a
- * program that uses select() needs small numbers. */
+/* A pair of ranks may need two connections, and the leader of a host needs one to each of its
+ * ranks.  The soft limit is raised only if it has no room for these and for what the program opens,
+ * since a program that uses select() needs small numbers. */
 static void raise_descriptor_limit(int ranks)
 {
     const rlim_t need = 3 * (rlim_t)ranks + 256;
@@ -185,20 +442,22 @@ static void own_descriptors(const struct mesh *mesh)
 {
     descriptor_own(mesh->control.memory_fd);
     descriptor_own(mesh->node.fd);
-    for (int i = 0; i < mesh->node.size; i++)
-        descriptor_own(mesh->node.event_fds[i]);
+    descriptor_own(mesh->node.wake_fd);
 }
 
-static void setup_waiter(struct mesh *mesh)
+static ct_status setup_waiter(struct mesh *mesh)
 {
     struct node *node = &mesh->node;
+    const ct_status status = wake_socket_open(&node->wake_fd);
 
     waiter_setup(&mesh->waiter, node->size);
     mesh->waiter.bells = node->base ? node->bells : NULL;
     mesh->waiter.bell = node->base ? &node->bells[node->rank] : &mesh->own_bell;
-    mesh->waiter.event_fd = node->event_fds[node->rank];
+    mesh->waiter.wake_fd = node->wake_fd;
     mesh->waiter.epoll_fd = -1;
     mesh->waiter.notices = mesh->control.event_fd >= 0 ? &mesh->control.head->notices : NULL;
+    wake_socket_name(node->wake_fd, mesh->waiter.bell);
+    return status;
 }
 
 /* A mesh without peers, which mesh_destroy() can free.  NULL: no memory. */
@@ -216,7 +475,7 @@ static struct mesh *mesh_alloc(int rank, int size)
     scratch_open(&m->scratch);
     pthread_mutex_init(&m->node.lock, NULL);
     pthread_rwlock_init(&m->node.regions_lock, NULL);
-    m->node.fd = -1;
+    m->node.fd = m->node.wake_fd = -1;
     m->peers = calloc((size_t)size, sizeof *m->peers);
     if (!m->peers) {
         mesh_destroy(m);
@@ -228,6 +487,7 @@ static struct mesh *mesh_alloc(int rank, int size)
 ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, struct mesh **mesh)
 {
     struct mesh *m = mesh_alloc(rank, size);
+    struct host_leader leader = { .listener = -1, .socket = -1 };
     uint64_t traced;
     ct_status status;
 
@@ -237,10 +497,14 @@ ct_status mesh_create(ct_store *store, int rank, int size, int64_t deadline, str
     status = read_environment(m);
     traced = trace_init(m->trace);
     if (status == CT_OK)
-        status = find_peers(m, store, deadline);
+        status = find_peers(m, store, &leader, deadline);
+    if (status == CT_OK)
+        status = connect_ranks(m, store, &leader, deadline);
+    host_leader_close(&leader, status);
+    if (status == CT_OK)
+        status = setup_waiter(m);
     if (status == CT_OK) {
         own_descriptors(m);
-        setup_waiter(m);
         status = messages_create(m);
     }
     trace_end(m->trace, traced, status);
@@ -267,5 +531,6 @@ void mesh_destroy(struct mesh *mesh)
     faults_free(mesh->faults);
     scratch_close(&mesh->scratch);
     free(mesh->peers);
+    free(mesh->hosts);
     free(mesh);
 }

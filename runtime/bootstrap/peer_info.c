@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_info.c - what the ranks know of each other.
  *
- * Each rank publishes its host, the unix socket on which it listens there, its job, and the
- * settings that must be equal on all ranks.  From the infos of all ranks every rank derives the
+ * Each rank publishes who leads its host, its process, its job, and the settings that must be equal
+ * on all ranks.  The leader publishes the host's name.  From those of all, every rank derives the
  * same: the hosts in order of first appearance, and which ranks share memory. */
 #include "runtime/bootstrap/peer_info.h"
 
@@ -18,7 +18,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
-#define PEER_INFO_VERSION 9
+#define PEER_INFO_VERSION 10
 
 /* ---- Own info --------------------------------------------------------------- */
 
@@ -31,9 +31,9 @@ static uint64_t name_space(const char *which)
     return stat(path, &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-/* The kernel and its network.  Virtual machines that were restored from one snapshot have the same
- * boot id and the same numbers of name spaces, but different network cards. */
-static void name_machine(char *text, size_t size, const struct faults *faults)
+/* Virtual machines that were restored from one snapshot have the same boot id and the same numbers
+ * of name spaces, but different network cards. */
+void machine_name(char text[MACHINE_TEXT], const struct faults *faults)
 {
     char boot[40] = "unknown", hardware[HARDWARE_TEXT];
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -46,29 +46,43 @@ static void name_machine(char *text, size_t size, const struct faults *faults)
     }
     default_hardware(hardware);
     if (fault_host(faults) >= 0)
-        snprintf(text, size, "host %d", fault_host(faults));
+        snprintf(text, MACHINE_TEXT, "%d/%u", fault_host(faults), (unsigned)geteuid());
     else
-        snprintf(text, size, "%.36s/%llx/%s", boot, (unsigned long long)name_space("net"),
-                 hardware);
+        snprintf(text, MACHINE_TEXT, "%.36s/%llx/%s/%u", boot,
+                 (unsigned long long)name_space("net"), hardware, (unsigned)geteuid());
 }
 
-ct_status peer_info_fill(struct peer_info *info, const struct mesh *mesh,
-                         const struct node_door *door)
+/* FNV-1a: equal texts have equal hashes, on all machines. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}
+
+void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader)
 {
     memset(info, 0, sizeof *info);
     info->version = PEER_INFO_VERSION;
-    info->uid = (uint32_t)geteuid();
-    name_machine(info->machine, sizeof info->machine, mesh->faults);
-    if (gethostname(info->host, sizeof info->host - 1) < 0)
-        snprintf(info->host, sizeof info->host, "?");
-    info->pid_space = name_space("pid");
+    info->leader = leader;
     info->pid = getpid();
     info->worker = mesh->control.worker;
-    memcpy(info->generation, mesh->control.head->generation, sizeof info->generation);
+    info->pid_space = name_space("pid");
+    info->generation = hash_of(mesh->control.head->generation);
     snprintf(info->link, sizeof info->link, "%s", mesh->only_link ? mesh->only_link : "");
     if (getenv("CT_ORDER"))
         snprintf(info->order, sizeof info->order, "%s", getenv("CT_ORDER"));
-    snprintf(info->unix_socket, sizeof info->unix_socket, "%s", door->name);
+}
+
+ct_status host_info_fill(struct host_info *info, int leader)
+{
+    memset(info, 0, sizeof *info);
+    info->version = PEER_INFO_VERSION;
+    info->leader = leader;
+    if (gethostname(info->name, sizeof info->name - 1) < 0)
+        snprintf(info->name, sizeof info->name, "?");
     if (getrandom(info->token, sizeof info->token, 0) != (ssize_t)sizeof info->token)
         return ct_fail(CT_ERR_SYSTEM, "getrandom: %s", strerror(errno));
     return CT_OK;
@@ -77,13 +91,16 @@ ct_status peer_info_fill(struct peer_info *info, const struct mesh *mesh,
 /* ---- Checks ----------------------------------------------------------------- */
 
 /* Other programs may write to the store, too: the texts must end with a 0. */
-static int is_peer_info(const struct peer_info *info)
+static int is_peer_info(const struct peer_info *info, int size)
 {
-    return info->version == PEER_INFO_VERSION && memchr(info->machine, 0, sizeof info->machine)
-           && memchr(info->host, 0, sizeof info->host)
-           && memchr(info->generation, 0, sizeof info->generation)
-           && memchr(info->link, 0, sizeof info->link) && memchr(info->order, 0, sizeof info->order)
-           && memchr(info->unix_socket, 0, sizeof info->unix_socket);
+    return info->version == PEER_INFO_VERSION && info->leader >= 0 && info->leader < size
+           && memchr(info->link, 0, sizeof info->link)
+           && memchr(info->order, 0, sizeof info->order);
+}
+
+static ct_status another_version(int rank)
+{
+    return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", rank);
 }
 
 static ct_status check_equal(const char *variable, const char *theirs, int rank, const char *ours,
@@ -96,49 +113,72 @@ static ct_status check_equal(const char *variable, const char *theirs, int rank,
                    variable, theirs, rank, ours, own);
 }
 
-static ct_status check_infos(const struct peer_info *infos, const struct mesh *mesh)
+ct_status peer_infos_check(const struct mesh *mesh, const struct peer_info *peers, int *leaders,
+                           int *hosts)
 {
-    const struct peer_info *own = &infos[mesh->rank];
-    ct_status status = CT_OK;
+    const struct peer_info *own = &peers[mesh->rank];
+    char *is_listed = calloc((size_t)mesh->size, 1);
+    ct_status status =
+        is_listed ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
 
+    *hosts = 0;
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
-        if (!is_peer_info(&infos[i]))
-            return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", i);
-        status = check_equal("CT_LINK", infos[i].link, i, own->link, mesh->rank);
+        const int leader = peers[i].leader;
+
+        if (!is_peer_info(&peers[i], mesh->size) || peers[leader].leader != leader) {
+            status = another_version(i);
+            break;
+        }
+        status = check_equal("CT_LINK", peers[i].link, i, own->link, mesh->rank);
         if (status == CT_OK)
-            status = check_equal("CT_ORDER", infos[i].order, i, own->order, mesh->rank);
+            status = check_equal("CT_ORDER", peers[i].order, i, own->order, mesh->rank);
+        if (!is_listed[leader])
+            leaders[(*hosts)++] = leader;
+        is_listed[leader] = 1;
     }
+    free(is_listed);
     return status;
+}
+
+ct_status host_info_check(const struct host_info *info, int leader)
+{
+    return info->version == PEER_INFO_VERSION && info->leader == leader
+                   && memchr(info->name, 0, sizeof info->name)
+               ? CT_OK
+               : another_version(leader);
 }
 
 /* ---- Peers and node ---------------------------------------------------------- */
 
-static int same_host(const struct peer_info *a, const struct peer_info *b)
-{
-    return !strcmp(a->machine, b->machine) && a->uid == b->uid;
-}
-
 /* Numbers the hosts, and the ranks of this host. */
-static void set_peers(struct mesh *mesh, const struct peer_info *infos)
+static ct_status set_peers(struct mesh *mesh, const struct roster *roster)
 {
-    const struct peer_info *me = &infos[mesh->rank];
+    const struct peer_info *me = &roster->peers[mesh->rank];
+    int *host_of = calloc((size_t)mesh->size, sizeof *host_of); /* by leader */
 
-    for (int i = 0; i < mesh->size; i++) {
-        struct peer *peer = &mesh->peers[i];
-        int first = 0;
-
-        while (!same_host(&infos[first], &infos[i]))
-            first++;
-        peer->node = first == i ? mesh->nodes++ : mesh->peers[first].node;
-        peer->pid = infos[i].pid;
-        peer->worker =
-            me->worker >= 0 && !memcmp(infos[i].generation, me->generation, sizeof me->generation)
-                ? infos[i].worker
-                : -1;
-        snprintf(peer->host, sizeof peer->host, "%.63s", infos[i].host);
-        peer->local = same_host(&infos[i], me) ? mesh->node.size++ : -1;
+    mesh->hosts = calloc((size_t)roster->hosts, sizeof *mesh->hosts);
+    if (!host_of || !mesh->hosts) {
+        free(host_of);
+        return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
     }
+    mesh->nodes = roster->hosts;
+    for (int i = 0; i < roster->hosts; i++) {
+        host_of[roster->host[i].leader] = i;
+        snprintf(mesh->hosts[i].name, sizeof mesh->hosts[i].name, "%s", roster->host[i].name);
+    }
+    for (int i = 0; i < mesh->size; i++) {
+        const struct peer_info *info = &roster->peers[i];
+        struct peer *peer = &mesh->peers[i];
+
+        peer->node = host_of[info->leader];
+        peer->pid = info->pid;
+        peer->worker = me->worker >= 0 && info->generation == me->generation ? info->worker : -1;
+        peer->local = info->leader == me->leader ? mesh->node.size++ : -1;
+    }
+    memcpy(mesh->token, roster->host[mesh->peers[0].node].token, sizeof mesh->token);
     mesh->node.rank = mesh->peers[mesh->rank].local;
+    free(host_of);
+    return CT_OK;
 }
 
 static int *no_descriptors(int count)
@@ -150,7 +190,7 @@ static int *no_descriptors(int count)
     return fds;
 }
 
-static ct_status fill_node(struct mesh *mesh, const struct peer_info *infos)
+static ct_status fill_node(struct mesh *mesh, const struct peer_info *peers)
 {
     struct node *node = &mesh->node;
     const size_t size = (size_t)node->size;
@@ -160,9 +200,7 @@ static ct_status fill_node(struct mesh *mesh, const struct peer_info *infos)
     node->ctrun_reports = calloc(size, sizeof *node->ctrun_reports);
     node->ended = calloc(size, sizeof *node->ended);
     node->pidfds = no_descriptors(node->size);
-    node->event_fds = no_descriptors(node->size);
-    if (!node->ranks || !node->pids || !node->ctrun_reports || !node->ended || !node->pidfds
-        || !node->event_fds)
+    if (!node->ranks || !node->pids || !node->ctrun_reports || !node->ended || !node->pidfds)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", node->size);
     for (int i = 0; i < mesh->size; i++) {
         const int local = mesh->peers[i].local;
@@ -171,20 +209,25 @@ static ct_status fill_node(struct mesh *mesh, const struct peer_info *infos)
             continue;
         node->ranks[local] = i;
         node->ctrun_reports[local] = mesh->peers[i].worker >= 0;
-        if (infos[i].pid_space == infos[mesh->rank].pid_space)
-            node->pids[local] = infos[i].pid;
+        if (peers[i].pid_space == peers[mesh->rank].pid_space)
+            node->pids[local] = peers[i].pid;
     }
     return CT_OK;
 }
 
-ct_status peer_info_apply(struct mesh *mesh, const struct peer_info *infos)
+ct_status roster_apply(struct mesh *mesh, const struct roster *roster)
 {
-    const ct_status status = check_infos(infos, mesh);
+    const ct_status status = set_peers(mesh, roster);
 
     if (status != CT_OK)
         return status;
-    memcpy(mesh->token, infos[0].token, sizeof mesh->token);
     trace_token(mesh->trace, mesh->token);
-    set_peers(mesh, infos);
-    return fill_node(mesh, infos);
+    return fill_node(mesh, roster->peers);
+}
+
+void roster_free(struct roster *roster)
+{
+    free(roster->peers);
+    free(roster->host);
+    *roster = (struct roster){ 0 };
 }

@@ -1,31 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_info.h - what a rank publishes about itself at init, and what it derives from that of all
- * ranks. */
+/* peer_info.h - what a rank publishes about itself at init, what the leader of its host publishes
+ * about the host, and what every rank derives from those of all. */
 #ifndef RUNTIME_BOOTSTRAP_PEER_INFO_H
 #define RUNTIME_BOOTSTRAP_PEER_INFO_H
 
 #include "runtime/transport/mesh.h"
 
+#define MACHINE_TEXT 96
+
+/* Of each rank, so it is kept short. */
 struct peer_info {
     uint32_t version;
-    uint32_t uid;
-    char machine[72]; /* boot id, network name space, hardware address: ranks that may share memory
-                       */
-    char host[64];    /* for messages */
-    uint64_t pid_space;
+    int32_t leader; /* the rank that leads its host; host_leader.h */
     int32_t pid;
-    int32_t worker;          /* number in ctrun's job; -1: there is no ctrun */
-    char generation[64];     /* of that job */
-    char link[12];           /* CT_LINK */
-    char order[12];          /* CT_ORDER */
-    char unix_socket[64];    /* of host_segment_join.c */
-    unsigned char token[16]; /* rank 0's is that of the mesh */
+    int32_t worker;      /* number in ctrun's job; -1: there is no ctrun */
+    uint64_t pid_space;  /* its pid means the same to ranks of this name space only */
+    uint64_t generation; /* a hash of that job's */
+    char link[12];       /* CT_LINK */
+    char order[12];      /* CT_ORDER */
 };
 
-ct_status peer_info_fill(struct peer_info *info, const struct mesh *mesh,
-                         const struct node_door *door);
-/* infos: of all ranks, by rank.  Fills in the mesh's peers and node.  CT_ERR_MISMATCH: the ranks
- * can't be of one mesh. */
-ct_status peer_info_apply(struct mesh *mesh, const struct peer_info *infos);
+/* Of each host. */
+struct host_info {
+    uint32_t version;
+    int32_t leader;
+    char name[64];           /* for messages */
+    unsigned char token[16]; /* that of the mesh, of the host of rank 0 */
+};
+
+/* Those of all ranks, and of the hosts in the order in which they first appear among them. */
+struct roster {
+    int size, hosts;
+    struct peer_info *peers; /* [size] */
+    struct host_info *host;  /* [hosts] */
+};
+
+/* The kernel, its network, and the user: ranks for which it is equal are one host. */
+void machine_name(char text[MACHINE_TEXT], const struct faults *faults);
+
+void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader);
+ct_status host_info_fill(struct host_info *info, int leader);
+
+/* For the leader: checks what came from the store, and lists the leaders of all hosts in
+ * leaders[size]; returns their number in *hosts. */
+ct_status peer_infos_check(const struct mesh *mesh, const struct peer_info *peers, int *leaders,
+                           int *hosts);
+ct_status host_info_check(const struct host_info *info, int leader);
+
+/* Fills in the mesh's peers, hosts and node. */
+ct_status roster_apply(struct mesh *mesh, const struct roster *roster);
+void roster_free(struct roster *roster); /* zeroed is fine */
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_all_gather.c - an all-gather over the store, for ranks that have no links yet. */
+/* store_all_gather.c - an all-gather over the store: a key for each rank, a count of those that
+ * were set, and a key that the rank sets which counts to the last one.  What waits waits for that
+ * key alone: if each of them waited for all keys, the store would keep a note for each pair. */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -10,61 +12,71 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
-#define KEY_BYTES 64
+#define KEY_BYTES 32
 #define WARN_AFTER_MS 5000
 
-struct all_gather {
-    ct_store *store;
-    int rank, size;
-    char (*text)[KEY_BYTES];
-    const char **keys;
-    void **values;
-    size_t *sizes;
-    char *present; /* [size] at the last check */
-};
+/* ---- Giving ----------------------------------------------------------------- */
 
-static void all_gather_free(struct all_gather *g)
+ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
+                                const void *own, size_t bytes)
 {
-    for (int i = 0; g->values && i < g->size; i++)
-        free(g->values[i]);
-    free(g->text);
-    free(g->keys);
-    free(g->values);
-    free(g->sizes);
-    free(g->present);
+    char key[KEY_BYTES], count[KEY_BYTES], all[KEY_BYTES];
+    int64_t given = 0;
+    ct_status status;
+
+    snprintf(key, sizeof key, "%s/%d", what, rank);
+    snprintf(count, sizeof count, "%s/count", what);
+    snprintf(all, sizeof all, "%s/all", what);
+    status = ct_store_set(store, key, own, bytes);
+    if (status == CT_OK)
+        status = ct_store_add(store, count, 1, &given);
+    if (status == CT_OK && given == size)
+        status = ct_store_set(store, all, "1", 1);
+    return status;
 }
 
-static ct_status all_gather_setup(struct all_gather *g, ct_store *store, const char *what, int rank,
-                                  int size)
+/* ---- The keys of all ranks ---------------------------------------------------- */
+
+struct keys {
+    char (*text)[KEY_BYTES];
+    const char **names;
+};
+
+static void keys_free(struct keys *keys)
 {
-    *g = (struct all_gather){ .store = store, .rank = rank, .size = size };
-    g->text = calloc((size_t)size, sizeof *g->text);
-    g->keys = calloc((size_t)size, sizeof *g->keys);
-    g->values = calloc((size_t)size, sizeof *g->values);
-    g->sizes = calloc((size_t)size, sizeof *g->sizes);
-    g->present = calloc((size_t)size, sizeof *g->present);
-    if (!g->text || !g->keys || !g->values || !g->sizes || !g->present)
+    free(keys->text);
+    free(keys->names);
+}
+
+/* keys_free() is owed even if it fails. */
+static ct_status keys_make(struct keys *keys, const char *what, int size)
+{
+    keys->text = calloc((size_t)size, sizeof *keys->text);
+    keys->names = calloc((size_t)size, sizeof *keys->names);
+    if (!keys->text || !keys->names)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
     for (int i = 0; i < size; i++) {
-        snprintf(g->text[i], KEY_BYTES, "%s/%d", what, i);
-        g->keys[i] = g->text[i];
+        snprintf(keys->text[i], KEY_BYTES, "%s/%d", what, i);
+        keys->names[i] = keys->text[i];
     }
     return CT_OK;
 }
 
+/* ---- Missing ranks ------------------------------------------------------------ */
+
 /* "2, 5-7" */
-static void list_missing(const struct all_gather *g, char *text, size_t size)
+static void list_missing(const char *present, int count, char *text, size_t size)
 {
     size_t used = 0;
     int first = -1;
 
     text[0] = 0;
-    for (int i = 0; i <= g->size; i++) {
-        const int present = i == g->size || g->present[i];
+    for (int i = 0; i <= count; i++) {
+        const int is_present = i == count || present[i];
 
-        if (!present && first < 0)
+        if (!is_present && first < 0)
             first = i;
-        if (present && first >= 0 && used < size) {
+        if (is_present && first >= 0 && used < size) {
             used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", first);
             if (i - 1 > first && used < size)
                 used += (size_t)snprintf(text + used, size - used, "-%d", i - 1);
@@ -73,71 +85,95 @@ static void list_missing(const struct all_gather *g, char *text, size_t size)
     }
 }
 
-/* Rank 0 warns; rank 1 does if rank 0 is missing. */
-static ct_status warn_of_missing(const struct all_gather *g, int64_t start)
+/* One question for all ranks.  missing: "" when none is. */
+static ct_status find_missing(ct_store *store, const char *what, int size, char *missing,
+                              size_t room)
 {
-    char missing[256];
-    const ct_status status = store_check_each(g->store, g->keys, g->size, g->present);
+    char *present = calloc((size_t)size, 1);
+    struct keys keys;
+    ct_status status = keys_make(&keys, what, size);
 
-    if (status != CT_OK)
-        return status;
-    list_missing(g, missing, sizeof missing);
-    if (missing[0] && (g->rank == 0 || !g->present[0]))
-        log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", g->size,
-                 (int)((clock_ms() - start) / 1000), missing);
-    return CT_OK;
+    if (status == CT_OK && !present)
+        status = ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
+    if (status == CT_OK)
+        status = store_check_each(store, keys.names, size, present);
+    if (status == CT_OK)
+        list_missing(present, size, missing, room);
+    keys_free(&keys);
+    free(present);
+    return status;
 }
 
-/* Only the ranks that warn check which ranks are missing: a check by each rank would load the
- * store. */
-static ct_status wait_for_all(const struct all_gather *g, int64_t deadline)
+ct_status store_all_gather_late(ct_store *store, const char *what, int size, int64_t start)
 {
-    const int64_t start = clock_ms();
-    const int warns = g->rank <= 1 && log_wants(LOG_WARN);
     char missing[256];
-    ct_status status;
+    const ct_status status = find_missing(store, what, size, missing, sizeof missing);
 
-    status = ct_store_wait(g->store, g->keys, g->size,
-                           time_left_ms(deadline, warns ? WARN_AFTER_MS : INT32_MAX));
-    if (status == CT_ERR_TIMEOUT && warns && clock_ms() < deadline) {
-        status = warn_of_missing(g, start);
-        if (status == CT_OK)
-            status = ct_store_wait(g->store, g->keys, g->size, time_left_ms(deadline, INT32_MAX));
-    }
-    if (status != CT_ERR_TIMEOUT)
+    if (status != CT_OK || !missing[0])
         return status;
-    status = store_check_each(g->store, g->keys, g->size, g->present);
-    if (status != CT_OK)
-        return status;
-    list_missing(g, missing, sizeof missing);
     return ct_fail(CT_ERR_TIMEOUT,
                    "after %lld ms, of %d ranks these did not come: rank %s "
                    "(were they started, with the same MASTER_ADDR and MASTER_PORT?)",
-                   (long long)(clock_ms() - start), g->size, missing[0] ? missing : "none");
+                   (long long)(clock_ms() - start), size, missing);
 }
 
-ct_status store_all_gather(ct_store *store, const char *what, int rank, int size, const void *own,
-                           size_t bytes, void *all, int64_t deadline)
+/* Of those that wait, the first one that says so warns. */
+static ct_status warn_of_missing(ct_store *store, const char *what, int rank, int size,
+                                 int64_t start)
 {
-    struct all_gather g;
-    ct_status status = all_gather_setup(&g, store, what, rank, size);
+    char key[KEY_BYTES], own[16], missing[256] = "";
+    void *first = NULL;
+    size_t bytes = 0;
+    ct_status status;
 
-    if (status == CT_OK)
-        status = ct_store_set(store, g.keys[rank], own, bytes);
-    if (status == CT_OK)
-        status = wait_for_all(&g, deadline);
-    if (status == CT_OK)
-        status = ct_store_multi_get(store, g.keys, size, time_left_ms(deadline, INT32_MAX),
-                                    g.values, g.sizes);
-    for (int i = 0; i < size && status == CT_OK; i++) {
-        if (g.sizes[i] != bytes)
-            status = ct_fail(CT_ERR_MISMATCH,
-                             "rank %d speaks another version of libct (%zu bytes where %zu were "
-                             "expected)",
-                             i, g.sizes[i], bytes);
-        else
-            memcpy((char *)all + (size_t)i * bytes, g.values[i], bytes);
+    snprintf(key, sizeof key, "%s/warns", what);
+    snprintf(own, sizeof own, "%d", rank);
+    status = ct_store_compare_set(store, key, "", 0, own, strlen(own), &first, &bytes);
+    if (status == CT_OK && bytes == strlen(own) && !memcmp(first, own, bytes))
+        status = find_missing(store, what, size, missing, sizeof missing);
+    free(first);
+    if (status == CT_OK && missing[0])
+        log_line(LOG_WARN, "waiting for %d ranks since %d s; missing: rank %s", size,
+                 (int)((clock_ms() - start) / 1000), missing);
+    return status;
+}
+
+/* ---- Taking ------------------------------------------------------------------- */
+
+/* The rank that counted to the last one may have died before it set the key: so at the deadline the
+ * keys of the ranks decide. */
+static ct_status wait_for_all(ct_store *store, const char *what, int rank, int size,
+                              int64_t deadline)
+{
+    const int64_t start = clock_ms();
+    const int warns = log_wants(LOG_WARN);
+    char all[KEY_BYTES];
+    const char *keys[1] = { all };
+    ct_status status;
+
+    snprintf(all, sizeof all, "%s/all", what);
+    status =
+        ct_store_wait(store, keys, 1, time_left_ms(deadline, warns ? WARN_AFTER_MS : INT32_MAX));
+    if (status == CT_ERR_TIMEOUT && warns && clock_ms() < deadline) {
+        status = warn_of_missing(store, what, rank, size, start);
+        if (status == CT_OK)
+            status = ct_store_wait(store, keys, 1, time_left_ms(deadline, INT32_MAX));
     }
-    all_gather_free(&g);
+    return status == CT_ERR_TIMEOUT ? store_all_gather_late(store, what, size, start) : status;
+}
+
+ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
+                                int64_t deadline, void **values, size_t *sizes)
+{
+    struct keys keys;
+    ct_status status = keys_make(&keys, what, size);
+
+    memset(values, 0, (size_t)size * sizeof *values);
+    if (status == CT_OK)
+        status = wait_for_all(store, what, rank, size, deadline);
+    if (status == CT_OK)
+        status = ct_store_multi_get(store, keys.names, size, time_left_ms(deadline, INT32_MAX),
+                                    values, sizes);
+    keys_free(&keys);
     return status;
 }

@@ -327,8 +327,9 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     if (status == CT_OK)
         status = g->extension->open(g, overrides);
     if (status == CT_OK && on_this_host(g))
-        status = shm_group_create(g->mesh, g->ranks, g->size, g->rank, group_channel(g, 0),
-                                  deadline_after(g->timeout_ms), given_up, &g->shm);
+        status =
+            shm_group_create(g->mesh, g->ranks, g->size, g->rank, g->root == g, group_channel(g, 0),
+                             deadline_after(g->timeout_ms), given_up, &g->shm);
     if (status != CT_OK)
         return status;
     g->channel = (struct channel){ .id = group_channel(g, 0),

@@ -109,7 +109,7 @@ static int record(ct_group *group, const struct group_failure *failure, int is_d
         shm_group_set_failure(group->shm, tell);
     pthread_mutex_unlock(&group->failure.lock);
     if (tell || is_death)
-        bell_ring(group->mesh->waiter.bell, group->mesh->waiter.event_fd);
+        bell_ring(group->mesh->waiter.bell, group->mesh->waiter.wake_fd);
     return tell != NULL;
 }
 

@@ -17,7 +17,18 @@
  *
  * Cost of a round: one line written, p-1 lines read.
  *
- * The first member allocates a block of its arena for lines and slots and sends its offset to the
+ * That is the fastest while each rank has a processor, but p ranks together read p (p-1) lines and
+ * look at as many doorbells.  So in a group of more than TREE_FROM ranks arrivals are counted in a
+ * tree, each node of which has up to TREE_RADIX ranks or nodes below it.  The rank that completes a
+ * node counts it in the node above; the one that completes the root writes the number of the round
+ * into the head, which all others wait for, and rings those that sleep.  So no rank has to wake for
+ * the arrival of another one.  The rank that completes a node compares the signatures below it.
+ * Cost of a round: one line written, log p counters added to, one word read; p doorbells looked at
+ * by one rank.  [Yew, Tzeng, Lawrie, "Distributing hot-spot addressing in large-scale
+ * multiprocessors", 1987: software combining trees]
+ *
+ * The block with lines and slots lies in the arena of the first member.  That of the mesh's first
+ * group is the first one there; else the first member allocates it and sends its offset to the
  * others.  The block is free again when all members have left.
  *
  * Buffers in memory of ct_mem_alloc() need no slot: each rank writes into its line where they
@@ -43,6 +54,10 @@
 #define SHM_GROUP_SMALL_SLOT ((size_t)4 << 10)
 #define GROWS_AFTER 8 /* the part of the memory that is used grows after so many laps */
 #define LONGEST_SETTLING_MS 200
+#define TREE_FROM 4 /* ranks; measured in docs/scale.md */
+#define TREE_RADIX 16
+/* Slots of a group together: with 256 ranks and less each slot may be of SHM_GROUP_MOST_SLOT. */
+#define ALL_SLOTS ((size_t)64 << 20)
 #define BY_HOST 1
 #define BY_DEVICE 2
 
@@ -69,12 +84,24 @@ struct member {
     /* 1 + the call from which on the group fails, as its owner knows; 0: none */
     _Atomic uint64_t fails_from;
     struct group_failure failure; /* written once, before that */
+    /* In a tree: 1 + the member that sleeps until this one arrives; SEVERAL: more than one; 0:
+     * none. */
+    _Alignas(CACHE_PAIR) _Atomic int awaited_by;
 };
+
+#define SEVERAL (-1)
 
 /* What lies in front of the members. */
 struct head {
     _Alignas(CACHE_PAIR) _Atomic int failed; /* a member has a failure */
+    _Atomic int left;                        /* how many members have left */
     int count;                               /* of the members */
+    /* In a tree: the last round in which all ranks are. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
+};
+
+struct tree_node {
+    _Alignas(CACHE_PAIR) _Atomic uint64_t arrivals; /* from below, since the start */
 };
 
 struct shm_group {
@@ -90,17 +117,20 @@ struct shm_group {
     struct region_offer own[2]; /* our send and recv buffer */
     struct head *head;
     struct member *members;
-    unsigned char *slots; /* [size], `stride` bytes each */
-    size_t offset;        /* of the block, for the member that allocated it */
-    uint64_t round;       /* the round that this rank is in */
-    uint64_t all_in;      /* the last round in which all ranks were seen */
-    size_t stride;        /* bytes of a rank's slots */
-    size_t at;            /* in them: the slot in use, */
-    size_t small;         /* the last small one; behind the small ones: */
-    size_t round_it;      /* how many bytes are used for large ones, */
-    size_t next;          /* where the next large one begins, */
-    uint64_t through;     /* and the bytes of all large ones so far */
-    int inlined;          /* this turn's payload lies in the lines */
+    struct tree_node *tree; /* its leaves first, its root last; NULL: a small group has none */
+    size_t slot_bytes;      /* the largest payload of a slot */
+    unsigned char *slots;   /* [size], `stride` bytes each */
+    size_t offset;          /* of the block, for the member that allocated it */
+    uint64_t before;        /* the round before the first one */
+    uint64_t round;         /* the round that this rank is in */
+    uint64_t all_in;        /* the last round in which all ranks were seen */
+    size_t stride;          /* bytes of a rank's slots */
+    size_t at;              /* in them: the slot in use, */
+    size_t small;           /* the last small one; behind the small ones: */
+    size_t round_it;        /* how many bytes are used for large ones, */
+    size_t next;            /* where the next large one begins, */
+    uint64_t through;       /* and the bytes of all large ones so far */
+    int inlined;            /* this turn's payload lies in the lines */
     struct copy_shared copies;
     struct signature signature;
     struct signature calls[2]; /* a copy of those in our lines, which lie in other caches by now */
@@ -110,9 +140,42 @@ struct shm_group {
 
 /* ---- Making --------------------------------------------------------------------- */
 
+/* Of the level above `count` ranks or nodes. */
+static int nodes_above(int count)
+{
+    return (count + TREE_RADIX - 1) / TREE_RADIX;
+}
+
+static int tree_nodes(int count)
+{
+    int nodes = 0;
+
+    if (count <= TREE_FROM)
+        return 0;
+    do
+        nodes += count = nodes_above(count);
+    while (count > 1);
+    return nodes;
+}
+
+static size_t tree_offset(int count)
+{
+    return sizeof(struct head) + (size_t)count * sizeof(struct member);
+}
+
 static size_t members_bytes(int count)
 {
-    return (sizeof(struct head) + (size_t)count * sizeof(struct member) + 4095) / 4096 * 4096;
+    return (tree_offset(count) + (size_t)tree_nodes(count) * sizeof(struct tree_node) + 4095) / 4096
+           * 4096;
+}
+
+static size_t slot_bytes_of(int count)
+{
+    size_t bytes = SHM_GROUP_MOST_SLOT;
+
+    while (bytes * (size_t)count > ALL_SLOTS)
+        bytes /= 2;
+    return bytes;
 }
 
 /* A rank that writes a line which another processor still holds must first get it back from
@@ -121,7 +184,7 @@ static size_t members_bytes(int count)
  * 32 us when they reuse 256 KiB, and in 9 us when they rotate through 2 MiB. */
 static size_t slots_bytes(int count)
 {
-    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * SHM_GROUP_SLOT_BYTES + 2 * SHM_GROUP_SMALL_SLOT;
+    return (count <= 2 ? 8 : count <= 4 ? 4 : 3) * slot_bytes_of(count) + 2 * SHM_GROUP_SMALL_SLOT;
 }
 
 static size_t block_bytes(int count)
@@ -143,6 +206,20 @@ static int all_left(void *memory, size_t bytes)
         if (atomic_load(&members[i].state) != LEFT)
             return 0;
     return 1;
+}
+
+/* The mesh's first group has all ranks of the host, whose memory is new and full of zeros. */
+static void take_first_block(struct shm_group *f)
+{
+    struct node *node = &f->mesh->node;
+
+    f->offset = SIZE_MAX;
+    if (block_bytes(f->size) > ARENA_BYTES)
+        return;
+    f->offset =
+        f->rank == 0 ? node_arena_alloc(node, block_bytes(f->size)) : node_first_block(node);
+    if (f->rank == 0 && f->offset != SIZE_MAX)
+        ((struct head *)(void *)(node->base + f->offset))->count = f->size;
 }
 
 /* The first member allocates the block and sends its offset in the host segment; SIZE_MAX: there
@@ -186,12 +263,12 @@ static void shm_group_free(struct shm_group *f)
     free(f);
 }
 
-ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank,
+ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank, int is_first,
                            uint64_t channel, int64_t deadline, const _Atomic int *given_up,
                            struct shm_group **shm)
 {
     struct shm_group *f;
-    ct_status status;
+    ct_status status = CT_OK;
 
     if (mesh->node.size > NODE_MOST) /* members_here has no room for them */
         return CT_OK;
@@ -206,19 +283,25 @@ ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int
     f->mesh = mesh;
     f->rank = rank;
     f->size = count;
-    f->round = f->all_in = fault_first_seq(mesh->faults) - 1;
+    f->round = f->all_in = f->before = fault_first_seq(mesh->faults) - 1;
     for (int i = 0; i < count; i++) {
         f->ranks[i] = members[i];
         f->locals[i] = mesh->peers[members[i]].local;
         node_set_add(f->members_here, f->locals[i]);
     }
-    status = agree_on_block(f, channel, deadline, given_up);
+    if (is_first)
+        take_first_block(f);
+    else
+        status = agree_on_block(f, channel, deadline, given_up);
     if (status != CT_OK || f->offset == SIZE_MAX) {
         shm_group_free(f);
         return status;
     }
     f->head = (struct head *)(void *)(mesh->node.base + f->offset);
     f->members = members_in(f->head);
+    if (tree_nodes(count) > 0)
+        f->tree = (struct tree_node *)(void *)((char *)f->head + tree_offset(count));
+    f->slot_bytes = slot_bytes_of(count);
     f->slots = mesh->node.base + f->offset + members_bytes(count);
     f->stride = slots_bytes(count);
     *shm = f;
@@ -299,6 +382,21 @@ static int awaited_rank_needs_cpu(const struct shm_group *f, uint64_t round)
     return 0;
 }
 
+/* Before this rank sleeps until another one arrives: that one rings a rank only if it is announced.
+ * Pairs with ring_awaiting(), which takes the announcement back.  1: it is new, so the caller looks
+ * once more whether that rank has arrived. */
+static int announce_awaited(_Atomic int *awaited_by, int rank)
+{
+    int now = atomic_load(awaited_by);
+
+    if (now == rank + 1 || now == SEVERAL)
+        return 0;
+    while (!atomic_compare_exchange_weak(awaited_by, &now, now == 0 ? rank + 1 : SEVERAL))
+        if (now == rank + 1 || now == SEVERAL)
+            return 0;
+    return 1;
+}
+
 /* The slow part of a wait: rank is not in the round yet. */
 static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *line, uint64_t round)
 {
@@ -310,6 +408,10 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
+        if (f->tree && (wait.asleep || wait.polls)
+            && announce_awaited(&f->members[rank].awaited_by, f->rank)
+            && atomic_load_explicit(&line->round, memory_order_acquire) >= round)
+            break;
         if (has_failed(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
@@ -366,18 +468,149 @@ static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
     return CT_OK;
 }
 
+/* ---- The tree ------------------------------------------------------------------ */
+
+static int all_are_in(const struct shm_group *f, uint64_t round)
+{
+    return atomic_load_explicit(&f->head->all_in, memory_order_acquire) >= round;
+}
+
+/* -1: none is missing. */
+static int first_missing(const struct shm_group *f, uint64_t round)
+{
+    for (int i = 0; i < f->size; i++)
+        if (atomic_load_explicit(&f->members[i].lines[round % 2].round, memory_order_acquire)
+            < round)
+            return i;
+    return -1;
+}
+
+static ct_status look_at_missing(struct shm_group *f, uint64_t round)
+{
+    const int missing = first_missing(f, round);
+    const ct_status status = missing >= 0 ? look_at_peer(f, missing) : CT_OK;
+
+    /* It may have come, and then ended, since the check. */
+    return status != CT_OK && first_missing(f, round) != missing ? CT_OK : status;
+}
+
+static ct_status name_missing(const struct shm_group *f, uint64_t round)
+{
+    const int missing = first_missing(f, round);
+    char name[160];
+
+    return ct_fail(CT_ERR_TIMEOUT, "%s did not come",
+                   missing < 0 ? "a rank"
+                               : mesh_peer_name(f->mesh, f->ranks[missing], name, sizeof name));
+}
+
+/* wait_slowly() for all ranks.  A member that has left, or a process that has ended, may be one
+ * that is missing: the first turn looks at those that did so before, the next ones at what is new.
+ */
+static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
+{
+    struct waiter *waiter = &f->mesh->waiter;
+    const uint64_t traced = trace_wait(f->mesh->trace, f->ranks[0], 0);
+    enum wait_turn turn = WAIT_AGAIN;
+    ct_status status = CT_OK;
+    struct wait wait;
+    unsigned ends = 0;
+    int left = 0;
+
+    wait_begin(&wait, waiter, f->deadline);
+    if (waiter->spins == 0)
+        wait_sleeps_at_once(&wait);
+    while (status == CT_OK && !all_are_in(f, round)) {
+        if (has_failed(f))
+            status = ct_fail(CT_ERR_ABORTED, "the group is broken");
+        else if (turn == WAIT_OVER)
+            status = name_missing(f, round);
+        else if (turn == WAIT_LOOK || atomic_load(&waiter->ends) != ends
+                 || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
+            ends = atomic_load(&waiter->ends);
+            left = atomic_load(&f->head->left);
+            status = look_at_missing(f, round);
+        }
+        if (status == CT_OK && turn != WAIT_OVER) {
+            turn = wait_turn(&wait);
+            mesh_look_for_deaths(f->mesh);
+            if (wait.asleep || wait.polls)
+                messages_look(f->mesh); /* a probe may have come, or a failure */
+        }
+    }
+    wait_end(&wait);
+    trace_end(f->mesh->trace, traced, status);
+    return status;
+}
+
+/* The signatures of the first ranks below a node of that level, which this rank has completed. What
+ * is below those was compared before. */
+static ct_status compare_below(const struct shm_group *f, int node, int count, int ranks_each)
+{
+    const struct signature *own = &f->calls[f->round % 2];
+
+    for (int i = node * TREE_RADIX; i < (node + 1) * TREE_RADIX && i < count; i++) {
+        const struct line *line = &f->members[i * ranks_each].lines[f->round % 2];
+
+        if (!signature_equal(&line->signature, own))
+            return mismatch(f->ranks[i * ranks_each], own, &line->signature);
+    }
+    return CT_OK;
+}
+
+static void ring_members(const struct shm_group *f);
+
+static ct_status arrive_in_tree(struct shm_group *f)
+{
+    struct tree_node *level = f->tree;
+    int index = f->rank, count = f->size, ranks_each = 1;
+
+    for (;;) {
+        const int node = index / TREE_RADIX;
+        const int below =
+            count - node * TREE_RADIX < TREE_RADIX ? count - node * TREE_RADIX : TREE_RADIX;
+        ct_status status;
+
+        if (atomic_fetch_add(&level[node].arrivals, 1) + 1
+            != (f->round - f->before) * (uint64_t)below)
+            return CT_OK;
+        status = compare_below(f, node, count, ranks_each);
+        if (status != CT_OK)
+            return status;
+        level += nodes_above(count);
+        count = nodes_above(count);
+        index = node;
+        ranks_each *= TREE_RADIX;
+        if (count == 1)
+            break;
+    }
+    f->all_in = f->round;
+    atomic_store_explicit(&f->head->all_in, f->round, memory_order_release);
+    bell_fence();
+    ring_members(f);
+    return CT_OK;
+}
+
 static ct_status wait_all_for(struct shm_group *f, uint64_t round)
 {
     ct_status status = CT_OK;
 
     if (f->all_in >= round)
         return CT_OK;
-    for (int i = 1; i < f->size && status == CT_OK; i++)
+    if (f->tree) {
+        for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
+            if (all_are_in(f, round))
+                break;
+        status = all_are_in(f, round) ? CT_OK : wait_for_tree(f, round);
+    }
+    for (int i = 1; i < f->size && !f->tree && status == CT_OK; i++)
         status = wait_for(f, (f->rank + i) % f->size, round);
     if (status == CT_OK)
         f->all_in = round;
     return status;
 }
+
+/* ---- Slots ---------------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b)
 {
@@ -416,7 +649,7 @@ ct_status shm_group_next_slot(struct shm_group *f, size_t bytes)
 {
     f->inlined = bytes <= SHM_GROUP_INLINE_BYTES;
     if (!f->inlined)
-        f->at = next_slot(f, smaller(bytes, SHM_GROUP_SLOT_BYTES));
+        f->at = next_slot(f, smaller(bytes, f->slot_bytes));
     return wait_all_for(f, f->round);
 }
 
@@ -463,13 +696,34 @@ static void ring(const struct shm_group *f, int rank)
 {
     const struct node *node = &f->mesh->node;
 
-    bell_ring_fenced(&node->bells[f->locals[rank]], node->event_fds[f->locals[rank]]);
+    bell_ring_fenced(&node->bells[f->locals[rank]], node->wake_fd);
+}
+
+static void ring_members(const struct shm_group *f)
+{
+    for (int i = f->rank + 1; i < f->size; i++)
+        ring(f, i);
+    for (int i = 0; i < f->rank; i++)
+        ring(f, i);
+}
+
+/* The members that sleep until this one arrives. */
+static void ring_awaiting(const struct shm_group *f)
+{
+    _Atomic int *const awaited_by = &f->members[f->rank].awaited_by;
+    const int by =
+        atomic_load_explicit(awaited_by, memory_order_relaxed) ? atomic_exchange(awaited_by, 0) : 0;
+
+    if (by == SEVERAL)
+        ring_members(f);
+    else if (by > 0)
+        ring(f, by - 1);
 }
 
 ct_status shm_group_publish(struct shm_group *f)
 {
     struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
-    const ct_status status = wait_all_for(f, f->round);
+    ct_status status = wait_all_for(f, f->round);
 
     if (status != CT_OK)
         return status;
@@ -478,12 +732,18 @@ ct_status shm_group_publish(struct shm_group *f)
     wait_note_processor(&f->mesh->waiter);
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
-    for (int i = f->rank + 1; i < f->size; i++)
-        ring(f, i);
-    for (int i = 0; i < f->rank; i++)
-        ring(f, i);
+    if (f->tree)
+        ring_awaiting(f);
+    else
+        ring_members(f);
+    status = f->tree ? arrive_in_tree(f) : CT_OK;
     fault_pass(f->mesh->faults);
-    return CT_OK;
+    return status;
+}
+
+size_t shm_group_slot_bytes(const struct shm_group *f)
+{
+    return f->slot_bytes;
 }
 
 ct_status shm_group_wait(struct shm_group *f, int rank)
@@ -703,6 +963,7 @@ void shm_group_destroy(struct shm_group *f)
         return;
     shm_group_withdraw(f);
     atomic_store(&f->members[f->rank].state, LEFT);
+    atomic_fetch_add(&f->head->left, 1);
     ring_all(f);
     if (f->rank == 0)
         node_arena_retire(&f->mesh->node, f->offset, all_left);

@@ -38,17 +38,18 @@
 #include "runtime/transport/mesh.h"
 #include "runtime/types/call_signature.h"
 
-#define SHM_GROUP_SLOT_BYTES ((size_t)256 << 10) /* the largest payload of a slot */
+#define SHM_GROUP_MOST_SLOT ((size_t)256 << 10) /* shm_group_slot_bytes() of up to 256 ranks */
 #define SHM_GROUP_INLINE_BYTES 64
 #define SHM_GROUP_MOST 1024 /* ranks */
 
 struct shm_group;
 
-/* members: ranks in the mesh, all on this host.  The first one allocates the memory and sends
- * its offset to the others over `channel`.  given_up (may be NULL), set by another thread or by
+/* members: ranks in the mesh, all on this host.  is_first: it is the mesh's first group and has all
+ * ranks of the host.  Of others the first member allocates the memory and sends its offset over
+ * `channel`.  given_up (may be NULL), set by another thread or by
  * a death notice, ends that wait.  *shm stays NULL on all members when there is no room for it,
  * or the host has more than NODE_MOST ranks. */
-ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank,
+ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank, int is_first,
                            uint64_t channel, int64_t deadline, const _Atomic int *given_up,
                            struct shm_group **shm);
 void shm_group_destroy(
@@ -63,6 +64,9 @@ int shm_group_failure(const struct shm_group *shm, struct group_failure *failure
 /* Before the first round of a call. */
 void shm_group_begin_call(struct shm_group *shm, const struct signature *signature,
                           int64_t deadline, const _Atomic int *given_up);
+
+/* The largest payload of a slot, and of the pieces of a call. */
+size_t shm_group_slot_bytes(const struct shm_group *shm);
 
 /* Takes the next slot for at most `bytes` per rank (the same number on all). */
 ct_status shm_group_next_slot(struct shm_group *shm, size_t bytes);

@@ -52,9 +52,10 @@ static void end_messages(struct mesh *mesh, int peer, const struct control_death
     char words[160];
 
     control_death_words(death, words, sizeof words);
+    if (is_neighbour(mesh, peer))
+        progress(mesh); /* opens the ring, if the peer has written */
     peer_unreachable(mesh, peer, words);
-    if (mesh->node.base && mesh->peers[peer].local >= 0) {
-        progress(mesh);
+    if (is_neighbour(mesh, peer)) {
         peer_gone(mesh, peer, words);
     } else if (death->how == CONTROL_HOST_LOST) {
         peer_gone(mesh, peer, words);

@@ -45,6 +45,8 @@ enum device_rendezvous device_rendezvous_with(struct mesh *mesh, int peer)
     if (peer == mesh->rank)
         return may;
     pthread_mutex_lock(&mesh->transport->lock);
+    if (is_neighbour(mesh, peer))
+        ensure_connection(mesh, peer);
     if (wire->out && wire->out->ops->device_rendezvous && !wire->unreachable && !wire->gone
         && !(wire->device_rts_limits & NO_MORE_DEVICE_RTS))
         may = wire->device_rts_limits & DEVICE_RTS_NEEDS_TEST_PATTERN
@@ -84,7 +86,7 @@ static void copy_begin(struct mesh *mesh, struct request *request, enum pending_
     request->pending_copy = pending_copy;
     list_add(&mesh->messages->copies, request);
     atomic_fetch_add(&mesh->messages->copies_pending, 1);
-    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd); /* a sleeping thread shall move it */
+    bell_ring(mesh->waiter.bell, mesh->waiter.wake_fd); /* a sleeping thread shall move it */
 }
 
 static void copy_over(struct mesh *mesh, struct request *request)

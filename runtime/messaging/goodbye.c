@@ -6,9 +6,13 @@
  * requests that wait for that rank fail: the members destroy a group one after the other, and most
  * are done with it.
  *
- * A peer without a connection learns of it when it sends or probes: a rank remembers the last
- * groups that it destroyed.  Not covered: a peer that opens its first connection while this rank is
- * outside of the library.  Its wait ends with the timeout. */
+ * To ranks of its host to which it has no connection, a rank writes the group into its log in the
+ * memory that they share: a frame would cost memory for each pair of ranks.  Such a rank reads the
+ * log of a rank that has never written to it; what comes in a ring is in order with the frames.
+ *
+ * A peer on another host without a connection learns of it when it sends or probes: a rank
+ * remembers the last groups that it destroyed.  Not covered: a peer that opens its first connection
+ * while this rank is outside of the library.  Its wait ends with the timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,13 +68,39 @@ static void send_goodbye(struct mesh *mesh, uint64_t channel, int peer)
     send_out_alone(mesh, peer, out);
 }
 
+static int is_unconnected_neighbour(const struct mesh *mesh, int peer)
+{
+    return is_neighbour(mesh, peer) && !mesh->transport->wires[peer].out;
+}
+
+static void log_goodbye(struct mesh *mesh, const struct channel *channel)
+{
+    struct node *node = &mesh->node;
+    struct goodbye_log *log = node_goodbyes(node, node->rank);
+    const uint32_t count = atomic_load(&log->count);
+
+    atomic_store(&log->channel[count % GOODBYES_KEPT], channel->id);
+    atomic_store(&log->count, count + 1);
+    atomic_fetch_add(&node->head->goodbyes, 1);
+    for (int i = 0; i < channel->size; i++)
+        if (is_unconnected_neighbour(mesh, channel->ranks[i]))
+            bell_ring_fenced(&node->bells[mesh->peers[channel->ranks[i]].local], node->wake_fd);
+}
+
 /* It also reads what has arrived: a rank that only makes and destroys groups would never do so. */
 void channel_goodbye(struct mesh *mesh, const struct channel *channel)
 {
+    int unconnected = 0;
+
     pthread_mutex_lock(&mesh->transport->lock);
     take_arrivals(mesh);
-    for (int i = 0; i < channel->size; i++)
+    progress(mesh); /* ranks that have written to this one are connected from here on */
+    for (int i = 0; i < channel->size; i++) {
         send_goodbye(mesh, channel->id, channel->ranks[i]);
+        unconnected += is_unconnected_neighbour(mesh, channel->ranks[i]);
+    }
+    if (unconnected > 0)
+        log_goodbye(mesh, channel);
     progress(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);
 }
@@ -161,6 +191,43 @@ void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from)
             give_up(mesh, r);
             r = *lists[i]; /* other requests may have ended with it and are their owners' again */
         }
+}
+
+/* The entries of one rank's log that were not read yet. */
+static void read_log(struct mesh *mesh, int local)
+{
+    struct messages *m = mesh->messages;
+    const int peer = mesh->node.ranks[local];
+    const struct goodbye_log *log = node_goodbyes(&mesh->node, local);
+    const uint32_t count = atomic_load(&log->count), lost = count - m->goodbyes_read[local];
+
+    if (lost > GOODBYES_KEPT)
+        m->goodbyes_read[local] = count - GOODBYES_KEPT;
+    for (; m->goodbyes_read[local] != count; m->goodbyes_read[local]++) {
+        const struct frame frame = { .kind = FRAME_GOODBYE,
+                                     .channel = atomic_load(
+                                         &log->channel[m->goodbyes_read[local] % GOODBYES_KEPT]) };
+
+        if (!mesh->transport->wires[peer].heard)
+            goodbye_arrived(mesh, &frame, peer);
+    }
+}
+
+/* progress() shows which ranks have written to this one before their entry. */
+void take_goodbyes(struct mesh *mesh)
+{
+    struct messages *m = mesh->messages;
+
+    if (!mesh->node.base || atomic_load(&mesh->node.head->goodbyes) == m->goodbyes_seen)
+        return;
+    if (!m->goodbyes_read
+        && !(m->goodbyes_read = calloc((size_t)mesh->node.size, sizeof *m->goodbyes_read)))
+        return; /* the next look tries again */
+    m->goodbyes_seen = atomic_load(&mesh->node.head->goodbyes);
+    progress(mesh);
+    for (int i = 0; i < mesh->node.size; i++)
+        if (i != mesh->node.rank)
+            read_log(mesh, i);
 }
 
 void look_for_goodbye(struct mesh *mesh, struct request *request)

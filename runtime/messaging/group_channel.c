@@ -40,13 +40,25 @@ ct_status failure_quote(const struct mesh *mesh, const struct group_failure *fai
 
 /* ---- Sending --------------------------------------------------------------- */
 
-static void send_failure(struct mesh *mesh, const struct channel *channel, int peer)
+/* Along the connections that there are.  A group on one host fails in its shared memory too
+ * (shm_group.h); so only where there are few ranks a connection is made for this. */
+static int can_be_told(struct mesh *mesh, int peer)
 {
     const struct wire *wire = &mesh->transport->wires[peer];
+
+    if (peer == mesh->rank || wire->unreachable || wire->gone)
+        return 0;
+    return wire->out
+           || (is_neighbour(mesh, peer) && mesh->node.size <= RINGS_POLLED
+               && ensure_connection(mesh, peer));
+}
+
+static void send_failure(struct mesh *mesh, const struct channel *channel, int peer)
+{
     const size_t length = strlen(channel->failure.words);
     struct outgoing *out;
 
-    if (peer == mesh->rank || !wire->out || wire->unreachable || wire->gone)
+    if (!can_be_told(mesh, peer))
         return;
     if (!(out = calloc(1, sizeof *out + length)))
         return; /* our goodbye is the first sign then */

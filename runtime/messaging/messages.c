@@ -127,7 +127,8 @@ static void on_no_connections(struct mesh *mesh, const char *why)
     for (struct request *r = mesh->messages->posted, *next; r; r = next) {
         next = r->next;
         if (r->peer == CT_ANY_SOURCE
-            || (r->peer != mesh->rank && wires[r->peer].streams == 0 && !wires[r->peer].opening))
+            || (r->peer != mesh->rank && !is_neighbour(mesh, r->peer) && wires[r->peer].streams == 0
+                && !wires[r->peer].opening))
             request_finish(mesh, r, CT_ERR_SYSTEM, why);
     }
 }
@@ -158,6 +159,7 @@ static void messages_free(struct mesh *mesh)
 {
     pthread_cond_destroy(&mesh->messages->needed);
     pthread_mutex_destroy(&mesh->messages->copies_lock);
+    free(mesh->messages->goodbyes_read);
     free(mesh->messages);
     mesh->messages = NULL;
 }

@@ -43,7 +43,9 @@ struct messages {
     unsigned closings;
     struct early_goodbye early[CLOSED]; /* the last ones */
     unsigned earlies;
-    _Atomic int probes; /* kept for calls to come */
+    uint32_t goodbyes_seen;  /* of all ranks of the host, in their logs */
+    uint32_t *goodbyes_read; /* of each; NULL: none was ever seen */
+    _Atomic int probes;      /* kept for calls to come */
     uint64_t next_id;
     /* The thread that moves background requests while nobody waits. */
     pthread_t thread;
@@ -138,6 +140,7 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
 void goodbyes_came_early(struct messages *messages, struct channel *channel); /* it was made now */
 void look_for_goodbye(struct mesh *mesh, struct request *request);            /* which begins */
+void take_goodbyes(struct mesh *mesh); /* of ranks of this host without a connection */
 /* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 

@@ -40,6 +40,7 @@ static void move(struct mesh *mesh)
     wait_sleeps_at_once(&wait);
     while (!m->stop && needed(m)) {
         progress(mesh);
+        take_goodbyes(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
         if (device_copies_move(mesh))
             device_copies_nap(naps++);
@@ -76,7 +77,7 @@ void progress_thread_stop(struct mesh *mesh)
     m->stop = 1;
     pthread_cond_signal(&m->needed);
     pthread_mutex_unlock(&mesh->transport->lock);
-    bell_ring(mesh->waiter.bell, mesh->waiter.event_fd);
+    bell_ring(mesh->waiter.bell, mesh->waiter.wake_fd);
     pthread_join(m->thread, NULL);
     m->has_thread = 0;
 }

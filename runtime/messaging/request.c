@@ -40,7 +40,7 @@ void request_finish(struct mesh *mesh, struct request *request, ct_status status
     if (*reason) /* else it is "" already, and most succeed: snprintf() would double the cost */
         snprintf(request->reason, sizeof request->reason, "%s", reason);
     atomic_store(&request->done, 1);
-    bell_ring_stored(mesh->waiter.bell, mesh->waiter.event_fd);
+    bell_ring_stored(mesh->waiter.bell, mesh->waiter.wake_fd);
 }
 
 /* A send and a receive whose counts or dtypes differ. */
@@ -210,6 +210,8 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
+        if (is_neighbour(mesh, to))
+            ensure_connection(mesh, to); /* the link says what goes eager */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);
     }

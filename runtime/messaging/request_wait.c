@@ -37,6 +37,7 @@ static int test(struct mesh *mesh, struct request *request, int at_all, int wait
 {
     if (!atomic_load(&request->done) && take_lock(mesh, waits)) {
         progress_for(mesh, at_all ? CT_ANY_SOURCE : request->peer, request->bytes);
+        take_goodbyes(mesh);
         pthread_mutex_unlock(&mesh->transport->lock);
     }
     device_copies_move(mesh);
@@ -58,6 +59,7 @@ int messages_look(struct mesh *mesh)
     if (pthread_mutex_trylock(&mesh->transport->lock) != 0)
         return 0; /* its holder mostly is in progress() itself */
     progress(mesh);
+    take_goodbyes(mesh);
     if (atomic_load(&mesh->messages->probes))
         probes_look(mesh);
     pthread_mutex_unlock(&mesh->transport->lock);

@@ -131,25 +131,3 @@ ct_status recv_fds(int socket, int *fds, int count, int64_t deadline)
     memcpy(fds, CMSG_DATA(header), sizeof(int) * (size_t)count);
     return CT_OK;
 }
-
-/* ---- More than a message holds --------------------------------------------- */
-
-ct_status send_all_fds(int socket, const int *fds, int count, int64_t deadline)
-{
-    ct_status status = CT_OK;
-
-    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
-        status = send_fds(socket, fds + at,
-                          count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE, deadline);
-    return status;
-}
-
-ct_status recv_all_fds(int socket, int *fds, int count, int64_t deadline)
-{
-    ct_status status = CT_OK;
-
-    for (int at = 0; at < count && status == CT_OK; at += FDS_PER_MESSAGE)
-        status = recv_fds(socket, fds + at,
-                          count - at < FDS_PER_MESSAGE ? count - at : FDS_PER_MESSAGE, deadline);
-    return status;
-}

@@ -8,16 +8,14 @@
 
 #include "runtime/util/error.h"
 
-/* At most 128 descriptors in one message, or all in several messages.  Both sides give the same
- * count.  The receiver owns what arrives, which is CLOEXEC.
+/* At most 128 descriptors.  Both sides give the same count.  The receiver owns what arrives, which
+ * is CLOEXEC.
  *
  * The kernel limits how many descriptors of a user may be in flight, in all programs together
  * (RLIMIT_NOFILE).  Beyond that the sender tries again until half of the time left is over, at most
  * 10 s.  Then both sides return CT_ERR_UNSUPPORTED, and the connection can still be used. */
 ct_status send_fds(int socket, const int *fds, int count, int64_t deadline);
 ct_status recv_fds(int socket, int *fds, int count, int64_t deadline);
-ct_status send_all_fds(int socket, const int *fds, int count, int64_t deadline);
-ct_status recv_all_fds(int socket, int *fds, int count, int64_t deadline);
 
 /* "ulimit -n is 1024", for error messages. */
 const char *descriptor_limit(char *text, size_t size);

@@ -580,9 +580,13 @@ ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd)
         if (is_out_of_descriptors(errno))
             return ct_fail(CT_ERR_SYSTEM, "no connection to unix socket @%s: %s", name,
                            strerror(errno));
-        if (clock_ms() + pause >= deadline)
-            return ct_fail(CT_ERR_TIMEOUT, "no connection to unix socket @%s: %s", name,
-                           strerror(errno));
+        if (clock_ms() + pause >= deadline) {
+            const int error = errno;
+
+            ct_fail(CT_ERR_TIMEOUT, "no connection to unix socket @%s: %s", name, strerror(error));
+            errno = error;
+            return CT_ERR_TIMEOUT;
+        }
         sleep_ms(pause);
         pause = longer(pause);
     }

@@ -35,6 +35,7 @@ int socket_is_self_connected(int fd);
 /* The same on a unix socket in the abstract name space (no file; it ends with its last descriptor).
  * name NULL: the kernel chooses one, see socket_unix_name(). */
 ct_status socket_listen_unix(const char *name, int *fd);
+/* CT_ERR_TIMEOUT: errno is that of the last try. */
 ct_status socket_connect_unix(const char *name, int64_t deadline, int *fd);
 ct_status socket_unix_name(int fd, char *name, size_t size);
 ct_status socket_peer(int fd, pid_t *pid, uid_t *uid); /* the other end of a unix connection */

@@ -37,9 +37,27 @@ static size_t pairs(const struct node *node)
     return (size_t)node->size * (size_t)node->size;
 }
 
+static size_t marks_offset(const struct node *node)
+{
+    return sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size;
+}
+
+/* A rank's marks share no line with those of others. */
+static size_t marks_stride(const struct node *node)
+{
+    const size_t bytes = (size_t)node_mark_words(node) * sizeof(uint64_t);
+
+    return (bytes + CACHE_PAIR - 1) / CACHE_PAIR * CACHE_PAIR;
+}
+
+static size_t goodbyes_offset(const struct node *node)
+{
+    return whole_pages(marks_offset(node) + (size_t)node->size * marks_stride(node));
+}
+
 static size_t rings_offset(const struct node *node)
 {
-    return whole_pages(sizeof(struct node_head) + sizeof(struct doorbell) * (size_t)node->size);
+    return whole_pages(goodbyes_offset(node) + (size_t)node->size * sizeof(struct goodbye_log));
 }
 
 /* A page more than the bytes: else all rings would begin in the same lines of the caches. */
@@ -125,6 +143,24 @@ struct ring *node_ring(const struct node *node, int from, int to)
     return (struct ring *)(void *)(node->base + rings_offset(node)) + pair(node, from, to);
 }
 
+_Atomic uint64_t *node_marks(const struct node *node, int to)
+{
+    return (_Atomic uint64_t *)(void *)(node->base + marks_offset(node)
+                                        + (size_t)to * marks_stride(node));
+}
+
+/* The receiver takes the bits first, then reads the rings; the sender has written before it sets
+ * the bit.  So what comes behind the receiver's read is marked for its next one. */
+void node_mark(const struct node *node, int from, int to)
+{
+    atomic_fetch_or(&node_marks(node, to)[from / 64], (uint64_t)1 << from % 64);
+}
+
+struct goodbye_log *node_goodbyes(const struct node *node, int local_rank)
+{
+    return (struct goodbye_log *)(void *)(node->base + goodbyes_offset(node)) + local_rank;
+}
+
 unsigned char *node_ring_data(const struct node *node, int from, int to)
 {
     return node->base + data_offset(node) + pair(node, from, to) * data_stride(node);
@@ -132,7 +168,7 @@ unsigned char *node_ring_data(const struct node *node, int from, int to)
 
 void node_ring_bell(const struct node *node, int local_rank)
 {
-    bell_ring(&node->bells[local_rank], node->event_fds[local_rank]);
+    bell_ring(&node->bells[local_rank], node->wake_fd);
 }
 
 /* ---- The own arena: blocks for the groups that this rank leads, by first fit ----- */
@@ -177,6 +213,11 @@ size_t node_arena_alloc(struct node *node, size_t bytes)
     }
     pthread_mutex_unlock(&node->lock);
     return at;
+}
+
+size_t node_first_block(const struct node *node)
+{
+    return arenas_offset(node);
 }
 
 void node_arena_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes))
@@ -252,10 +293,8 @@ void node_leave(struct node *node)
 {
     arena_free(node);
     node_unmap_memory(node);
-    for (int i = 0; node->event_fds && i < node->size; i++)
-        if (node->event_fds[i] >= 0)
-            descriptor_close(node->event_fds[i]);
-    free(node->event_fds);
+    if (node->wake_fd >= 0)
+        descriptor_close(node->wake_fd);
     free(node->pids);
     free(node->ctrun_reports);
     for (int i = 0; node->pidfds && i < node->size; i++)
@@ -267,5 +306,5 @@ void node_leave(struct node *node)
     pthread_mutex_destroy(&node->lock);
     pthread_rwlock_destroy(&node->regions_lock);
     memset(node, 0, sizeof *node);
-    node->fd = -1;
+    node->fd = node->wake_fd = -1;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_segment.h - the ranks of one host and the memory they share.
  *
- * The first of them makes one sparse memfd and sends its descriptor to the others over an abstract
- * unix socket, together with the eventfds of all ranks.  Nothing has a name in /dev/shm, so nothing
- * can be left behind there, collide, or be limited by its size.  The segment has, for L ranks:
+ * Their leader makes one sparse memfd and sends its descriptor to the others over an abstract unix
+ * socket.  Nothing has a name in /dev/shm, so nothing can be left behind there, collide, or be
+ * limited by its size.  The segment has, for L ranks:
  *
- *     head                     one word: how much of the file was given to regions
+ *     head                     how much of the file was given to regions; a count of goodbyes
  *     doorbells[L]             waiter.h
- *     rings[L][L]              link_shm.c: the counts of the bytes from rank j to rank i; a look of
- *                              a rank reads all that are for it, which lie side by side
+ *     marks[L]                 bits: the ranks that wrote to their rings to rank i
+ *     goodbyes[L]              the groups that rank i has destroyed: goodbye.c
+ *     rings[L][L]              link_shm.c: the counts of the bytes from rank j to rank i, which lie
+ *                              side by side for all j
  *     bytes[L][L]              and these bytes
  *     arenas[L]                memory of the groups whose first rank here is i
  *     regions                  shared_region.h: memory of ct_mem_alloc(), mapped while it is in use
@@ -40,6 +42,14 @@ struct ring {
 struct node_head {
     /* bytes given away behind the arenas since the start */
     _Alignas(CACHE_PAIR) _Atomic uint64_t given;
+    _Alignas(CACHE_PAIR) _Atomic uint32_t goodbyes; /* of all ranks, since the start */
+};
+
+/* The last groups that a rank has destroyed, for ranks to which it has no connection. */
+#define GOODBYES_KEPT 31
+struct goodbye_log {
+    _Alignas(CACHE_PAIR) _Atomic uint32_t count; /* since the start */
+    _Atomic uint64_t channel[GOODBYES_KEPT];
 };
 
 struct region; /* shared_region.c */
@@ -56,7 +66,7 @@ struct node {
         /* [size] ctrun will write a death notice of it, so a check of its process can wait for
          * that */
         *ctrun_reports;
-    int *event_fds;      /* [size] */
+    int wake_fd;         /* the wake socket of this rank */
     unsigned char *base; /* NULL: this rank is alone, or memory can't be shared */
     size_t bytes;        /* mapped at base: everything but the regions */
     int fd;              /* descriptor of the file; -1: base is NULL */
@@ -72,28 +82,12 @@ struct node {
     pthread_mutex_t lock; /* over arena_blocks */
 };
 
-/* What a rank has before it knows the others: a socket over which the descriptors go, and its
- * eventfd. */
-struct node_door {
-    int listener;
-    int event_fd;
-    char name[64]; /* of the listener; published to the others */
-};
-
-ct_status node_door_open(struct node_door *door);
-void node_door_close(struct node_door *door);
-
-/* store: that of the rendezvous, which reports whose death ends this call.  leader_name: the
- * listener of ranks[0].  Takes over door's descriptors.  When memory can't be shared, every rank
- * of the host gets *shared == 0 and CT_OK. */
-ct_status node_join(struct node *node, ct_store *store, struct node_door *door,
-                    const char *leader_name, int64_t deadline, int *shared);
 void node_leave(struct node *node);
 
 /* Size of the ring for each pair of ranks and direction.  Larger rings need fewer switches
  * between ranks that share a processor, and less of a ring is still in the reader's cache when
  * it is written again (shm_group.c).  But the rings of all pairs may be touched: 30 MiB with 8
- * ranks, 60 with 16, 260 with 64.  A pair that sends nothing costs 256 bytes. */
+ * ranks, 60 with 16, 260 with 64.  A pair that sends nothing costs nothing. */
 static inline size_t node_ring_bytes(const struct node *node)
 {
     return (size_t)(node->size <= 2    ? 2048
@@ -103,7 +97,21 @@ static inline size_t node_ring_bytes(const struct node *node)
                                        : 64)
            << 10;
 }
+/* Up to so many ranks on a host, a look of a rank reads the counts of all rings that were ever
+ * used, and a sender marks a ring with its first bytes alone.  With more ranks a sender marks it
+ * each time and a look reads the marked rings only: reading hundreds takes longer than a marking.
+ */
+#define RINGS_POLLED 32
+
 struct ring *node_ring(const struct node *node, int from, int to);
+/* The bits of the ranks that wrote to `to`; so many words. */
+_Atomic uint64_t *node_marks(const struct node *node, int to);
+static inline int node_mark_words(const struct node *node)
+{
+    return (node->size + 63) / 64;
+}
+void node_mark(const struct node *node, int from, int to);
+struct goodbye_log *node_goodbyes(const struct node *node, int local_rank);
 unsigned char *node_ring_data(const struct node *node, int from, int to); /* node_ring_bytes() */
 void node_ring_bell(const struct node *node, int local_rank);
 
@@ -119,10 +127,13 @@ int node_watch_processes(struct node *node, int epoll_fd);
  * node_arena_retire() it is free again as soon as `done` says that no rank reads it any more;
  * each allocation checks that. */
 size_t node_arena_alloc(struct node *node, size_t bytes);
+/* Where the first block of the arena of the host's first rank begins. */
+size_t node_first_block(const struct node *node);
 void node_arena_retire(struct node *node, size_t offset, int (*done)(void *memory, size_t bytes));
 
-/* For host_segment_join.c.  node_make_memory() returns the descriptor of a new file, mapped, or
- * -1 where memory can't be shared.  node_map_memory() takes over fd; -1: it could not be mapped. */
+/* For host_segment_join.c, when ->ranks is filled in.  node_make_memory() returns the descriptor of
+ * a new file, mapped, or -1 where memory can't be shared.  node_map_memory() takes over fd; -1: it
+ * could not be mapped. */
 int node_make_memory(struct node *node);
 int node_map_memory(struct node *node, int fd);
 void node_unmap_memory(struct node *node);

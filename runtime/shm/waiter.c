@@ -24,8 +24,11 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/util/cgroup.h"
@@ -38,6 +41,8 @@
 /* where a thread can sleep on the doorbell alone: how long until it checks for notices */
 #define LONGEST_ON_ONE_MS 5
 #define SHORT_SLEEP_MS 1 /* on the doorbell, while deaths wake only the thread in epoll_wait() */
+
+#define WAKE_TRIES 1000 /* of one datagram */
 
 #define SPINS_WITH_A_CORE 2000 /* some 50 us; a hand-over between two cores takes less */
 
@@ -70,23 +75,63 @@ void bell_fence(void)
 #endif
 }
 
-void bell_wake(struct doorbell *bell, int event_fd)
+ct_status wake_socket_open(int *wake_fd)
 {
-    const uint64_t one = 1;
+    const struct sockaddr_un any = { .sun_family = AF_UNIX }; /* the kernel chooses a name */
 
+    *wake_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*wake_fd >= 0
+        && bind(*wake_fd, (const struct sockaddr *)&any, offsetof(struct sockaddr_un, sun_path))
+               == 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_SYSTEM, "a unix datagram socket: %s", strerror(errno));
+}
+
+void wake_socket_name(int wake_fd, struct doorbell *bell)
+{
+    struct sockaddr_un own;
+    socklen_t size = sizeof own;
+    const size_t head = offsetof(struct sockaddr_un, sun_path) + 1; /* an abstract name's first 0 */
+
+    memset(bell->wake_name, 0, sizeof bell->wake_name);
+    if (getsockname(wake_fd, (struct sockaddr *)&own, &size) == 0 && size > head
+        && size - head < sizeof bell->wake_name)
+        memcpy(bell->wake_name, own.sun_path + 1, size - head);
+}
+
+/* The kernel refuses a datagram while the owner has not read earlier ones, which wake it as well,
+ * or while too many of ours are unread, which takes hundreds of ranks that sleep. */
+static void send_wake(const struct doorbell *bell, int wake_fd)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    const size_t length = strnlen(bell->wake_name, sizeof bell->wake_name);
+    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+
+    memcpy(to.sun_path + 1, bell->wake_name, length);
+    for (int tries = 0; tries < WAKE_TRIES; tries++) {
+        if (sendto(wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&to, size)
+                == 1
+            || errno != EAGAIN)
+            return;
+        sched_yield();
+    }
+}
+
+void bell_wake(struct doorbell *bell, int wake_fd)
+{
     if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)) {
         atomic_fetch_add(&bell->word, 1);
         syscall(SYS_futex, &bell->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     }
     if (atomic_load_explicit(&bell->polling, memory_order_relaxed)
-        && atomic_exchange(&bell->polling, 0) && write(event_fd, &one, sizeof one) < 0)
-        return; /* EAGAIN: the counter is full, so the sleeper wakes anyway */
+        && atomic_exchange(&bell->polling, 0))
+        send_wake(bell, wake_fd);
 }
 
-void bell_ring(struct doorbell *bell, int event_fd)
+void bell_ring(struct doorbell *bell, int wake_fd)
 {
     bell_fence();
-    bell_ring_fenced(bell, event_fd);
+    bell_ring_fenced(bell, wake_fd);
 }
 
 /* ---- Processors ----------------------------------------------------------------- */
@@ -166,10 +211,10 @@ static enum wait_turn sleep_in_poll(struct wait *wait, int ms)
 {
     struct waiter *waiter = wait->waiter;
     struct epoll_event event;
-    uint64_t rings;
+    char ring;
     const int ready = epoll_wait(waiter->epoll_fd, &event, 1, ms);
 
-    if (ready > 0 && event.data.ptr == waiter && read(waiter->event_fd, &rings, sizeof rings) < 0
+    if (ready > 0 && event.data.ptr == waiter && read(waiter->wake_fd, &ring, sizeof ring) < 0
         && errno != EAGAIN)
         return WAIT_LOOK;
     atomic_store(&waiter->bell->polling, 1);
@@ -352,7 +397,7 @@ void wait_end(struct wait *wait)
     if (wait->polls) {
         atomic_store(&waiter->bell->polling, 0);
         atomic_store(&waiter->poller, 0);
-        bell_ring(waiter->bell, waiter->event_fd); /* another sleeping thread becomes the poller */
+        bell_ring(waiter->bell, waiter->wake_fd); /* another sleeping thread becomes the poller */
     }
     wait->asleep = wait->polls = 0;
 }

@@ -20,6 +20,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "runtime/util/error.h"
+
 #if defined(__SANITIZE_THREAD__)
 #define CT_THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -35,25 +37,33 @@ struct doorbell {
     _Atomic uint32_t sleepers;                  /* how many threads of the owner sleep on word */
     _Atomic uint32_t polling;                   /* a thread of the owner sleeps in epoll_wait() */
     _Atomic int processor; /* 1 + the processor on which the owner was last; 0: not known */
+    char wake_name[8];     /* of the owner's wake socket: an abstract name, up to its 0 */
 };
 
-void bell_ring(struct doorbell *bell, int event_fd);
+/* A rank that sleeps in epoll_wait() is woken by a datagram to its wake socket, whose name stands
+ * in its doorbell.  So no rank needs a descriptor of each other one.  What a stranger sends there
+ * wakes the rank for nothing. */
+ct_status wake_socket_open(int *wake_fd);
+void wake_socket_name(int wake_fd, struct doorbell *bell); /* notes its name there */
+
+/* wake_fd: the caller's own wake socket, from which it sends the datagram. */
+void bell_ring(struct doorbell *bell, int wake_fd);
 /* The same for several doorbells: the fence once, then each doorbell. */
 void bell_fence(void);
-void bell_wake(struct doorbell *bell, int event_fd); /* a thread sleeps */
-static inline void bell_ring_fenced(struct doorbell *bell, int event_fd)
+void bell_wake(struct doorbell *bell, int wake_fd); /* a thread sleeps */
+static inline void bell_ring_fenced(struct doorbell *bell, int wake_fd)
 {
     if (atomic_load_explicit(&bell->sleepers, memory_order_relaxed)
         || atomic_load_explicit(&bell->polling, memory_order_relaxed))
-        bell_wake(bell, event_fd);
+        bell_wake(bell, wake_fd);
 }
 
 /* After an atomic_store() of what the sleeper waits for: sequentially consistent loads need no
  * fence after that. */
-static inline void bell_ring_stored(struct doorbell *bell, int event_fd)
+static inline void bell_ring_stored(struct doorbell *bell, int wake_fd)
 {
     if (atomic_load(&bell->sleepers) || atomic_load(&bell->polling))
-        bell_wake(bell, event_fd);
+        bell_wake(bell, wake_fd);
 }
 
 static inline int bell_is_on(const struct doorbell *bell, int processor)
@@ -66,8 +76,8 @@ static inline int bell_is_on(const struct doorbell *bell, int processor)
 struct waiter {
     struct doorbell *bell;
     const struct doorbell *bells; /* of all ranks of the host; NULL: no memory is shared */
-    int event_fd;                 /* wakes the thread that sleeps in epoll_wait() */
-    int epoll_fd;                 /* holds event_fd and the sockets */
+    int wake_fd;                  /* wakes the thread that sleeps in epoll_wait() */
+    int epoll_fd;                 /* holds wake_fd and the sockets */
     _Atomic int sockets; /* there are sockets, so a waiting thread has to sleep in epoll_wait() */
     _Atomic int poller;  /* a thread sleeps there, or is about to */
     int spins;           /* how many turns a wait spins before it yields */

@@ -23,6 +23,7 @@
 #include "runtime/util/forks.h"
 
 #define WORKERS_POLL_MS 10
+#define SHORTEST_PAUSE_NS 200000
 
 struct client_store {
     struct ct_store store;
@@ -407,6 +408,14 @@ ct_status store_check_deaths(ct_store *store)
     return c ? end(&c->store, wire_check_deaths(&c->wire)) : CT_OK;
 }
 
+ct_status store_wait_beside(ct_store *store, int fd, int64_t deadline)
+{
+    struct client_store *c = lock_client(store);
+
+    return c ? end(&c->store, wire_wait_beside(&c->wire, fd, deadline))
+             : wire_wait_beside(NULL, fd, deadline);
+}
+
 int store_client_fd(ct_store *store)
 {
     store = store_bottom(store);
@@ -443,12 +452,20 @@ static ct_status handshake(struct wire *w, int64_t deadline)
     return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", w->where);
 }
 
+static void pause_for(int64_t ns)
+{
+    const struct timespec pause = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+    nanosleep(&pause, NULL);
+}
+
 /* *ours: the server's end belongs to our user.  The kernel knows it once the server has accepted.
- * The uid of the listener says nothing, since another process may listen there by now. */
+ * The uid of the listener says nothing, since another process may listen there by now.  A ctrun
+ * that is starting hundreds of workers accepts late, so the pauses grow with the time that has
+ * passed: workers that ask again and again would keep it from the processors. */
 static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *ours)
 {
-    const struct timespec pause = { 0, 200000 };
-    const int64_t start = clock_ms();
+    const int64_t start = clock_ms(), start_ns = clock_ns(CLOCK_MONOTONIC);
     const int netlink = peer_uid_open();
     struct sockaddr_storage server = { 0 }, self = { 0 };
     socklen_t server_size = sizeof server, self_size = sizeof self;
@@ -459,7 +476,7 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
         && getsockname(fd, (struct sockaddr *)&self, &self_size) == 0)
         while ((place = peer_uid(netlink, &server, &self, &uid)) == PEER_PENDING
                && time_left_ms(deadline, 1) > 0)
-            nanosleep(&pause, NULL);
+            pause_for(SHORTEST_PAUSE_NS + (clock_ns(CLOCK_MONOTONIC) - start_ns) / 4);
     if (netlink >= 0)
         close(netlink);
     *ours = place == PEER_HERE && uid == geteuid();

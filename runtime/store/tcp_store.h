@@ -26,5 +26,7 @@ void store_watch_deaths(ct_store *store, struct control *control, uint32_t known
 void store_skip_deaths(ct_store *store, uint32_t known);
 /* CT_ERR_PEER if a wait would end now, for a caller that waits for the same ranks elsewhere. */
 ct_status store_check_deaths(ct_store *store);
+/* Waits until fd is readable, as the store's own waits do: CT_ERR_PEER when a death ends it. */
+ct_status store_wait_beside(ct_store *store, int fd, int64_t deadline);
 
 #endif

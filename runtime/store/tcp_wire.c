@@ -467,18 +467,18 @@ ct_status wire_check_deaths(struct wire *w)
     return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
-/* 1: something came; 0: the deadline passed; -1: *death. */
-static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
+/* 1: fd is readable; 0: the deadline passed; -1: *death. */
+static int readable_or_death(struct wire *w, int fd, int64_t deadline,
+                             const struct control_death **death)
 {
-    struct pollfd ready[2] = { { .fd = w->fd, .events = POLLIN },
-                               { .fd = w->alarm, .events = POLLIN } };
+    struct pollfd ready[2] = { { .fd = fd, .events = POLLIN },
+                               { .fd = w && w->control ? w->alarm : -1, .events = POLLIN } };
     struct epoll_event event;
 
-    if (!w->control)
-        return wire_ready(w, deadline);
-    while (w->taken == w->filled) {
-        const int polled = (*death = new_death(w)) ? poll(ready, 1, 0)
-                                                   : poll(ready, 2, time_left_ms(deadline, 60000));
+    for (;;) {
+        const int polled = (*death = w ? new_death(w) : NULL)
+                               ? poll(ready, 1, 0)
+                               : poll(ready, 2, time_left_ms(deadline, 60000));
 
         if (polled > 0 && ready[1].revents) /* clears the edge; new_death() looks at the page */
             epoll_wait(w->alarm, &event, 1, 0);
@@ -489,7 +489,26 @@ static int answer_or_death(struct wire *w, int64_t deadline, const struct contro
         if (polled == 0 && clock_ms() >= deadline)
             return 0;
     }
-    return 1;
+}
+
+/* 1: something came; 0: the deadline passed; -1: *death. */
+static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
+{
+    return w->taken < w->filled ? 1 : readable_or_death(w, w->fd, deadline, death);
+}
+
+ct_status wire_wait_beside(struct wire *w, int fd, int64_t deadline)
+{
+    const struct control_death *death;
+    const int result = readable_or_death(w, fd, deadline, &death);
+    char sentence[256];
+
+    if (result > 0)
+        return CT_OK;
+    if (result == 0)
+        return ct_fail(CT_ERR_TIMEOUT, "the deadline passed");
+    control_death_sentence(death, sentence, sizeof sentence);
+    return ct_fail(CT_ERR_PEER, "%s", sentence);
 }
 
 static ct_status say_death(struct wire *w, const struct bytes *keys,

@@ -73,6 +73,8 @@ ct_status wire_wait(struct wire *wire, const struct bytes *keys, int count, int6
 /* See store_watch_deaths() and store_check_deaths(). */
 void wire_watch_deaths(struct wire *wire, struct control *control, uint32_t known, int any);
 ct_status wire_check_deaths(struct wire *wire);
+/* Until fd is readable, or a death is noted; wire NULL: deaths are not looked for. */
+ct_status wire_wait_beside(struct wire *wire, int fd, int64_t deadline);
 
 /* Breaks the connection: "the store at HOST:PORT is gone: " + the words + " during
  * CALL" + how long after the last answer. */

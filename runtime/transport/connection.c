@@ -71,6 +71,8 @@ static struct stream *stream_open(struct mesh *mesh, struct link *link, int peer
     if (link->fd >= 0) {
         stream_watch(mesh, stream, 1);
         atomic_store(&mesh->waiter.sockets, 1);
+    } else {
+        mesh->transport->wires[peer].ring = stream;
     }
     mesh->transport->wires[peer].streams++;
     return stream;
@@ -84,6 +86,7 @@ static void stream_close(struct mesh *mesh, struct stream *stream, const char *w
     struct wire *wire = &t->wires[stream->peer];
 
     stream->closed = 1; /* freed by progress(), which may be walking the list */
+    t->closed++;
     if (stream->link->fd >= 0)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, stream->link->fd, NULL);
     t->handlers.on_closed(mesh, stream, why);
@@ -233,6 +236,7 @@ static void replace_connection(struct mesh *mesh, int peer, const struct link *l
         return;
     }
     stream->closed = 1;
+    mesh->transport->closed++;
     epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_DEL, link->fd, NULL);
     wire->streams--;
 }
@@ -469,11 +473,41 @@ void flush_gathered(struct mesh *mesh, int peer)
     flush_to(mesh, peer);
 }
 
+static void add_pending(struct transport *t, struct wire *wire)
+{
+    if (wire->is_pending)
+        return;
+    wire->is_pending = 1;
+    wire->next_pending = t->pending;
+    t->pending = wire;
+}
+
+/* Writing may end requests, and so queue frames for other peers: their wires are added in front. */
+void flush_pending(struct mesh *mesh)
+{
+    struct transport *t = mesh->transport;
+
+    for (struct wire *wire = t->pending; wire; wire = wire->next_pending)
+        if (wire->first)
+            flush_to(mesh, (int)(wire - t->wires));
+    for (struct wire **link = &t->pending; *link;) {
+        struct wire *wire = *link;
+
+        if (wire->first) {
+            link = &wire->next_pending;
+            continue;
+        }
+        wire->is_pending = 0;
+        *link = wire->next_pending;
+    }
+}
+
 void send_out(struct mesh *mesh, int peer, struct outgoing *out)
 {
     struct wire *wire = &mesh->transport->wires[peer];
 
     out->next = NULL;
+    add_pending(mesh->transport, wire);
     if (wire->first)
         wire->last->next = out;
     else
@@ -563,7 +597,7 @@ static int read_payload(struct mesh *mesh, struct stream *stream)
     return (int)(n > 0 ? n : 0);
 }
 
-void read_stream(struct mesh *mesh, struct stream *stream)
+int read_stream(struct mesh *mesh, struct stream *stream)
 {
     struct link *link = stream->link;
     size_t moved = 0;
@@ -577,6 +611,7 @@ void read_stream(struct mesh *mesh, struct stream *stream)
     }
     if (moved > 0)
         transport_moved(mesh->transport);
+    return n > 0 && !stream->closed;
 }
 
 /* ---- When a peer is gone -------------------------------------------------------- */
@@ -670,6 +705,9 @@ void free_closed_streams(struct mesh *mesh)
             continue;
         }
         *link = stream->next;
+        t->closed--;
+        if (t->wires[stream->peer].ring == stream)
+            t->wires[stream->peer].ring = NULL;
         forget_link(&t->wires[stream->peer], stream->link);
         stream->link->ops->close(stream->link);
         free(stream);
@@ -705,7 +743,7 @@ const char *mesh_peer_name(const struct mesh *mesh, int peer, char *text, size_t
 {
     const struct peer *p = &mesh->peers[peer];
 
-    snprintf(text, size, "rank %d (pid %d on %s)", peer, p->pid, p->host);
+    snprintf(text, size, "rank %d (pid %d on %s)", peer, p->pid, mesh->hosts[p->node].name);
     return text;
 }
 
@@ -722,5 +760,5 @@ void mesh_death_words(const struct mesh *mesh, int peer, char *text, size_t size
     char how[96];
 
     control_death_words(mesh_death(mesh, peer), how, sizeof how);
-    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, p->host, how);
+    snprintf(text, size, "rank %d (pid %d on %s) %s", peer, p->pid, mesh->hosts[p->node].name, how);
 }

@@ -26,6 +26,7 @@ struct shm_link {
     const struct node *node;
     int peer; /* its rank on this host */
     struct ring *out, *in;
+    int is_marked; /* the peer polls this ring: no more marks are needed */
     unsigned char *out_data;
     const unsigned char *in_data;
     size_t bytes; /* of each ring, */
@@ -127,6 +128,10 @@ static void publish(struct shm_link *shm, uint64_t written)
 {
     shm->published = written;
     atomic_store_explicit(&shm->out->written, written, memory_order_release);
+    if (!shm->is_marked) {
+        node_mark(shm->node, shm->node->rank, shm->peer);
+        shm->is_marked = shm->node->size <= RINGS_POLLED;
+    }
     node_ring_bell(shm->node, shm->peer);
 }
 

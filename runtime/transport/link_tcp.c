@@ -35,7 +35,7 @@ struct tcp_link {
 
 static int can_reach(const struct mesh *mesh, int peer)
 {
-    return mesh->peers[peer].address[0] && peer != mesh->rank;
+    return mesh->peers[peer].port > 0 && peer != mesh->rank;
 }
 
 /* The first piece of many bytes.  Returns how many parts it has. */
@@ -181,5 +181,5 @@ static ct_status open_socket(struct mesh *mesh, int peer, struct link **link)
     const struct peer *to = &mesh->peers[peer];
 
     *link = NULL;
-    return wireup_connect(mesh->wireup, peer, to->address, to->port);
+    return wireup_connect(mesh->wireup, peer, mesh->hosts[to->node].address, to->port);
 }

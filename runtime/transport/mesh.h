@@ -30,22 +30,26 @@ struct peer {
     int worker; /* its rank in the job of our ctrun; -1: it is not in it */
     /* 1 + number of its control_death; 0: no notice of its death has come */
     _Atomic uint32_t death;
-    char host[64];    /* its host's name, for messages */
-    char address[64]; /* address on which it listens; "" without sockets */
-    int port;
+    int port; /* on which it listens, at its host's address; 0: without sockets */
+};
+
+struct peer_host {
+    char name[64];    /* for messages */
+    char address[64]; /* on which its ranks listen; "" without sockets */
 };
 
 struct mesh {
     int rank, size;
     struct faults *faults; /* NULL: no faults are injected */
     int nodes;
-    struct peer *peers; /* [size] */
-    struct node node;   /* size 1 and base NULL where no memory is shared */
+    struct peer *peers;      /* [size] */
+    struct peer_host *hosts; /* [nodes] */
+    struct node node;        /* size 1 and base NULL where no memory is shared */
     struct waiter waiter;
     struct doorbell own_bell; /* used when no memory is shared */
     const char *only_link;    /* CT_LINK; NULL: the best */
     struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
-    unsigned char token[16];  /* of this mesh; made by rank 0 and published in the store */
+    unsigned char token[16];  /* of this mesh; made on rank 0's host and published in the store */
     struct transport *transport;
     struct messages *messages;
     struct scratch scratch; /* for unexpected messages, and for algorithms */

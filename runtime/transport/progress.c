@@ -26,7 +26,7 @@ static int look_at_sockets(struct mesh *mesh)
         struct stream *stream = events[i].data.ptr;
 
         if (events[i].data.ptr == (void *)&mesh->waiter)
-            continue; /* the eventfd: waiter.c empties it */
+            continue; /* the wake socket: waiter.c empties it */
         if (events[i].data.ptr == (void *)&mesh->control)
             continue; /* the waiting thread reads the notices */
         if (waiter_saw_end(&mesh->waiter, events[i].data.ptr))
@@ -44,27 +44,67 @@ static int look_at_sockets(struct mesh *mesh)
     return some_came;
 }
 
+/* The rank has written to its ring.  The first time we open our end: then what it wrote before its
+ * end can be read even if its process is gone. */
+static void look_at_marked(struct mesh *mesh, int local)
+{
+    const int peer = mesh->node.ranks[local];
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    wire->heard = 1;
+    if (!wire->ring && !wire->ended_one && peer_connect(mesh, peer) != CT_OK) {
+        peer_unreachable(mesh, peer, ct_last_error());
+        peer_gone(mesh, peer, ct_last_error());
+    }
+    if (wire->ring && !wire->ring->closed && read_stream(mesh, wire->ring))
+        node_mark(&mesh->node, local, mesh->node.rank); /* for the next look */
+}
+
+static void look_at_marks(struct mesh *mesh)
+{
+    _Atomic uint64_t *marks = node_marks(&mesh->node, mesh->node.rank);
+
+    for (int i = 0; i < node_mark_words(&mesh->node); i++) {
+        uint64_t bits = atomic_load_explicit(&marks[i], memory_order_relaxed);
+
+        if (bits == 0)
+            continue;
+        for (bits = atomic_exchange(&marks[i], 0); bits; bits &= bits - 1)
+            look_at_marked(mesh, i * 64 + __builtin_ctzll(bits));
+    }
+}
+
+/* What came in shared memory, where any did. */
+static void look_at_rings(struct mesh *mesh)
+{
+    if (!mesh->node.base)
+        return;
+    look_at_marks(mesh);
+    if (mesh->node.size > RINGS_POLLED)
+        return;
+    for (struct stream *stream = mesh->transport->streams; stream; stream = stream->next)
+        if (!stream->closed && stream->link->fd < 0)
+            read_stream(mesh, stream);
+}
+
 /* all: looks at all sockets.  Else at the link `one` alone, if there is one: a read that finds
  * nothing costs as much as epoll_wait(), and one that finds bytes has read them. */
 static void look_at_links(struct mesh *mesh, const struct link *one, int all)
 {
     struct transport *t = mesh->transport;
-    int closed = 0;
 
-    for (struct stream *stream = t->streams; stream; stream = stream->next)
-        if (!stream->closed && (stream->link->fd < 0 || (!all && stream->link == one)))
-            read_stream(mesh, stream);
+    look_at_rings(mesh);
+    if (one && !all && one->fd >= 0)
+        for (struct stream *stream = t->streams; stream; stream = stream->next)
+            if (!stream->closed && stream->link == one)
+                read_stream(mesh, stream);
     if (all && atomic_load_explicit(&mesh->waiter.sockets, memory_order_relaxed)
         && look_at_sockets(mesh))
         look_at_sockets(mesh);
     if (t->ended > 0)
         check_ended_peers(mesh); /* it may find connections */
-    for (int peer = 0; peer < mesh->size; peer++)
-        if (t->wires[peer].first)
-            flush_to(mesh, peer);
-    for (struct stream *stream = t->streams; stream; stream = stream->next)
-        closed |= stream->closed;
-    if (closed)
+    flush_pending(mesh);
+    if (t->closed > 0)
         free_closed_streams(mesh);
 }
 
@@ -85,13 +125,12 @@ void progress_for(struct mesh *mesh, int peer, size_t bytes)
 static ct_status transport_set_up(struct mesh *mesh)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = &mesh->waiter };
-    ct_status status = CT_OK;
 
     mesh->waiter.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (mesh->waiter.epoll_fd < 0)
         return ct_fail(CT_ERR_SYSTEM, "epoll_create1: %s", strerror(errno));
     descriptor_own(mesh->waiter.epoll_fd);
-    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.event_fd, &event);
+    epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, mesh->waiter.wake_fd, &event);
     if (mesh->control.event_fd >= 0) {
         struct epoll_event notices = { .events = EPOLLIN | EPOLLET, .data.ptr = &mesh->control };
 
@@ -105,10 +144,7 @@ static ct_status transport_set_up(struct mesh *mesh)
         epoll_ctl(mesh->waiter.epoll_fd, EPOLL_CTL_ADD, wireup_fd(mesh->wireup), &event);
         atomic_store(&mesh->waiter.sockets, 1);
     }
-    for (int peer = 0; peer < mesh->size && status == CT_OK; peer++)
-        if (mesh->node.base && peer != mesh->rank && mesh->peers[peer].local >= 0)
-            status = peer_connect(mesh, peer);
-    return status;
+    return CT_OK;
 }
 
 ct_status transport_open(struct mesh *mesh, const struct transport_handlers *handlers)

@@ -53,7 +53,11 @@ struct wire {
     int own_tried;           /* opening `own` was tried */
     int ended_one;           /* one of its streams has ended */
     int held;                /* how many of its streams are held */
+    struct stream *ring;     /* the one in shared memory; NULL: none was opened */
+    int heard;               /* the peer has written to its ring to us */
     struct outgoing *first, *last;
+    struct wire *next_pending; /* in transport->pending, where wires with a queue stand */
+    int is_pending;
     int streams;      /* how many are open */
     int64_t ended_ms; /* when the last of them closed; 0: checked since, or none did */
     int gone;         /* nothing will come from the peer any more */
@@ -96,7 +100,9 @@ struct transport {
     struct transport_handlers handlers; /* a copy: each frame calls some */
     struct wire *wires;                 /* [mesh->size] */
     struct stream *streams;
-    unsigned looks; /* of progress_for() */
+    int closed;           /* how many of these are closed and not yet freed */
+    struct wire *pending; /* a look writes the queues of these */
+    unsigned looks;       /* of progress_for() */
     /* How often bytes went in or out; a waiting thread reads it without the lock. */
     _Atomic unsigned moves;
     int gathering;              /* a batch is started: frames are queued and not yet written */
@@ -111,8 +117,7 @@ static inline void transport_moved(struct transport *t)
     atomic_store_explicit(&t->moves, moves + 1, memory_order_relaxed); /* only with the lock */
 }
 
-/* progress.c, without the lock.  Opens the streams of the ranks that share memory with this one.
- * transport_close() is owed even if it fails. */
+/* progress.c, without the lock.  transport_close() is owed even if it fails. */
 ct_status transport_open(struct mesh *mesh, const struct transport_handlers *handlers);
 void transport_close(struct mesh *mesh); /* NULL is fine; the queues are empty */
 
@@ -129,6 +134,11 @@ ct_status peer_connect(struct mesh *mesh, int peer);
 void take_arrivals(struct mesh *mesh); /* connections that wireup made, or could not */
 /* 1: there is a connection to the peer, perhaps a new one. */
 int ensure_connection(struct mesh *mesh, int peer);
+/* Does the peer share memory with this rank, so that a connection to it costs nothing? */
+static inline int is_neighbour(const struct mesh *mesh, int peer)
+{
+    return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
+}
 /* Opens a connection to a peer that we have not sent to yet, so that each side notices when the
  * other's process ends. */
 void connect_for_liveness(struct mesh *mesh, int peer);
@@ -136,11 +146,13 @@ void connect_for_liveness(struct mesh *mesh, int peer);
 /* Queues a frame, and writes what the link takes. */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
 void flush_to(struct mesh *mesh, int peer);
+void flush_pending(struct mesh *mesh);            /* the queues of all peers */
 void flush_gathered(struct mesh *mesh, int peer); /* the queue of a batch, if there is one */
 /* Is there a frame that a peer may still read: queued, or in the kernel's send buffer? */
 int is_on_its_way(struct mesh *mesh);
 
-void read_stream(struct mesh *mesh, struct stream *stream);
+/* 1: it stopped although more may be there. */
+int read_stream(struct mesh *mesh, struct stream *stream);
 /* epoll reports events of a held stream. */
 void look_at_held(struct mesh *mesh, struct stream *stream, uint32_t events);
 /* The connection on which a message of so many bytes most likely comes. */

@@ -202,8 +202,8 @@ static const struct way { /* in the line, in a slot, in more than one */
              { 1300, PLAIN, CT_F32, 1, 0 },
              { 1300, V, CT_I32, 0, 1 },
              { 20000, V, CT_F32, 1, 2 },
-             { SHM_GROUP_SLOT_BYTES / 4 + 1, PLAIN, CT_I32, 0, 0 },
-             { SHM_GROUP_SLOT_BYTES / 4 + 1, PLAIN, CT_F32, 0, 1 } };
+             { SHM_GROUP_MOST_SLOT / 4 + 1, PLAIN, CT_I32, 0, 0 },
+             { SHM_GROUP_MOST_SLOT / 4 + 1, PLAIN, CT_F32, 0, 1 } };
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static void each_operation(ct_group *group, void *arg)

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -367,10 +366,10 @@ static void set_up(struct scene *s)
     scratch_open(&mesh->scratch);
     holds((mesh->peers = calloc(RANKS, sizeof *mesh->peers)) != NULL);
     for (int i = 0; i < RANKS; i++)
-        mesh->peers[i] =
-            (struct peer){ .local = i == ME ? 0 : -1, .node = i, .pid = 100 + i, .host = "h" };
+        mesh->peers[i] = (struct peer){ .local = i == ME ? 0 : -1, .node = i, .pid = 100 + i };
+    holds((mesh->hosts = calloc(RANKS, sizeof *mesh->hosts)) != NULL);
     for (int i = 0; i < RANKS; i++)
-        snprintf(mesh->peers[i].address, sizeof mesh->peers[i].address, "127.0.0.1");
+        mesh->hosts[i] = (struct peer_host){ .name = "h", .address = "127.0.0.1" };
     mesh->peers[0].port = open_door(s);
     mesh->peers[2].port = 1; /* nobody listens */
     memcpy(identity.token, token, sizeof token);
@@ -380,7 +379,8 @@ static void set_up(struct scene *s)
     holds(wireup_start(&identity, open_listener(s), 0, &mesh->wireup) == CT_OK);
     the_scene = s;
     mesh->waiter = (struct waiter){ .bell = &mesh->own_bell, .epoll_fd = -1 };
-    mesh->waiter.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    holds(wake_socket_open(&mesh->waiter.wake_fd) == CT_OK);
+    wake_socket_name(mesh->waiter.wake_fd, &mesh->own_bell);
     holds(messages_create(mesh) == CT_OK);
     atomic_store(&mesh->messages->waiting, 1); /* no thread shall come in between */
 }
@@ -474,9 +474,10 @@ static void take_down(struct scene *s)
         close(fd);
     messages_destroy(mesh);
     wireup_stop(mesh->wireup);
-    close(mesh->waiter.event_fd);
+    close(mesh->waiter.wake_fd);
     scratch_close(&mesh->scratch);
     free(mesh->peers);
+    free(mesh->hosts);
     free(mesh);
 }
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_peer_info.c - the peer infos by which ranks find each other, as any program may have changed
- * them at the store.
+/* fuzz_peer_info.c - the infos of ranks and hosts by which ranks find each other, as any program
+ * may have changed them at the store.
  *
- * The first byte says which of three ranks we are.  Each other rank's info is a copy of ours,
- * changed by the pieces that follow: a byte for the rank, two for the offset, one for the number of
- * bytes, then those.  No call waits: the deadline has passed when it begins. */
+ * The first byte says which of three ranks we are.  Each other rank leads a host of its own.  What
+ * it and its host have published is like ours, changed by the pieces that follow: a byte for the
+ * rank, two for the offset, one for the number of bytes, then those.  No call waits: the deadline
+ * has passed when it begins. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/bootstrap/own_address.h"
+#include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/transport/mesh.h"
 #include "runtime/util/clock.h"
@@ -18,35 +21,45 @@
 
 enum { RANKS = 3 };
 
-static const uint8_t *input;
-static size_t left;
+struct published {
+    struct peer_info peer;
+    struct host_info host;
+};
 
-/* Instead of runtime/bootstrap/store_all_gather.c: the store. */
-ct_status store_all_gather(ct_store *store, const char *what, int rank, int size, const void *own,
-                           size_t bytes, void *all, int64_t deadline)
+/* What the other ranks have published. */
+static void fill(struct published *all, const uint8_t *input, size_t left)
 {
-    unsigned char *infos = all;
+    struct mesh mesh = { .size = RANKS };
 
-    (void)store;
-    (void)what;
-    (void)deadline;
-    for (int i = 0; i < size; i++)
-        memcpy(infos + (size_t)i * bytes, own, bytes);
+    holds(control_open(&mesh.control, 0) == CT_OK);
+    for (int i = 0; i < RANKS; i++) {
+        peer_info_fill(&all[i].peer, &mesh, i);
+        holds(host_info_fill(&all[i].host, i) == CT_OK);
+    }
+    control_close(&mesh.control);
     while (left >= 4) {
         const int whose = input[0] % RANKS;
-        const size_t at = (input[1] | (size_t)input[2] << 8) % bytes;
+        const size_t at = (input[1] | (size_t)input[2] << 8) % sizeof *all;
         size_t n = input[3];
 
         input += 4;
         left -= 4;
         n = n < left ? n : left;
-        n = n < bytes - at ? n : bytes - at;
-        if (whose != rank)
-            memcpy(infos + (size_t)whose * bytes + at, input, n);
+        n = n < sizeof *all - at ? n : sizeof *all - at;
+        memcpy((char *)&all[whose] + at, input, n);
         input += n;
         left -= n;
     }
-    return CT_OK;
+}
+
+static void publish(ct_store *store, int rank, const struct published *what)
+{
+    char key[32];
+
+    snprintf(key, sizeof key, "leader/%d", rank);
+    holds(ct_store_set(store, key, &what->host, sizeof what->host) == CT_OK);
+    holds(store_all_gather_give(store, "card", rank, RANKS, &what->peer, sizeof what->peer)
+          == CT_OK);
 }
 
 /* Instead of runtime/bootstrap/own_address.c: no rank gets to open a port. */
@@ -63,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct published all[RANKS];
     ct_store *store;
     struct mesh *mesh = NULL;
     ct_status status;
@@ -70,9 +84,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return -1;
     log_setup("fuzz", LOG_NONE);
-    input = data + 1;
-    left = size - 1;
-    holds(ct_store_hash(&store) == CT_OK); /* used only to check for deaths */
+    fill(all, data + 1, size - 1);
+    holds(ct_store_hash(&store) == CT_OK);
+    for (int i = 0; i < RANKS; i++)
+        if (i != data[0] % RANKS)
+            publish(store, i, &all[i]);
     status = mesh_create(store, data[0] % RANKS, RANKS, clock_ms(), &mesh);
     holds(status == CT_OK || ct_last_error()[0]);
     if (status == CT_OK)

@@ -65,32 +65,19 @@ static void says_where(ct_group *unused, void *arg)
     EXPECT_OK(ct_store_close(store));
 }
 
-static void the_machine_of_a_card(char machine[72])
-{
-    const struct node_door door = { -1, -1, "" };
-    struct mesh mesh = { .size = 1 };
-    struct peer_info peer_info;
-
-    if (!EXPECT_OK(control_open(&mesh.control, 0)))
-        return;
-    EXPECT_OK(peer_info_fill(&peer_info, &mesh, &door));
-    snprintf(machine, 72, "%s", peer_info.machine);
-    control_close(&mesh.control);
-}
-
 /* The same boot, the same number of name space, another card. */
 static void is_restored(ct_group *unused, void *arg)
 {
-    char before[72] = "", again[72] = "", after[72] = "";
+    char before[MACHINE_TEXT], again[MACHINE_TEXT], after[MACHINE_TEXT];
 
     (void)unused;
     (void)arg;
     EXPECT(makes_a_network());
     EXPECT(ip("route add default via 10.1.0.2") == 0);
-    the_machine_of_a_card(before);
-    the_machine_of_a_card(again);
+    machine_name(before, NULL);
+    machine_name(again, NULL);
     EXPECT(ip("link set eth0 address 02:01:02:03:04:05") == 0);
-    the_machine_of_a_card(after);
+    machine_name(after, NULL);
     EXPECT(before[0] && strcmp(before, again) == 0);
     EXPECT(strcmp(before, after) != 0);
 }

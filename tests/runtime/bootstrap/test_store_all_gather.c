@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store_all_gather.c - how much ranks that wait load the store.  A store without keys, whose
- * waits end at once with a timeout, counts the requests. */
+/* test_store_all_gather.c - how much ranks that wait load the store, and what they say. */
 #include "tests/harness.h"
 
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "runtime/bootstrap/store_all_gather.h"
 #include "runtime/store/store.h"
@@ -14,13 +13,26 @@
 
 enum { RANKS = 64 };
 
-static int waits, questions;
+/* ---- A store without keys: its waits end at once with a timeout, and it counts the requests ----
+ */
+
+static int sets, adds, waits, questions, warners;
 
 static ct_status is_set(ct_store *store, struct bytes key, struct bytes value)
 {
     (void)store;
     (void)key;
     (void)value;
+    sets++;
+    return CT_OK;
+}
+
+static ct_status is_added_to(ct_store *store, struct bytes key, int64_t delta, int64_t *result)
+{
+    (void)store;
+    (void)key;
+    adds++;
+    *result = delta;
     return CT_OK;
 }
 
@@ -29,20 +41,10 @@ static ct_status is_waited_for(ct_store *store, const struct bytes *keys, int co
 {
     (void)store;
     (void)keys;
-    (void)count;
     (void)deadline;
+    EXPECT(count == 1); /* not one for each rank */
     waits++;
     return ct_fail(CT_ERR_TIMEOUT, "its time is over");
-}
-
-static ct_status is_checked(ct_store *store, const struct bytes *keys, int count, int *present)
-{
-    (void)store;
-    (void)keys;
-    (void)count;
-    questions++;
-    *present = 0;
-    return CT_OK;
 }
 
 static ct_status are_checked(ct_store *store, const struct bytes *keys, int count, char *present)
@@ -55,25 +57,47 @@ static ct_status are_checked(ct_store *store, const struct bytes *keys, int coun
     return CT_OK;
 }
 
+static char first[16];
+
+static ct_status is_compared(ct_store *store, struct bytes key, struct bytes expected,
+                             struct bytes desired, void **value, size_t *bytes)
+{
+    (void)store;
+    (void)key;
+    (void)expected;
+    warners++;
+    if (!first[0])
+        memcpy(first, desired.data, desired.size);
+    return value_copy((struct bytes){ first, strlen(first) }, value, bytes);
+}
+
 static const struct store_ops counting = { .kind = "counting",
                                            .set = is_set,
+                                           .add = is_added_to,
                                            .wait = is_waited_for,
-                                           .check = is_checked,
-                                           .check_each = are_checked };
+                                           .check_each = are_checked,
+                                           .compare_set = is_compared };
+
+static struct ct_store counting_store(void)
+{
+    return (struct ct_store){ .ops = &counting, .timeout_ms = 1000, .maker = forks_maker() };
+}
 
 /* One of 64 ranks waits for the others, who don't come in time. */
-static void waits_as(int rank, const char *log, int waits_due, int probes_due)
+static void waits_as(int rank, const char *log, int waits_due, int questions_due)
 {
-    struct ct_store store = { .ops = &counting, .timeout_ms = 1000, .maker = forks_maker() };
-    char all[RANKS];
+    struct ct_store store = counting_store();
+    void *values[RANKS];
+    size_t sizes[RANKS];
 
     setenv("CT_LOG", log, 1);
     log_setup("rank", LOG_NONE);
     waits = questions = 0;
-    EXPECT_ERROR(store_all_gather(&store, "card", rank, RANKS, "x", 1, all, clock_ms() + 60000),
-                 CT_ERR_TIMEOUT, "of 64 ranks|rank 2-3, 63");
+    EXPECT_ERROR(
+        store_all_gather_take(&store, "card", rank, RANKS, clock_ms() + 60000, values, sizes),
+        CT_ERR_TIMEOUT, "of 64 ranks|rank 2-3, 63");
     EXPECT(waits == waits_due);
-    EXPECT(questions == probes_due);
+    EXPECT(questions == questions_due);
 }
 
 static void keeps_the_line(void *arg, const char *line, size_t size)
@@ -83,22 +107,74 @@ static void keeps_the_line(void *arg, const char *line, size_t size)
     (void)size;
 }
 
-static void who_waits_asks_the_store_once_for_all_ranks(void **state)
+static void of_the_ranks_that_wait_one_asks_for_the_missing_before_the_end(void **state)
 {
     (void)state;
     log_divert(keeps_the_line, NULL);
     waits_as(5, "none", 1, 1); /* at the end, for its sentence */
-    waits_as(5, "warn", 1, 1);
     waits_as(0, "none", 1, 1);
-    waits_as(0, "warn", 2, 2); /* and after 5 s for its warning */
-    waits_as(1, "warn", 2, 2);
+    EXPECT(warners == 0);
+    waits_as(5, "warn", 2, 2); /* and after 5 s for its warning */
+    waits_as(0, "warn", 2, 1); /* rank 5 has warned */
+    EXPECT(warners == 2);
     log_divert(NULL, NULL);
+}
+
+static void a_rank_gives_its_value_in_two_requests(void **state)
+{
+    struct ct_store store = counting_store();
+
+    (void)state;
+    sets = adds = waits = questions = 0;
+    EXPECT_OK(store_all_gather_give(&store, "card", 7, RANKS, "x", 1));
+    EXPECT(sets == 1 && adds == 1 && waits == 0 && questions == 0);
+}
+
+/* ---- A real one
+ * ---------------------------------------------------------------------------------- */
+
+static void what_all_gave_is_taken_in_order_of_ranks(void **state)
+{
+    ct_store *store;
+    void *values[RANKS];
+    size_t sizes[RANKS];
+
+    (void)state;
+    assert_int_equal(ct_store_hash(&store), CT_OK);
+    for (int i = RANKS - 1; i >= 0; i--)
+        EXPECT_OK(store_all_gather_give(store, "port", i, RANKS, "0123456789", (size_t)i % 10 + 1));
+    EXPECT_OK(store_all_gather_take(store, "port", 3, RANKS, clock_ms() + 1000, values, sizes));
+    for (int i = 0; i < RANKS; i++) {
+        EXPECT(sizes[i] == (size_t)i % 10 + 1);
+        free(values[i]);
+    }
+    EXPECT_OK(ct_store_close(store));
+}
+
+/* The rank that counted to the last one died before it said so. */
+static void the_keys_of_all_ranks_are_enough_at_the_deadline(void **state)
+{
+    ct_store *store;
+    void *values[2];
+    size_t sizes[2];
+
+    (void)state;
+    assert_int_equal(ct_store_hash(&store), CT_OK);
+    EXPECT_OK(ct_store_set(store, "card/0", "a", 1));
+    EXPECT_OK(ct_store_set(store, "card/1", "b", 1));
+    EXPECT_OK(store_all_gather_take(store, "card", 0, 2, clock_ms() + 50, values, sizes));
+    for (int i = 0; i < 2; i++)
+        free(values[i]);
+    EXPECT_OK(ct_store_close(store));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_asks_the_store_once_for_all_ranks),
+        cmocka_unit_test(of_the_ranks_that_wait_one_asks_for_the_missing_before_the_end),
+        cmocka_unit_test(a_rank_gives_its_value_in_two_requests),
+        cmocka_unit_test(what_all_gave_is_taken_in_order_of_ranks),
+        cmocka_unit_test(the_keys_of_all_ranks_are_enough_at_the_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,8 @@ enum { WORLD = 4, ID = 77 };
 struct scene {
     struct mesh mesh;
     struct peer peers[WORLD];
+    struct peer_host hosts[1];
     struct doorbell bells[WORLD];
-    int event_fds[WORLD];
     struct transport transport; /* without links: what is sent waits */
     struct wire wires[WORLD];
     struct messages messages;
@@ -38,10 +38,9 @@ static struct scene *make_scene(void)
     s->mesh.control.deaths = calloc(WORLD, sizeof *s->mesh.control.deaths);
     s->mesh.size = WORLD;
     s->mesh.peers = s->peers;
+    s->mesh.hosts = s->hosts;
     s->mesh.waiter.bell = &s->bells[0];
-    s->mesh.waiter.event_fd = -1;
-    for (int i = 0; i < WORLD; i++)
-        s->event_fds[i] = -1;
+    s->mesh.waiter.wake_fd = -1;
     pthread_mutex_init(&s->transport.lock, NULL);
     s->transport.wires = s->wires;
     s->mesh.transport = &s->transport;
@@ -247,7 +246,7 @@ static struct shm_group *make_shm(struct scene *s)
     f->head = (void *)memory;
     f->members = members_in(memory);
     s->mesh.node.bells = s->bells;
-    s->mesh.node.event_fds = s->event_fds;
+    s->mesh.node.wake_fd = -1;
     return f;
 }
 

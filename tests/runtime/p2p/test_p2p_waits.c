@@ -207,6 +207,76 @@ static void who_leaves_last_waits_for_none_that_left(void **state)
     use_link(NULL);
 }
 
+/* ---- A goodbye to a rank to which there is no connection --------------------------------- */
+
+enum { NO_MATTER_MS = 1500, BEFORE = 1, AFTER = 2 };
+
+/* Rank 2 destroys a group in which it never sent anything to rank 1, who waits for it, or begins to
+ * wait later. */
+static void leave_unheard(ct_group *group, void *arg)
+{
+    const int when = *(const int *)arg;
+    const int all[] = { 0, 1, 2 };
+    const ct_group_options options = { sizeof options, NULL, NULL, -1, group, 0, NULL };
+    ct_group *sub = NULL;
+    double start;
+    char byte;
+
+    EXPECT_OK(ct_new_group_with(all, 3, &options, &sub));
+    EXPECT_OK(ct_barrier(group, NULL));
+    nap((ct_rank(group) == 2) == (when == AFTER) ? 0 : 50);
+    if (ct_rank(group) == 1) {
+        start = now_ms();
+        EXPECT_ERROR(ct_recv(sub, &byte, 1, CT_U8, 2, 0, NULL), CT_ERR_PEER,
+                     "rank 2 (pid|has destroyed the group");
+        EXPECT(now_ms() - start < NO_MATTER_MS);
+    }
+    EXPECT_OK(ct_destroy_process_group(sub));
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) != 1)
+        return; /* the harness destroys its group */
+    start = now_ms();
+    EXPECT_ERROR(ct_recv(group, &byte, 1, CT_U8, 2, 0, NULL), CT_ERR_PEER,
+                 "rank 2 (pid|has destroyed the group");
+    EXPECT(now_ms() - start < NO_MATTER_MS);
+}
+
+static void a_rank_that_never_sent_anything_is_heard_to_leave(void **state)
+{
+    int when[] = { BEFORE, AFTER };
+
+    (void)state;
+    use_link("shm");
+    for (int i = 0; i < 2; i++) {
+        run_processes(3, leave_unheard, &when[i]);
+        run_threads(3, leave_unheard, &when[i]);
+    }
+    use_link(NULL);
+}
+
+/* What was sent before a goodbye is received, also if it is the first that was ever sent. */
+static void send_and_leave(ct_group *group, void *arg)
+{
+    int32_t value = 7;
+
+    (void)arg;
+    if (ct_rank(group) == 1) {
+        EXPECT_OK(ct_send(group, &value, 1, CT_I32, 0, 0));
+        return;
+    }
+    nap(50);
+    value = 0;
+    EXPECT_OK(ct_recv(group, &value, 1, CT_I32, 1, 0, NULL));
+    EXPECT(value == 7);
+    EXPECT_ERROR(ct_recv(group, &value, 1, CT_I32, 1, 0, NULL), CT_ERR_PEER, "rank 1 (pid");
+}
+
+static void what_it_sent_before_it_left_is_received(void **state)
+{
+    (void)state;
+    run_ranks(2, send_and_leave, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +285,8 @@ int main(void)
         cmocka_unit_test(a_receive_from_any_rank_ends_when_all_others_are_gone),
         cmocka_unit_test(and_not_while_one_may_still_send),
         cmocka_unit_test(who_leaves_last_waits_for_none_that_left),
+        cmocka_unit_test(a_rank_that_never_sent_anything_is_heard_to_leave),
+        cmocka_unit_test(what_it_sent_before_it_left_is_received),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_leader.c - who leads a host, and what the leader and its followers send each other.
+ *
+ * compare_set on the key of the host decides: the first rank sets its own rank and socket there,
+ * the others get those as the answer.  Before each message of the leader stands a head, which says
+ * whether a message follows, or the sentence of a failure. */
+#include "runtime/bootstrap/host_leader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/net/fd_passing.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/tcp_store.h"
+#include "runtime/util/clock.h"
+
+/* How long a rank waits before it checks whether the awaited rank died, or gave up because it saw
+ * another rank's death while it waited at the store. */
+#define CHECK_MS 3
+#define KEY_BYTES 128
+#define WORDS 512
+#define FAREWELL_MS 1000 /* how long a failing leader may take to tell one follower */
+
+struct head {
+    int32_t status;
+    uint32_t bytes; /* of the message, or of the sentence */
+};
+
+/* ---- Election ------------------------------------------------------------------ */
+
+static ct_status read_leader(struct host_leader *leader, const char *text, size_t bytes, int rank)
+{
+    char value[96] = "";
+
+    memcpy(value, text, bytes < sizeof value ? bytes : sizeof value - 1);
+    if (sscanf(value, "%d %63s", &leader->rank, leader->name) != 2 || leader->rank < 0)
+        return ct_fail(CT_ERR_MISMATCH, "the first rank of this host speaks another version of "
+                                        "libct");
+    leader->is_self = leader->rank == rank;
+    return CT_OK;
+}
+
+ct_status host_leader_elect(struct host_leader *leader, ct_store *store, int rank,
+                            const char *machine)
+{
+    char key[KEY_BYTES], own[96], name[64];
+    void *value = NULL;
+    size_t bytes = 0;
+    ct_status status;
+
+    *leader = (struct host_leader){ .listener = -1, .socket = -1 };
+    status = socket_listen_unix(NULL, &leader->listener);
+    if (status == CT_OK)
+        status = socket_unix_name(leader->listener, name, sizeof name);
+    if (status != CT_OK)
+        return status;
+    snprintf(key, sizeof key, "host/%s", machine);
+    snprintf(own, sizeof own, "%d %s", rank, name);
+    status = ct_store_compare_set(store, key, "", 0, own, strlen(own), &value, &bytes);
+    if (status == CT_OK)
+        status = read_leader(leader, value, bytes, rank);
+    free(value);
+    if (!leader->is_self) {
+        close(leader->listener);
+        leader->listener = -1;
+    }
+    return status;
+}
+
+/* ---- Connections ---------------------------------------------------------------- */
+
+static ct_status ended(int rank)
+{
+    return ct_fail(CT_ERR_PEER, "rank %d ended before it could share memory", rank);
+}
+
+ct_status host_leader_connect(struct host_leader *leader, ct_store *store, int rank,
+                              int64_t deadline)
+{
+    const int32_t self = rank;
+    uid_t uid;
+    ct_status status;
+
+    if (leader->is_self || leader->socket >= 0)
+        return CT_OK;
+    while ((status = socket_connect_unix(leader->name, clock_ms(), &leader->socket))
+           == CT_ERR_TIMEOUT) {
+        if (errno != EAGAIN)
+            return ended(leader->rank);
+        if (clock_ms() >= deadline)
+            return status;
+        if (store_check_deaths(store) != CT_OK)
+            return CT_ERR_PEER;
+        poll(NULL, 0, CHECK_MS);
+    }
+    if (status == CT_OK)
+        status = socket_peer(leader->socket, NULL, &uid);
+    if (status == CT_OK && uid != geteuid())
+        return ct_fail(CT_ERR_INVALID, "uid %u listens where rank %d of this job should",
+                       (unsigned)uid, leader->rank);
+    return status == CT_OK
+               ? socket_write_all(leader->socket, &self, sizeof self, deadline + CHECK_MS)
+               : status;
+}
+
+static ct_status accept_failed(const struct node *node, ct_status status)
+{
+    char limit[48];
+
+    return status != CT_ERR_SYSTEM || errno != EMFILE
+               ? status
+               : ct_fail(status,
+                         "no descriptors are left: of the %d ranks of a host one needs a "
+                         "descriptor for each of the others (%s)",
+                         node->size, descriptor_limit(limit, sizeof limit));
+}
+
+/* The next follower that connects, unless one of the missing ones is dead. */
+static ct_status accept_one(struct host_leader *leader, struct node *node, ct_store *store,
+                            int64_t deadline, int *socket)
+{
+    ct_status status;
+
+    do {
+        status =
+            socket_accept(leader->listener, clock_ms() + time_left_ms(deadline, CHECK_MS), socket);
+        if (status != CT_ERR_TIMEOUT)
+            return accept_failed(node, status);
+        for (int i = 0; i < node->size; i++)
+            if (i != node->rank && leader->sockets[i] < 0 && node_peer_gone(node, i))
+                return ended(node->ranks[i]);
+        if (store_check_deaths(store) != CT_OK)
+            return CT_ERR_PEER;
+    } while (clock_ms() < deadline);
+    return status;
+}
+
+static int local_of(const struct mesh *mesh, int rank)
+{
+    return rank >= 0 && rank < mesh->size ? mesh->peers[rank].local : -1;
+}
+
+ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_store *store,
+                             int64_t deadline)
+{
+    struct node *node = &mesh->node;
+    int missing = node->size - 1;
+
+    leader->sockets = malloc(sizeof *leader->sockets * (size_t)node->size);
+    if (!leader->sockets)
+        return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks of this host", node->size);
+    leader->count = node->size;
+    for (int i = 0; i < node->size; i++)
+        leader->sockets[i] = -1;
+    while (missing > 0) {
+        int32_t rank = -1;
+        int socket, local;
+        uid_t uid;
+        ct_status status = accept_one(leader, node, store, deadline, &socket);
+
+        if (status != CT_OK)
+            return status;
+        status = socket_peer(socket, NULL, &uid);
+        if (status == CT_OK && uid != geteuid()) {
+            close(socket); /* another user's process */
+            continue;
+        }
+        if (status == CT_OK)
+            status = socket_read_all(socket, &rank, sizeof rank, deadline);
+        local = local_of(mesh, rank);
+        if (status == CT_OK && (local < 0 || local == node->rank || leader->sockets[local] >= 0))
+            status = ct_fail(CT_ERR_MISMATCH, "two ranks of this host say that they are the same "
+                                              "one");
+        if (status != CT_OK) {
+            close(socket);
+            return status;
+        }
+        leader->sockets[local] = socket;
+        missing--;
+    }
+    return CT_OK;
+}
+
+/* ---- Messages ------------------------------------------------------------------- */
+
+static ct_status write_message(int socket, ct_status status, const void *data, size_t bytes,
+                               int64_t deadline)
+{
+    const struct head head = { status, (uint32_t)bytes };
+    ct_status written = socket_write_all(socket, &head, sizeof head, deadline);
+
+    return written == CT_OK && bytes > 0 ? socket_write_all(socket, data, bytes, deadline)
+                                         : written;
+}
+
+ct_status host_give(struct host_leader *leader, struct mesh *mesh, const void *data, size_t bytes,
+                    int64_t deadline)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < leader->count && status == CT_OK; i++)
+        if (leader->sockets[i] >= 0)
+            status = write_message(leader->sockets[i], CT_OK, data, bytes, deadline) == CT_OK
+                         ? CT_OK
+                         : ended(mesh->node.ranks[i]);
+    return status;
+}
+
+/* The leader's own failure. */
+static ct_status read_failure(const struct host_leader *leader, const struct head *head,
+                              int64_t deadline)
+{
+    char words[WORDS] = "";
+    const size_t bytes = head->bytes < sizeof words ? head->bytes : sizeof words - 1;
+
+    if (socket_read_all(leader->socket, words, bytes, deadline) != CT_OK)
+        return ended(leader->rank);
+    return ct_fail((ct_status)head->status, "%s", words);
+}
+
+ct_status host_take(struct host_leader *leader, ct_store *store, void *data, size_t bytes,
+                    int64_t deadline)
+{
+    struct head head;
+    ct_status status = store ? store_wait_beside(store, leader->socket, deadline) : CT_OK;
+
+    if (status != CT_OK)
+        return status;
+    if (socket_read_all(leader->socket, &head, sizeof head, deadline) != CT_OK)
+        return ended(leader->rank);
+    if (head.status != CT_OK)
+        return read_failure(leader, &head, deadline);
+    if (head.bytes != bytes)
+        return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", leader->rank);
+    return bytes == 0 || socket_read_all(leader->socket, data, bytes, deadline) == CT_OK
+               ? CT_OK
+               : ended(leader->rank);
+}
+
+ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void *own, size_t bytes,
+                      void *all, int64_t deadline)
+{
+    if (!leader->is_self)
+        return socket_write_all(leader->socket, own, bytes, deadline) == CT_OK
+                   ? CT_OK
+                   : ended(leader->rank);
+    for (int i = 0; i < leader->count; i++) {
+        char *to = (char *)all + (size_t)i * bytes;
+
+        if (leader->sockets[i] < 0)
+            memcpy(to, own, bytes);
+        else if (socket_read_all(leader->sockets[i], to, bytes, deadline) != CT_OK)
+            return ended(mesh->node.ranks[i]);
+    }
+    return CT_OK;
+}
+
+/* ---- Closing -------------------------------------------------------------------- */
+
+/* Those that are connecting, too. */
+static void tell_failure(struct host_leader *leader, ct_status status)
+{
+    char words[WORDS];
+    int socket;
+
+    snprintf(words, sizeof words, "%s", ct_last_error());
+    for (int i = 0; i < leader->count; i++)
+        if (leader->sockets[i] >= 0)
+            write_message(leader->sockets[i], status, words, strlen(words),
+                          clock_ms() + FAREWELL_MS);
+    while (socket_accept(leader->listener, clock_ms(), &socket) == CT_OK) {
+        write_message(socket, status, words, strlen(words), clock_ms() + FAREWELL_MS);
+        close(socket);
+    }
+    ct_fail(status, "%s", words);
+}
+
+void host_leader_close(struct host_leader *leader, ct_status status)
+{
+    if (leader->is_self && status != CT_OK)
+        tell_failure(leader, status);
+    for (int i = 0; i < leader->count; i++)
+        if (leader->sockets[i] >= 0)
+            close(leader->sockets[i]);
+    free(leader->sockets);
+    if (leader->listener >= 0)
+        close(leader->listener);
+    if (leader->socket >= 0)
+        close(leader->socket);
+    *leader = (struct host_leader){ .listener = -1, .socket = -1 };
+}
