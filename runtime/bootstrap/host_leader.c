@@ -264,16 +264,19 @@ ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void 
 /* Those that are connecting, too. */
 static void tell_failure(struct host_leader *leader, ct_status status)
 {
+    const int64_t until = clock_ms() + FAREWELL_MS;
     char words[WORDS];
     int socket;
+    uid_t uid;
 
     snprintf(words, sizeof words, "%s", ct_last_error());
     for (int i = 0; i < leader->count; i++)
         if (leader->sockets[i] >= 0)
             write_message(leader->sockets[i], status, words, strlen(words),
                           clock_ms() + FAREWELL_MS);
-    while (socket_accept(leader->listener, clock_ms(), &socket) == CT_OK) {
-        write_message(socket, status, words, strlen(words), clock_ms() + FAREWELL_MS);
+    while (clock_ms() < until && socket_accept(leader->listener, clock_ms(), &socket) == CT_OK) {
+        if (socket_peer(socket, NULL, &uid) == CT_OK && uid == geteuid())
+            write_message(socket, status, words, strlen(words), until);
         close(socket);
     }
     ct_fail(status, "%s", words);

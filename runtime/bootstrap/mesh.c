@@ -29,98 +29,32 @@
 
 /* ---- Who is there -------------------------------------------------------------- */
 
-/* A malloc'ed array of the values, which must have `bytes` bytes each. */
-static ct_status join_values(void **values, const size_t *sizes, int count, size_t bytes,
-                             unsigned char *all)
+/* A leader's value has the host's info behind its own. */
+static ct_status read_roster(struct mesh *mesh, ct_store *store, struct roster *roster,
+                             int64_t deadline)
 {
-    for (int i = 0; i < count; i++) {
-        if (sizes[i] != bytes)
-            return ct_fail(CT_ERR_MISMATCH,
-                           "rank %d speaks another version of libct (%zu bytes where %zu were "
-                           "expected)",
-                           i, sizes[i], bytes);
-        memcpy(all + (size_t)i * bytes, values[i], bytes);
+    struct gathered all;
+    ct_status status = store_all_gather_take(store, "card", mesh->rank, mesh->size, deadline, &all);
+
+    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
+        const unsigned char *value = all.data + all.at[i];
+        const size_t bytes = all.at[i + 1] - all.at[i];
+
+        status = roster_add(roster, i, value, bytes);
     }
-    return CT_OK;
-}
-
-static void free_values(void **values, int count)
-{
-    for (int i = 0; values && i < count; i++)
-        free(values[i]);
-    free(values);
-}
-
-static ct_status read_peers(struct mesh *mesh, ct_store *store, struct roster *roster,
-                            int64_t deadline)
-{
-    void **values = calloc((size_t)mesh->size, sizeof *values);
-    size_t *sizes = calloc((size_t)mesh->size, sizeof *sizes);
-    ct_status status = values && sizes && roster->peers
-                           ? CT_OK
-                           : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
-
-    if (status == CT_OK)
-        status =
-            store_all_gather_take(store, "card", mesh->rank, mesh->size, deadline, values, sizes);
-    if (status == CT_OK)
-        status = join_values(values, sizes, mesh->size, sizeof *roster->peers,
-                             (unsigned char *)roster->peers);
-    free_values(values, mesh->size);
-    free(sizes);
-    return status;
-}
-
-/* The leaders have published these before their own cards. */
-static ct_status read_hosts(ct_store *store, struct roster *roster, const int *leaders,
-                            int64_t deadline)
-{
-    const size_t hosts = (size_t)roster->hosts;
-    void **values = calloc(hosts, sizeof *values);
-    size_t *sizes = calloc(hosts, sizeof *sizes);
-    const char **keys = calloc(hosts, sizeof *keys);
-    char(*text)[32] = calloc(hosts, sizeof *text);
-    ct_status status = CT_OK;
-
-    roster->host = calloc(hosts, sizeof *roster->host);
-    if (!values || !sizes || !keys || !text || !roster->host)
-        status = ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", roster->hosts);
-    for (int i = 0; i < roster->hosts && status == CT_OK; i++) {
-        snprintf(text[i], sizeof text[i], "leader/%d", leaders[i]);
-        keys[i] = text[i];
-    }
-    if (status == CT_OK)
-        status = ct_store_multi_get(store, keys, roster->hosts, time_left_ms(deadline, INT32_MAX),
-                                    values, sizes);
-    if (status == CT_OK)
-        status = join_values(values, sizes, roster->hosts, sizeof *roster->host,
-                             (unsigned char *)roster->host);
-    for (int i = 0; i < roster->hosts && status == CT_OK; i++)
-        status = host_info_check(&roster->host[i], leaders[i]);
-    free_values(values, roster->hosts);
-    free(sizes);
-    free(keys);
-    free(text);
-    return status;
+    gathered_free(&all);
+    return status == CT_OK ? roster_check(mesh, roster) : status;
 }
 
 /* The leader reads the roster, takes up the other ranks of the host, and gives it to them. */
 static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                       struct roster *roster, int64_t deadline)
 {
-    const size_t size = (size_t)mesh->size;
-    int *leaders = calloc(size, sizeof *leaders);
     int32_t hosts;
-    ct_status status;
+    ct_status status = roster_alloc(roster, mesh->size, mesh->size);
 
-    roster->peers = calloc(size, sizeof *roster->peers);
-    status = leaders ? read_peers(mesh, store, roster, deadline)
-                     : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
     if (status == CT_OK)
-        status = peer_infos_check(mesh, roster->peers, leaders, &roster->hosts);
-    if (status == CT_OK)
-        status = read_hosts(store, roster, leaders, deadline);
-    free(leaders);
+        status = read_roster(mesh, store, roster, deadline);
     if (status == CT_OK)
         status = roster_apply(mesh, roster);
     if (status == CT_OK)
@@ -129,7 +63,8 @@ static ct_status lead(struct mesh *mesh, ct_store *store, struct host_leader *le
     if (status == CT_OK)
         status = host_give(leader, mesh, &hosts, sizeof hosts, deadline);
     if (status == CT_OK)
-        status = host_give(leader, mesh, roster->peers, size * sizeof *roster->peers, deadline);
+        status = host_give(leader, mesh, roster->peers, (size_t)mesh->size * sizeof *roster->peers,
+                           deadline);
     if (status == CT_OK)
         status =
             host_give(leader, mesh, roster->host, (size_t)hosts * sizeof *roster->host, deadline);
@@ -155,12 +90,10 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
         status = ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", leader->rank);
     if (status != CT_OK)
         return status;
+    status = roster_alloc(roster, mesh->size, hosts);
     roster->hosts = hosts;
-    roster->peers = calloc(size, sizeof *roster->peers);
-    roster->host = calloc((size_t)hosts, sizeof *roster->host);
-    if (!roster->peers || !roster->host)
-        return ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
-    status = host_take(leader, NULL, roster->peers, size * sizeof *roster->peers, deadline);
+    if (status == CT_OK)
+        status = host_take(leader, NULL, roster->peers, size * sizeof *roster->peers, deadline);
     if (status == CT_OK)
         status =
             host_take(leader, NULL, roster->host, (size_t)hosts * sizeof *roster->host, deadline);
@@ -171,22 +104,15 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
  * reaches it; if too many ranks are connecting, after that, when the leader accepts them. */
 static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader *leader)
 {
-    struct host_info host;
-    struct peer_info own;
-    char key[32];
-    ct_status status = CT_OK;
+    struct leader_info own;
+    ct_status status;
 
-    peer_info_fill(&own, mesh, leader->rank);
-    if (leader->is_self) {
-        snprintf(key, sizeof key, "leader/%d", mesh->rank);
-        status = host_info_fill(&host, mesh->rank);
-        if (status == CT_OK)
-            status = ct_store_set(store, key, &host, sizeof host);
-    } else {
-        status = host_leader_connect(leader, store, mesh->rank, clock_ms());
-    }
+    peer_info_fill(&own.peer, mesh, leader->rank);
+    status = leader->is_self ? host_info_fill(&own.host, mesh->rank)
+                             : host_leader_connect(leader, store, mesh->rank, clock_ms());
     return status == CT_OK || status == CT_ERR_TIMEOUT
-               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, &own, sizeof own)
+               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, &own,
+                                       leader->is_self ? sizeof own : sizeof own.peer)
                : status;
 }
 
@@ -194,7 +120,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
                             int64_t deadline)
 {
     char machine[MACHINE_TEXT];
-    struct roster roster = { .size = mesh->size };
+    struct roster roster = { 0 };
     ct_status status;
 
     machine_name(machine, mesh->faults);
@@ -237,24 +163,28 @@ static ct_status own_ports(struct mesh *mesh, struct host_leader *leader, const 
     return host_gather(leader, mesh, &port, sizeof port, *value + ADDRESS_TEXT, deadline);
 }
 
-/* values: of all hosts. */
-static ct_status set_addresses(struct mesh *mesh, void *const *values, const size_t *sizes)
+/* all: of all hosts. */
+static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
 {
     size_t *at = calloc((size_t)mesh->nodes, sizeof *at); /* how far each one's ports were read */
     ct_status status = CT_OK;
 
     if (!at)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", mesh->nodes);
-    for (int i = 0; i < mesh->nodes; i++)
-        if (sizes[i] >= ADDRESS_TEXT && memchr(values[i], 0, ADDRESS_TEXT))
-            snprintf(mesh->hosts[i].address, ADDRESS_TEXT, "%s", (const char *)values[i]);
+    for (int i = 0; i < mesh->nodes; i++) {
+        const char *address = (const char *)all->data + all->at[i];
+
+        if (all->at[i + 1] - all->at[i] >= ADDRESS_TEXT && memchr(address, 0, ADDRESS_TEXT))
+            snprintf(mesh->hosts[i].address, ADDRESS_TEXT, "%s", address);
+        at[i] = all->at[i] + ADDRESS_TEXT;
+    }
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         const int host = mesh->peers[i].node;
-        const size_t from = ADDRESS_TEXT + at[host]++ * sizeof(int32_t);
         int32_t port = 0;
 
-        if (from + sizeof port <= sizes[host])
-            memcpy(&port, (const char *)values[host] + from, sizeof port);
+        if (at[host] + sizeof port <= all->at[host + 1])
+            memcpy(&port, all->data + at[host], sizeof port);
+        at[host] += sizeof port;
         mesh->peers[i].port = port;
         if (!mesh->hosts[host].address[0] || port <= 0 || port > UINT16_MAX)
             status = ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", i);
@@ -268,24 +198,19 @@ static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value,
                                 int64_t deadline)
 {
     const int host = mesh->peers[mesh->rank].node;
-    void **values = calloc((size_t)mesh->nodes, sizeof *values);
-    size_t *sizes = calloc((size_t)mesh->nodes, sizeof *sizes);
-    ct_status status = CT_OK;
+    size_t at[2] = { 0, bytes };
+    struct gathered all = { .data = value, .at = at };
+    ct_status status;
 
-    if (!values || !sizes) {
-        status = ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", mesh->nodes);
-    } else if (mesh->nodes == 1) {
-        status = set_addresses(mesh, &value, &bytes);
-    } else {
-        status = store_all_gather_give(store, "ports", host, mesh->nodes, value, bytes);
-        if (status == CT_OK)
-            status =
-                store_all_gather_take(store, "ports", host, mesh->nodes, deadline, values, sizes);
-        if (status == CT_OK)
-            status = set_addresses(mesh, values, sizes);
-    }
-    free_values(values, mesh->nodes);
-    free(sizes);
+    if (mesh->nodes == 1)
+        return set_addresses(mesh, &all);
+    status = store_all_gather_give(store, "ports", host, mesh->nodes, value, bytes);
+    if (status != CT_OK)
+        return status;
+    status = store_all_gather_take(store, "ports", host, mesh->nodes, deadline, &all);
+    if (status == CT_OK)
+        status = set_addresses(mesh, &all);
+    gathered_free(&all);
     return status;
 }
 

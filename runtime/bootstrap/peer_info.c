@@ -113,39 +113,86 @@ static ct_status check_equal(const char *variable, const char *theirs, int rank,
                    variable, theirs, rank, ours, own);
 }
 
-ct_status peer_infos_check(const struct mesh *mesh, const struct peer_info *peers, int *leaders,
-                           int *hosts)
+/* ---- The roster ------------------------------------------------------------------ */
+
+ct_status roster_alloc(struct roster *roster, int size, int hosts)
 {
-    const struct peer_info *own = &peers[mesh->rank];
-    char *is_listed = calloc((size_t)mesh->size, 1);
-    ct_status status =
-        is_listed ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", mesh->size);
+    *roster = (struct roster){ .size = size };
+    roster->peers = calloc((size_t)size, sizeof *roster->peers);
+    roster->host = calloc((size_t)hosts, sizeof *roster->host);
+    return roster->peers && roster->host ? CT_OK
+                                         : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", size);
+}
 
-    *hosts = 0;
-    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
-        const int leader = peers[i].leader;
+static int is_host_info(const struct host_info *info, int leader)
+{
+    return info->version == PEER_INFO_VERSION && info->leader == leader
+           && memchr(info->name, 0, sizeof info->name);
+}
 
-        if (!is_peer_info(&peers[i], mesh->size) || peers[leader].leader != leader) {
-            status = another_version(i);
-            break;
-        }
-        status = check_equal("CT_LINK", peers[i].link, i, own->link, mesh->rank);
-        if (status == CT_OK)
-            status = check_equal("CT_ORDER", peers[i].order, i, own->order, mesh->rank);
-        if (!is_listed[leader])
-            leaders[(*hosts)++] = leader;
-        is_listed[leader] = 1;
+/* The hosts are noted as their leaders come; roster_check() puts them in order. */
+ct_status roster_add(struct roster *roster, int rank, const void *value, size_t bytes)
+{
+    struct peer_info *info = &roster->peers[rank];
+    struct leader_info both;
+
+    if (bytes != sizeof *info && bytes != sizeof both)
+        return ct_fail(
+            CT_ERR_MISMATCH,
+            "rank %d speaks another version of libct (%zu bytes where %zu were expected)", rank,
+            bytes, sizeof *info);
+    memcpy(info, value, sizeof *info);
+    if (!is_peer_info(info, roster->size) || (info->leader == rank) != (bytes == sizeof both))
+        return another_version(rank);
+    if (bytes == sizeof both) {
+        memcpy(&both, value, sizeof both);
+        if (!is_host_info(&both.host, rank))
+            return another_version(rank);
+        roster->host[roster->hosts++] = both.host;
     }
-    free(is_listed);
+    return CT_OK;
+}
+
+/* A host's first rank need not be its leader. */
+static ct_status order_hosts(struct roster *roster)
+{
+    struct host_info *ordered = calloc((size_t)roster->hosts + 1, sizeof *ordered);
+    int *place = calloc((size_t)roster->size, sizeof *place); /* 1 + that of a leader's host */
+    ct_status status =
+        ordered && place ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for %d ranks", roster->size);
+
+    for (int i = 0; i < roster->hosts && status == CT_OK; i++)
+        place[roster->host[i].leader] = i + 1;
+    for (int i = 0, hosts = 0; i < roster->size && status == CT_OK; i++) {
+        const int leader = roster->peers[i].leader;
+
+        if (roster->peers[leader].leader != leader) {
+            status = another_version(i);
+        } else if (place[leader] > 0) {
+            ordered[hosts++] = roster->host[place[leader] - 1];
+            place[leader] = 0; /* it is taken */
+        }
+    }
+    if (status == CT_OK)
+        memcpy(roster->host, ordered, (size_t)roster->hosts * sizeof *ordered);
+    free(ordered);
+    free(place);
     return status;
 }
 
-ct_status host_info_check(const struct host_info *info, int leader)
+ct_status roster_check(const struct mesh *mesh, struct roster *roster)
 {
-    return info->version == PEER_INFO_VERSION && info->leader == leader
-                   && memchr(info->name, 0, sizeof info->name)
-               ? CT_OK
-               : another_version(leader);
+    const struct peer_info *own = &roster->peers[mesh->rank];
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < mesh->size && status == CT_OK; i++) {
+        const struct peer_info *info = &roster->peers[i];
+
+        status = check_equal("CT_LINK", info->link, i, own->link, mesh->rank);
+        if (status == CT_OK)
+            status = check_equal("CT_ORDER", info->order, i, own->order, mesh->rank);
+    }
+    return status == CT_OK ? order_hosts(roster) : status;
 }
 
 /* ---- Peers and node ---------------------------------------------------------- */

@@ -28,6 +28,12 @@ struct host_info {
     unsigned char token[16]; /* that of the mesh, of the host of rank 0 */
 };
 
+/* What a leader publishes. */
+struct leader_info {
+    struct peer_info peer;
+    struct host_info host;
+};
+
 /* Those of all ranks, and of the hosts in the order in which they first appear among them. */
 struct roster {
     int size, hosts;
@@ -41,11 +47,13 @@ void machine_name(char text[MACHINE_TEXT], const struct faults *faults);
 void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader);
 ct_status host_info_fill(struct host_info *info, int leader);
 
-/* For the leader: checks what came from the store, and lists the leaders of all hosts in
- * leaders[size]; returns their number in *hosts. */
-ct_status peer_infos_check(const struct mesh *mesh, const struct peer_info *peers, int *leaders,
-                           int *hosts);
-ct_status host_info_check(const struct host_info *info, int leader);
+/* hosts: room for so many.  roster_free() is owed even if it fails. */
+ct_status roster_alloc(struct roster *roster, int size, int hosts);
+/* For the leader, with room for a host a rank: what a rank has published; all, in order of ranks.
+ */
+ct_status roster_add(struct roster *roster, int rank, const void *value, size_t bytes);
+/* When all were added: do they belong to one mesh, and is each host's leader there? */
+ct_status roster_check(const struct mesh *mesh, struct roster *roster);
 
 /* Fills in the mesh's peers, hosts and node. */
 ct_status roster_apply(struct mesh *mesh, const struct roster *roster);

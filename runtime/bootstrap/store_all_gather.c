@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_all_gather.c - an all-gather over the store: a key for each rank, a count of those that
- * were set, and a key that the rank sets which counts to the last one.  What waits waits for that
- * key alone: if each of them waited for all keys, the store would keep a note for each pair. */
+ * were set, and a key with the values of all.  The rank that counts to the last one reads the keys
+ * of all and sets that one: the sizes of the values, 32 bits each, and the values.  The other ranks
+ * wait for that key alone.  If each of them waited for and read the keys of all ranks, the store
+ * would look up and note each pair of ranks. */
 #include "runtime/bootstrap/store_all_gather.h"
 
 #include <stdio.h>
@@ -14,26 +16,6 @@
 
 #define KEY_BYTES 32
 #define WARN_AFTER_MS 5000
-
-/* ---- Giving ----------------------------------------------------------------- */
-
-ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
-                                const void *own, size_t bytes)
-{
-    char key[KEY_BYTES], count[KEY_BYTES], all[KEY_BYTES];
-    int64_t given = 0;
-    ct_status status;
-
-    snprintf(key, sizeof key, "%s/%d", what, rank);
-    snprintf(count, sizeof count, "%s/count", what);
-    snprintf(all, sizeof all, "%s/all", what);
-    status = ct_store_set(store, key, own, bytes);
-    if (status == CT_OK)
-        status = ct_store_add(store, count, 1, &given);
-    if (status == CT_OK && given == size)
-        status = ct_store_set(store, all, "1", 1);
-    return status;
-}
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
 
@@ -60,6 +42,77 @@ static ct_status keys_make(struct keys *keys, const char *what, int size)
         keys->names[i] = keys->text[i];
     }
     return CT_OK;
+}
+
+/* ---- Giving ----------------------------------------------------------------- */
+
+/* *joined, malloc'ed: what the key of all has. */
+static ct_status join_values(void *const *values, const size_t *sizes, int size,
+                             unsigned char **joined, size_t *bytes)
+{
+    size_t at = (size_t)size * sizeof(uint32_t);
+
+    *bytes = at;
+    for (int i = 0; i < size; i++)
+        *bytes += sizes[i];
+    *joined = malloc(*bytes);
+    if (!*joined)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the values of %d ranks", size);
+    for (int i = 0; i < size; i++) {
+        const uint32_t own = (uint32_t)sizes[i];
+
+        memcpy(*joined + (size_t)i * sizeof own, &own, sizeof own);
+        memcpy(*joined + at, values[i], sizes[i]);
+        at += sizes[i];
+    }
+    return CT_OK;
+}
+
+/* Of all ranks, which have set theirs. */
+static ct_status read_and_join(ct_store *store, const char *what, int size, unsigned char **joined,
+                               size_t *bytes)
+{
+    void **values = calloc((size_t)size, sizeof *values);
+    size_t *sizes = calloc((size_t)size, sizeof *sizes);
+    struct keys keys;
+    ct_status status = keys_make(&keys, what, size);
+
+    *joined = NULL;
+    if (status == CT_OK && (!values || !sizes))
+        status = ct_fail(CT_ERR_NOMEM, "no memory for the values of %d ranks", size);
+    if (status == CT_OK)
+        status = ct_store_multi_get(store, keys.names, size, 0, values, sizes);
+    if (status == CT_OK)
+        status = join_values(values, sizes, size, joined, bytes);
+    for (int i = 0; values && i < size; i++)
+        free(values[i]);
+    free(values);
+    free(sizes);
+    keys_free(&keys);
+    return status;
+}
+
+ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
+                                const void *own, size_t bytes)
+{
+    char key[KEY_BYTES], count[KEY_BYTES], all[KEY_BYTES];
+    unsigned char *joined;
+    int64_t given = 0;
+    ct_status status;
+
+    snprintf(key, sizeof key, "%s/%d", what, rank);
+    snprintf(count, sizeof count, "%s/count", what);
+    snprintf(all, sizeof all, "%s/all", what);
+    status = ct_store_set(store, key, own, bytes);
+    if (status == CT_OK)
+        status = ct_store_add(store, count, 1, &given);
+    if (status != CT_OK || given != size)
+        return status;
+    status = read_and_join(store, what, size, &joined, &bytes);
+    if (status == CT_OK)
+        status = ct_store_set(store, all, joined, bytes);
+    free(joined);
+    return status;
 }
 
 /* ---- Missing ranks ------------------------------------------------------------ */
@@ -140,10 +193,10 @@ static ct_status warn_of_missing(ct_store *store, const char *what, int rank, in
 
 /* ---- Taking ------------------------------------------------------------------- */
 
-/* The rank that counted to the last one may have died before it set the key: so at the deadline the
- * keys of the ranks decide. */
+/* The rank that counted to the last one may have died before it set the key of all: so at the
+ * deadline the keys of the ranks decide, and *is_joined is 0 if that key is not there. */
 static ct_status wait_for_all(ct_store *store, const char *what, int rank, int size,
-                              int64_t deadline)
+                              int64_t deadline, int *is_joined)
 {
     const int64_t start = clock_ms();
     const int warns = log_wants(LOG_WARN);
@@ -159,21 +212,55 @@ static ct_status wait_for_all(ct_store *store, const char *what, int rank, int s
         if (status == CT_OK)
             status = ct_store_wait(store, keys, 1, time_left_ms(deadline, INT32_MAX));
     }
+    *is_joined = status == CT_OK;
     return status == CT_ERR_TIMEOUT ? store_all_gather_late(store, what, size, start) : status;
 }
 
-ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
-                                int64_t deadline, void **values, size_t *sizes)
+/* Other programs may write to the store, too: the sizes must be those of what follows. */
+static ct_status split(struct gathered *all, const char *what, int size, size_t bytes)
 {
-    struct keys keys;
-    ct_status status = keys_make(&keys, what, size);
+    const size_t head = (size_t)size * sizeof(uint32_t);
+    uint32_t own;
 
-    memset(values, 0, (size_t)size * sizeof *values);
-    if (status == CT_OK)
-        status = wait_for_all(store, what, rank, size, deadline);
-    if (status == CT_OK)
-        status = ct_store_multi_get(store, keys.names, size, time_left_ms(deadline, INT32_MAX),
-                                    values, sizes);
-    keys_free(&keys);
-    return status;
+    all->at = calloc((size_t)size + 1, sizeof *all->at);
+    if (!all->at)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the values of %d ranks", size);
+    for (int i = 0; i < size && head <= bytes; i++) {
+        memcpy(&own, (unsigned char *)all->memory + (size_t)i * sizeof own, sizeof own);
+        all->at[i + 1] = all->at[i] + own;
+    }
+    if (head + all->at[size] != bytes)
+        return ct_fail(CT_ERR_MISMATCH,
+                       "a rank speaks another version of libct: the store's key %s/all has %zu "
+                       "bytes for %d ranks",
+                       what, bytes, size);
+    all->data = (unsigned char *)all->memory + head;
+    return CT_OK;
+}
+
+ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int size,
+                                int64_t deadline, struct gathered *all)
+{
+    char key[KEY_BYTES];
+    unsigned char *joined;
+    size_t bytes = 0;
+    int is_joined = 0;
+    ct_status status = wait_for_all(store, what, rank, size, deadline, &is_joined);
+
+    *all = (struct gathered){ 0 };
+    snprintf(key, sizeof key, "%s/all", what);
+    if (status == CT_OK && is_joined) {
+        status = ct_store_get(store, key, 0, &all->memory, &bytes);
+    } else if (status == CT_OK) {
+        status = read_and_join(store, what, size, &joined, &bytes);
+        all->memory = joined;
+    }
+    return status == CT_OK ? split(all, what, size, bytes) : status;
+}
+
+void gathered_free(struct gathered *all)
+{
+    free(all->memory);
+    free(all->at);
+    *all = (struct gathered){ 0 };
 }

@@ -202,41 +202,48 @@ static ct_status read_order(ct_group *g)
     return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
 }
 
-static void by_node(ct_group *g)
+/* Fills in hosts, node_end and fold_rank, in time linear in the ranks.  number[node]: 1 + the
+ * number of that host in the group; 0: none of its ranks was seen yet. */
+static void by_node(ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
-    int filled = 0;
 
     for (int i = 0; i < g->size; i++) {
-        const int node = peers[g->ranks[i]].node;
-        int seen = 0;
+        int *host = &number[peers[g->ranks[i]].node];
 
-        for (int j = 0; j < i && !seen; j++)
-            seen = peers[g->ranks[j]].node == node;
-        if (seen)
-            continue;
-        for (int j = i; j < g->size; j++)
-            if (peers[g->ranks[j]].node == node)
-                g->fold_rank[filled++] = j;
-        g->node_end[g->hosts++] = filled;
+        if (*host == 0)
+            *host = ++g->hosts;
+        g->node_end[*host - 1]++; /* at first its number of ranks, */
     }
+    for (int h = 0, begin = 0; h < g->hosts; h++) {
+        const int count = g->node_end[h];
+
+        g->node_end[h] = begin; /* then where the next of them goes, which ends at its end */
+        begin += count;
+    }
+    for (int i = 0; i < g->size; i++)
+        g->fold_rank[g->node_end[number[peers[g->ranks[i]].node] - 1]++] = i;
 }
 
 static ct_status group_order(ct_group *g)
 {
+    int *number = calloc((size_t)g->mesh->nodes, sizeof *number);
     ct_status status = CT_OK;
 
     g->fold_rank = calloc((size_t)g->size, sizeof *g->fold_rank);
     g->node_end = calloc((size_t)g->size, sizeof *g->node_end);
-    if (!g->fold_rank || !g->node_end)
+    if (!number || !g->fold_rank || !g->node_end) {
+        free(number);
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
+    }
     if (g->root == g)
         status = read_order(g);
     else {
         g->order_rule = g->root->order_rule;
         g->order_is_wished = g->root->order_is_wished;
     }
-    by_node(g);
+    by_node(g, number);
+    free(number);
     g->order = (struct fold){ .sources = g->size, .nodes = g->hosts, .node_end = g->node_end };
     if (g->order_rule == ORDER_RANK) {
         g->order.nodes = 1; /* one node: call_fold_to() then folds in rank order */

@@ -84,7 +84,8 @@ ct_status wake_socket_open(int *wake_fd)
         && bind(*wake_fd, (const struct sockaddr *)&any, offsetof(struct sockaddr_un, sun_path))
                == 0)
         return CT_OK;
-    return ct_fail(CT_ERR_SYSTEM, "a unix datagram socket: %s", strerror(errno));
+    return ct_fail(CT_ERR_SYSTEM, "a unix datagram socket: %s%s", strerror(errno),
+                   errno == EMFILE ? " (ulimit -n)" : "");
 }
 
 void wake_socket_name(int wake_fd, struct doorbell *bell)

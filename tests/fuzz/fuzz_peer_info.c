@@ -7,7 +7,6 @@
  * rank, two for the offset, one for the number of bytes, then those.  No call waits: the deadline
  * has passed when it begins. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +20,8 @@
 
 enum { RANKS = 3 };
 
-struct published {
-    struct peer_info peer;
-    struct host_info host;
-};
-
 /* What the other ranks have published. */
-static void fill(struct published *all, const uint8_t *input, size_t left)
+static void fill(struct leader_info *all, const uint8_t *input, size_t left)
 {
     struct mesh mesh = { .size = RANKS };
 
@@ -52,16 +46,6 @@ static void fill(struct published *all, const uint8_t *input, size_t left)
     }
 }
 
-static void publish(ct_store *store, int rank, const struct published *what)
-{
-    char key[32];
-
-    snprintf(key, sizeof key, "leader/%d", rank);
-    holds(ct_store_set(store, key, &what->host, sizeof what->host) == CT_OK);
-    holds(store_all_gather_give(store, "card", rank, RANKS, &what->peer, sizeof what->peer)
-          == CT_OK);
-}
-
 /* Instead of runtime/bootstrap/own_address.c: no rank gets to open a port. */
 ct_status own_address(ct_store *store, int one_host, char *address, size_t size)
 {
@@ -76,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct published all[RANKS];
+    struct leader_info all[RANKS];
     ct_store *store;
     struct mesh *mesh = NULL;
     ct_status status;
@@ -88,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     holds(ct_store_hash(&store) == CT_OK);
     for (int i = 0; i < RANKS; i++)
         if (i != data[0] % RANKS)
-            publish(store, i, &all[i]);
+            holds(store_all_gather_give(store, "card", i, RANKS, &all[i], sizeof all[i]) == CT_OK);
     status = mesh_create(store, data[0] % RANKS, RANKS, clock_ms(), &mesh);
     holds(status == CT_OK || ct_last_error()[0]);
     if (status == CT_OK)

@@ -87,15 +87,14 @@ static struct ct_store counting_store(void)
 static void waits_as(int rank, const char *log, int waits_due, int questions_due)
 {
     struct ct_store store = counting_store();
-    void *values[RANKS];
-    size_t sizes[RANKS];
+    struct gathered all;
 
     setenv("CT_LOG", log, 1);
     log_setup("rank", LOG_NONE);
     waits = questions = 0;
-    EXPECT_ERROR(
-        store_all_gather_take(&store, "card", rank, RANKS, clock_ms() + 60000, values, sizes),
-        CT_ERR_TIMEOUT, "of 64 ranks|rank 2-3, 63");
+    EXPECT_ERROR(store_all_gather_take(&store, "card", rank, RANKS, clock_ms() + 60000, &all),
+                 CT_ERR_TIMEOUT, "of 64 ranks|rank 2-3, 63");
+    gathered_free(&all);
     EXPECT(waits == waits_due);
     EXPECT(questions == questions_due);
 }
@@ -136,36 +135,64 @@ static void a_rank_gives_its_value_in_two_requests(void **state)
 static void what_all_gave_is_taken_in_order_of_ranks(void **state)
 {
     ct_store *store;
-    void *values[RANKS];
-    size_t sizes[RANKS];
+    struct gathered all;
 
     (void)state;
     assert_int_equal(ct_store_hash(&store), CT_OK);
     for (int i = RANKS - 1; i >= 0; i--)
-        EXPECT_OK(store_all_gather_give(store, "port", i, RANKS, "0123456789", (size_t)i % 10 + 1));
-    EXPECT_OK(store_all_gather_take(store, "port", 3, RANKS, clock_ms() + 1000, values, sizes));
+        EXPECT_OK(store_all_gather_give(store, "port", i, RANKS, "0123456789", (size_t)i % 11));
+    EXPECT_OK(store_all_gather_take(store, "port", 3, RANKS, clock_ms() + 1000, &all));
     for (int i = 0; i < RANKS; i++) {
-        EXPECT(sizes[i] == (size_t)i % 10 + 1);
-        free(values[i]);
+        EXPECT(all.at[i + 1] - all.at[i] == (size_t)i % 11);
+        EXPECT(!memcmp(all.data + all.at[i], "0123456789", (size_t)i % 11));
     }
+    gathered_free(&all);
     EXPECT_OK(ct_store_close(store));
 }
 
-/* The rank that counted to the last one died before it said so. */
+/* The rank that counted to the last one died before it had joined them. */
 static void the_keys_of_all_ranks_are_enough_at_the_deadline(void **state)
 {
     ct_store *store;
-    void *values[2];
-    size_t sizes[2];
+    struct gathered all;
 
     (void)state;
     assert_int_equal(ct_store_hash(&store), CT_OK);
     EXPECT_OK(ct_store_set(store, "card/0", "a", 1));
-    EXPECT_OK(ct_store_set(store, "card/1", "b", 1));
-    EXPECT_OK(store_all_gather_take(store, "card", 0, 2, clock_ms() + 50, values, sizes));
-    for (int i = 0; i < 2; i++)
-        free(values[i]);
+    EXPECT_OK(ct_store_set(store, "card/1", "bc", 2));
+    EXPECT_OK(store_all_gather_take(store, "card", 0, 2, clock_ms() + 50, &all));
+    EXPECT(all.at[2] == 3 && !memcmp(all.data, "abc", 3));
+    gathered_free(&all);
     EXPECT_OK(ct_store_close(store));
+}
+
+/* Any program that reaches the store may have written it. */
+static void sizes_that_are_not_those_of_the_values_are_a_mismatch(void **state)
+{
+    static const struct {
+        unsigned char value[16];
+        size_t bytes;
+    } wrong[] = {
+        { { 0 }, 0 },
+        { { 0 }, 7 },
+        { { 1 }, 8 },
+        { { 1, 0, 0, 0, 2, 0, 0, 0, 'x', 'y' }, 10 },
+        { { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'x' }, 9 },
+        { { 0, 0, 0, 0, 0, 0, 0, 0, 'x' }, 9 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ct_store *store;
+        struct gathered all;
+
+        assert_int_equal(ct_store_hash(&store), CT_OK);
+        EXPECT_OK(ct_store_set(store, "card/all", wrong[i].value, wrong[i].bytes));
+        EXPECT_ERROR(store_all_gather_take(store, "card", 0, 2, clock_ms() + 50, &all),
+                     CT_ERR_MISMATCH, "card/all|another version");
+        gathered_free(&all);
+        EXPECT_OK(ct_store_close(store));
+    }
 }
 
 int main(void)
@@ -175,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_rank_gives_its_value_in_two_requests),
         cmocka_unit_test(what_all_gave_is_taken_in_order_of_ranks),
         cmocka_unit_test(the_keys_of_all_ranks_are_enough_at_the_deadline),
+        cmocka_unit_test(sizes_that_are_not_those_of_the_values_are_a_mismatch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
