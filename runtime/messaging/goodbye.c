@@ -214,12 +214,10 @@ static void read_log(struct mesh *mesh, int local)
 }
 
 /* progress() shows which ranks have written to this one before their entry. */
-void take_goodbyes(struct mesh *mesh)
+void take_new_goodbyes(struct mesh *mesh)
 {
     struct messages *m = mesh->messages;
 
-    if (!mesh->node.base || atomic_load(&mesh->node.head->goodbyes) == m->goodbyes_seen)
-        return;
     if (!m->goodbyes_read
         && !(m->goodbyes_read = calloc((size_t)mesh->node.size, sizeof *m->goodbyes_read)))
         return; /* the next look tries again */

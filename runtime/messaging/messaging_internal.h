@@ -140,7 +140,15 @@ void put_back(struct mesh *mesh, struct request *receive, enum frame_kind kind);
 void goodbye_arrived(struct mesh *mesh, const struct frame *frame, int from);
 void goodbyes_came_early(struct messages *messages, struct channel *channel); /* it was made now */
 void look_for_goodbye(struct mesh *mesh, struct request *request);            /* which begins */
-void take_goodbyes(struct mesh *mesh); /* of ranks of this host without a connection */
+void take_new_goodbyes(struct mesh *mesh);
+/* Of ranks of this host without a connection. */
+static inline void take_goodbyes(struct mesh *mesh)
+{
+    if (mesh->node.base
+        && atomic_load_explicit(&mesh->node.head->goodbyes, memory_order_relaxed)
+               != mesh->messages->goodbyes_seen)
+        take_new_goodbyes(mesh);
+}
 /* 1: the frame is of a group that this rank has destroyed, and its sender was sent a goodbye. */
 int answer_with_goodbye(struct mesh *mesh, const struct frame *frame, int from);
 

@@ -210,7 +210,7 @@ static void start_send(struct mesh *mesh, struct request *request)
     if (to == mesh->rank) {
         send_to_self(mesh, request);
     } else {
-        if (is_neighbour(mesh, to))
+        if (!mesh->transport->wires[to].out && is_neighbour(mesh, to))
             ensure_connection(mesh, to); /* the link says what goes eager */
         go_eager_if_allowed(mesh, request);
         send_out(mesh, to, &request->out);

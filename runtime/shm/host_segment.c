@@ -81,6 +81,12 @@ static size_t mapped_bytes(const struct node *node)
     return arenas_offset(node) + (size_t)node->size * ARENA_BYTES;
 }
 
+static _Atomic uint64_t *marks_of(const struct node *node, int to)
+{
+    return (_Atomic uint64_t *)(void *)(node->base + marks_offset(node)
+                                        + (size_t)to * marks_stride(node));
+}
+
 int node_map_memory(struct node *node, int fd)
 {
     struct stat file;
@@ -96,6 +102,7 @@ int node_map_memory(struct node *node, int fd)
     madvise(node->base, node->bytes, MADV_DONTFORK); /* else children would keep it alive */
     node->head = (struct node_head *)(void *)node->base;
     node->bells = (struct doorbell *)(void *)(node->base + sizeof *node->head);
+    node->marks = marks_of(node, node->rank);
     return 0;
 }
 
@@ -143,17 +150,11 @@ struct ring *node_ring(const struct node *node, int from, int to)
     return (struct ring *)(void *)(node->base + rings_offset(node)) + pair(node, from, to);
 }
 
-_Atomic uint64_t *node_marks(const struct node *node, int to)
-{
-    return (_Atomic uint64_t *)(void *)(node->base + marks_offset(node)
-                                        + (size_t)to * marks_stride(node));
-}
-
 /* The receiver takes the bits first, then reads the rings; the sender has written before it sets
  * the bit.  So what comes behind the receiver's read is marked for its next one. */
 void node_mark(const struct node *node, int from, int to)
 {
-    atomic_fetch_or(&node_marks(node, to)[from / 64], (uint64_t)1 << from % 64);
+    atomic_fetch_or(&marks_of(node, to)[from / 64], (uint64_t)1 << from % 64);
 }
 
 struct goodbye_log *node_goodbyes(const struct node *node, int local_rank)

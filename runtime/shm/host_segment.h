@@ -73,6 +73,7 @@ struct node {
     uint64_t file_bytes; /* length of the file */
     struct node_head *head;
     struct doorbell *bells;      /* [size] */
+    _Atomic uint64_t *marks;     /* this rank's: [node_mark_words()] */
     struct region *regions;      /* these two under regions_lock */
     struct region_offer *offers; /* of all calls that run */
     _Atomic int shares_regions;  /* a region was ever made */
@@ -104,12 +105,11 @@ static inline size_t node_ring_bytes(const struct node *node)
 #define RINGS_POLLED 32
 
 struct ring *node_ring(const struct node *node, int from, int to);
-/* The bits of the ranks that wrote to `to`; so many words. */
-_Atomic uint64_t *node_marks(const struct node *node, int to);
 static inline int node_mark_words(const struct node *node)
 {
     return (node->size + 63) / 64;
 }
+/* Sets the bit of `from` at `to`. */
 void node_mark(const struct node *node, int from, int to);
 struct goodbye_log *node_goodbyes(const struct node *node, int local_rank);
 unsigned char *node_ring_data(const struct node *node, int from, int to); /* node_ring_bytes() */

@@ -62,7 +62,7 @@ static void look_at_marked(struct mesh *mesh, int local)
 
 static void look_at_marks(struct mesh *mesh)
 {
-    _Atomic uint64_t *marks = node_marks(&mesh->node, mesh->node.rank);
+    _Atomic uint64_t *const marks = mesh->node.marks;
 
     for (int i = 0; i < node_mark_words(&mesh->node); i++) {
         uint64_t bits = atomic_load_explicit(&marks[i], memory_order_relaxed);
@@ -103,7 +103,8 @@ static void look_at_links(struct mesh *mesh, const struct link *one, int all)
         look_at_sockets(mesh);
     if (t->ended > 0)
         check_ended_peers(mesh); /* it may find connections */
-    flush_pending(mesh);
+    if (t->pending)
+        flush_pending(mesh);
     if (t->closed > 0)
         free_closed_streams(mesh);
 }

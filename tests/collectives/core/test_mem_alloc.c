@@ -71,6 +71,8 @@ static void one_cannot(ct_group *group, void *arg)
     int32_t one = 1;
 
     (void)arg;
+    EXPECT_OK(ct_mem_alloc(group, 4096, &at)); /* what the ranks' messages need is there then */
+    EXPECT_OK(ct_mem_free(group, at));
     getrlimit(RLIMIT_AS, &before);
     little = before;
     little.rlim_cur = 1 << 20;
