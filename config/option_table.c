@@ -43,6 +43,10 @@ static const struct option_row rows[OPTIONS] = {
         "local-addr", NULL, 0, "HOST", NULL, NULL, { "PET_LOCAL_ADDR" }, 0,
         parse_text, FIELD(local_addr),
         "address at which other nodes reach this one", NULL, 0 },
+    [OPTION_IFACE] = {
+        "iface", "interface", 0, "NAME", NULL, NULL, { "CT_INTERFACE" }, 0,
+        parse_text, FIELD(iface),
+        "network interface, or its address, for the workers' data; without it the one by which they reach the store", NULL, 0 },
     [OPTION_RDZV_BACKEND] = {
         "rdzv-backend", NULL, 0, "static|c10d", NULL, "static", { "PET_RDZV_BACKEND" }, 0,
         parse_text, FIELD(rdzv_backend),

@@ -30,8 +30,8 @@ struct options {
     int node_rank;
     int standalone, no_python, module, run_path, legacy_launch, use_env;
     int explain, dry_run, virtual_local_rank, no_fold;
-    const char *master_addr, *local_addr; /* NULL: not given */
-    int master_port;                      /* 0: any free one */
+    const char *master_addr, *local_addr, *iface; /* NULL: not given */
+    int master_port;                              /* 0: any free one */
     const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
     struct rdzv_conf rdzv_conf;
     const char *role, *job;

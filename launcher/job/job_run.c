@@ -17,6 +17,7 @@
 #include "launcher/report/gpu_topology_report.h"
 #include "launcher/workers/limits.h"
 #include "launcher/workers/signals.h"
+#include "runtime/net/interface.h"
 #include "runtime/util/log.h"
 
 /* Of setup(): 0, or ctrun's exit code and the error is logged. */
@@ -33,6 +34,18 @@ static int check_limits(struct job *job)
     const long clients = nodes > 1 ? (long)nodes * (job->size + 1) : job->size;
 
     return limits_check(job->options, job->size, is_coordinator ? clients : 0, &job->descriptors);
+}
+
+/* Said here once, and not by each worker when it meets the others. */
+static int check_interface(struct job *job)
+{
+    char address[64];
+
+    if (!job->options->iface || !*job->options->iface
+        || interface_address("--iface", job->options->iface, address, sizeof address) == CT_OK)
+        return 0;
+    log_line(LOG_ERROR, "%s", ct_last_error());
+    return 1;
 }
 
 /* Their ends, descendants that outlive them, and the events of both. */
@@ -107,8 +120,10 @@ static int meet_nodes(struct job *job)
 
 static int setup(struct job *job)
 {
-    static step *const steps[] = { check_limits, watch_workers,         find_program_and_places,
-                                   open_doors,   open_folder_and_guard, meet_nodes };
+    static step *const steps[] = { check_limits,  check_interface,
+                                   watch_workers, find_program_and_places,
+                                   open_doors,    open_folder_and_guard,
+                                   meet_nodes };
     int code = 0;
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == 0; i++)

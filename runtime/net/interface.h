@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interface.h - the network interface of this host's default route. */
+/* interface.h - the network interfaces of this host. */
 #ifndef RUNTIME_NET_INTERFACE_H
 #define RUNTIME_NET_INTERFACE_H
 
 #include <net/if.h>
+
+#include "runtime/util/error.h"
 
 /* The interface of the default route (IPv4); "": there is none. */
 void default_interface(char name[IF_NAMESIZE]);
@@ -11,5 +13,12 @@ void default_interface(char name[IF_NAMESIZE]);
 /* Its hardware address, "0242ac110002"; "": there is none. */
 #define HARDWARE_TEXT 13
 void default_hardware(char text[HARDWARE_TEXT]);
+
+/* The address, as text, of the interface that `value` names, or whose address it is; of a list
+ * (gloo's, with commas) of the first that is there.  CT_ERR_INVALID: there is none that is up; the
+ * sentence begins with what=value and lists those that are. */
+ct_status interface_address(const char *what, const char *value, char *text, size_t size);
+/* The same of the default route's interface, or of the first one that leads out of this host. */
+ct_status interface_outward(char *text, size_t size);
 
 #endif
