@@ -78,8 +78,9 @@ static ct_status publish(struct host *host, int local)
     status = host_leader_elect(&elected, store, rank, machine);
     host_leader_close(&elected, CT_OK);
     if (status == CT_OK)
-        status = store_all_gather_give(store, "card", rank, job.hosts * job.ranks_each, &own,
-                                       local == 0 ? sizeof own : sizeof own.peer);
+        status =
+            store_all_gather_give(store, "card", rank, job.hosts * job.ranks_each, job.deadline,
+                                  &own, local == 0 ? sizeof own : sizeof own.peer);
     count(3);
     return status;
 }
@@ -112,7 +113,7 @@ static void *run_host(void *arg)
              || fails(take(host->stores[0], "card", host->number * job.ranks_each,
                            job.hosts * job.ranks_each))
              || fails(store_all_gather_give(host->stores[0], "ports", host->number, job.hosts,
-                                            own_ports, ports))
+                                            job.deadline, own_ports, ports))
              || fails(take(host->stores[0], "ports", host->number, job.hosts));
     count(2);
     free(own_ports);

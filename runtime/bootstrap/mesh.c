@@ -102,7 +102,8 @@ static ct_status take_roster(struct mesh *mesh, ct_store *store, struct host_lea
 
 /* A follower connects to its leader before it publishes its info, so that a failure of the leader
  * reaches it; if too many ranks are connecting, after that, when the leader accepts them. */
-static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader *leader)
+static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader *leader,
+                         int64_t deadline)
 {
     struct leader_info own;
     ct_status status;
@@ -111,7 +112,7 @@ static ct_status publish(struct mesh *mesh, ct_store *store, struct host_leader 
     status = leader->is_self ? host_info_fill(&own.host, mesh->rank)
                              : host_leader_connect(leader, store, mesh->rank, clock_ms());
     return status == CT_OK || status == CT_ERR_TIMEOUT
-               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, &own,
+               ? store_all_gather_give(store, "card", mesh->rank, mesh->size, deadline, &own,
                                        leader->is_self ? sizeof own : sizeof own.peer)
                : status;
 }
@@ -129,7 +130,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
         status = ct_fail(CT_ERR_MISMATCH, "rank %d, which leads this host, is none of %d ranks",
                          leader->rank, mesh->size);
     if (status == CT_OK)
-        status = publish(mesh, store, leader);
+        status = publish(mesh, store, leader, deadline);
     if (status == CT_OK)
         status = host_leader_connect(leader, store, mesh->rank, deadline);
     if (status == CT_OK)
@@ -204,7 +205,7 @@ static ct_status exchange_ports(struct mesh *mesh, ct_store *store, void *value,
 
     if (mesh->nodes == 1)
         return set_addresses(mesh, &all);
-    status = store_all_gather_give(store, "ports", host, mesh->nodes, value, bytes);
+    status = store_all_gather_give(store, "ports", host, mesh->nodes, deadline, value, bytes);
     if (status != CT_OK)
         return status;
     status = store_all_gather_take(store, "ports", host, mesh->nodes, deadline, &all);

@@ -16,6 +16,7 @@
 
 #define KEY_BYTES 32
 #define WARN_AFTER_MS 5000
+#define LEAST_TIME_MS 1000
 
 /* ---- The keys of all ranks ---------------------------------------------------- */
 
@@ -68,9 +69,18 @@ static ct_status join_values(void *const *values, const size_t *sizes, int size,
     return CT_OK;
 }
 
+/* Of keys that are there.  A store of the caller's may give up at once with 0, and at the deadline
+ * the keys can still be read. */
+static int time_for_get(int64_t deadline)
+{
+    const int left = time_left_ms(deadline, INT32_MAX);
+
+    return left > LEAST_TIME_MS ? left : LEAST_TIME_MS;
+}
+
 /* Of all ranks, which have set theirs. */
-static ct_status read_and_join(ct_store *store, const char *what, int size, unsigned char **joined,
-                               size_t *bytes)
+static ct_status read_and_join(ct_store *store, const char *what, int size, int64_t deadline,
+                               unsigned char **joined, size_t *bytes)
 {
     void **values = calloc((size_t)size, sizeof *values);
     size_t *sizes = calloc((size_t)size, sizeof *sizes);
@@ -81,7 +91,7 @@ static ct_status read_and_join(ct_store *store, const char *what, int size, unsi
     if (status == CT_OK && (!values || !sizes))
         status = ct_fail(CT_ERR_NOMEM, "no memory for the values of %d ranks", size);
     if (status == CT_OK)
-        status = ct_store_multi_get(store, keys.names, size, 0, values, sizes);
+        status = ct_store_multi_get(store, keys.names, size, time_for_get(deadline), values, sizes);
     if (status == CT_OK)
         status = join_values(values, sizes, size, joined, bytes);
     for (int i = 0; values && i < size; i++)
@@ -93,7 +103,7 @@ static ct_status read_and_join(ct_store *store, const char *what, int size, unsi
 }
 
 ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
-                                const void *own, size_t bytes)
+                                int64_t deadline, const void *own, size_t bytes)
 {
     char key[KEY_BYTES], count[KEY_BYTES], all[KEY_BYTES];
     unsigned char *joined;
@@ -108,7 +118,7 @@ ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int
         status = ct_store_add(store, count, 1, &given);
     if (status != CT_OK || given != size)
         return status;
-    status = read_and_join(store, what, size, &joined, &bytes);
+    status = read_and_join(store, what, size, deadline, &joined, &bytes);
     if (status == CT_OK)
         status = ct_store_set(store, all, joined, bytes);
     free(joined);
@@ -250,9 +260,9 @@ ct_status store_all_gather_take(ct_store *store, const char *what, int rank, int
     *all = (struct gathered){ 0 };
     snprintf(key, sizeof key, "%s/all", what);
     if (status == CT_OK && is_joined) {
-        status = ct_store_get(store, key, 0, &all->memory, &bytes);
+        status = ct_store_get(store, key, time_for_get(deadline), &all->memory, &bytes);
     } else if (status == CT_OK) {
-        status = read_and_join(store, what, size, &joined, &bytes);
+        status = read_and_join(store, what, size, deadline, &joined, &bytes);
         all->memory = joined;
     }
     return status == CT_OK ? split(all, what, size, bytes) : status;

@@ -14,7 +14,7 @@
 
 /* Sets `bytes` bytes under the key "<what>/<rank>" and counts them.  It waits for no rank. */
 ct_status store_all_gather_give(ct_store *store, const char *what, int rank, int size,
-                                const void *own, size_t bytes);
+                                int64_t deadline, const void *own, size_t bytes);
 
 /* The values of all ranks: of rank i from data + at[i] to data + at[i + 1]. */
 struct gathered {

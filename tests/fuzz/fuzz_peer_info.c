@@ -72,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     holds(ct_store_hash(&store) == CT_OK);
     for (int i = 0; i < RANKS; i++)
         if (i != data[0] % RANKS)
-            holds(store_all_gather_give(store, "card", i, RANKS, &all[i], sizeof all[i]) == CT_OK);
+            holds(store_all_gather_give(store, "card", i, RANKS, clock_ms(), &all[i], sizeof all[i])
+                  == CT_OK);
     status = mesh_create(store, data[0] % RANKS, RANKS, clock_ms(), &mesh);
     holds(status == CT_OK || ct_last_error()[0]);
     if (status == CT_OK)

@@ -125,22 +125,20 @@ static void a_rank_gives_its_value_in_two_requests(void **state)
 
     (void)state;
     sets = adds = waits = questions = 0;
-    EXPECT_OK(store_all_gather_give(&store, "card", 7, RANKS, "x", 1));
+    EXPECT_OK(store_all_gather_give(&store, "card", 7, RANKS, clock_ms() + 1000, "x", 1));
     EXPECT(sets == 1 && adds == 1 && waits == 0 && questions == 0);
 }
 
 /* ---- A real one
  * ---------------------------------------------------------------------------------- */
 
-static void what_all_gave_is_taken_in_order_of_ranks(void **state)
+static void give_and_take(ct_store *store)
 {
-    ct_store *store;
     struct gathered all;
 
-    (void)state;
-    assert_int_equal(ct_store_hash(&store), CT_OK);
     for (int i = RANKS - 1; i >= 0; i--)
-        EXPECT_OK(store_all_gather_give(store, "port", i, RANKS, "0123456789", (size_t)i % 11));
+        EXPECT_OK(store_all_gather_give(store, "port", i, RANKS, clock_ms() + 1000, "0123456789",
+                                        (size_t)i % 11));
     EXPECT_OK(store_all_gather_take(store, "port", 3, RANKS, clock_ms() + 1000, &all));
     for (int i = 0; i < RANKS; i++) {
         EXPECT(all.at[i + 1] - all.at[i] == (size_t)i % 11);
@@ -148,6 +146,67 @@ static void what_all_gave_is_taken_in_order_of_ranks(void **state)
     }
     gathered_free(&all);
     EXPECT_OK(ct_store_close(store));
+}
+
+static void what_all_gave_is_taken_in_order_of_ranks(void **state)
+{
+    ct_store *store;
+
+    (void)state;
+    assert_int_equal(ct_store_hash(&store), CT_OK);
+    give_and_take(store);
+}
+
+/* PyTorch's stores give up at once where the limit is 0, also for a key that is there. */
+static ct_status get_unless_0(void *arg, const char *key, int timeout_ms, void **value,
+                              size_t *bytes)
+{
+    return timeout_ms == 0 ? CT_ERR_TIMEOUT : ct_store_get(arg, key, timeout_ms, value, bytes);
+}
+
+static ct_status set_it(void *arg, const char *key, const void *value, size_t bytes)
+{
+    return ct_store_set(arg, key, value, bytes);
+}
+
+static ct_status add_to_it(void *arg, const char *key, int64_t delta, int64_t *result)
+{
+    return ct_store_add(arg, key, delta, result);
+}
+
+static ct_status wait_unless_0(void *arg, const char *const *keys, int count, int timeout_ms)
+{
+    return timeout_ms == 0 ? CT_ERR_TIMEOUT : ct_store_wait(arg, keys, count, timeout_ms);
+}
+
+static ct_status check_it(void *arg, const char *const *keys, int count, int *present)
+{
+    return ct_store_check(arg, keys, count, present);
+}
+
+static ct_status compare_it(void *arg, const char *key, const void *expected, size_t expected_bytes,
+                            const void *desired, size_t desired_bytes, void **value, size_t *bytes)
+{
+    return ct_store_compare_set(arg, key, expected, expected_bytes, desired, desired_bytes, value,
+                                bytes);
+}
+
+static void a_store_that_gives_up_at_once_without_time_is_given_some(void **state)
+{
+    const ct_store_ops ops = { .size = sizeof ops,
+                               .set = set_it,
+                               .get = get_unless_0,
+                               .add = add_to_it,
+                               .wait = wait_unless_0,
+                               .check = check_it,
+                               .compare_set = compare_it };
+    ct_store *below, *store;
+
+    (void)state;
+    assert_int_equal(ct_store_hash(&below), CT_OK);
+    assert_int_equal(ct_store_wrap(&ops, below, 1000, &store), CT_OK);
+    give_and_take(store);
+    EXPECT_OK(ct_store_close(below));
 }
 
 /* The rank that counted to the last one died before it had joined them. */
@@ -201,6 +260,7 @@ int main(void)
         cmocka_unit_test(of_the_ranks_that_wait_one_asks_for_the_missing_before_the_end),
         cmocka_unit_test(a_rank_gives_its_value_in_two_requests),
         cmocka_unit_test(what_all_gave_is_taken_in_order_of_ranks),
+        cmocka_unit_test(a_store_that_gives_up_at_once_without_time_is_given_some),
         cmocka_unit_test(the_keys_of_all_ranks_are_enough_at_the_deadline),
         cmocka_unit_test(sizes_that_are_not_those_of_the_values_are_a_mismatch),
     };
