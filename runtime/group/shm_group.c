@@ -56,6 +56,7 @@
 #define LONGEST_SETTLING_MS 200
 #define TREE_FROM 4 /* ranks; measured in docs/scale.md */
 #define TREE_RADIX 16
+#define UNCOUNTED_LOOKS 20 /* some 2 s: a member that is alive may be off its processor so long */
 /* Slots of a group together: with 256 ranks and less each slot may be of SHM_GROUP_MOST_SLOT. */
 #define ALL_SLOTS ((size_t)64 << 20)
 #define BY_HOST 1
@@ -485,11 +486,28 @@ static int first_missing(const struct shm_group *f, uint64_t round)
     return -1;
 }
 
-static ct_status look_at_missing(struct shm_group *f, uint64_t round)
+/* All lines are in, and the tree is not complete: a member has yet to count itself.  That takes no
+ * time, unless it ended just there.  One that has left had counted itself. */
+static ct_status look_at_uncounted(struct shm_group *f, uint64_t round)
+{
+    ct_status status = CT_OK;
+
+    for (int i = 0; i < f->size && status == CT_OK; i++)
+        if (i != f->rank && atomic_load(&f->members[i].state) == ALIVE)
+            status = look_at_peer(f, i);
+    return all_are_in(f, round) ? CT_OK : status;
+}
+
+/* uncounted: how many looks in a row found no rank missing. */
+static ct_status look_at_missing(struct shm_group *f, uint64_t round, int *uncounted)
 {
     const int missing = first_missing(f, round);
-    const ct_status status = missing >= 0 ? look_at_peer(f, missing) : CT_OK;
+    ct_status status;
 
+    if (missing < 0)
+        return ++*uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, round);
+    *uncounted = 0;
+    status = look_at_peer(f, missing);
     /* It may have come, and then ended, since the check. */
     return status != CT_OK && first_missing(f, round) != missing ? CT_OK : status;
 }
@@ -515,7 +533,7 @@ static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
     ct_status status = CT_OK;
     struct wait wait;
     unsigned ends = 0;
-    int left = 0;
+    int left = 0, uncounted = 0;
 
     wait_begin(&wait, waiter, f->deadline);
     if (waiter->spins == 0)
@@ -529,7 +547,7 @@ static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
                  || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
             ends = atomic_load(&waiter->ends);
             left = atomic_load(&f->head->left);
-            status = look_at_missing(f, round);
+            status = look_at_missing(f, round, &uncounted);
         }
         if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/group/group.h"
+#include "runtime/group/shm_group.c"
 
 enum {
     FEW = 33,  /* the smallest group with a tree: its last node has one rank */
@@ -163,6 +164,29 @@ static void a_rank_whose_process_ends_is_named(void **state)
     run_processes(MANY, end_one, NULL);
 }
 
+/* Its line says that it is in the round, but it has not counted itself in the tree. */
+static void end_one_in_between(ct_group *group, void *arg)
+{
+    struct shm_group *f = group->shm;
+    double start;
+
+    (void)arg;
+    EXPECT_OK(ct_barrier(group, NULL));
+    if (ct_rank(group) == ODD_ONE) {
+        atomic_store(&f->members[f->rank].lines[(f->round + 1) % 2].round, f->round + 1);
+        rank_leaves();
+    }
+    start = now_ms();
+    EXPECT_ERROR(ct_barrier(group, NULL), CT_ERR_PEER, "rank 21 (pid|ended");
+    EXPECT(now_ms() - start < QUICKLY_MS);
+}
+
+static void a_rank_that_ends_between_its_line_and_the_tree_is_named(void **state)
+{
+    (void)state;
+    run_processes(MANY, end_one_in_between, NULL);
+}
+
 static void leave_with_one(ct_group *group, void *arg)
 {
     double start;
@@ -191,6 +215,7 @@ int main(void)
         cmocka_unit_test(another_call_is_found_in_the_tree),
         cmocka_unit_test(a_rank_that_does_not_come_is_named),
         cmocka_unit_test(a_rank_whose_process_ends_is_named),
+        cmocka_unit_test(a_rank_that_ends_between_its_line_and_the_tree_is_named),
         cmocka_unit_test(a_rank_that_has_left_is_named),
     };
 
