@@ -494,6 +494,8 @@ static int readable_or_death(struct wire *w, int fd, int64_t deadline,
 /* 1: something came; 0: the deadline passed; -1: *death. */
 static int answer_or_death(struct wire *w, int64_t deadline, const struct control_death **death)
 {
+    if (!w->control)
+        return wire_ready(w, deadline);
     return w->taken < w->filled ? 1 : readable_or_death(w, w->fd, deadline, death);
 }
 
