@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_leader.h - the ranks of a host and their leader, who reads at the store for all of them.
+/* host_leader.h - the ranks of a host and their leader, which reads at the store for all.
  *
  * The first rank of a host that comes to the store leads it.  The others, its followers, connect to
  * its unix socket and get from there what the leader has read: so a host with a thousand ranks

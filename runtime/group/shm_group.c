@@ -498,14 +498,16 @@ static ct_status look_at_uncounted(struct shm_group *f, uint64_t round)
     return all_are_in(f, round) ? CT_OK : status;
 }
 
-/* uncounted: how many looks in a row found no rank missing. */
-static ct_status look_at_missing(struct shm_group *f, uint64_t round, int *uncounted)
+/* uncounted: how many looks after a whole sleep found no rank missing, in a row. */
+static ct_status look_at_missing(struct shm_group *f, uint64_t round, int slept, int *uncounted)
 {
     const int missing = first_missing(f, round);
     ct_status status;
 
-    if (missing < 0)
-        return ++*uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, round);
+    if (missing < 0) {
+        *uncounted += slept;
+        return *uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, round);
+    }
     *uncounted = 0;
     status = look_at_peer(f, missing);
     /* It may have come, and then ended, since the check. */
@@ -547,7 +549,7 @@ static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
                  || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
             ends = atomic_load(&waiter->ends);
             left = atomic_load(&f->head->left);
-            status = look_at_missing(f, round, &uncounted);
+            status = look_at_missing(f, round, turn == WAIT_LOOK, &uncounted);
         }
         if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);
