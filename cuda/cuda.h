@@ -120,7 +120,8 @@ void cuda_put(const void *user);
 /* All pointers are this GPU's or imported. */
 
 /* The same bits as combine_fold_to() (runtime/reduction/combine.h), where those are defined, for
- * each part; no part may read what another one writes.  scalars: as in struct space. */
+ * each part; no part may read what another one writes.  The fold has one node.  scalars: as in
+ * struct space. */
 ct_status cuda_fold(struct device *gpu, const struct in_stream *in, const struct fold *fold,
                     const void *const *scalars, const struct fold_part *parts, int count);
 /* Waits for all work in libct's own stream, as cuda_wait_for(). */

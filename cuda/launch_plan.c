@@ -58,24 +58,6 @@ const char *kernel_name(enum kernel kernel)
     return names[kernel];
 }
 
-/* ---- The nodes -------------------------------------------------------------------- */
-
-/* Whether the fold has partial sums, so that it is not one from left to right. */
-static int task_has_partials(const struct task *task)
-{
-    const struct fold *const fold = task->fold;
-    int partial = 0; /* a node of several sources after another node */
-
-    if (task->sources == 1 || !dtype_is_inexact(task->dtype))
-        return 0;
-    for (int node = 1; node < fold->nodes; node++) {
-        const int start = fold->node_end[node - 1], end = fold->node_end[node];
-
-        partial |= start > 0 && end - start > 1;
-    }
-    return partial;
-}
-
 /* ---- Pointers --------------------------------------------------------------------- */
 
 /* *differ: the bits in which any pointer differs from the first; *set: the bits that any has set.
@@ -103,8 +85,8 @@ static unsigned task_head(const struct task *task)
     uintptr_t differ, set;
 
     look_at_pointers(task, &differ, &set);
-    if (!task_has_partials(task) && !(task->scaled && element * MOST_SCALED < PIECE_BYTES)
-        && differ % PIECE_BYTES == 0 && to_piece % element == 0 && bytes >= to_piece + PIECE_BYTES)
+    if (!(task->scaled && element * MOST_SCALED < PIECE_BYTES) && differ % PIECE_BYTES == 0
+        && to_piece % element == 0 && bytes >= to_piece + PIECE_BYTES)
         return (unsigned)(to_piece / element);
     return set % dtypes[task->dtype].alignment == 0 ? BY_ELEMENTS : BY_BYTES;
 }
@@ -123,7 +105,7 @@ static const struct few *few_of(const struct task *task)
 
 static enum kernel task_kernel(const struct task *task)
 {
-    const struct few *const few = task_has_partials(task) || task->scaled ? NULL : few_of(task);
+    const struct few *const few = task->scaled ? NULL : few_of(task);
 
     return few ? few->kernel : dtypes[task->dtype].fold;
 }
@@ -176,16 +158,6 @@ static int task_of(const struct fold *fold, const void *const *scalars,
 
 /* ---- Launches ----------------------------------------------------------------------- */
 
-static void mark_nodes(const struct fold *fold, uint32_t *starts)
-{
-    for (int node = 1; node < fold->nodes; node++) {
-        const int start = fold->node_end[node - 1];
-
-        if (start > 0 && start < fold->sources)
-            starts[start / 32] |= UINT32_C(1) << start % 32;
-    }
-}
-
 /* A launch that is being filled: spans from the front of words[], pointers from its end. */
 struct batch {
     const struct fold *fold;
@@ -226,7 +198,6 @@ static void batch_begin(struct batch *b, enum kernel kernel)
     args->sources = (uint32_t)b->sources;
     args->op = (uint32_t)(fold->op == CT_AVG ? CT_SUM : fold->op);
     args->divisor = is_average ? (uint32_t)b->sources : 0;
-    memset(args->node_starts, 0, sizeof args->node_starts);
     memset(args->scaled, 0, sizeof args->scaled);
     args->scalars = 0;
     if (b->scalars)
@@ -283,8 +254,6 @@ static void add_span(struct batch *b, const struct task *task)
     const uint64_t singles = span.count - pieces * lanes;
     const uint64_t groups = divided_up(pieces, kernel_unrolled(b->launch.kernel));
 
-    if (task_has_partials(task))
-        mark_nodes(task->fold, args->node_starts);
     b->top -= (unsigned)(task->sources + task->dsts);
     span.pointers = (uint16_t)b->top;
     for (int s = 0; s < task->sources; s++)

@@ -58,8 +58,7 @@ struct fold_args {
     uint32_t sources; /* of each span */
     uint32_t op;      /* a row of the dtype's ops: SUM, where it is an average */
     uint32_t divisor; /* AVG's; 0: not an average */
-    uint32_t node_starts[(FOLD_MANY + 31) / 32]; /* bit s: a node starts at source s; 0 never set */
-    uint32_t scaled[(FOLD_SCALED + 31) / 32];    /* bit s: source s has a scalar */
+    uint32_t scaled[(FOLD_SCALED + 31) / 32]; /* bit s: source s has a scalar */
     uint32_t scalars; /* where in words[] they are, SCALAR_WORDS for each source; 0: none has one */
     uint64_t called_off;        /* address of a uint32_t, or 0.  If it is not 0, nothing is done */
     uint64_t words[FOLD_WORDS]; /* the spans; somewhere behind them addresses on the GPU */

@@ -66,11 +66,6 @@ template <class F> CT_ELEMENT uint64_t single(const struct span &span, uint64_t 
 
 enum { BATCH = 4 }; /* sources that are loaded before the first of them is folded */
 
-CT_ELEMENT int starts_node(const struct fold_args &args, uint32_t source)
-{
-    return args.node_starts[source / 32] >> source % 32 & 1;
-}
-
 /* premul_sum: what combine_scale() makes of these lanes of a source, rounded to the dtype. */
 template <class F, int LANES>
 CT_ELEMENT void scale(const struct fold_args &args, uint32_t source,
@@ -96,8 +91,7 @@ CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &sp
     const uint64_t *const src = args.words + span.pointers, *const dst = src + args.sources;
     const uint32_t by_bytes = span.head == BY_BYTES;
     typename ACCESS::raw raw[BATCH];
-    typename F::folded total[LANES] = {}, before[LANES] = {}; /* of the nodes before this one */
-    uint32_t nodes = 0;
+    typename F::folded total[LANES] = {};
 
     for (uint32_t first = 0; first < args.sources; first += BATCH) {
         UNROLL
@@ -113,23 +107,13 @@ CT_ELEMENT void fold_many_at(const struct fold_args &args, const struct span &sp
             ACCESS::unpack(next, raw[j]);
             if (ACCESS::HAS_SCALARS && args.scalars > 0)
                 scale<F>(args, first + j, next);
-            if (ACCESS::HAS_NODES && starts_node(args, first + j)) {
-                if (nodes++ > 0)
-                    F::step(args.op, before, total);
-                else
-                    before[0] = total[0];
-                total[0] = next[0];
-            } else if (first + j > 0) {
+            if (first + j > 0) {
                 F::step(args.op, total, next);
             } else {
                 UNROLL
                 FOR_LANES(lane) total[lane] = next[lane];
             }
         }
-    }
-    if (nodes > 0) {
-        F::step(args.op, before, total);
-        total[0] = before[0];
     }
     if (args.divisor > 0) {
         UNROLL

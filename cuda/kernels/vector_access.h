@@ -133,7 +133,6 @@ template <class T> CT_ELEMENT void put_element(struct piece &p, int lane, T x)
 template <class F> struct by_pieces {
     enum {
         LANES = PIECE / sizeof(typename F::stored),
-        HAS_NODES = 0,
         HAS_SCALARS = F::HAS_SCALARS && PIECE / sizeof(typename F::stored) <= MOST_SCALED
     };
     typedef struct piece raw;
@@ -168,7 +167,7 @@ template <class F> struct by_pieces {
 
 /* by_bytes: a pointer of the user is no multiple of the element's alignment. */
 template <class F> struct by_elements {
-    enum { LANES = 1, HAS_NODES = 1, HAS_SCALARS = F::HAS_SCALARS };
+    enum { LANES = 1, HAS_SCALARS = F::HAS_SCALARS };
     typedef typename F::stored raw;
     typedef number<alignof(raw)> part; /* a complex number has two */
 

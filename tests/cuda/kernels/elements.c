@@ -87,17 +87,3 @@ void fill(ct_dtype dtype, char *at, size_t count)
             memcpy(at + i * size, &least, 1);
     }
 }
-
-void cut(struct fold *fold, int *node_end)
-{
-    const int one = (int)any(2);
-
-    fold->nodes = 0;
-    fold->node_end = node_end;
-    for (int s = 1; s <= fold->sources; s++) {
-        if (s == fold->sources || (!one && any(2)))
-            node_end[fold->nodes++] = s;
-        if (s < fold->sources && !one && any(8) == 0)
-            node_end[fold->nodes] = fold->nodes > 0 ? node_end[fold->nodes - 1] : 0, fold->nodes++;
-    }
-}

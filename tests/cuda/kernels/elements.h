@@ -18,9 +18,6 @@ size_t any_shift(ct_dtype dtype);
 
 /* Any bits in most elements, NaNs among them; small numbers in the others, lest all be huge. */
 void fill(ct_dtype dtype, char *at, size_t count);
-/* Cuts the sources into nodes, some without a source; half of the time there is one.  node_end:
- * room for twice the sources. */
-void cut(struct fold *fold, int *node_end);
 /* Bit for bit; but which NaN an addition or a product of NaNs gives is the machine's affair. */
 int same(ct_dtype dtype, ct_op op, const char *got, const char *wanted, size_t count);
 

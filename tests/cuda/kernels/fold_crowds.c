@@ -11,50 +11,43 @@
 enum { COUNT = 40, CROWD = 600 };
 static double crowd[CROWD][COUNT], crowd_wanted[COUNT];
 
-/* Sums of f32 whose order shows, cut into nodes of `each` sources. */
-static void check_crowd(ct_dtype dtype, int sources, int dsts, int each)
+/* Sums of f32 whose order shows. */
+static void check_crowd(ct_dtype dtype, int sources, int dsts)
 {
     const void *src[CROWD];
     void *dst[CROWD], *const to = crowd_wanted;
-    int node_end[CROWD], nodes = 0;
-    struct fold fold = { dtype, CT_AVG, sources, 0, node_end };
+    const struct fold fold = { dtype, CT_AVG, sources, 1, &sources };
 
     for (int s = 0; s < sources; s++) {
         src[s] = crowd[s];
         for (int i = 0; i < COUNT; i++)
             ((float *)crowd[s])[i] = ldexpf((float)any(1000) - 500, (int)any(40));
-        if ((s + 1) % each == 0 || s + 1 == sources)
-            node_end[nodes++] = s + 1;
     }
-    fold.nodes = nodes;
     combine_fold_to(&fold, &to, 1, src, COUNT, 0);
     for (int d = 0; d < dsts; d++)
         dst[d] = crowd[(d + 3) % CROWD]; /* in place of sources, and where there are none */
     run(&fold, dst, dsts, src, COUNT, 4);
     for (int d = 0; d < dsts; d++)
         if (!same(dtype, CT_AVG, dst[d], to, COUNT))
-            expect_fails(__FILE__, __LINE__, "%d sources to %d, nodes of %d", sources, dsts, each);
+            expect_fails(__FILE__, __LINE__, "%d sources to %d", sources, dsts);
 }
 
-void many_sources_are_folded_node_by_node(void **state)
+void many_sources_are_folded_from_left_to_right(void **state)
 {
-    static const int nodes_of[] = { 1, 2, 7, 32, 33, FOLD_MANY };
-
     (void)state;
-    for (size_t e = 0; e < sizeof nodes_of / sizeof *nodes_of; e++)
-        for (int sources = 10; sources <= FOLD_MANY; sources += 23)
-            check_crowd(CT_F32, sources, 1 + (int)any(20), nodes_of[e]);
-    check_crowd(CT_F32, FOLD_MANY, FOLD_MANY, 5);
-    check_crowd(CT_BF16, FOLD_MANY, FOLD_MANY, FOLD_MANY);
-    check_crowd(CT_I8, FOLD_MANY, 3, FOLD_MANY);
+    for (int sources = 10; sources <= FOLD_MANY; sources += 23)
+        check_crowd(CT_F32, sources, 1 + (int)any(20));
+    check_crowd(CT_F32, FOLD_MANY, FOLD_MANY);
+    check_crowd(CT_BF16, FOLD_MANY, FOLD_MANY);
+    check_crowd(CT_I8, FOLD_MANY, 3);
 }
 
 void more_destinations_than_fit_a_launch_are_copies_of_the_first(void **state)
 {
     (void)state;
-    check_crowd(CT_F32, 5, FOLD_MANY + 1, 2);
-    check_crowd(CT_F64, 1, 2 * FOLD_MANY + 17, 1);
-    check_crowd(CT_I32, 12, CROWD, 12);
+    check_crowd(CT_F32, 5, FOLD_MANY + 1);
+    check_crowd(CT_F64, 1, 2 * FOLD_MANY + 17);
+    check_crowd(CT_I32, 12, CROWD);
 }
 
 /* By a kernel for few sources, and by one for any. */
@@ -164,10 +157,8 @@ void many_parts_are_folded_as_if_each_were_alone(void **state)
     (void)state;
     EVERY_ROW(dtype, op)
     for (int sources = 1; sources <= SOURCES; sources++) {
-        struct fold fold = { (ct_dtype)dtype, op, sources, 0, NULL };
-        int node_end[2 * SOURCES];
+        const struct fold fold = { (ct_dtype)dtype, op, sources, 1, &sources };
 
-        cut(&fold, node_end);
         check_parts(p, &fold, is_drawn() ? 1 + (int)any(any(3) ? 20 : PARTS) : FEW_PARTS);
     }
     free(p);

@@ -10,14 +10,12 @@ static char wanted[EACH * 16];
 static void check_scaled(ct_dtype dtype, ct_op op, int sources, size_t count)
 {
     static char scaled[SOURCES][EACH * 16];
-    struct fold fold = { dtype, op, sources, 0, NULL };
+    const struct fold fold = { dtype, op, sources, 1, &sources };
     const struct way way = { .shift = any_shift(dtype), .alike = (int)any(2) };
     char scalar[SOURCES][16], *src[SOURCES], *dst[2];
     const void *scalars[SOURCES], *host[SOURCES];
-    int node_end[2 * SOURCES];
     void *const to = wanted;
 
-    cut(&fold, node_end);
     for (int s = 0; s < sources; s++) {
         src[s] = place_in(s, &way);
         fill(dtype, src[s], count);

@@ -37,8 +37,7 @@ void run_parts(const struct fold *fold, const void *const *scalars, const struct
 struct way {
     int sources, copies, in_place; /* in_place: the source that is the first destination, or -1 */
     size_t count, shift;
-    int alike;    /* all pointers share their misalignment */
-    int is_whole; /* one node */
+    int alike; /* all pointers share their misalignment */
     int processors;
 };
 
@@ -57,7 +56,7 @@ void long_common_sums_give_the_hosts_bits(void **state);
 void nothing_beyond_the_ends_is_touched(void **state);
 /* fold_crowds.c */
 void what_is_called_off_does_nothing(void **state);
-void many_sources_are_folded_node_by_node(void **state);
+void many_sources_are_folded_from_left_to_right(void **state);
 void more_destinations_than_fit_a_launch_are_copies_of_the_first(void **state);
 void many_parts_are_folded_as_if_each_were_alone(void **state);
 void many_parts_of_the_common_sums_are_folded_so_too(void **state);
@@ -78,7 +77,7 @@ void all_pairs_of_special_numbers_give_the_hosts_bits(void **state);
         cmocka_unit_test(long_common_sums_give_the_hosts_bits),                        \
         cmocka_unit_test(nothing_beyond_the_ends_is_touched),                          \
         cmocka_unit_test(what_is_called_off_does_nothing),                             \
-        cmocka_unit_test(many_sources_are_folded_node_by_node),                        \
+        cmocka_unit_test(many_sources_are_folded_from_left_to_right),                  \
         cmocka_unit_test(more_destinations_than_fit_a_launch_are_copies_of_the_first), \
         cmocka_unit_test(many_parts_are_folded_as_if_each_were_alone),                 \
         cmocka_unit_test(many_parts_of_the_common_sums_are_folded_so_too),             \

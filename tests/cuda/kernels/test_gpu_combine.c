@@ -49,15 +49,15 @@ static void fold_one(struct mirror *m, ct_dtype dtype, ct_op op)
 {
     const size_t count = any(MOST + 1), bytes = count * ct_dtype_size(dtype), shift = any(16);
     const int alike = any(3) > 0, dsts = 1 + (int)any(any(4) ? 2 : COPIES);
-    struct fold fold = { dtype, op, 1 + (int)any(SOURCES), 0, NULL };
-    int node_end[2 * SOURCES], row[COPIES];
+    const int sources = 1 + (int)any(SOURCES);
+    const struct fold fold = { dtype, op, sources, 1, &sources };
+    int row[COPIES];
     size_t offset[SOURCES + COPIES];
     const void *src[SOURCES], *host[SOURCES];
     void *dst[COPIES];
     char wanted[ROOM];
     void *const to = wanted;
 
-    cut(&fold, node_end);
     memset(m->host, 0x55, sizeof m->host);
     for (int r = 0; r < SOURCES + COPIES; r++)
         offset[r] = offset_in(shift, alike);
@@ -80,8 +80,8 @@ static void fold_one(struct mirror *m, ct_dtype dtype, ct_op op)
         char *const got = m->back[row[d]] + offset[row[d]];
 
         if (!same(dtype, op, got, wanted, count))
-            expect_fails(__FILE__, __LINE__, "%s of %d x %zu %s, %d nodes, to %d of %d",
-                         op_name(op), fold.sources, count, dtype_name(dtype), fold.nodes, d, dsts);
+            expect_fails(__FILE__, __LINE__, "%s of %d x %zu %s, to %d of %d", op_name(op),
+                         fold.sources, count, dtype_name(dtype), d, dsts);
         memcpy(m->host[row[d]] + offset[row[d]], got, bytes);
     }
     EXPECT(!memcmp(m->back, m->host, sizeof m->back)); /* nothing else has changed */
