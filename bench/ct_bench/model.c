@@ -11,7 +11,7 @@
  * host's wire, not a rank's: by how many ranks that is shared is not known here.  They have none.
  */
 #include "bench/ct_bench/bench.h"
-#include "collectives/cpu/pipeline_segment.h"
+#include "collectives/hosts/pipeline_segment.h"
 
 #include <math.h>
 #include <stdlib.h>

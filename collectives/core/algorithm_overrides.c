@@ -113,6 +113,23 @@ static char *trim(char *text)
     return text;
 }
 
+/* 30us,1.2GB/s; and 3us more for each message more at a time, if that is given too. */
+static ct_status network_read(struct network *network, const char *text, const char *source)
+{
+    double latency, bandwidth, overhead = network->overhead_us;
+    int end = 0;
+
+    if (sscanf(text, "%lfus,%lfGB/s%n,%lfus%n", &latency, &bandwidth, &end, &overhead, &end) < 2
+        || end == 0 || text[end] || !(latency > 0 && latency < 1e9)
+        || !(bandwidth > 1e-6 && bandwidth < 1e6) || !(overhead >= 0 && overhead < 1e9))
+        return ct_fail(CT_ERR_INVALID,
+                       "%s: \"%s\" is no network; 30us,1.2GB/s is one: the time of a message, and "
+                       "what a wire carries",
+                       source, text);
+    *network = (struct network){ latency, overhead, 1 / (1e3 * bandwidth) };
+    return CT_OK;
+}
+
 static ct_status add_line(struct choices *c, char *line, const char *source)
 {
     char *value = strchr(line, '='), *name;
@@ -122,6 +139,8 @@ static ct_status add_line(struct choices *c, char *line, const char *source)
         return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is not operation=algorithm", source, line);
     *value++ = 0;
     name = trim(line);
+    if (!strcmp(name, "network"))
+        return network_read(&c->network, trim(value), source);
     operation = collective_named(name);
     if (operation < 0)
         return ct_fail(CT_ERR_INVALID, "%s: \"%s\" is no operation; all_reduce is one", source,
@@ -244,7 +263,11 @@ static ct_status read_handover(struct choices *choices)
 static ct_status read_environment(struct choices *choices)
 {
     const char *path = getenv("CT_TUNING"), *explained = getenv("CT_EXPLAIN");
+    const char *network = getenv("CT_NETWORK");
     ct_status status = path && *path ? read_file(choices, path) : CT_OK;
+
+    if (status == CT_OK && network && *network)
+        status = network_read(&choices->network, network, "CT_NETWORK");
 
     choices->explain = explained && *explained && strcmp(explained, "0") != 0;
     if (status == CT_OK)
@@ -279,6 +302,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (!group->choices)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     group->owns_choices = 1;
+    group->choices->network = (struct network)COMMON_NETWORK;
     if (group->root == group)
         status = read_environment(group->choices);
     else

@@ -8,7 +8,9 @@
  *     ring                                 always
  *     fused:1M,nccl,ring                   on device memory one of the first two; else the third
  *
- * It comes from CT_<OPERATION>, from ct_group_options.algorithms, or from the file of CT_TUNING. */
+ * It comes from CT_<OPERATION>, from ct_group_options.algorithms, or from the file of CT_TUNING.
+ * CT_NETWORK, or a line "network" of that file, tells the time of a message between hosts and the
+ * bandwidth: 30us,1.2GB/s. */
 #ifndef COLLECTIVES_CORE_ALGORITHM_OVERRIDES_H
 #define COLLECTIVES_CORE_ALGORITHM_OVERRIDES_H
 
@@ -25,7 +27,19 @@ struct algorithm_override {
     size_t upto; /* bytes; SIZE_MAX: of any size */
 };
 
+/* A network, for the models of algorithms: the time of n bytes from host to host is
+ * alpha_us + n us_per_byte; each message more at a time costs a rank overhead_us.  The default is
+ * a TCP network of 10 Gbit/s. */
+struct network {
+    double alpha_us, overhead_us, us_per_byte;
+};
+#define COMMON_NETWORK                                              \
+    {                                                               \
+        .alpha_us = 30, .overhead_us = 3, .us_per_byte = 1 / 1200.0 \
+    }
+
 struct choices {
+    struct network network;
     struct algorithm_override overrides[OPERATION_COUNT][MOST_OVERRIDES];
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80]; /* where an operation's overrides come from, for messages */

@@ -105,15 +105,16 @@ ct_status call_run_now(struct call *c)
                  (unsigned long long)c->signature.seq, c->group->name, path_of(c));
     c->deadline = started + c->limit.ms;
     channel_call(c->group->mesh, &c->group->channel, &c->signature);
-    if (c->group->shm)
-        shm_group_begin_call(c->group->shm, &c->signature, c->deadline, &c->group->failure.status);
+    if (c->group->host_shm)
+        shm_group_begin_call(c->group->host_shm, &c->signature, c->deadline,
+                             &c->group->failure.status);
     status = c->executor->run(c);
     if (status == CT_OK)
         fault_end(c->group->mesh->faults);
     else
         status = fail_with_name(c, status, started);
-    if (status != CT_OK && !c->refused && c->group->shm)
-        shm_group_settle(c->group->shm);
+    if (status != CT_OK && !c->refused && c->group->host_shm)
+        shm_group_settle(c->group->host_shm);
     record_end(&c->group->record, c->signature.seq,
                status == CT_OK || c->refused ? CONTROL_IDLE : CONTROL_FAILED);
     trace_end(c->group->mesh->trace, traced, status);

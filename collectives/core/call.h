@@ -43,6 +43,9 @@ struct algorithm {
     int (*fits)(const struct call *call);
     ct_status (*run)(struct call *call);
     size_t most; /* bytes per rank that it is best for, without an override; 0: any */
+    /* us that it takes by a model, from what all ranks agree on.  Of rows with one that follow each
+     * other the least is taken.  NULL: the first that suits is. */
+    double (*cost)(const struct call *call);
 };
 
 /* Carries out calls: on host memory by the algorithm that was chosen, on device memory by a path of

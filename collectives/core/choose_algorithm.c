@@ -2,7 +2,8 @@
 /* choose_algorithm.c - which algorithm carries out a call.
  *
  * The first row of the user's override (algorithm_overrides.h) that can, else the operation's first
- * row that can and that is meant for so many bytes.  Only what all ranks agree on decides, so all
+ * row that can and that is meant for so many bytes; between hosts the one that takes the least by
+ * a model of the network.  Only what all ranks agree on decides, so all
  * take the same row.  Its number travels in the signature, so ranks with different overrides find
  * out. */
 #include "collectives/core/algorithm_overrides.h"
@@ -85,20 +86,26 @@ static void explain(const struct choices *choices, const struct call *c, int by_
 {
     const int operation = c->signature.operation;
     const struct algorithm *const *rows = operation_algorithms(operation);
-    char line[512];
+    char line[768];
     size_t used = explain_begin(c, 0, line, sizeof line);
 
     if (used == 0)
         return;
     if (used < sizeof line)
         used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s", c->algorithm->name,
-                                 by_override ? choices->source[operation] : "the first that suits");
-    for (int i = 0; rows[i] && used < sizeof line; i++)
+                                 by_override          ? choices->source[operation]
+                                 : c->algorithm->cost ? "the least by the model of the network"
+                                                      : "the first that suits");
+    for (int i = 0; rows[i] && used < sizeof line; i++) {
         if (rows[i] != c->algorithm)
             used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
                                      !can(rows[i], c)                              ? "can't"
                                      : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
                                                                                    : "could");
+        if (rows[i]->cost && can(rows[i], c) && used < sizeof line)
+            used +=
+                (size_t)snprintf(line + used, sizeof line - used, " (%.0f us)", rows[i]->cost(c));
+    }
     explain_end(line, used, sizeof line);
 }
 
@@ -114,6 +121,20 @@ static int is_mandatory(const struct choices *choices, int operation)
             rows++;
         }
     return rows == 1 && upto == SIZE_MAX;
+}
+
+/* The first row that suits; of those with a model that follow it the one that takes the least.  The
+ * last row can do every call, of any size. */
+static int first_row(const struct algorithm *const *rows, const struct call *c)
+{
+    int row = 0, best;
+
+    while (!can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most))
+        row++;
+    for (best = row; rows[best]->cost && rows[++row] && rows[row]->cost;)
+        if (can(rows[row], c) && rows[row]->cost(c) < rows[best]->cost(c))
+            best = row;
+    return best;
 }
 
 /* On device memory the row is that of a call which is staged through host memory. */
@@ -135,9 +156,8 @@ ct_status call_choose(struct call *c)
         return ct_fail(CT_ERR_UNSUPPORTED, "algorithm \"%s\" can't do this call (%s)",
                        rows[cannot]->name, choices->source[c->signature.operation]);
     by_override = row >= 0;
-    if (!by_override) /* the last row can do every call, of any size */
-        for (row = 0; !can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most);)
-            row++;
+    if (!by_override)
+        row = first_row(rows, c);
     c->signature.algorithm = (uint32_t)row;
     c->algorithm = rows[row];
     c->group->last_algorithm = c->algorithm->name;

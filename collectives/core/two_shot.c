@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_two_shot.c - part r of all inputs goes to rank r, which folds it and
- * sends the result to all ranks.
+/* two_shot.c - part i of all inputs goes to peer i, which folds it and sends the result to all.
  *
  * The bytes of the ring in two steps instead of 2(p-1), and in the written
  * order of reduction, which a ring can't keep.
@@ -9,25 +8,28 @@
  * processor's caches; over sockets a part is small enough to be sent eagerly; and a piece's results
  * travel together with the parts of the next one.
  * Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1 messages at once. */
+#include "collectives/core/two_shot.h"
+
 #include <stdlib.h>
 
 #include "collectives/core/shm_exchange.h"
 
-#define PART ((size_t)EAGER_OVER_SOCKETS) /* of a piece, each rank's */
+#define PART ((size_t)EAGER_OVER_SOCKETS) /* of a piece, each peer's */
 
 struct two_shot {
     struct call *call;
+    const struct two_shot_peers *peers;
     struct span in, out;
     size_t piece;         /* bytes of the buffer */
-    const void **sources; /* of this rank's part */
+    const void **sources; /* of this peer's part */
     char *scratch;        /* for those that the others send */
     struct batch sum, shares[2];
 };
 
 /* Two or three pieces have too little to overlap: with 1+1 ranks they took longer than one. */
-static size_t piece_for(const struct call *c, size_t bytes)
+static size_t piece_for(int peers, size_t bytes)
 {
-    const size_t p = (size_t)c->group->size, most = SCRATCH_BYTES / p / 64 * 64;
+    const size_t p = (size_t)peers, most = SCRATCH_BYTES / p / 64 * 64;
     const size_t part = most > PART ? PART : most > 64 ? most : 64;
 
     return bytes <= 3 * p * part && bytes <= SCRATCH_BYTES ? bytes : p * part;
@@ -38,55 +40,58 @@ static size_t count_of(const struct two_shot *t, size_t at)
     return piece_of(t->in.bytes, at, t->piece) / t->call->element;
 }
 
-/* Of the piece at `at`: part r goes to rank r. */
+static struct span part_for(const struct two_shot *t, char *data, size_t at, int peer)
+{
+    return part_of_some(t->call, data + at, count_of(t, at), peer, t->peers->count);
+}
+
+static int rank_of(const struct two_shot *t, int peer)
+{
+    return t->peers->rank(t->peers->arg, peer);
+}
+
+/* Of the piece at `at`: part i goes to peer i. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
-    const struct call *c = t->call;
-    const int p = c->group->size, rank = c->group->rank;
-    const size_t count = count_of(t, at);
-    char *in = t->in.data + at;
-    const struct span own = part_of(c, in, count, rank);
+    const int p = t->peers->count, own = t->peers->own;
+    const struct span part = part_for(t, t->in.data, at, own);
     const ct_status status = batch_begin(&t->sum, t->call, 2 * p);
 
     if (status != CT_OK)
         return status;
-    t->sources[rank] = own.data;
+    t->sources[own] = part.data;
     for (int step = 1; step < p; step++) {
-        const int from = (rank - step + p) % p;
+        const int from = (own - step + p) % p;
 
-        t->sources[from] = t->scratch + (size_t)from * own.bytes;
-        batch_recv(&t->sum, from, span_of(t->sources[from], own.bytes));
+        t->sources[from] = t->scratch + (size_t)from * part.bytes;
+        batch_recv(&t->sum, rank_of(t, from), span_of(t->sources[from], part.bytes));
     }
     for (int step = 1; step < p; step++)
-        batch_send(&t->sum, (rank + step) % p, part_of(c, in, count, (rank + step) % p));
+        batch_send(&t->sum, rank_of(t, (own + step) % p),
+                   part_for(t, t->in.data, at, (own + step) % p));
     return CT_OK;
 }
 
 static ct_status end_sum(struct two_shot *t, size_t at)
 {
-    struct call *c = t->call;
-    const struct span own = part_of(c, t->out.data + at, count_of(t, at), c->group->rank);
+    const struct span part = part_for(t, t->out.data, at, t->peers->own);
     const ct_status status = batch_wait(&t->sum);
 
-    return status == CT_OK && own.bytes > 0
-               ? call_fold(c, own.data, t->sources, own.bytes / c->element)
-               : status;
+    return status == CT_OK ? t->peers->fold(t->call, t->peers->arg, part, t->sources) : status;
 }
 
 static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
 {
-    const struct call *c = t->call;
-    const int p = c->group->size, rank = c->group->rank;
-    const size_t count = count_of(t, at);
-    char *out = t->out.data + at;
+    const int p = t->peers->count, own = t->peers->own;
     const ct_status status = batch_begin(batch, t->call, 2 * p);
 
     if (status != CT_OK)
         return status;
     for (int step = 1; step < p; step++)
-        batch_recv(batch, (rank - step + p) % p, part_of(c, out, count, (rank - step + p) % p));
+        batch_recv(batch, rank_of(t, (own - step + p) % p),
+                   part_for(t, t->out.data, at, (own - step + p) % p));
     for (int step = 1; step < p; step++)
-        batch_send(batch, (rank + step) % p, part_of(c, out, count, rank));
+        batch_send(batch, rank_of(t, (own + step) % p), part_for(t, t->out.data, at, own));
     return CT_OK;
 }
 
@@ -113,15 +118,14 @@ static ct_status all_pieces(struct two_shot *t)
     return status == CT_OK ? batch_wait(before) : status;
 }
 
-static ct_status all_reduce_two_shot_run(struct call *c)
+ct_status two_shot(struct call *c, const struct two_shot_peers *peers, struct span in,
+                   struct span out)
 {
-    struct two_shot t = { .call = c,
-                          .in = block_at(c, &c->send, 0),
-                          .out = block_at(c, &c->recv, 0) };
-    const size_t p = (size_t)c->group->size;
+    struct two_shot t = { .call = c, .peers = peers, .in = in, .out = out };
+    const size_t p = (size_t)peers->count;
     ct_status status;
 
-    t.piece = piece_for(c, t.in.bytes);
+    t.piece = piece_for(peers->count, t.in.bytes);
     t.sources = malloc(p * sizeof *t.sources);
     t.scratch = call_scratch(c, t.piece + p * c->element);
     status = t.sources && t.scratch
@@ -134,5 +138,3 @@ static ct_status all_reduce_two_shot_run(struct call *c)
     call_scratch_end(c, t.scratch);
     return status;
 }
-
-const struct algorithm all_reduce_two_shot = { "two_shot", NULL, all_reduce_two_shot_run, 0 };

@@ -2,29 +2,32 @@
 /* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
 #include "collectives/core/sendrecv.h"
 
-extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_bruck, all_gather_direct;
+extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_nodes_doubling,
+    all_gather_nodes_chain, all_gather_bruck, all_gather_direct;
 
-/* Ring: each rank passes on to its right what came from its left.
+/* Ring, host by host: each rank passes on to its right what came from its left.
  *
  * Cost: (p-1) alpha + (p-1) n beta for blocks of n, every link evenly used. */
 static ct_status all_gather_ring_run(struct call *c)
 {
-    const int p = c->group->size, rank = c->group->rank;
-    const int right = (rank + 1) % p, left = (rank + p - 1) % p;
+    const int *order = c->group->fold_rank;
+    const int p = c->group->size, at = c->group->fold_at[c->group->rank];
     ct_status status = CT_OK;
 
-    copy_span(block_at(c, &c->recv, rank), block_at(c, &c->send, 0).data);
+    copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
     for (int step = 0; step < p - 1 && status == CT_OK; step++)
-        status = exchange(c, right, block_at(c, &c->recv, (rank - step + p) % p), left,
-                          block_at(c, &c->recv, (rank - step - 1 + p) % p));
+        status = exchange(c, order[(at + 1) % p], block_at(c, &c->recv, order[(at - step + p) % p]),
+                          order[(at + p - 1) % p],
+                          block_at(c, &c->recv, order[(at - step - 1 + p) % p]));
     return status;
 }
 
-static const struct algorithm all_gather_ring = { "ring", NULL, all_gather_ring_run, 0 };
+static const struct algorithm all_gather_ring = { "ring", NULL, all_gather_ring_run, 0, NULL };
 
-const struct algorithm *const all_gather_algorithms[] = { &all_gather_shm,   &all_gather_nodes,
-                                                          &all_gather_bruck, &all_gather_direct,
-                                                          &all_gather_ring,  NULL };
+const struct algorithm *const all_gather_algorithms[] = {
+    &all_gather_shm,   &all_gather_nodes,  &all_gather_nodes_doubling, &all_gather_nodes_chain,
+    &all_gather_bruck, &all_gather_direct, &all_gather_ring,           NULL
+};
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

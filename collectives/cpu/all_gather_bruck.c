@@ -39,4 +39,4 @@ static ct_status all_gather_bruck_run(struct call *c)
 }
 
 const struct algorithm all_gather_bruck = { "bruck", all_gather_bruck_fits, all_gather_bruck_run,
-                                            1024 };
+                                            1024, NULL };

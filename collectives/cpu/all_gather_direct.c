@@ -34,4 +34,4 @@ static ct_status all_gather_direct_run(struct call *c)
 }
 
 const struct algorithm all_gather_direct = { "direct", all_gather_direct_fits,
-                                             all_gather_direct_run, (size_t)32 << 10 };
+                                             all_gather_direct_run, (size_t)32 << 10, NULL };

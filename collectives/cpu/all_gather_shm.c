@@ -55,4 +55,4 @@ static ct_status all_gather_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_gather_shm = { "shm", fits_shm, all_gather_shm_run, 0 };
+const struct algorithm all_gather_shm = { "shm", fits_shm, all_gather_shm_run, 0, NULL };

@@ -1,203 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_hier.c - each host folds its ranks' inputs, then the hosts exchange the partial
- * results.
+/* all_reduce_hier.c - each host folds its ranks' inputs, then the hosts fold the partial results.
  *
- * The buffer is cut into one slice for each rank that the smallest host has (few bytes: one
- * slice).  On every host slice i goes to the host's rank i, which folds it, exchanges it with the
- * ranks i of the other hosts, folds the partial results in the order of hosts, and gives the result
- * to the ranks of its host.  So every byte crosses between two hosts once each way, not once for
- * each pair of ranks, and in the written order. Cost for h hosts: two steps on the host, and (h-1)
- * n beta between hosts in one step of alpha; where that is much, parts as in two_shot: 2 alpha +
- * 2n(h-1)/h beta. [two-level all-reduce: MPICH SMP, Open MPI HAN] */
-#include <stdlib.h>
-
-#include "collectives/core/host_topology.h"
+ * Few bytes: the host's first rank folds what all show, works with the other hosts, and answers.
+ * Many bytes: the buffer is cut into slices, at most one for each rank that the smallest host has;
+ * slice i is folded, exchanged and shared by rank i of each host.  So every byte crosses between
+ * two hosts once each way, not once for each pair of ranks, and in the written order.
+ * Cost: a round on the host, or two with n read and n written, and the lane's (lane.h).
+ * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
 #include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/lane.h"
 
-#define PIECE ((size_t)8 << 20)        /* of the buffer at a time: bounds the scratch memory */
-#define ONE_SLICE ((size_t)8 << 10)    /* up to here one rank of a host does it all */
-#define ONE_EXCHANGE ((size_t)8 << 10) /* of a slice, between more than two hosts */
+#define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
+#define ONE_SLICE ((size_t)16 << 10) /* bytes: up to here one rank of a host does it all */
 
-struct work_of_call {
-    struct level level;
-    int owners; /* ranks of each host that own a slice */
-    struct span scratch;
-};
+typedef ct_status all_reduce_way(const struct lane *lane, struct span in, struct span out);
 
 static int all_reduce_hier_fits(const struct call *c)
 {
-    return has_two_levels(c->group) && hosts_can_fold(c);
+    return c->group->hosts > 1 && hosts_can_fold(c);
 }
 
-static int owners_of(const struct call *c)
+static int few_hosts_fit(const struct call *c)
 {
-    int least = c->group->size;
-
-    for (int host = 0; host < c->group->hosts; host++)
-        if (host_ranks(c->group, host) < least)
-            least = host_ranks(c->group, host);
-    return call_bytes(c) <= ONE_SLICE ? 1 : least;
+    return all_reduce_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
 }
 
-/* This host's ranks send slice i to the host's rank i, which folds it. */
-static ct_status all_reduce_hier_fold_on_host(struct call *c, const struct work_of_call *w,
-                                              char *in, size_t count, const void **sources,
-                                              struct span partial)
-{
-    const struct level *l = &w->level;
-    char *arrived = partial.data + partial.bytes;
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, l->ranks + w->owners);
-
-    if (status != CT_OK)
-        return status;
-    for (int i = 0; i < l->ranks && l->rank < w->owners; i++) {
-        sources[i] = arrived + (size_t)i * partial.bytes;
-        if (i == l->rank)
-            sources[i] = part_of_some(c, in, count, i, w->owners).data;
-        else
-            batch_recv(&batch, host_rank(c->group, l->host, i), span_of(sources[i], partial.bytes));
-    }
-    for (int i = 0; i < w->owners; i++)
-        if (i != l->rank)
-            batch_send(&batch, host_rank(c->group, l->host, i),
-                       part_of_some(c, in, count, i, w->owners));
-    status = batch_wait(&batch);
-    if (status == CT_OK && l->rank < w->owners)
-        fold_some(c, partial.data, sources, l->ranks, partial.bytes);
-    return status;
-}
-
-/* Folds part `host` of the partial results of all hosts. */
-static ct_status fold_part(struct call *c, const struct work_of_call *w, struct span partial,
-                           char *out, int parts, const void **sources)
-{
-    const struct level *l = &w->level;
-    const size_t count = partial.bytes / c->element;
-    const int own = parts == 1 ? 0 : l->host;
-    const struct span mine = part_of_some(c, partial.data, count, own, parts);
-    char *arrived = partial.data + partial.bytes;
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
-
-    if (status != CT_OK)
-        return status;
-    for (int host = 0; host < l->hosts; host++) {
-        sources[host] = host == l->host ? mine.data : arrived + (size_t)host * mine.bytes;
-        if (host != l->host)
-            batch_recv(&batch, host_rank(c->group, host, l->rank),
-                       span_of(sources[host], mine.bytes));
-    }
-    for (int step = 1; step < l->hosts; step++) {
-        const int host = (l->host + step) % l->hosts;
-
-        batch_send(&batch, host_rank(c->group, host, l->rank),
-                   part_of_some(c, partial.data, count, parts == 1 ? 0 : host, parts));
-    }
-    status = batch_wait(&batch);
-    if (status == CT_OK) {
-        const struct span result = part_of_some(c, out, count, own, parts);
-
-        fold_some(c, result.data, sources, l->hosts, result.bytes);
-        if (call_op(c) == CT_AVG)
-            combine_divide(call_dtype(c), result.data, result.bytes / c->element, c->group->size);
-    }
-    return status;
-}
-
-static ct_status share_parts(struct call *c, const struct level *l, char *out, size_t count)
-{
-    struct batch batch;
-    const ct_status status = batch_begin(&batch, c, 2 * l->hosts);
-
-    if (status != CT_OK)
-        return status;
-    for (int host = 0; host < l->hosts; host++)
-        if (host != l->host)
-            batch_recv(&batch, host_rank(c->group, host, l->rank),
-                       part_of_some(c, out, count, host, l->hosts));
-    for (int host = 0; host < l->hosts; host++)
-        if (host != l->host)
-            batch_send(&batch, host_rank(c->group, host, l->rank),
-                       part_of_some(c, out, count, l->host, l->hosts));
-    return batch_wait(&batch);
-}
-
-/* Between the ranks of one number on all hosts. */
-static ct_status all_reduce_hier_fold_across(struct call *c, const struct work_of_call *w,
-                                             struct span partial, char *out, const void **sources)
-{
-    const int parts = w->level.hosts == 2 || partial.bytes <= ONE_EXCHANGE ? 1 : w->level.hosts;
-    ct_status status = fold_part(c, w, partial, out, parts, sources);
-
-    if (status == CT_OK && parts > 1)
-        status = share_parts(c, &w->level, out, partial.bytes / c->element);
-    return status;
-}
-
-/* Each owner sends its slice to all ranks of its host. */
-static ct_status all_reduce_hier_share_on_host(struct call *c, const struct work_of_call *w,
-                                               char *out, size_t count)
-{
-    const struct level *l = &w->level;
-    struct batch batch;
-    const ct_status status = batch_begin(&batch, c, l->ranks + w->owners);
-
-    if (status != CT_OK)
-        return status;
-    for (int i = 0; i < w->owners; i++)
-        if (i != l->rank)
-            batch_recv(&batch, host_rank(c->group, l->host, i),
-                       part_of_some(c, out, count, i, w->owners));
-    for (int i = 0; i < l->ranks && l->rank < w->owners; i++)
-        if (i != l->rank)
-            batch_send(&batch, host_rank(c->group, l->host, i),
-                       part_of_some(c, out, count, l->rank, w->owners));
-    return batch_wait(&batch);
-}
-
-static ct_status all_reduce_hier_one_piece(struct call *c, const struct work_of_call *w, char *in,
-                                           char *out, size_t count, const void **sources)
-{
-    struct span slice = { NULL, 0 };
-    ct_status status;
-
-    if (w->level.rank < w->owners)
-        slice = part_of_some(c, out, count, w->level.rank, w->owners);
-    status = all_reduce_hier_fold_on_host(c, w, in, count, sources,
-                                          span_of(w->scratch.data, slice.bytes));
-    if (status == CT_OK && w->level.rank < w->owners)
-        status = all_reduce_hier_fold_across(c, w, span_of(w->scratch.data, slice.bytes),
-                                             slice.data, sources);
-    return status == CT_OK ? all_reduce_hier_share_on_host(c, w, out, count) : status;
-}
-
-static ct_status all_reduce_hier_run(struct call *c)
+static ct_status one_trip(struct call *c, const struct level *l, all_reduce_way *way)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
-    const size_t most = in.bytes < PIECE ? in.bytes : PIECE;
-    struct work_of_call w = { .level = level_of(c->group, c->group->rank), .owners = owners_of(c) };
-    const int others = w.level.ranks > w.level.hosts ? w.level.ranks : w.level.hosts;
-    const void **sources = malloc((size_t)others * sizeof *sources);
-    size_t at = 0;
-    ct_status status = CT_OK;
+    const struct lane lane = lane_of(c, l);
+    struct host_trip trip;
+    ct_status status = host_trip_begin(&trip, c, l, 0, in.bytes, in.bytes);
 
-    if (w.level.rank < w.owners) /* a slice of our own, and one of each of the others */
-        w.scratch.bytes = (most / (size_t)w.owners + c->element) * (size_t)(others + 1);
-    w.scratch.data = call_scratch(c, w.scratch.bytes);
-    if (!sources || !w.scratch.data)
-        status = ct_fail(CT_ERR_NOMEM, "no memory for the slices of %d ranks", others);
-    do {
-        const size_t n = piece_of(in.bytes, at, PIECE);
-
-        if (status == CT_OK)
-            status = all_reduce_hier_one_piece(c, &w, in.data + at, out.data + at, n / c->element,
-                                               sources);
-        at += n;
-    } while (status == CT_OK && at < in.bytes);
-    free(sources);
-    call_scratch_end(c, w.scratch.data);
+    if (status == CT_OK)
+        status = host_show(&trip, in);
+    if (status == CT_OK && l->rank == 0) {
+        fold_some(c, out.data, trip.shown, l->ranks, in.bytes);
+        status = way(&lane, out, out);
+    }
+    if (status == CT_OK)
+        status = host_answer(&trip, out);
+    host_trip_end(&trip);
     return status;
 }
 
-const struct algorithm all_reduce_nodes = { "nodes", all_reduce_hier_fits, all_reduce_hier_run, 0 };
+static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out,
+                           all_reduce_way *way)
+{
+    const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
+    const size_t count = in.bytes / c->element;
+    const struct host_slices from = { in.data, count, owners }, to = { out.data, count, owners };
+    const struct host_parts input = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &from
+    };
+    const struct host_parts result = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &to
+    };
+    const struct lane lane = lane_of(c, l);
+    ct_status status = host_fold(c, l, &input, &result);
+
+    if (status == CT_OK && l->rank < owners) {
+        const struct span slice = host_slice(c, &to, l->rank, 0);
+
+        status = way(&lane, slice, slice);
+    }
+    return status == CT_OK ? host_share(c, l, &result) : status;
+}
+
+static ct_status run(struct call *c, all_reduce_way *way)
+{
+    const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    const struct level l = level_of(c->group, c->group->rank);
+    const struct lane lane = lane_of(c, &l);
+    const int alone = c->group->size == c->group->hosts; /* one rank on each host */
+    const size_t piece = alone && way == lane_all_reduce_direct ? in.bytes : PIECE;
+    ct_status status = CT_OK;
+
+    if (in.bytes <= ONE_SLICE)
+        return one_trip(c, &l, way);
+    for (size_t at = 0; at < in.bytes && status == CT_OK; at += piece) {
+        const struct span from = span_of(in.data + at, piece_of(in.bytes, at, piece));
+        const struct span to = span_of(out.data + at, from.bytes);
+
+        status = alone ? way(&lane, from, to) : one_piece(c, &l, from, to, way);
+    }
+    return status;
+}
+
+/* ---- Rows ----------------------------------------------------------------------- */
+
+static ct_status direct_run(struct call *c)
+{
+    return run(c, lane_all_reduce_direct);
+}
+
+static ct_status doubling_run(struct call *c)
+{
+    return run(c, lane_all_reduce_doubling);
+}
+
+static ct_status halving_run(struct call *c)
+{
+    return run(c, lane_all_reduce_halving);
+}
+
+static double direct_cost(const struct call *c)
+{
+    return lane_all_reduce_cost(c, LANE_DIRECT, call_bytes(c));
+}
+
+static double doubling_cost(const struct call *c)
+{
+    return lane_all_reduce_cost(c, LANE_DOUBLING, call_bytes(c));
+}
+
+static double halving_cost(const struct call *c)
+{
+    return lane_all_reduce_cost(c, LANE_HALVING, call_bytes(c));
+}
+
+const struct algorithm all_reduce_nodes = { "nodes", few_hosts_fit, direct_run, 0, direct_cost };
+const struct algorithm all_reduce_nodes_doubling = { "nodes_doubling", all_reduce_hier_fits,
+                                                     doubling_run, 0, doubling_cost };
+const struct algorithm all_reduce_nodes_halving = { "nodes_halving", all_reduce_hier_fits,
+                                                    halving_run, 0, halving_cost };

@@ -42,4 +42,5 @@ static ct_status all_reduce_one_shot_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_one_shot = { "one_shot", NULL, all_reduce_one_shot_run, 4096 };
+const struct algorithm all_reduce_one_shot = { "one_shot", NULL, all_reduce_one_shot_run, 4096,
+                                               NULL };

@@ -89,4 +89,5 @@ static ct_status all_reduce_recursive_doubling_run(struct call *c)
 
 const struct algorithm all_reduce_recursive_doubling = { "recursive_doubling",
                                                          all_reduce_recursive_doubling_fits,
-                                                         all_reduce_recursive_doubling_run, 8192 };
+                                                         all_reduce_recursive_doubling_run, 8192,
+                                                         NULL };

@@ -67,4 +67,5 @@ static ct_status all_reduce_ring_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_ring = { "ring", all_reduce_ring_fits, all_reduce_ring_run, 0 };
+const struct algorithm all_reduce_ring = { "ring", all_reduce_ring_fits, all_reduce_ring_run, 0,
+                                           NULL };

@@ -36,4 +36,4 @@ static ct_status all_reduce_shm_one_shot_run(struct call *c)
 }
 
 const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", all_reduce_shm_one_shot_fits,
-                                                   all_reduce_shm_one_shot_run, 8192 };
+                                                   all_reduce_shm_one_shot_run, 8192, NULL };

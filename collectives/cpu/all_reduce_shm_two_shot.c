@@ -98,4 +98,4 @@ static ct_status all_reduce_shm_two_shot_run(struct call *c)
 }
 
 const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm,
-                                                   all_reduce_shm_two_shot_run, 0 };
+                                                   all_reduce_shm_two_shot_run, 0, NULL };

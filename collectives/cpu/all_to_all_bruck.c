@@ -57,4 +57,4 @@ static ct_status all_to_all_bruck_run(struct call *c)
 }
 
 const struct algorithm all_to_all_bruck = { "bruck", all_to_all_bruck_fits, all_to_all_bruck_run,
-                                            256 };
+                                            256, NULL };

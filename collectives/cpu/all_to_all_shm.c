@@ -59,4 +59,4 @@ static ct_status all_to_all_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_to_all_shm = { "shm", fits_shm, all_to_all_shm_run, 0 };
+const struct algorithm all_to_all_shm = { "shm", fits_shm, all_to_all_shm_run, 0, NULL };

@@ -15,7 +15,7 @@ static ct_status barrier_shm_run(struct call *c)
     return status == CT_OK ? shm_group_wait_all(c->group->shm) : status;
 }
 
-static const struct algorithm barrier_shm = { "shm", fits_shm, barrier_shm_run, 0 };
+static const struct algorithm barrier_shm = { "shm", fits_shm, barrier_shm_run, 0, NULL };
 
 /* Dissemination: in step k each rank sends to the rank 2^k to its right and receives from the rank
  * 2^k to its left.
@@ -34,7 +34,7 @@ static ct_status barrier_dissemination_run(struct call *c)
 }
 
 static const struct algorithm barrier_dissemination = { "dissemination", NULL,
-                                                        barrier_dissemination_run, 0 };
+                                                        barrier_dissemination_run, 0, NULL };
 
 const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_nodes,
                                                        &barrier_dissemination, NULL };

@@ -2,11 +2,15 @@
 /* broadcast.c - ct_broadcast and its algorithms. */
 #include "collectives/core/call.h"
 
-extern const struct algorithm broadcast_shm, broadcast_binomial, broadcast_ring, broadcast_direct;
+extern const struct algorithm broadcast_shm, broadcast_nodes, broadcast_nodes_doubling,
+    broadcast_nodes_halving, broadcast_nodes_chain, broadcast_binomial, broadcast_ring,
+    broadcast_direct;
 
-const struct algorithm *const broadcast_algorithms[] = { &broadcast_shm, &broadcast_direct,
-                                                         &broadcast_binomial, &broadcast_ring,
-                                                         NULL };
+const struct algorithm *const broadcast_algorithms[] = {
+    &broadcast_shm,           &broadcast_nodes,       &broadcast_nodes_doubling,
+    &broadcast_nodes_halving, &broadcast_nodes_chain, &broadcast_direct,
+    &broadcast_binomial,      &broadcast_ring,        NULL
+};
 
 ct_status ct_broadcast(ct_group *group, void *buf, size_t count, ct_dtype dtype, int root,
                        ct_work **work)

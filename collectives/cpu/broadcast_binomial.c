@@ -26,4 +26,4 @@ static ct_status broadcast_binomial_run(struct call *c)
 }
 
 const struct algorithm broadcast_binomial = { "binomial", NULL, broadcast_binomial_run,
-                                              (size_t)64 << 10 };
+                                              (size_t)64 << 10, NULL };

@@ -30,4 +30,4 @@ static ct_status broadcast_direct_run(struct call *c)
 }
 
 const struct algorithm broadcast_direct = { "direct", broadcast_direct_fits, broadcast_direct_run,
-                                            8192 };
+                                            8192, NULL };

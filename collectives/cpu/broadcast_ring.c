@@ -7,7 +7,7 @@
  * Cost for s segments: (s + p - 2) (alpha + n/s beta); p-2 segments more than one wire takes.
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
 #include "collectives/core/shm_exchange.h"
-#include "collectives/cpu/pipeline_segment.h"
+#include "collectives/hosts/pipeline_segment.h"
 
 static ct_status broadcast_ring_run(struct call *c)
 {
@@ -32,4 +32,4 @@ static ct_status broadcast_ring_run(struct call *c)
     return status;
 }
 
-const struct algorithm broadcast_ring = { "ring", NULL, broadcast_ring_run, 0 };
+const struct algorithm broadcast_ring = { "ring", NULL, broadcast_ring_run, 0, NULL };

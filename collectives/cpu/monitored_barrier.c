@@ -78,7 +78,7 @@ static ct_status monitored_barrier_run(struct call *c)
 }
 
 static const struct algorithm monitored_barrier_messages = { "messages", NULL,
-                                                             monitored_barrier_run, 0 };
+                                                             monitored_barrier_run, 0, NULL };
 
 const struct algorithm *const monitored_barrier_algorithms[] = { &monitored_barrier_messages,
                                                                  NULL };

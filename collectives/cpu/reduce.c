@@ -2,9 +2,12 @@
 /* reduce.c - ct_reduce and its algorithms. */
 #include "collectives/core/call.h"
 
-extern const struct algorithm reduce_shm, reduce_direct;
+extern const struct algorithm reduce_shm, reduce_nodes, reduce_nodes_doubling, reduce_nodes_halving,
+    reduce_direct;
 
-const struct algorithm *const reduce_algorithms[] = { &reduce_shm, &reduce_direct, NULL };
+const struct algorithm *const reduce_algorithms[] = {
+    &reduce_shm, &reduce_nodes, &reduce_nodes_doubling, &reduce_nodes_halving, &reduce_direct, NULL
+};
 
 ct_status ct_reduce(ct_group *group, const void *send, void *recv, size_t count, ct_dtype dtype,
                     ct_op op, int root, ct_work **work)

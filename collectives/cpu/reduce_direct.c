@@ -55,4 +55,4 @@ static ct_status reduce_direct_run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_direct = { "direct", NULL, reduce_direct_run, 0 };
+const struct algorithm reduce_direct = { "direct", NULL, reduce_direct_run, 0, NULL };

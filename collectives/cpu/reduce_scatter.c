@@ -2,10 +2,12 @@
 /* reduce_scatter.c - ct_reduce_scatter, its v and list forms, and their algorithms. */
 #include "collectives/core/call.h"
 
-extern const struct algorithm reduce_scatter_shm, reduce_scatter_nodes, reduce_scatter_direct;
+extern const struct algorithm reduce_scatter_shm, reduce_scatter_nodes,
+    reduce_scatter_nodes_halving, reduce_scatter_direct;
 
 const struct algorithm *const reduce_scatter_algorithms[] = { &reduce_scatter_shm,
                                                               &reduce_scatter_nodes,
+                                                              &reduce_scatter_nodes_halving,
                                                               &reduce_scatter_direct, NULL };
 
 /* Inlined: the return address is that of the public call. */

@@ -4,26 +4,35 @@
  *
  * So for each block one partial result comes from each other host, not one input from each rank
  * there, and the order is the written one.
- * Cost for h hosts of equally many ranks: one step on the host with (p - h) n, then
- * alpha + (h-1) n beta; a piece at a time.
- * The places for pieces, one for each rank and each host, take 12 MiB at the most, however many
- * ranks there are. */
+ * Cost: p n written and h p n / h read on the host; then between hosts alpha + (h-1) (o + n beta),
+ * each host giving each its blocks, or with many hosts an all-reduce of the lane's h blocks; a
+ * piece of each block at a time.
+ * The places for pieces, one for each host, take 8 MiB at the most, however many ranks there are.
+ */
 #include <stdlib.h>
 
-#include "collectives/core/host_topology.h"
 #include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/lane.h"
+#include "collectives/hosts/lane_tree.h"
 
 struct work_of_call {
     struct level level;
-    size_t at, piece;     /* of each block: where the piece under way begins, its most bytes */
-    size_t room;          /* of a piece in scratch */
-    char *scratch;        /* [hosts][ranks] inputs, then [hosts] partial results */
-    const void **sources; /* [the larger of hosts and ranks] */
+    size_t at, piece; /* of each block: where the piece under way begins, its most bytes */
+    size_t room;      /* of a piece in scratch */
+    char *partial;    /* [hosts] of this rank's number, folded over this host */
 };
+
+typedef ct_status reduce_scatter_way(struct call *c, const struct work_of_call *w, struct span out);
 
 static int reduce_scatter_hier_fits(const struct call *c)
 {
-    return has_two_levels(c->group) && hosts_are_alike(c->group) && hosts_can_fold(c);
+    return c->group->hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
+}
+
+static int few_hosts_fit(const struct call *c)
+{
+    return reduce_scatter_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
 }
 
 /* Empty behind the end of a short block. */
@@ -34,102 +43,125 @@ static struct span piece_in(const struct work_of_call *w, struct span block)
     return span_of(bytes > 0 ? block.data + w->at : NULL, bytes);
 }
 
-/* The piece of the block that is for rank i of a host. */
-static struct span piece_for(const struct call *c, const struct work_of_call *w, int host, int i)
+/* The piece of the block that is for rank `owner` of a host, in this rank's input. */
+static struct span input_piece(const struct call *c, const void *arg, int owner, int host)
 {
-    return piece_in(w, block_at(c, &c->send, host_rank(c->group, host, i)));
+    return piece_in(arg, block_at(c, &c->send, host_rank(c->group, host, owner)));
 }
 
-/* Where the piece from rank i of this host lies; and this host's partial result. */
-static char *place(const struct work_of_call *w, int host, int i)
+static struct span partial_piece(const struct call *c, const void *arg, int owner, int host)
 {
-    return w->scratch + (size_t)(host * w->level.ranks + i) * w->room;
+    const struct work_of_call *w = arg;
+
+    return span_of(w->partial + (size_t)host * w->room, input_piece(c, arg, owner, host).bytes);
 }
 
-static char *partial(const struct work_of_call *w, int host)
-{
-    return place(w, w->level.hosts, 0) + (size_t)host * w->room;
-}
-
-static ct_status reduce_scatter_hier_fold_on_host(struct call *c, const struct work_of_call *w)
+static ct_status exchange_directly(struct call *c, const struct work_of_call *w, struct span out)
 {
     const struct level *l = &w->level;
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, 2 * l->hosts * l->ranks);
-
-    if (status != CT_OK)
-        return status;
-    for (int i = 0; i < l->ranks; i++)
-        for (int host = 0; host < l->hosts && i != l->rank; host++)
-            batch_recv(&batch, host_rank(c->group, l->host, i),
-                       span_of(place(w, host, i), piece_for(c, w, host, l->rank).bytes));
-    for (int i = 0; i < l->ranks; i++)
-        for (int host = 0; host < l->hosts && i != l->rank; host++)
-            batch_send(&batch, host_rank(c->group, l->host, i), piece_for(c, w, host, i));
-    status = batch_wait(&batch);
-    for (int host = 0; host < l->hosts && status == CT_OK; host++) {
-        const struct span own = piece_for(c, w, host, l->rank);
-
-        for (int i = 0; i < l->ranks; i++)
-            w->sources[i] = i == l->rank ? own.data : place(w, host, i);
-        fold_some(c, partial(w, host), w->sources, l->ranks, own.bytes);
-    }
-    return status;
-}
-
-static ct_status reduce_scatter_hier_fold_across(struct call *c, const struct work_of_call *w,
-                                                 struct span out)
-{
-    const struct level *l = &w->level;
+    const struct lane lane = lane_of(c, l);
+    const void **sources = malloc((size_t)l->hosts * sizeof *sources);
+    char *arrived = call_scratch(c, (size_t)l->hosts * out.bytes);
     struct batch batch;
     ct_status status = batch_begin(&batch, c, 2 * l->hosts);
 
-    if (status != CT_OK)
-        return status;
-    for (int host = 0; host < l->hosts; host++) {
-        w->sources[host] = host == l->host ? partial(w, host) : place(w, host, 0);
+    if (status == CT_OK && (!sources || !arrived))
+        status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
+    for (int host = 0; host < l->hosts && status == CT_OK; host++) {
+        sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
+                                        : arrived + (size_t)host * out.bytes;
         if (host != l->host)
-            batch_recv(&batch, host_rank(c->group, host, l->rank),
-                       span_of(w->sources[host], out.bytes));
+            batch_recv(&batch, lane_peer(&lane, host), span_of(sources[host], out.bytes));
     }
-    for (int host = 0; host < l->hosts; host++)
-        if (host != l->host)
-            batch_send(&batch, host_rank(c->group, host, l->rank),
-                       span_of(partial(w, host), piece_for(c, w, host, l->rank).bytes));
-    status = batch_wait(&batch);
-    if (status != CT_OK)
-        return status;
-    fold_some(c, out.data, w->sources, l->hosts, out.bytes);
-    if (call_op(c) == CT_AVG)
-        combine_divide(call_dtype(c), out.data, out.bytes / c->element, c->group->size);
-    return CT_OK;
-}
+    for (int step = 1; step < l->hosts && status == CT_OK; step++) {
+        const int host = (l->host + step) % l->hosts;
 
-static ct_status reduce_scatter_hier_run(struct call *c)
-{
-    const struct span out = block_at(c, &c->recv, 0);
-    const size_t largest = largest_block(c, &c->send), piece = piece_of_each(c);
-    struct work_of_call w = { .level = level_of(c->group, c->group->rank),
-                              .piece = piece,
-                              .room = largest < piece ? largest : piece };
-    const size_t places = (size_t)w.level.hosts * (size_t)(w.level.ranks + 1);
-    ct_status status = CT_OK;
-
-    w.scratch = call_scratch(c, places * w.room);
-    w.sources = malloc((size_t)c->group->size * sizeof *w.sources);
-    if (!w.scratch || !w.sources)
-        status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
-    do {
-        if (status == CT_OK)
-            status = reduce_scatter_hier_fold_on_host(c, &w);
-        if (status == CT_OK)
-            status = reduce_scatter_hier_fold_across(c, &w, piece_in(&w, out));
-        w.at += w.piece;
-    } while (status == CT_OK && w.at < largest);
-    call_scratch_end(c, w.scratch);
-    free(w.sources);
+        batch_send(&batch, lane_peer(&lane, host), partial_piece(c, w, l->rank, host));
+    }
+    if (status == CT_OK)
+        status = batch_wait(&batch);
+    else
+        batch_cancel(&batch);
+    if (status == CT_OK) {
+        fold_hosts(c, out.data, sources, out.bytes);
+        lane_average(&lane, out);
+    }
+    call_scratch_end(c, arrived);
+    free(sources);
     return status;
 }
 
-const struct algorithm reduce_scatter_nodes = { "nodes", reduce_scatter_hier_fits,
-                                                reduce_scatter_hier_run, 0 };
+/* All blocks of the lane are folded as one buffer; places behind short blocks are zeros. */
+static ct_status exchange_by_halving(struct call *c, const struct work_of_call *w, struct span out)
+{
+    const struct level *l = &w->level;
+    const struct lane lane = lane_of(c, l);
+    const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
+    const ct_status status = lane_all_reduce_halving(&lane, all, all);
+
+    if (status == CT_OK)
+        copy_span(out, partial_piece(c, w, l->rank, l->host).data);
+    return status;
+}
+
+static ct_status run(struct call *c, reduce_scatter_way *way)
+{
+    const struct span out = block_at(c, &c->recv, 0);
+    const struct level level = level_of(c->group, c->group->rank);
+    const size_t largest = largest_block(c, &c->send);
+    const size_t most = SCRATCH_BYTES / (size_t)level.hosts / 64 * 64;
+    const size_t piece = most < 64 ? 64 : most > (1 << 20) ? 1 << 20 : most;
+    struct work_of_call w = { .level = level,
+                              .piece = piece,
+                              .room = largest < piece ? largest : piece };
+    const struct host_parts input = {
+        .owners = level.ranks, .spans = level.hosts, .span = input_piece, .arg = &w
+    };
+    const struct host_parts result = {
+        .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
+    };
+    ct_status status = CT_OK;
+
+    w.partial = call_scratch(c, (size_t)level.hosts * w.room);
+    if (!w.partial)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
+    do {
+        if (c->send.counts) /* short blocks leave places that are folded, and not read */
+            memset(w.partial, 0, (size_t)level.hosts * w.room);
+        status = host_fold(c, &w.level, &input, &result);
+        if (status == CT_OK)
+            status = way(c, &w, piece_in(&w, out));
+        w.at += w.piece;
+    } while (status == CT_OK && w.at < largest);
+    call_scratch_end(c, w.partial);
+    return status;
+}
+
+/* ---- Rows ----------------------------------------------------------------------- */
+
+static ct_status direct_run(struct call *c)
+{
+    return run(c, exchange_directly);
+}
+
+static ct_status halving_run(struct call *c)
+{
+    return run(c, exchange_by_halving);
+}
+
+/* What a host has is folded and handed on as in the first half of an all-reduce. */
+static double direct_cost(const struct call *c)
+{
+    return lane_all_gather_cost(c, LANE_DIRECT,
+                                blocks_bytes(c, &c->send) / (size_t)c->group->hosts);
+}
+
+static double halving_cost(const struct call *c)
+{
+    return lane_all_reduce_cost(c, LANE_HALVING, blocks_bytes(c, &c->send));
+}
+
+const struct algorithm reduce_scatter_nodes = { "nodes", few_hosts_fit, direct_run, 0,
+                                                direct_cost };
+const struct algorithm reduce_scatter_nodes_halving = { "nodes_halving", reduce_scatter_hier_fits,
+                                                        halving_run, 0, halving_cost };

@@ -23,7 +23,7 @@ static ct_status scatter_direct_run(struct call *c)
     return batch_wait(&batch);
 }
 
-static const struct algorithm scatter_direct = { "direct", NULL, scatter_direct_run, 0 };
+static const struct algorithm scatter_direct = { "direct", NULL, scatter_direct_run, 0, NULL };
 
 const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_direct, NULL };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_topology.c - a group's hosts as two levels, from what runtime/group/group.c noted. */
-#include "collectives/core/host_topology.h"
+#include "collectives/hosts/host_topology.h"
 
 #include "runtime/types/dtype.h"
 
@@ -17,20 +17,20 @@ int host_rank(const ct_group *g, int host, int i)
 struct level level_of(const ct_group *g, int rank)
 {
     struct level l = { .hosts = g->hosts };
-    int at = 0;
+    const int at = g->fold_at[rank];
+    int beyond = g->hosts - 1; /* the host is not beyond this one */
 
-    while (g->fold_rank[at] != rank)
-        at++;
-    while (at >= g->node_end[l.host])
-        l.host++;
+    while (l.host < beyond) {
+        const int middle = (l.host + beyond) / 2;
+
+        if (at < g->node_end[middle])
+            beyond = middle;
+        else
+            l.host = middle + 1;
+    }
     l.ranks = host_ranks(g, l.host);
     l.rank = at - (g->node_end[l.host] - l.ranks);
     return l;
-}
-
-int has_two_levels(const ct_group *g)
-{
-    return g->hosts > 1 && g->size > g->hosts;
 }
 
 int hosts_are_alike(const ct_group *g)
@@ -54,14 +54,25 @@ int hosts_can_fold(const struct call *c)
     return !dtype_is_narrow(dtype);
 }
 
-void fold_some(const struct call *c, void *dst, const void *const *sources, int count, size_t bytes)
+static void fold_as(const struct call *c, void *dst, const void *const *sources, int count,
+                    int nodes, size_t bytes)
 {
     const struct fold sum = { .dtype = call_dtype(c),
                               .op = call_op(c) == CT_AVG ? CT_SUM : call_op(c),
                               .sources = count,
-                              .nodes = 1,
-                              .node_end = &count };
+                              .nodes = nodes,
+                              .node_end = nodes == 1 ? &count : NULL };
 
     if (bytes > 0)
         combine_fold_to(&sum, &dst, 1, sources, bytes / c->element, 0);
+}
+
+void fold_some(const struct call *c, void *dst, const void *const *sources, int count, size_t bytes)
+{
+    fold_as(c, dst, sources, count, 1, bytes);
+}
+
+void fold_hosts(const struct call *c, void *dst, const void *const *sources, size_t bytes)
+{
+    fold_as(c, dst, sources, c->group->hosts, c->group->hosts, bytes);
 }

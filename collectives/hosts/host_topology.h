@@ -3,8 +3,8 @@
  *
  * Hosts count in the order in which they first appear among the ranks, the ranks of one in rank
  * order: the written order of reductions. */
-#ifndef COLLECTIVES_CORE_HOST_TOPOLOGY_H
-#define COLLECTIVES_CORE_HOST_TOPOLOGY_H
+#ifndef COLLECTIVES_HOSTS_HOST_TOPOLOGY_H
+#define COLLECTIVES_HOSTS_HOST_TOPOLOGY_H
 
 #include "collectives/core/sendrecv.h"
 
@@ -20,16 +20,16 @@ int host_rank(const ct_group *g, int host, int i);
 
 struct level level_of(const ct_group *g, int rank);
 
-/* Several hosts, and more than one rank on some of them. */
-int has_two_levels(const ct_group *g);
 int hosts_are_alike(const ct_group *g);
 
 /* May each host fold its own ranks first?  Yes if the dtype holds a partial result exactly, and
  * the order is the one that CT_ORDER asks for. */
 int hosts_can_fold(const struct call *c);
 
-/* *dst = fold of the sources in their order.  AVG: the sum; the caller divides at the end. */
+/* *dst = fold of the sources from left to right.  AVG: the sum; the caller divides at the end. */
 void fold_some(const struct call *c, void *dst, const void *const *sources, int count,
                size_t bytes);
+/* The same of one partial result of each host, as the tree of the written order (combine.h). */
+void fold_hosts(const struct call *c, void *dst, const void *const *sources, size_t bytes);
 
 #endif

@@ -171,8 +171,9 @@ ct_status ct_set_next_timeout(ct_group *group, int timeout_ms)
 
 /* CT_ORDER, equal on all ranks:
  *
- *   nodes   each host's ranks in rank order, then the hosts in the order in which they first
- *           appear; the default.  What a host has folded can travel as one.
+ *   nodes   each host's ranks in rank order, then the hosts, in the order in which they first
+ *           appear, as a balanced tree (combine.h); the default.  What a host has folded can travel
+ *           as one.
  *
  *   rank    all ranks in rank order, whatever the layout: the same bits on one host and on four.
  *
@@ -202,8 +203,8 @@ static ct_status read_order(ct_group *g)
     return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
 }
 
-/* Fills in hosts, node_end and fold_rank, in time linear in the ranks.  number[node]: 1 + the
- * number of that host in the group; 0: none of its ranks was seen yet. */
+/* Fills in hosts, node_end, fold_rank and fold_at, in time linear in the ranks.  number[node]: 1 +
+ * the number of that host in the group; 0: none of its ranks was seen yet. */
 static void by_node(ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
@@ -223,6 +224,8 @@ static void by_node(ct_group *g, int *number)
     }
     for (int i = 0; i < g->size; i++)
         g->fold_rank[g->node_end[number[peers[g->ranks[i]].node] - 1]++] = i;
+    for (int at = 0; at < g->size; at++)
+        g->fold_at[g->fold_rank[at]] = at;
 }
 
 static ct_status group_order(ct_group *g)
@@ -231,8 +234,9 @@ static ct_status group_order(ct_group *g)
     ct_status status = CT_OK;
 
     g->fold_rank = calloc((size_t)g->size, sizeof *g->fold_rank);
+    g->fold_at = calloc((size_t)g->size, sizeof *g->fold_at);
     g->node_end = calloc((size_t)g->size, sizeof *g->node_end);
-    if (!number || !g->fold_rank || !g->node_end) {
+    if (!number || !g->fold_rank || !g->fold_at || !g->node_end) {
         free(number);
         return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
     }
@@ -274,6 +278,7 @@ static void group_free(ct_group *group)
         free(group->choices);
     free(group->overrides);
     free(group->fold_rank);
+    free(group->fold_at);
     free(group->node_end);
     free(group->ranks);
     free(group);
@@ -307,13 +312,28 @@ static ct_group *group_alloc(struct mesh *mesh, const struct group_extension *ex
     return g;
 }
 
-static int on_this_host(const ct_group *g)
+/* The exchange in shared memory of its ranks on this host. */
+static ct_status join_host(ct_group *g, const _Atomic int *given_up)
 {
-    int here = g->size > 1 && g->mesh->node.base != NULL;
+    const struct peer *peers = g->mesh->peers;
+    int *members = malloc((size_t)g->size * sizeof *members);
+    int count = 0, rank = 0;
+    ct_status status = CT_OK;
 
-    for (int i = 0; i < g->size && here; i++)
-        here = g->mesh->peers[g->ranks[i]].local >= 0;
-    return here;
+    if (!members)
+        return ct_fail(CT_ERR_NOMEM, "no memory for a group of %d ranks", g->size);
+    for (int i = 0; i < g->size; i++) {
+        if (i == g->rank)
+            rank = count;
+        if (peers[g->ranks[i]].local >= 0)
+            members[count++] = g->ranks[i];
+    }
+    if (count > 1 && g->mesh->node.base)
+        status = shm_group_create(g->mesh, members, count, rank, g->root == g, group_channel(g, 0),
+                                  deadline_after(g->timeout_ms), given_up, &g->host_shm);
+    free(members);
+    g->shm = g->hosts == 1 ? g->host_shm : NULL;
+    return status;
 }
 
 /* An id for the control page: the same on all members, and different from those of other meshes. */
@@ -333,10 +353,8 @@ static ct_status set_up_member(ct_group *g, const char *overrides, const _Atomic
     g->seq = fault_first_seq(g->mesh->faults) - 1;
     if (status == CT_OK)
         status = g->extension->open(g, overrides);
-    if (status == CT_OK && on_this_host(g))
-        status =
-            shm_group_create(g->mesh, g->ranks, g->size, g->rank, g->root == g, group_channel(g, 0),
-                             deadline_after(g->timeout_ms), given_up, &g->shm);
+    if (status == CT_OK)
+        status = join_host(g, given_up);
     if (status != CT_OK)
         return status;
     g->channel = (struct channel){ .id = group_channel(g, 0),
@@ -464,7 +482,7 @@ void group_destroy(ct_group *group)
         channel_goodbye(mesh, &group->channel);
         channel_close(mesh, &group->channel); /* from here on no frame reports a failure of it */
     }
-    shm_group_destroy(group->shm);
+    shm_group_destroy(group->host_shm);
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

@@ -105,8 +105,8 @@ static int record(ct_group *group, const struct group_failure *failure, int is_d
 
     pthread_mutex_lock(&group->failure.lock);
     tell = record_locked(group, failure, is_death);
-    if (tell && group->shm)
-        shm_group_set_failure(group->shm, tell);
+    if (tell && group->host_shm)
+        shm_group_set_failure(group->host_shm, tell);
     pthread_mutex_unlock(&group->failure.lock);
     if (tell || is_death)
         bell_ring(group->mesh->waiter.bell, group->mesh->waiter.wake_fd);
@@ -149,8 +149,8 @@ static ct_status fail_if_pending(ct_group *group, uint64_t seq, uint64_t told, u
             failure.from_call = seq; /* it failed too, so the others can't finish it either */
         if (!alone)
             set_failed(group, &failure);
-        if (!alone && is_death && group->shm)
-            shm_group_set_failure(group->shm, &failure);
+        if (!alone && is_death && group->host_shm)
+            shm_group_set_failure(group->host_shm, &failure);
     }
     pthread_mutex_unlock(&state->lock);
     if (!due)
@@ -197,8 +197,8 @@ void group_look_for_failure(ct_group *group)
 {
     struct group_failure failure;
 
-    if (group->shm && atomic_load(&group->failure.status) == CT_OK
-        && shm_group_failure(group->shm, &failure) && record(group, &failure, 0))
+    if (group->host_shm && atomic_load(&group->failure.status) == CT_OK
+        && shm_group_failure(group->host_shm, &failure) && record(group, &failure, 0))
         channel_fail(group->mesh, &group->channel, &failure);
 }
 

@@ -27,6 +27,10 @@
  * by one rank.  [Yew, Tzeng, Lawrie, "Distributing hot-spot addressing in large-scale
  * multiprocessors", 1987: software combining trees]
  *
+ * In a round with a gate the others wait for the gate's line alone, which it writes last.  With a
+ * tree the gate counts itself as all do; the rank that completes the root rings the gate alone, and
+ * the gate writes the number of the round into the head.
+ *
  * The block with lines and slots lies in the arena of the first member.  That of the mesh's first
  * group is the first one there; else the first member allocates it and sends its offset to the
  * others.  The block is free again when all members have left.
@@ -54,7 +58,7 @@
 #define SHM_GROUP_SMALL_SLOT ((size_t)4 << 10)
 #define GROWS_AFTER 8 /* the part of the memory that is used grows after so many laps */
 #define LONGEST_SETTLING_MS 200
-#define TREE_FROM 4 /* ranks; measured in docs/scale.md */
+#define TREE_FROM 24 /* ranks; measured in docs/scale.md */
 #define TREE_RADIX 16
 #define UNCOUNTED_LOOKS 20 /* some 2 s: a member that is alive may be off its processor so long */
 /* Slots of a group together: with 256 ranks and less each slot may be of SHM_GROUP_MOST_SLOT. */
@@ -97,8 +101,10 @@ struct head {
     _Alignas(CACHE_PAIR) _Atomic int failed; /* a member has a failure */
     _Atomic int left;                        /* how many members have left */
     int count;                               /* of the members */
-    /* In a tree: the last round in which all ranks are. */
+    /* In a tree: the last round in which all ranks are, and may go on; */
     _Alignas(CACHE_PAIR) _Atomic uint64_t all_in;
+    /* the last one with a gate in which all ranks are. */
+    _Alignas(CACHE_PAIR) _Atomic uint64_t at_gate;
 };
 
 struct tree_node {
@@ -471,9 +477,18 @@ static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
 
 /* ---- The tree ------------------------------------------------------------------ */
 
-static int all_are_in(const struct shm_group *f, uint64_t round)
+/* What a rank waits for in a tree. */
+struct tree_wait {
+    const _Atomic uint64_t *word; /* head->all_in or head->at_gate */
+    uint64_t round;
+    int gate; /* who writes the word when all are in; NOBODY: the last that comes */
+};
+
+#define NOBODY (-1)
+
+static int is_over(const struct tree_wait *w)
 {
-    return atomic_load_explicit(&f->head->all_in, memory_order_acquire) >= round;
+    return atomic_load_explicit(w->word, memory_order_acquire) >= w->round;
 }
 
 /* -1: none is missing. */
@@ -488,46 +503,51 @@ static int first_missing(const struct shm_group *f, uint64_t round)
 
 /* All lines are in, and the tree is not complete: a member has yet to count itself.  That takes no
  * time, unless it ended just there.  One that has left had counted itself. */
-static ct_status look_at_uncounted(struct shm_group *f, uint64_t round)
+static ct_status look_at_uncounted(struct shm_group *f, const struct tree_wait *w)
 {
     ct_status status = CT_OK;
 
     for (int i = 0; i < f->size && status == CT_OK; i++)
         if (i != f->rank && atomic_load(&f->members[i].state) == ALIVE)
             status = look_at_peer(f, i);
-    return all_are_in(f, round) ? CT_OK : status;
+    return is_over(w) ? CT_OK : status;
 }
 
 /* uncounted: how many looks after a whole sleep found no rank missing, in a row. */
-static ct_status look_at_missing(struct shm_group *f, uint64_t round, int slept, int *uncounted)
+static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w, int slept,
+                                 int *uncounted)
 {
-    const int missing = first_missing(f, round);
+    const int missing = first_missing(f, w->round);
     ct_status status;
 
+    if (missing < 0 && w->gate != NOBODY) {
+        status = look_at_peer(f, w->gate);
+        return is_over(w) ? CT_OK : status;
+    }
     if (missing < 0) {
         *uncounted += slept;
-        return *uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, round);
+        return *uncounted < UNCOUNTED_LOOKS ? CT_OK : look_at_uncounted(f, w);
     }
     *uncounted = 0;
     status = look_at_peer(f, missing);
     /* It may have come, and then ended, since the check. */
-    return status != CT_OK && first_missing(f, round) != missing ? CT_OK : status;
+    return status != CT_OK && first_missing(f, w->round) != missing ? CT_OK : status;
 }
 
-static ct_status name_missing(const struct shm_group *f, uint64_t round)
+static ct_status name_missing(const struct shm_group *f, const struct tree_wait *w)
 {
-    const int missing = first_missing(f, round);
+    const int missing = first_missing(f, w->round), who = missing < 0 ? w->gate : missing;
     char name[160];
 
     return ct_fail(CT_ERR_TIMEOUT, "%s did not come",
-                   missing < 0 ? "a rank"
-                               : mesh_peer_name(f->mesh, f->ranks[missing], name, sizeof name));
+                   who == NOBODY ? "a rank"
+                                 : mesh_peer_name(f->mesh, f->ranks[who], name, sizeof name));
 }
 
 /* wait_slowly() for all ranks.  A member that has left, or a process that has ended, may be one
  * that is missing: the first turn looks at those that did so before, the next ones at what is new.
  */
-static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
+static ct_status wait_for_tree(struct shm_group *f, const struct tree_wait *w)
 {
     struct waiter *waiter = &f->mesh->waiter;
     const uint64_t traced = trace_wait(f->mesh->trace, f->ranks[0], 0);
@@ -540,16 +560,16 @@ static ct_status wait_for_tree(struct shm_group *f, uint64_t round)
     wait_begin(&wait, waiter, f->deadline);
     if (waiter->spins == 0)
         wait_sleeps_at_once(&wait);
-    while (status == CT_OK && !all_are_in(f, round)) {
+    while (status == CT_OK && !is_over(w)) {
         if (has_failed(f))
             status = ct_fail(CT_ERR_ABORTED, "the group is broken");
         else if (turn == WAIT_OVER)
-            status = name_missing(f, round);
+            status = name_missing(f, w);
         else if (turn == WAIT_LOOK || atomic_load(&waiter->ends) != ends
                  || atomic_load_explicit(&f->head->left, memory_order_acquire) != left) {
             ends = atomic_load(&waiter->ends);
             left = atomic_load(&f->head->left);
-            status = look_at_missing(f, round, turn == WAIT_LOOK, &uncounted);
+            status = look_at_missing(f, w, turn == WAIT_LOOK, &uncounted);
         }
         if (status == CT_OK && turn != WAIT_OVER) {
             turn = wait_turn(&wait);
@@ -578,9 +598,28 @@ static ct_status compare_below(const struct shm_group *f, int node, int count, i
     return CT_OK;
 }
 
+static void ring(const struct shm_group *f, int rank);
 static void ring_members(const struct shm_group *f);
 
-static ct_status arrive_in_tree(struct shm_group *f)
+/* All ranks may go on. */
+static void release_tree(struct shm_group *f)
+{
+    f->all_in = f->round;
+    atomic_store_explicit(&f->head->all_in, f->round, memory_order_release);
+    bell_fence();
+    ring_members(f);
+}
+
+/* All are in a round with a gate. */
+static void call_gate(struct shm_group *f, int gate)
+{
+    atomic_store_explicit(&f->head->at_gate, f->round, memory_order_release);
+    bell_fence();
+    if (gate != f->rank)
+        ring(f, gate);
+}
+
+static ct_status arrive_in_tree(struct shm_group *f, int gate)
 {
     struct tree_node *level = f->tree;
     int index = f->rank, count = f->size, ranks_each = 1;
@@ -604,25 +643,30 @@ static ct_status arrive_in_tree(struct shm_group *f)
         if (count == 1)
             break;
     }
-    f->all_in = f->round;
-    atomic_store_explicit(&f->head->all_in, f->round, memory_order_release);
-    bell_fence();
-    ring_members(f);
+    if (gate == NOBODY)
+        release_tree(f);
+    else
+        call_gate(f, gate);
     return CT_OK;
+}
+
+static ct_status wait_in_tree(struct shm_group *f, const struct tree_wait *w)
+{
+    for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
+        if (is_over(w))
+            return CT_OK;
+    return wait_for_tree(f, w);
 }
 
 static ct_status wait_all_for(struct shm_group *f, uint64_t round)
 {
+    const struct tree_wait w = { &f->head->all_in, round, NOBODY };
     ct_status status = CT_OK;
 
     if (f->all_in >= round)
         return CT_OK;
-    if (f->tree) {
-        for (int i = f->mesh->waiter.spins ? LOOKS_BEFORE_WAIT : 1; i > 0; i--)
-            if (all_are_in(f, round))
-                break;
-        status = all_are_in(f, round) ? CT_OK : wait_for_tree(f, round);
-    }
+    if (f->tree)
+        status = wait_in_tree(f, &w);
     for (int i = 1; i < f->size && !f->tree && status == CT_OK; i++)
         status = wait_for(f, (f->rank + i) % f->size, round);
     if (status == CT_OK)
@@ -740,25 +784,104 @@ static void ring_awaiting(const struct shm_group *f)
         ring(f, by - 1);
 }
 
-ct_status shm_group_publish(struct shm_group *f)
+/* The next round begins here; its line is not yet for all to see.  NULL: *status says why not. */
+static struct line *begin_round(struct shm_group *f, ct_status *status)
 {
     struct line *line = &f->members[f->rank].lines[(f->round + 1) % 2];
-    ct_status status = wait_all_for(f, f->round);
 
-    if (status != CT_OK)
-        return status;
+    *status = wait_all_for(f, f->round);
+    if (*status != CT_OK)
+        return NULL;
     f->round++;
     line->signature = f->calls[f->round % 2] = f->signature;
     wait_note_processor(&f->mesh->waiter);
+    return line;
+}
+
+static void show_line(const struct shm_group *f, struct line *line)
+{
     atomic_store_explicit(&line->round, f->round, memory_order_release);
     bell_fence();
+}
+
+ct_status shm_group_publish(struct shm_group *f)
+{
+    ct_status status;
+    struct line *line = begin_round(f, &status);
+
+    if (!line)
+        return status;
+    show_line(f, line);
     if (f->tree)
         ring_awaiting(f);
     else
         ring_members(f);
-    status = f->tree ? arrive_in_tree(f) : CT_OK;
+    status = f->tree ? arrive_in_tree(f, NOBODY) : CT_OK;
     fault_pass(f->mesh->faults);
     return status;
+}
+
+ct_status shm_group_enter_gate(struct shm_group *f, int gate)
+{
+    ct_status status;
+    struct line *line = begin_round(f, &status);
+
+    if (!line)
+        return status;
+    show_line(f, line);
+    if (f->tree)
+        ring_awaiting(f);
+    else
+        ring(f, gate);
+    status = f->tree ? arrive_in_tree(f, gate) : CT_OK;
+    fault_pass(f->mesh->faults);
+    return status;
+}
+
+ct_status shm_group_pass_gate(struct shm_group *f, int gate)
+{
+    const struct tree_wait w = { &f->head->all_in, f->round, gate };
+    const ct_status status = f->tree ? wait_in_tree(f, &w) : wait_for(f, gate, f->round);
+
+    if (status == CT_OK) /* the gate saw all of them */
+        f->all_in = f->round;
+    return status;
+}
+
+ct_status shm_group_hold_gate(struct shm_group *f, int gate)
+{
+    ct_status status;
+    struct line *line = begin_round(f, &status);
+    const struct tree_wait w = { &f->head->at_gate, f->round, NOBODY };
+
+    if (!line)
+        return status;
+    if (f->tree) {
+        show_line(f, line);
+        status = arrive_in_tree(f, gate);
+        if (status == CT_OK)
+            status = wait_in_tree(f, &w);
+    }
+    for (int i = 1; i < f->size && !f->tree && status == CT_OK; i++)
+        status = wait_for(f, (f->rank + i) % f->size, f->round);
+    fault_pass(f->mesh->faults);
+    return status;
+}
+
+void *shm_group_answer(const struct shm_group *f)
+{
+    return (void *)(uintptr_t)shm_group_slot(f, f->rank);
+}
+
+void shm_group_open_gate(struct shm_group *f)
+{
+    if (f->tree) {
+        release_tree(f);
+        return;
+    }
+    f->all_in = f->round;
+    show_line(f, &f->members[f->rank].lines[f->round % 2]);
+    ring_members(f);
 }
 
 size_t shm_group_slot_bytes(const struct shm_group *f)

@@ -16,6 +16,16 @@
  * the next round: a call needs no barrier at its end.  A payload of up to 64 bytes lies in the
  * cache line that has the number of the round, so both cost one cache miss.
  *
+ * A round may have a gate, one rank that takes what all others show and answers all of them.  It
+ * costs one round: the others do not wait for each other, and sleep once.
+ *
+ *     shm_group_next_slot(f, bytes);          of the larger of what is shown and the answer
+ *     the others:                             the gate:
+ *     memcpy(shm_group_own(f), ...);          shm_group_hold_gate(f, gate);
+ *     shm_group_enter_gate(f, gate);          ... shm_group_slot(f, i) ...
+ *     shm_group_pass_gate(f, gate);           memcpy(shm_group_answer(f), ...);
+ *     ... shm_group_slot(f, gate) ...         shm_group_open_gate(f);
+ *
  * Other ranks can read and write buffers in memory of ct_mem_alloc() directly:
  *
  *     shm_group_offer(f, send, n, recv, n);   before the call's first shm_group_publish()
@@ -119,5 +129,13 @@ void shm_group_await_untouched(struct shm_group *shm);
 ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);
 ct_status shm_group_wait_all(struct shm_group *shm);
+
+/* A round with a gate instead, see above.  What the gate does before it opens counts against the
+ * deadline of all. */
+ct_status shm_group_enter_gate(struct shm_group *shm, int gate);
+ct_status shm_group_pass_gate(struct shm_group *shm, int gate);
+ct_status shm_group_hold_gate(struct shm_group *shm, int gate);
+void *shm_group_answer(const struct shm_group *shm);
+void shm_group_open_gate(struct shm_group *shm);
 
 #endif

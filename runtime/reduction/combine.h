@@ -5,17 +5,36 @@
 
 #include "include/ct.h"
 
-/* A fixed order: the sources of node 0 are folded left to right,
- * then those of node 1, ..., then the partial results left to right.  All of it
- * in f32 for f16, bf16, f8 and f32, in f64 for f64, wrapping for integers;
- * rounded to dtype once.  AVG divides the end result by `sources`. */
+/* A fixed order: the sources of each node are folded left to right, and the partial results of the
+ * nodes as a balanced tree, so that hosts can fold them in log2(nodes) steps:
+ *
+ *     nodes   3: (0 1) 2        5: ((0 1) 2) (3 4)        8: ((0 1) (2 3)) ((4 5) (6 7))
+ *
+ * With 2^k the largest power of two up to `nodes`, the first nodes are folded in pairs, as many as
+ * there are nodes beyond 2^k; then 2^k results are left, of which neighbours are folded, and so on.
+ *
+ * All of it in f32 for f16, bf16, f8 and f32, in f64 for f64, wrapping for integers; rounded to
+ * dtype once.  AVG divides the end result by `sources`. */
 struct fold {
     ct_dtype dtype;
     ct_op op;            /* below 256 */
     int sources;         /* >= 1 */
-    int nodes;           /* >= 1 */
-    const int *node_end; /* [nodes], ascending, last one == sources: where each node's part ends */
+    int nodes;           /* 1 to FOLD_MOST_NODES */
+    const int *node_end; /* [nodes], ascending, last one == sources: where each node's part ends;
+                            NULL: each node has one source */
 };
+
+#define FOLD_MOST_NODES (1 << 20)
+
+/* How many pairs of nodes the tree begins with. */
+static inline int fold_pairs(int nodes)
+{
+    int power = 1;
+
+    while (power <= nodes / 2)
+        power *= 2;
+    return nodes - power;
+}
 
 /* 1 if op has a meaning for dtype (both known). */
 int combine_defined(ct_dtype dtype, ct_op op);

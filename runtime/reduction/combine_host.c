@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* combine_host.c - the element-wise step of a reduction, on host memory.
  *
- * Where one kernel does the whole fold (one node, or nodes of one source: 2, 3, 4
- * or 8 sources into one destination) it is called once.  Else a fold goes tile by
- * tile: a chain collects sources, and when it has as many as a kernel takes, their
- * fold becomes its first operand; a node's chain is folded and joins the total; at
- * the end AVG divides, and the tile is handed to every destination while it lies
- * in the first-level cache.  So p sources and d destinations cost p + d streams
- * of memory traffic, and a destination may be any of the sources: a tile is
- * written only after it was read from all of them.
+ * Where one kernel does the whole fold (one node of 2, 3, 4 or 8 sources into one destination) it
+ * is called once.  Else a fold goes tile by tile: a node's chain collects sources, and when it has
+ * as many as a kernel takes, their fold becomes its first operand; the folds of nodes are folded
+ * in pairs as soon as both sides of a pair are there; at the end AVG divides, and the tile is
+ * handed to every destination while it lies in the first-level cache.  So p sources and d
+ * destinations cost p + d streams of memory traffic, and a destination may be any of the sources: a
+ * tile is written only after it was read from all of them.
  *
  * Narrow floats that no single kernel folds, and integers to be averaged, are
  * widened a tile at a time; everything else is then the fold of the wide dtype. */
@@ -21,9 +20,10 @@
 
 enum {
     LINE = 64,
-    TILE = 4096,     /* bytes of a result: it stays in the first-level cache with its sources' */
-    STREAMED = 1024, /* the same past the caches: short, so that reads do not wait for writes */
-    WIDE_TILE = 2048 /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
+    TILE = 4096,      /* bytes of a result: it stays in the first-level cache with its sources' */
+    STREAMED = 1024,  /* the same past the caches: short, so that reads do not wait for writes */
+    WIDE_TILE = 2048, /* bytes of a widened source: MOST_AT_ONCE of them beside the total */
+    TREE_DEPTH = 21   /* of FOLD_MOST_NODES nodes */
 };
 
 /* ---- Kernels and dtypes ---------------------------------------------------------- */
@@ -83,8 +83,9 @@ struct way {
 
 struct tiles {
     _Alignas(LINE) char total[TILE];
-    _Alignas(LINE) char partial[TILE];
     _Alignas(LINE) char widened[MOST_AT_ONCE][WIDE_TILE]; /* an operand's place in its chain */
+    /* the fold of a subtree that waits for its right neighbour; the lower the larger */
+    _Alignas(LINE) char subtree[TREE_DEPTH][TILE];
 };
 
 /* Operands that wait to be folded, left to right.  The first may be `tile`, the fold of those
@@ -139,31 +140,77 @@ static void chain_add_source(struct chain *chain, struct tiles *tiles, const voi
     chain_add(chain, src);
 }
 
-/* n elements from `first` on of all sources, into `out`, not yet divided or narrow.  A
- * node of one source needs no chain of its own: it joins the total as it is. */
-static void fold_in_order(const struct way *way, struct tiles *tiles, const void *const *src,
-                          size_t first, size_t n, void *out)
+/* Nodes of the fold, one after the other: which is next, and where its sources begin. */
+struct nodes {
+    const struct fold *fold;
+    int node, at;
+};
+
+/* n elements from `first` on of the next node, left to right.  Returns where the result is: `tile`,
+ * or a source that is its node alone. */
+static const void *fold_node(const struct way *way, struct tiles *tiles, struct nodes *nodes,
+                             const void *const *src, size_t first, size_t n, char *tile)
 {
-    const struct fold *const fold = way->fold;
-    struct chain total = { way, n, tiles->total, 0, { NULL } };
-    int at = 0;
+    const int *const node_end = nodes->fold->node_end;
+    const int end = node_end ? node_end[nodes->node] : nodes->node + 1;
+    struct chain chain = { way, n, tile, 0, { NULL } };
 
-    for (int node = 0; node < fold->nodes; node++) {
-        const int end = fold->node_end[node], joins = at == 0 || end - at == 1;
-        struct chain partial = { way, n, tiles->partial, 0, { NULL } };
+    for (; nodes->at < end; nodes->at++)
+        chain_add_source(&chain, tiles, (const char *)src[nodes->at] + first * way->element);
+    nodes->node++;
+    if (chain.operands > 1 || way->widen)
+        chain_settle(&chain);
+    return chain.operand[0];
+}
 
-        if (!joins && end > at)
-            chain_settle(&total);
-        for (; at < end; at++)
-            chain_add_source(joins ? &total : &partial, tiles,
-                             (const char *)src[at] + first * way->element);
-        if (partial.operands > 0) {
-            chain_settle(&partial);
-            chain_add(&total, partial.tile);
-            chain_settle(&total);
+static const void *fold_two(const struct way *way, size_t n, const void *left, const void *right,
+                            char *tile)
+{
+    const void *both[] = { left, right };
+
+    way->kernel(tile, both, 2, n);
+    return tile;
+}
+
+/* The same of all nodes, into `out`, not yet divided or narrow.  A leaf of the tree is a node, or
+ * one of the first pairs.  As in a binary counter, a subtree joins its left neighbour as soon as
+ * both have as many leaves. */
+static void fold_tree(const struct way *way, struct tiles *tiles, const void *const *src,
+                      size_t first, size_t n, void *out)
+{
+    struct nodes nodes = { way->fold, 0, 0 };
+    const int pairs = fold_pairs(way->fold->nodes), leaves = way->fold->nodes - pairs;
+    const void *subtree[TREE_DEPTH];
+    int depth = 0;
+
+    for (int leaf = 0; leaf < leaves; leaf++, depth++) {
+        char *tile = tiles->subtree[depth];
+        const void *here = fold_node(way, tiles, &nodes, src, first, n, tile);
+
+        if (leaf < pairs) {
+            const void *right =
+                fold_node(way, tiles, &nodes, src, first, n, tiles->subtree[depth + 1]);
+
+            here = fold_two(way, n, here, right, tile);
+        }
+        subtree[depth] = here;
+        for (int below = leaf; below & 1; below /= 2, depth--) {
+            char *const to = depth == 1 && leaf == leaves - 1 ? out : tiles->subtree[depth - 1];
+
+            subtree[depth - 1] = fold_two(way, n, subtree[depth - 1], subtree[depth], to);
         }
     }
-    chain_fold(&total, out);
+}
+
+/* As fold_tree() of one node, whose end goes into `out`. */
+static void fold_chain(const struct way *way, struct tiles *tiles, const void *const *src,
+                       size_t first, size_t n, void *out)
+{
+    struct chain chain = { way, n, tiles->total, 0, { NULL } };
+
+    for (int at = 0; at < way->fold->sources; at++)
+        chain_add_source(&chain, tiles, (const char *)src[at] + first * way->element);
+    chain_fold(&chain, out);
 }
 
 static void fold_tile(const struct way *way, struct tiles *tiles, const void *const *src,
@@ -176,8 +223,10 @@ static void fold_tile(const struct way *way, struct tiles *tiles, const void *co
         from[s] = (const char *)src[s] + first * way->element;
     if (way->at_once)
         way->kernel(out, from, way->fold->sources, n);
+    else if (way->fold->nodes == 1)
+        fold_chain(way, tiles, src, first, n, sum);
     else
-        fold_in_order(way, tiles, src, first, n, sum);
+        fold_tree(way, tiles, src, first, n, sum);
     if (way->divide)
         way->divide(sum, n, way->fold->sources);
     if (way->narrow)
@@ -186,15 +235,14 @@ static void fold_tile(const struct way *way, struct tiles *tiles, const void *co
 
 /* ---- Folds ----------------------------------------------------------------------------- */
 
-/* One kernel does the whole fold: no node has a partial result that must wait. */
+/* One kernel does the whole fold: it is one from left to right. */
 static int at_once(const struct fold *fold)
 {
     if (fold->sources > 4 && fold->sources != MOST_AT_ONCE)
         return 0;
-    for (int node = 1; node < fold->nodes; node++)
-        if (fold->node_end[node - 1] > 0 && fold->node_end[node] - fold->node_end[node - 1] > 1)
-            return 0;
-    return 1;
+    return fold->nodes == 1 || fold->sources <= 2
+           || (fold->nodes == 2 && fold->node_end && fold->node_end[0] == fold->sources - 1)
+           || (fold->nodes == 3 && fold->sources == 3);
 }
 
 static struct way way_of(const struct fold *fold)

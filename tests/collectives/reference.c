@@ -2,8 +2,8 @@
 /* reference.c - the order of reductions that docs/algorithms.md describes.
  *
  * Hosts come in order of first appearance.  A host's ranks are folded in their order, then
- * the hosts' results in theirs; in f32 for f32 and whatever is smaller, in f64 for f64, each part
- * of a complex number by itself; AVG divides the end result; one rounding to the dtype.
+ * the hosts' results as a balanced tree; in f32 for f32 and whatever is smaller, in f64 for f64,
+ * each part of a complex number by itself; AVG divides the end result; one rounding to the dtype.
  *
  * Everything is a double here that is rounded to a float after each step where the
  * accumulator is one: of +, -, * and / of two floats that gives the float operation's bits. */
@@ -136,24 +136,44 @@ static struct number step(ct_dtype dtype, ct_op op, struct number a, struct numb
 
 /* ---- All -------------------------------------------------------------------------- */
 
+/* Of `count` hosts: with 2^k the largest power of two up to that, the first count - 2^k pairs are
+ * folded, and then the 2^k results in k rounds, neighbour with neighbour. */
+static struct number fold_hosts(ct_dtype dtype, ct_op op, struct number *partial, int count)
+{
+    int left = 1;
+
+    while (left <= count / 2)
+        left *= 2;
+    for (int pair = 0; pair < count - left; pair++)
+        partial[pair] = step(dtype, op, partial[2 * pair], partial[2 * pair + 1]);
+    for (int rest = count - left; rest < left; rest++)
+        partial[rest] = partial[rest + count - left];
+    for (; left > 1; left /= 2)
+        for (int pair = 0; pair < left / 2; pair++)
+            partial[pair] = step(dtype, op, partial[2 * pair], partial[2 * pair + 1]);
+    return partial[0];
+}
+
 static struct number fold_one(ct_dtype dtype, ct_op op, const void *const *src, const int *host,
                               int p, size_t i)
 {
-    struct number total = { 0, 0 };
+    struct number partial[REFERENCE_RANKS], total;
+    int hosts = 0;
 
     for (int first = 0; first < p; first++) {
-        struct number partial = get(dtype, src[first], i);
         int is_first = 1;
 
         for (int r = 0; r < first; r++)
             is_first &= host[r] != host[first];
         if (!is_first)
             continue;
+        partial[hosts] = get(dtype, src[first], i);
         for (int r = first + 1; r < p; r++)
             if (host[r] == host[first])
-                partial = step(dtype, op, partial, get(dtype, src[r], i));
-        total = first == 0 ? partial : step(dtype, op, total, partial);
+                partial[hosts] = step(dtype, op, partial[hosts], get(dtype, src[r], i));
+        hosts++;
     }
+    total = fold_hosts(dtype, op, partial, hosts);
     if (op == CT_AVG)
         total = (struct number){ rounded(dtype, total.re / p), rounded(dtype, total.im / p) };
     return total;

@@ -10,7 +10,9 @@
 /* Once, before ranks are made: what reading and writing small floats takes too long to do anew. */
 void reference_setup(void);
 
-/* dst[i] = op over src[0][i] ... src[p-1][i], of which src[r] was given on host[r]. */
+/* dst[i] = op over src[0][i] ... src[p-1][i], of which src[r] was given on host[r]; p is at most
+ * REFERENCE_RANKS. */
+enum { REFERENCE_RANKS = 64 };
 void reference_reduce(ct_dtype dtype, ct_op op, void *dst, const void *const *src, const int *host,
                       int p, size_t count);
 

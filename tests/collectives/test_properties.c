@@ -2,9 +2,10 @@
 /* test_properties.c - random calls, each compared with what ct.h says, bit by bit.
  *
  * A batch is a world of one to nine ranks, processes or threads, over shared memory, TCP or
- * both with the ranks on up to three hosts.  Its ranks make two more groups, then up to CASES calls
- * on the three, with FLIGHTS asynchronous ones in flight.  All of them draw the same calls
- * from the batch's seed (cases.h) and each checks its own memory (flight.h).
+ * both with the ranks on up to nine hosts (three, if they have GPUs).  Its ranks make two more
+ * groups, then up to CASES calls on the three, with FLIGHTS asynchronous ones in flight.  All of
+ * them draw the same calls from the batch's seed (cases.h) and each checks its own memory
+ * (flight.h).
  *
  * A batch has its CT_ORDER.  With `rank` all ranks count as one host's.  With `fast` half of the
  * calls have inputs whose result is the same in any order; of the others, and of these, all
@@ -56,7 +57,8 @@ static struct batch draw_batch(uint64_t seed, int cases)
     static const char *const orders[] = { "nodes", "nodes", "rank", "fast" };
     struct batch b = { .seed = seed, .cases = cases < CASES ? cases : CASES };
     uint64_t s = mix(seed, 1);
-    const int where = (int)(next_of(&s) % 8), hosts = 2 + (int)(next_of(&s) % 2);
+    const int where = (int)(next_of(&s) % 8), most = getenv("CT_PROPERTY_DEVICE") ? 3 : MOST_RANKS;
+    const int hosts = 2 + (int)(next_of(&s) % (unsigned)(most - 1));
     size_t n = 0;
 
     b.p = 1 + (int)(next_of(&s) % MOST_RANKS);

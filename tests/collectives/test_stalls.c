@@ -83,11 +83,11 @@ static ct_status order_nothing(struct call *c)
 #endif
 
 static const struct algorithm broken[] = {
-    { "arrive_only", fits_shm, arrive_only, 0 },
-    { "miss_one", fits_shm, miss_one, 0 },
-    { "end_early", NULL, end_early, 0 },
+    { "arrive_only", fits_shm, arrive_only, 0, NULL },
+    { "miss_one", fits_shm, miss_one, 0, NULL },
+    { "end_early", NULL, end_early, 0, NULL },
 #ifdef CT_THREAD_SANITIZER
-    { "order_nothing", NULL, order_nothing, 0 },
+    { "order_nothing", NULL, order_nothing, 0, NULL },
 #endif
 };
 enum { BROKEN = sizeof broken / sizeof *broken };

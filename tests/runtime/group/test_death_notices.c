@@ -265,16 +265,16 @@ static void a_report_is_passed_on_and_not_the_death_that_is_pending_before_it(vo
     struct scene *s = make_scene();
 
     (void)state;
-    s->group.shm = make_shm(s);
+    s->group.host_shm = make_shm(s);
     atomic_store(&s->group.begun, 7);
     atomic_store(&s->group.running, 7);
     dies(s, 2, 7);
     group_fail_told(&s->group, &failure);
-    assert_string_equal(s->group.shm->members[0].failure.words, "its program gave up");
+    assert_string_equal(s->group.host_shm->members[0].failure.words, "its program gave up");
     group_look_for_failure(&s->group);
     assert_int_equal(atomic_load(&s->group.failure.status), CT_OK);
     assert_int_equal(atomic_load(&s->group.failure.pending), 8);
-    free_shm(s->group.shm);
+    free_shm(s->group.host_shm);
     free_scene(s);
 }
 

@@ -16,7 +16,7 @@
 #include "runtime/types/narrow_float.h"
 #include "tests/harness.h"
 
-enum { MOST = 300, LONG = 3000, SOURCES = 9, COPIES = 3, GUARD = 64 };
+enum { MOST = 300, LONG = 3000, SOURCES = 13, COPIES = 3, GUARD = 64 };
 enum { ROOM = LONG * 16 + 16 + 2 * GUARD };
 
 /* An element: `whole` of integers and bool, else its parts. */
@@ -139,22 +139,38 @@ static struct value step(ct_dtype dtype, ct_op op, struct value a, struct value 
     return to;
 }
 
+/* Of the partial results of `count` nodes from `first` on: those of its left half, which has the
+ * nodes of whole pairs and then as many leaves as the right one, with those of its right half. */
+static struct value fold_subtree(const struct fold *fold, const struct value *partial, int first,
+                                 int count)
+{
+    int leaves = 1, pairs, left;
+
+    if (count == 1)
+        return partial[first];
+    while (leaves <= count / 2)
+        leaves *= 2;
+    pairs = count - leaves;
+    left = leaves / 2 + (pairs < leaves / 2 ? pairs : leaves / 2);
+    return step(fold->dtype, fold->op, fold_subtree(fold, partial, first, left),
+                fold_subtree(fold, partial, first + left, count - left));
+}
+
 static void plain_fold(const struct fold *fold, char *dst, char *const *src, size_t count)
 {
     const size_t size = ct_dtype_size(fold->dtype);
     const int is_signed = fold->dtype <= CT_U64 && fold->dtype % 2 == CT_I8;
 
     for (size_t i = 0; i < count; i++) {
-        struct value total = { 0, 0, 0 };
+        struct value partial[SOURCES], total;
 
         for (int node = 0, at = 0; node < fold->nodes; node++) {
-            struct value partial = load(fold->dtype, src[at] + i * size);
-
+            partial[node] = load(fold->dtype, src[at] + i * size);
             for (at++; at < fold->node_end[node]; at++)
-                partial =
-                    step(fold->dtype, fold->op, partial, load(fold->dtype, src[at] + i * size));
-            total = node == 0 ? partial : step(fold->dtype, fold->op, total, partial);
+                partial[node] = step(fold->dtype, fold->op, partial[node],
+                                     load(fold->dtype, src[at] + i * size));
         }
+        total = fold_subtree(fold, partial, 0, fold->nodes);
         if (fold->op == CT_AVG) {
             total.whole = is_signed ? (uint64_t)((int64_t)total.whole / fold->sources)
                                     : total.whole / (uint64_t)fold->sources;

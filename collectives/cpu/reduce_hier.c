@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_hier.c - each host folds its ranks' inputs, then the hosts fold the partial results on
+ * the way to the root.
+ *
+ * Few bytes: one rank of each host, the root on its own, folds what all show.  Many bytes: slice i
+ * is folded and sent on by rank i of each host, and the root gets the slices of its host.
+ * Cost: n written and read on each host, and the lane's (lane.h). */
+#include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_exchange.h"
+#include "collectives/hosts/lane.h"
+
+#define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
+#define ONE_SLICE ((size_t)64 << 10) /* bytes: up to here one rank of a host does it all */
+
+typedef ct_status reduce_way(const struct lane *lane, int host, struct span data);
+
+static int reduce_hier_fits(const struct call *c)
+{
+    return c->group->hosts > 1 && hosts_can_fold(c);
+}
+
+static int few_hosts_fit(const struct call *c)
+{
+    return reduce_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
+}
+
+/* out: the root's; on other ranks room for as many bytes. */
+static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out,
+                           reduce_way *way)
+{
+    const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
+    const size_t count = in.bytes / c->element;
+    const struct lane rooted = lane_of_root(c, l);
+    const struct lane lane = owners > 1 ? lane_of(c, l) : rooted;
+    const int on_root_host = l->host == rooted.root_host;
+    const int root = on_root_host ? level_of(c->group, rooted.root).rank : 0;
+    const struct host_slices from = { in.data, count, owners }, to = { out.data, count, owners };
+    const struct host_parts input = { .owners = owners,
+                                      .first = owners > 1 ? 0 : root,
+                                      .spans = 1,
+                                      .span = host_slice,
+                                      .arg = &from };
+    const struct host_parts result = {
+        .owners = owners, .first = input.first, .spans = 1, .span = host_slice, .arg = &to
+    };
+    const int own = host_owner(l, &input);
+    ct_status status;
+
+    if (l->ranks == 1 && !on_root_host && way == lane_reduce_direct) /* which only sends it */
+        return way(&rooted, rooted.root_host, in);
+    status = host_fold(c, l, &input, &result);
+
+    if (status == CT_OK && own >= 0)
+        status = way(&lane, rooted.root_host, host_slice(c, &to, own, 0));
+    return status == CT_OK && on_root_host && owners > 1 ? host_collect(c, l, &result, root)
+                                                         : status;
+}
+
+static ct_status run(struct call *c, reduce_way *way)
+{
+    const struct span in = block_at(c, &c->send, 0);
+    const struct level l = level_of(c->group, c->group->rank);
+    const size_t most = in.bytes < PIECE ? in.bytes : PIECE;
+    char *room = call_is_root(c) ? NULL : call_scratch(c, most);
+    size_t at = 0;
+    ct_status status;
+
+    if (!room && !call_is_root(c))
+        return ct_fail(CT_ERR_NOMEM, "no memory for a partial result of %zu bytes", most);
+    do {
+        const size_t n = piece_of(in.bytes, at, PIECE);
+
+        status = one_piece(c, &l, span_of(in.data + at, n),
+                           span_of(room ? room : (char *)c->recv.base + at, n), way);
+        at += PIECE;
+    } while (status == CT_OK && at < in.bytes);
+    call_scratch_end(c, room);
+    return status;
+}
+
+/* ---- Rows ----------------------------------------------------------------------- */
+
+static ct_status direct_run(struct call *c)
+{
+    return run(c, lane_reduce_direct);
+}
+
+static ct_status doubling_run(struct call *c)
+{
+    return run(c, lane_reduce_doubling);
+}
+
+static ct_status halving_run(struct call *c)
+{
+    return run(c, lane_reduce_halving);
+}
+
+static double direct_cost(const struct call *c)
+{
+    return lane_reduce_cost(c, LANE_DIRECT, call_bytes(c));
+}
+
+static double doubling_cost(const struct call *c)
+{
+    return lane_reduce_cost(c, LANE_DOUBLING, call_bytes(c));
+}
+
+static double halving_cost(const struct call *c)
+{
+    return lane_reduce_cost(c, LANE_HALVING, call_bytes(c));
+}
+
+const struct algorithm reduce_nodes = { "nodes", few_hosts_fit, direct_run, 0, direct_cost };
+const struct algorithm reduce_nodes_doubling = { "nodes_doubling", reduce_hier_fits, doubling_run,
+                                                 0, doubling_cost };
+const struct algorithm reduce_nodes_halving = { "nodes_halving", reduce_hier_fits, halving_run, 0,
+                                                halving_cost };

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_exchange.c - steps on one host of a call over several.
+ *
+ * A part goes through the slots a piece at a time, as in shm_exchange.c: in a fold each rank's slot
+ * has a piece for each owner, when shared each owner's slot has a piece of its part.
+ *
+ * Cost of a trip: one round with a gate (shm_group.h); of a fold: n bytes written and n read by
+ * each rank, shared among the owners; of sharing: n written by all owners, n read by each rank. */
+#include "collectives/hosts/host_exchange.h"
+
+#include <stdlib.h>
+
+#include "collectives/core/shm_exchange.h"
+
+/* ---- Trips ---------------------------------------------------------------------- */
+
+static int is_gate(const struct host_trip *t)
+{
+    return t->level->rank == t->gate;
+}
+
+static int gate_rank(const struct host_trip *t)
+{
+    return host_rank(t->call->group, t->level->host, t->gate);
+}
+
+/* A rank that waited in vain for the gate, which may itself wait for another host. */
+static ct_status name_gate(const struct host_trip *t, ct_status status)
+{
+    const ct_group *g = t->call->group;
+    char name[160];
+
+    if (status != CT_ERR_TIMEOUT
+        || !has_begun(t->call->group, gate_rank(t), call_compared(t->call)->seq))
+        return status;
+    return ct_fail(status, "%s is in this call too, and got no further",
+                   mesh_peer_name(g->mesh, g->ranks[gate_rank(t)], name, sizeof name));
+}
+
+ct_status host_trip_begin(struct host_trip *t, struct call *c, const struct level *level, int gate,
+                          size_t shown_most, size_t answer)
+{
+    const size_t ranks = (size_t)level->ranks;
+    const int by_message = level->ranks > 1 && !c->group->host_shm;
+
+    *t = (struct host_trip){
+        .call = c, .level = level, .gate = gate, .shown_most = shown_most, .answer = answer
+    };
+    if (!is_gate(t))
+        return CT_OK;
+    t->shown = malloc(ranks * sizeof *t->shown);
+    if (t->shown && by_message)
+        t->room = call_scratch(c, ranks * shown_most);
+    return t->shown && (t->room || !by_message)
+               ? CT_OK
+               : ct_fail(CT_ERR_NOMEM, "no memory for what %d ranks show", level->ranks);
+}
+
+void host_trip_end(struct host_trip *t)
+{
+    free(t->shown);
+    call_scratch_end(t->call, t->room);
+    *t = (struct host_trip){ 0 };
+}
+
+static ct_status show_by_messages(struct host_trip *t, struct span mine)
+{
+    struct call *c = t->call;
+    struct batch batch;
+    ct_status status;
+
+    if (!is_gate(t))
+        return send_to(c, gate_rank(t), mine);
+    status = batch_begin(&batch, c, t->level->ranks);
+    if (status != CT_OK)
+        return status;
+    for (int i = 0; i < t->level->ranks; i++) {
+        t->shown[i] = t->room + (size_t)i * t->shown_most;
+        if (i != t->gate)
+            batch_recv(&batch, host_rank(c->group, t->level->host, i),
+                       span_of(t->shown[i], mine.bytes));
+    }
+    return batch_wait(&batch);
+}
+
+ct_status host_show(struct host_trip *t, struct span mine)
+{
+    struct shm_group *f = t->call->group->host_shm;
+    ct_status status;
+
+    if (t->level->ranks > 1 && !f) {
+        status = show_by_messages(t, mine);
+    } else if (t->level->ranks == 1) {
+        status = CT_OK;
+    } else {
+        status = shm_group_next_slot(f, t->shown_most > t->answer ? t->shown_most : t->answer);
+        if (status == CT_OK && !is_gate(t)) {
+            shm_group_write(f, 0, mine.data, mine.bytes);
+            status = shm_group_enter_gate(f, t->gate);
+        } else if (status == CT_OK) {
+            status = shm_group_hold_gate(f, t->gate);
+            for (int i = 0; i < t->level->ranks && status == CT_OK; i++)
+                t->shown[i] = shm_group_slot(f, i);
+        }
+    }
+    if (is_gate(t))
+        t->shown[t->gate] = mine.data;
+    return status;
+}
+
+static ct_status answer_by_messages(struct host_trip *t, struct span answer)
+{
+    struct batch batch;
+    ct_status status;
+
+    if (!is_gate(t))
+        return recv_from(t->call, gate_rank(t), answer);
+    status = batch_begin(&batch, t->call, t->level->ranks);
+    for (int i = 0; i < t->level->ranks && status == CT_OK; i++)
+        if (i != t->gate)
+            batch_send(&batch, host_rank(t->call->group, t->level->host, i), answer);
+    return status == CT_OK ? batch_wait(&batch) : status;
+}
+
+ct_status host_answer(struct host_trip *t, struct span answer)
+{
+    struct shm_group *f = t->call->group->host_shm;
+    ct_status status;
+
+    if (t->level->ranks == 1)
+        return CT_OK;
+    if (!f)
+        return answer_by_messages(t, answer);
+    if (is_gate(t)) {
+        copy_span(span_of(shm_group_answer(f), answer.bytes), answer.data);
+        shm_group_open_gate(f);
+        return CT_OK;
+    }
+    status = name_gate(t, shm_group_pass_gate(f, t->gate));
+    if (status == CT_OK)
+        copy_span(answer, shm_group_slot(f, t->gate));
+    return status;
+}
+
+/* ---- Parts ---------------------------------------------------------------------- */
+
+static size_t part_bytes(const struct call *c, const struct host_parts *p, int owner)
+{
+    size_t bytes = 0;
+
+    for (int k = 0; k < p->spans; k++)
+        bytes += p->span(c, p->arg, owner, k).bytes;
+    return bytes;
+}
+
+static size_t largest_part(const struct call *c, const struct host_parts *p)
+{
+    size_t most = 0;
+
+    for (int owner = 0; owner < p->owners; owner++) {
+        const size_t bytes = part_bytes(c, p, owner);
+
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+struct span host_slice(const struct call *c, const void *slices, int owner, int k)
+{
+    const struct host_slices *s = slices;
+
+    (void)k;
+    return part_of_some(c, s->data, s->count, owner, s->slices);
+}
+
+int host_slices_of(const ct_group *group, size_t bytes, size_t least)
+{
+    const size_t slices = bytes / least;
+    int ranks = group->size;
+
+    for (int host = 0; host < group->hosts; host++)
+        if (host_ranks(group, host) < ranks)
+            ranks = host_ranks(group, host);
+    return slices < 1 ? 1 : slices < (size_t)ranks ? (int)slices : ranks;
+}
+
+/* A piece of a part, which is the spans of one owner one behind the other: walk_next() gives what
+ * of it lies in the next span. */
+struct walk {
+    const struct call *call;
+    const struct host_parts *parts;
+    int owner, k;
+    size_t at, left; /* in span k; of the piece */
+};
+
+static struct walk walk_begin(const struct call *c, const struct host_parts *p, int owner,
+                              size_t at, size_t bytes)
+{
+    return (struct walk){ c, p, owner, 0, at, bytes };
+}
+
+static int walk_next(struct walk *w, struct span *here)
+{
+    while (w->left > 0 && w->k < w->parts->spans) {
+        const struct span span = w->parts->span(w->call, w->parts->arg, w->owner, w->k++);
+        const size_t at = w->at, bytes = piece_of(span.bytes, at, w->left);
+
+        if (bytes == 0) {
+            w->at -= span.bytes;
+            continue;
+        }
+        *here = span_of(span.data + at, bytes);
+        w->at = 0;
+        w->left -= bytes;
+        return 1;
+    }
+    return 0;
+}
+
+/* The piece of all parts that is under way. */
+struct piece {
+    size_t at, most; /* where it begins in each part, its bytes at the most */
+};
+
+static size_t bytes_here(const struct call *c, const struct host_parts *p, int owner,
+                         const struct piece *piece)
+{
+    return piece_of(part_bytes(c, p, owner), piece->at, piece->most);
+}
+
+/* This owner's piece = the fold of arrived[i], this host's inputs for it one behind the other,
+ * and of its own input, which lies in its spans. */
+static void fold_piece(struct call *c, const struct level *l, const struct host_parts *input,
+                       const struct host_parts *result, const struct piece *piece,
+                       const void **arrived, const void **sources)
+{
+    const int own = host_owner(l, input);
+    const size_t n = bytes_here(c, input, own, piece);
+    struct walk from = walk_begin(c, input, own, piece->at, n);
+    struct walk to = walk_begin(c, result, own, piece->at, n);
+    struct span in, out;
+    size_t at = 0;
+
+    while (walk_next(&from, &in) && walk_next(&to, &out)) {
+        for (int i = 0; i < l->ranks; i++)
+            sources[i] = i == l->rank ? in.data : (const char *)arrived[i] + at;
+        fold_some(c, out.data, sources, l->ranks, out.bytes);
+        at += out.bytes;
+    }
+}
+
+/* ---- A fold ---------------------------------------------------------------------- */
+
+static ct_status fold_by_slots(struct call *c, const struct level *l,
+                               const struct host_parts *input, const struct host_parts *result,
+                               const struct piece *piece, const void **arrived)
+{
+    struct shm_group *f = c->group->host_shm;
+    const int own = host_owner(l, input);
+    const size_t room = (piece->most + 63) / 64 * 64; /* of each owner in a slot */
+    ct_status status = shm_group_next_slot(f, (size_t)input->owners * room);
+
+    for (int owner = 0; owner < input->owners && status == CT_OK; owner++) {
+        struct walk walk =
+            walk_begin(c, input, owner, piece->at, bytes_here(c, input, owner, piece));
+        size_t at = (size_t)owner * room;
+
+        for (struct span here; owner != own && walk_next(&walk, &here); at += here.bytes)
+            shm_group_write(f, at, here.data, here.bytes);
+    }
+    if (status == CT_OK)
+        status = shm_group_publish(f);
+    if (status != CT_OK || own < 0)
+        return status;
+    status = shm_group_wait_all(f);
+    for (int i = 0; i < l->ranks && status == CT_OK; i++)
+        arrived[i] = (const char *)shm_group_slot(f, i) + (size_t)own * room;
+    if (status == CT_OK)
+        fold_piece(c, l, input, result, piece, arrived, arrived + l->ranks);
+    return status;
+}
+
+static ct_status fold_by_messages(struct call *c, const struct level *l,
+                                  const struct host_parts *input, const struct host_parts *result,
+                                  const struct piece *piece, const void **arrived)
+{
+    const int own = host_owner(l, input);
+    const size_t n = own < 0 ? 0 : bytes_here(c, input, own, piece);
+    char *room = call_scratch(c, (size_t)l->ranks * n);
+    struct batch batch;
+    ct_status status =
+        batch_begin(&batch, c, l->ranks + input->owners * input->spans + l->ranks * input->spans);
+
+    if (status == CT_OK && !room)
+        status = ct_fail(CT_ERR_NOMEM, "no memory for the inputs of %d ranks", l->ranks);
+    for (int i = 0; i < l->ranks && own >= 0 && status == CT_OK; i++) {
+        struct walk walk = walk_begin(c, input, own, piece->at, n);
+        size_t at = 0;
+
+        arrived[i] = room + (size_t)i * n;
+        for (struct span here; i != l->rank && walk_next(&walk, &here); at += here.bytes)
+            batch_recv(&batch, host_rank(c->group, l->host, i),
+                       span_of((const char *)arrived[i] + at, here.bytes));
+    }
+    for (int owner = 0; owner < input->owners && status == CT_OK; owner++) {
+        const int to = (input->first + owner) % l->ranks;
+        struct walk walk =
+            walk_begin(c, input, owner, piece->at, bytes_here(c, input, owner, piece));
+
+        for (struct span here; to != l->rank && walk_next(&walk, &here);)
+            batch_send(&batch, host_rank(c->group, l->host, to), here);
+    }
+    if (status == CT_OK)
+        status = batch_wait(&batch);
+    else
+        batch_cancel(&batch);
+    if (status == CT_OK && own >= 0)
+        fold_piece(c, l, input, result, piece, arrived, arrived + l->ranks);
+    call_scratch_end(c, room);
+    return status;
+}
+
+ct_status host_fold(struct call *c, const struct level *l, const struct host_parts *input,
+                    const struct host_parts *result)
+{
+    const int by_slots = l->ranks > 1 && c->group->host_shm != NULL;
+    const size_t all = largest_part(c, input);
+    const size_t most =
+        by_slots ? shm_group_slot_bytes(c->group->host_shm) / (size_t)input->owners / 64 * 64
+                 : piece_of_each(c);
+    const void **arrived = malloc(2 * (size_t)l->ranks * sizeof *arrived);
+    struct piece piece = { 0, all < most ? all : most };
+    ct_status status = CT_OK;
+
+    if (!arrived)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the inputs of %d ranks", l->ranks);
+    if (l->ranks == 1) {
+        piece.most = all;
+        fold_piece(c, l, input, result, &piece, arrived, arrived + 1);
+        piece.at = all;
+    }
+    for (; piece.at < all && status == CT_OK; piece.at += piece.most)
+        status = by_slots ? fold_by_slots(c, l, input, result, &piece, arrived)
+                          : fold_by_messages(c, l, input, result, &piece, arrived);
+    free(arrived);
+    return status;
+}
+
+/* ---- Sharing --------------------------------------------------------------------- */
+
+#define ALL_READ (-1)
+
+static ct_status wait_for_owners(const struct level *l, const struct host_parts *p,
+                                 struct shm_group *f)
+{
+    if (p->owners > 1)
+        return shm_group_wait_all(f);
+    return host_owner(l, p) < 0 ? shm_group_wait(f, p->first) : CT_OK;
+}
+
+static ct_status share_by_slots(struct call *c, const struct level *l, const struct host_parts *p,
+                                const struct piece *piece, int reader)
+{
+    struct shm_group *f = c->group->host_shm;
+    const int own = host_owner(l, p);
+    ct_status status = shm_group_next_slot(f, piece->most);
+
+    if (status == CT_OK && own >= 0 && l->rank != reader) {
+        struct walk walk = walk_begin(c, p, own, piece->at, bytes_here(c, p, own, piece));
+        size_t at = 0;
+
+        for (struct span here; walk_next(&walk, &here); at += here.bytes)
+            shm_group_write(f, at, here.data, here.bytes);
+    }
+    if (status == CT_OK)
+        status = shm_group_publish(f);
+    if (reader != ALL_READ && l->rank != reader)
+        return status;
+    if (status == CT_OK)
+        status = wait_for_owners(l, p, f);
+    for (int owner = 0; owner < p->owners && status == CT_OK; owner++) {
+        struct walk walk = walk_begin(c, p, owner, piece->at, bytes_here(c, p, owner, piece));
+        const char *from = shm_group_slot(f, (p->first + owner) % l->ranks);
+
+        for (struct span here; owner != own && walk_next(&walk, &here); from += here.bytes)
+            copy_span(here, from);
+    }
+    return status;
+}
+
+static ct_status share_by_messages(struct call *c, const struct level *l,
+                                   const struct host_parts *p, int reader)
+{
+    const int own = host_owner(l, p);
+    struct batch batch;
+    const ct_status status = batch_begin(&batch, c, (p->owners + l->ranks) * p->spans);
+
+    if (status != CT_OK)
+        return status;
+    for (int owner = 0; owner < p->owners && (reader == ALL_READ || reader == l->rank); owner++)
+        for (int k = 0; owner != own && k < p->spans; k++)
+            batch_recv(&batch, host_rank(c->group, l->host, (p->first + owner) % l->ranks),
+                       p->span(c, p->arg, owner, k));
+    for (int i = 0; i < l->ranks && own >= 0; i++)
+        for (int k = 0; i != l->rank && (reader == ALL_READ || reader == i) && k < p->spans; k++)
+            batch_send(&batch, host_rank(c->group, l->host, i), p->span(c, p->arg, own, k));
+    return batch_wait(&batch);
+}
+
+static ct_status share(struct call *c, const struct level *l, const struct host_parts *p,
+                       int reader)
+{
+    struct piece piece = { 0, 0 };
+    size_t all, most;
+    ct_status status = CT_OK;
+
+    if (l->ranks == 1)
+        return CT_OK;
+    if (!c->group->host_shm)
+        return share_by_messages(c, l, p, reader);
+    all = largest_part(c, p);
+    most = shm_group_slot_bytes(c->group->host_shm);
+    piece.most = all < most ? all : most;
+    for (; piece.at < all && status == CT_OK; piece.at += piece.most)
+        status = share_by_slots(c, l, p, &piece, reader);
+    return status;
+}
+
+ct_status host_share(struct call *c, const struct level *level, const struct host_parts *parts)
+{
+    return share(c, level, parts, ALL_READ);
+}
+
+ct_status host_collect(struct call *c, const struct level *level, const struct host_parts *parts,
+                       int reader)
+{
+    return share(c, level, parts, reader);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lane_cost.c - what the ways between hosts take, by their formulas.
+ *
+ * The lanes of a host share its wire, so a way takes all bytes of the call over it, whatever the
+ * number of lanes.  What happens on the hosts is the same for all ways of a row's operation, and is
+ * left out. */
+#include "collectives/core/algorithm_overrides.h"
+#include "collectives/hosts/lane.h"
+#include "collectives/hosts/pipeline_segment.h"
+#include "runtime/messaging/protocol.h"
+
+static double wire(const struct call *c, double bytes)
+{
+    return bytes * c->group->choices->network.us_per_byte;
+}
+
+/* Of messages of so many bytes, one after the other: large ones ask the receiver first. */
+static double steps(const struct call *c, double count, double bytes)
+{
+    const double alpha = c->group->choices->network.alpha_us;
+
+    return count * (bytes > EAGER_OVER_SOCKETS ? 3 * alpha : alpha);
+}
+
+/* One step in which a rank sends to, or gets from, all other hosts. */
+static double fan(const struct call *c, double bytes)
+{
+    return steps(c, 1, bytes) + c->group->choices->network.overhead_us * (c->group->hosts - 1);
+}
+
+/* Levels of the tree; pairs: 1 if it begins with pairs. */
+static int levels(const struct call *c, int *pairs)
+{
+    int levels = 0;
+
+    while (2 << levels <= c->group->hosts)
+        levels++;
+    *pairs = fold_pairs(c->group->hosts) > 0;
+    return levels;
+}
+
+double lane_all_reduce_cost(const struct call *c, enum lane_way way, size_t bytes)
+{
+    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    int pairs;
+    const int depth = levels(c, &pairs);
+
+    switch (way) {
+    case LANE_DIRECT: /* parts go in pieces that are sent eagerly */
+        return lane_takes_one_step(c->group->hosts, bytes) ? fan(c, n) + wire(c, (h - 1) * n)
+                                                           : 2 * fan(c, 0) + wire(c, 2 * n * rest);
+    case LANE_DOUBLING:
+        return steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
+    default:
+        return steps(c, 2 * depth, n / h) + steps(c, 2 * pairs, n)
+               + wire(c, 2 * n * rest + 2 * pairs * n);
+    }
+}
+
+double lane_reduce_cost(const struct call *c, enum lane_way way, size_t bytes)
+{
+    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    int pairs;
+    const int depth = levels(c, &pairs);
+
+    switch (way) {
+    case LANE_DIRECT: /* in pieces that are sent eagerly */
+        return fan(c, 0) + wire(c, (h - 1) * n);
+    case LANE_DOUBLING:
+        return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
+    default:
+        return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
+    }
+}
+
+double lane_broadcast_cost(const struct call *c, enum lane_way way, size_t bytes)
+{
+    const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
+    const double segments = n > BROADCAST_SEGMENT ? n / BROADCAST_SEGMENT : 1;
+    int pairs;
+    const int depth = levels(c, &pairs);
+
+    switch (way) {
+    case LANE_DIRECT:
+        return fan(c, n) + wire(c, (h - 1) * n);
+    case LANE_DOUBLING: /* its tree needs no pairs */
+        return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
+    case LANE_HALVING:
+        return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
+    default: /* a segment on its way does not wait for the one before it to arrive */
+        return steps(c, h - 1, 0) + (h - 2 + segments) * wire(c, n / segments);
+    }
+}
+
+double lane_all_gather_cost(const struct call *c, enum lane_way way, size_t bytes)
+{
+    const double n = (double)bytes, all = n * (c->group->hosts - 1);
+    int pairs;
+    const int depth = levels(c, &pairs);
+
+    switch (way) {
+    case LANE_DIRECT:
+        return fan(c, n) + wire(c, all);
+    case LANE_DOUBLING: /* what arrives is copied twice more */
+        return steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
+    default:
+        return steps(c, c->group->hosts - 1, n) + wire(c, all);
+    }
+}
