@@ -20,7 +20,8 @@ struct work_of_call {
     struct level level;
     size_t at, piece; /* of each block: where the piece under way begins, its most bytes */
     size_t room;      /* of a piece in scratch */
-    char *partial;    /* [hosts] of this rank's number, folded over this host */
+    char *partial; /* [hosts] of this rank's number, folded over this host; NULL: it is alone there
+                      and sends its input */
 };
 
 typedef ct_status reduce_scatter_way(struct call *c, const struct work_of_call *w, struct span out);
@@ -53,7 +54,9 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
 {
     const struct work_of_call *w = arg;
 
-    return span_of(w->partial + (size_t)host * w->room, input_piece(c, arg, owner, host).bytes);
+    return w->partial ? span_of(w->partial + (size_t)host * w->room,
+                                input_piece(c, arg, owner, host).bytes)
+                      : input_piece(c, arg, owner, host);
 }
 
 static ct_status exchange_directly(struct call *c, const struct work_of_call *w, struct span out)
@@ -122,13 +125,15 @@ static ct_status run(struct call *c, reduce_scatter_way *way)
     };
     ct_status status = CT_OK;
 
-    w.partial = call_scratch(c, (size_t)level.hosts * w.room);
-    if (!w.partial)
+    if (level.ranks > 1 || way == exchange_by_halving)
+        w.partial = call_scratch(c, (size_t)level.hosts * w.room);
+    if (!w.partial && (level.ranks > 1 || way == exchange_by_halving))
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
-        if (c->send.counts) /* short blocks leave places that are folded, and not read */
+        if (w.partial
+            && c->send.counts) /* short blocks leave places that are folded, and not read */
             memset(w.partial, 0, (size_t)level.hosts * w.room);
-        status = host_fold(c, &w.level, &input, &result);
+        status = w.partial ? host_fold(c, &w.level, &input, &result) : CT_OK;
         if (status == CT_OK)
             status = way(c, &w, piece_in(&w, out));
         w.at += w.piece;

@@ -333,6 +333,8 @@ static ct_status join_host(ct_group *g, const _Atomic int *given_up)
                                   deadline_after(g->timeout_ms), given_up, &g->host_shm);
     free(members);
     g->shm = g->hosts == 1 ? g->host_shm : NULL;
+    if (g->host_shm && g->hosts > 1)
+        shm_group_has_network(g->host_shm);
     return status;
 }
 

@@ -138,6 +138,7 @@ struct shm_group {
     size_t next;            /* where the next large one begins, */
     uint64_t through;       /* and the bytes of all large ones so far */
     int inlined;            /* this turn's payload lies in the lines */
+    int has_network;        /* shm_group_has_network() */
     struct copy_shared copies;
     struct signature signature;
     struct signature calls[2]; /* a copy of those in our lines, which lie in other caches by now */
@@ -315,6 +316,11 @@ ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int
     return CT_OK;
 }
 
+void shm_group_has_network(struct shm_group *f)
+{
+    f->has_network = 1;
+}
+
 /* ---- Rounds -------------------------------------------------------------------- */
 
 /* The member with the failure of the earliest call; -1: no member has one. */
@@ -414,6 +420,8 @@ static ct_status wait_slowly(struct shm_group *f, int rank, const struct line *l
     char name[160];
 
     wait_begin(&wait, &f->mesh->waiter, f->deadline);
+    if (f->has_network)
+        wait_for_processor(&wait);
     while (status == CT_OK && atomic_load_explicit(&line->round, memory_order_acquire) < round) {
         if (f->tree && (wait.asleep || wait.polls)
             && announce_awaited(&f->members[rank].awaited_by, f->rank)

@@ -62,6 +62,9 @@ struct shm_group;
 ct_status shm_group_create(struct mesh *mesh, const int *members, int count, int rank, int is_first,
                            uint64_t channel, int64_t deadline, const _Atomic int *given_up,
                            struct shm_group **shm);
+/* The group has ranks on other hosts, too: what its waits wait for may take a network's time, so
+ * they yield at once and do not spin first. */
+void shm_group_has_network(struct shm_group *shm);
 void shm_group_destroy(
     struct shm_group *shm); /* NULL is fine; the other ranks see that this one left */
 
