@@ -19,7 +19,7 @@ static int all_gather_hier_fits(const struct call *c)
 
 static int few_hosts_fit(const struct call *c)
 {
-    return all_gather_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
+    return all_gather_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 static int equal_blocks_fit(const struct call *c)

@@ -23,25 +23,61 @@ static int all_reduce_hier_fits(const struct call *c)
 
 static int few_hosts_fit(const struct call *c)
 {
-    return all_reduce_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
+    return all_reduce_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+}
+
+/* This host's partial results go through the lane; out: the result. */
+static ct_status through_lane(struct call *c, const struct level *l, struct span partials,
+                              struct span out, all_reduce_way *way)
+{
+    struct call of_partials = call_of_partials(c);
+    const struct lane lane = lane_of(&of_partials, l);
+    const ct_status status = way(&lane, partials, partials);
+
+    if (status == CT_OK)
+        round_partials(c, out, partials.data);
+    return status;
+}
+
+/* Where partial results of so many bytes of input lie: in the output if they fit there, else in
+ * *room, which the caller gives back. */
+static struct span place_for(const struct call *c, struct span out, char **room)
+{
+    const struct call of_partials = call_of_partials(c);
+    const size_t bytes = out.bytes / c->element * of_partials.element;
+
+    *room = NULL;
+    if (!has_wide_partials(c))
+        return out;
+    *room = call_scratch(c, bytes);
+    return span_of(*room, bytes);
+}
+
+static ct_status no_room(size_t bytes)
+{
+    return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes of partial results", bytes);
 }
 
 static ct_status one_trip(struct call *c, const struct level *l, all_reduce_way *way)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
-    const struct lane lane = lane_of(c, l);
     struct host_trip trip;
+    char *room;
+    const struct span partials = place_for(c, out, &room);
     ct_status status = host_trip_begin(&trip, c, l, 0, in.bytes, in.bytes);
 
+    if (status == CT_OK && !partials.data && in.bytes > 0)
+        status = no_room(partials.bytes);
     if (status == CT_OK)
         status = host_show(&trip, in);
     if (status == CT_OK && l->rank == 0) {
-        fold_some(c, out.data, trip.shown, l->ranks, in.bytes);
-        status = way(&lane, out, out);
+        fold_partials(c, partials.data, trip.shown, l->ranks, in.bytes);
+        status = through_lane(c, l, partials, out, way);
     }
     if (status == CT_OK)
         status = host_answer(&trip, out);
     host_trip_end(&trip);
+    call_scratch_end(c, room);
     return status;
 }
 
@@ -50,21 +86,26 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span in
 {
     const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
     const size_t count = in.bytes / c->element;
+    char *room;
+    const struct call of_partials = call_of_partials(c);
+    const struct span partials = place_for(c, out, &room);
     const struct host_slices from = { in.data, count, owners }, to = { out.data, count, owners };
+    const struct host_slices between = { partials.data, count, owners };
     const struct host_parts input = {
         .owners = owners, .spans = 1, .span = host_slice, .arg = &from
+    };
+    const struct host_parts folded = {
+        .owners = owners, .spans = 1, .span = host_slice, .arg = &between
     };
     const struct host_parts result = {
         .owners = owners, .spans = 1, .span = host_slice, .arg = &to
     };
-    const struct lane lane = lane_of(c, l);
-    ct_status status = host_fold(c, l, &input, &result);
+    ct_status status = partials.data ? host_fold(c, l, &input, &folded) : no_room(partials.bytes);
 
-    if (status == CT_OK && l->rank < owners) {
-        const struct span slice = host_slice(c, &to, l->rank, 0);
-
-        status = way(&lane, slice, slice);
-    }
+    if (status == CT_OK && l->rank < owners)
+        status = through_lane(c, l, host_slice(&of_partials, &between, l->rank, 0),
+                              host_slice(c, &to, l->rank, 0), way);
+    call_scratch_end(c, room);
     return status == CT_OK ? host_share(c, l, &result) : status;
 }
 
@@ -73,7 +114,8 @@ static ct_status run(struct call *c, all_reduce_way *way)
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     const struct level l = level_of(c->group, c->group->rank);
     const struct lane lane = lane_of(c, &l);
-    const int alone = c->group->size == c->group->hosts; /* one rank on each host */
+    /* one rank on each host, whose input is its partial result */
+    const int alone = c->group->size == c->group->hosts && !has_wide_partials(c);
     const size_t piece = alone && way == lane_all_reduce_direct ? in.bytes : PIECE;
     ct_status status = CT_OK;
 

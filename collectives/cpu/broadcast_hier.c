@@ -20,7 +20,7 @@ static int broadcast_hier_fits(const struct call *c)
 
 static int few_hosts_fit(const struct call *c)
 {
-    return c->group->hosts > 1 && c->group->hosts <= LANE_MOST_DIRECT;
+    return c->group->hosts > 1 && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 static ct_status one_piece(struct call *c, const struct level *l, struct span data,

@@ -21,38 +21,48 @@ static int reduce_hier_fits(const struct call *c)
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
+    return reduce_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* out: the root's; on other ranks room for as many bytes. */
-static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out,
+/* Buffers of one piece. */
+struct buffers {
+    struct span in, out; /* out: the root's; on other ranks room for as many bytes */
+    char *partials;      /* of the whole piece; out, if they fit there */
+};
+
+static ct_status one_piece(struct call *c, const struct level *l, const struct buffers *b,
                            reduce_way *way)
 {
-    const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
-    const size_t count = in.bytes / c->element;
-    const struct lane rooted = lane_of_root(c, l);
-    const struct lane lane = owners > 1 ? lane_of(c, l) : rooted;
+    const int owners = host_slices_of(c->group, b->in.bytes, ONE_SLICE);
+    const size_t count = b->in.bytes / c->element;
+    struct call of_partials = call_of_partials(c);
+    const struct lane rooted = lane_of_root(&of_partials, l);
+    const struct lane lane = owners > 1 ? lane_of(&of_partials, l) : rooted;
     const int on_root_host = l->host == rooted.root_host;
     const int root = on_root_host ? level_of(c->group, rooted.root).rank : 0;
-    const struct host_slices from = { in.data, count, owners }, to = { out.data, count, owners };
-    const struct host_parts input = { .owners = owners,
-                                      .first = owners > 1 ? 0 : root,
-                                      .spans = 1,
-                                      .span = host_slice,
-                                      .arg = &from };
-    const struct host_parts result = {
-        .owners = owners, .first = input.first, .spans = 1, .span = host_slice, .arg = &to
-    };
-    const int own = host_owner(l, &input);
+    const struct host_slices slices[] = { { b->in.data, count, owners },
+                                          { b->partials, count, owners },
+                                          { b->out.data, count, owners } };
+    struct host_parts parts[3];
+    int own;
     ct_status status;
 
-    if (l->ranks == 1 && !on_root_host && way == lane_reduce_direct) /* which only sends it */
-        return way(&rooted, rooted.root_host, in);
-    status = host_fold(c, l, &input, &result);
-
+    for (int i = 0; i < 3; i++)
+        parts[i] = (struct host_parts){ .owners = owners,
+                                        .first = owners > 1 ? 0 : root,
+                                        .spans = 1,
+                                        .span = host_slice,
+                                        .arg = &slices[i] };
+    own = host_owner(l, &parts[0]);
+    if (l->ranks == 1 && !on_root_host && way == lane_reduce_direct && !has_wide_partials(c))
+        return way(&rooted, rooted.root_host, b->in); /* it only sends it */
+    status = host_fold(c, l, &parts[0], &parts[1]);
     if (status == CT_OK && own >= 0)
-        status = way(&lane, rooted.root_host, host_slice(c, &to, own, 0));
-    return status == CT_OK && on_root_host && owners > 1 ? host_collect(c, l, &result, root)
+        status = way(&lane, rooted.root_host, host_slice(&of_partials, &slices[1], own, 0));
+    if (status == CT_OK && own >= 0 && on_root_host)
+        round_partials(c, host_slice(c, &slices[2], own, 0),
+                       host_slice(&of_partials, &slices[1], own, 0).data);
+    return status == CT_OK && on_root_host && owners > 1 ? host_collect(c, l, &parts[2], root)
                                                          : status;
 }
 
@@ -60,20 +70,26 @@ static ct_status run(struct call *c, reduce_way *way)
 {
     const struct span in = block_at(c, &c->send, 0);
     const struct level l = level_of(c->group, c->group->rank);
+    const struct call of_partials = call_of_partials(c);
     const size_t most = in.bytes < PIECE ? in.bytes : PIECE;
-    char *room = call_is_root(c) ? NULL : call_scratch(c, most);
+    const int is_root = call_is_root(c), is_wide = has_wide_partials(c);
+    char *room = is_root ? NULL : call_scratch(c, most);
+    char *wide = is_wide ? call_scratch(c, most / c->element * of_partials.element) : NULL;
     size_t at = 0;
-    ct_status status;
+    ct_status status = CT_OK;
 
-    if (!room && !call_is_root(c))
-        return ct_fail(CT_ERR_NOMEM, "no memory for a partial result of %zu bytes", most);
+    if ((!room && !is_root) || (!wide && is_wide))
+        status = ct_fail(CT_ERR_NOMEM, "no memory for a partial result of %zu bytes", most);
     do {
         const size_t n = piece_of(in.bytes, at, PIECE);
+        char *const out = room ? room : (char *)c->recv.base + at;
+        const struct buffers b = { span_of(in.data + at, n), span_of(out, n), wide ? wide : out };
 
-        status = one_piece(c, &l, span_of(in.data + at, n),
-                           span_of(room ? room : (char *)c->recv.base + at, n), way);
+        if (status == CT_OK)
+            status = one_piece(c, &l, &b, way);
         at += PIECE;
     } while (status == CT_OK && at < in.bytes);
+    call_scratch_end(c, wide);
     call_scratch_end(c, room);
     return status;
 }

@@ -17,9 +17,11 @@
 #include "collectives/hosts/lane_tree.h"
 
 struct work_of_call {
+    const struct call *call;
     struct level level;
     size_t at, piece; /* of each block: where the piece under way begins, its most bytes */
-    size_t room;      /* of a piece in scratch */
+    size_t room;      /* of a piece of partial results in scratch */
+    size_t wider;     /* bytes of a partial result for one of the input's */
     char *partial; /* [hosts] of this rank's number, folded over this host; NULL: it is alone there
                       and sends its input */
 };
@@ -33,7 +35,7 @@ static int reduce_scatter_hier_fits(const struct call *c)
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_scatter_hier_fits(c) && c->group->hosts <= LANE_MOST_DIRECT;
+    return reduce_scatter_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* Empty behind the end of a short block. */
@@ -53,42 +55,61 @@ static struct span input_piece(const struct call *c, const void *arg, int owner,
 static struct span partial_piece(const struct call *c, const void *arg, int owner, int host)
 {
     const struct work_of_call *w = arg;
+    const struct span input = input_piece(w->call, arg, owner, host);
 
-    return w->partial ? span_of(w->partial + (size_t)host * w->room,
-                                input_piece(c, arg, owner, host).bytes)
-                      : input_piece(c, arg, owner, host);
+    (void)c; /* that of partial results */
+    return w->partial ? span_of(w->partial + (size_t)host * w->room, input.bytes * w->wider)
+                      : input;
+}
+
+/* The partial results for this rank: its host's, and those that came from the others. */
+static ct_status fold_arrived(const struct lane *lane, const struct work_of_call *w,
+                              const void **sources, char *arrived, struct span out)
+{
+    const struct level *l = &w->level;
+    struct call *c = lane->call;
+    struct batch batch;
+    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
+
+    if (status != CT_OK)
+        return status;
+    for (int host = 0; host < l->hosts; host++) {
+        sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
+                                        : arrived + (size_t)host * out.bytes;
+        if (host != l->host)
+            batch_recv(&batch, lane_peer(lane, host), span_of(sources[host], out.bytes));
+    }
+    for (int step = 1; step < l->hosts; step++) {
+        const int host = (l->host + step) % l->hosts;
+
+        batch_send(&batch, lane_peer(lane, host), partial_piece(c, w, l->rank, host));
+    }
+    status = batch_wait(&batch);
+    if (status != CT_OK)
+        return status;
+    fold_hosts(c, out.data, sources, out.bytes);
+    lane_average(lane, out);
+    return CT_OK;
 }
 
 static ct_status exchange_directly(struct call *c, const struct work_of_call *w, struct span out)
 {
+    struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
-    const struct lane lane = lane_of(c, l);
+    const struct lane lane = lane_of(&of_partials, l);
     const void **sources = malloc((size_t)l->hosts * sizeof *sources);
-    char *arrived = call_scratch(c, (size_t)l->hosts * out.bytes);
-    struct batch batch;
-    ct_status status = batch_begin(&batch, c, 2 * l->hosts);
+    const size_t bytes = out.bytes * w->wider;
+    /* behind what arrives: the result, if it is wider than the output */
+    char *arrived = call_scratch(c, ((size_t)l->hosts + 1) * bytes);
+    const struct span folded =
+        span_of(w->wider > 1 ? arrived + (size_t)l->hosts * bytes : out.data, bytes);
+    ct_status status =
+        sources && arrived
+            ? fold_arrived(&lane, w, sources, arrived, folded)
+            : ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
 
-    if (status == CT_OK && (!sources || !arrived))
-        status = ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
-    for (int host = 0; host < l->hosts && status == CT_OK; host++) {
-        sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
-                                        : arrived + (size_t)host * out.bytes;
-        if (host != l->host)
-            batch_recv(&batch, lane_peer(&lane, host), span_of(sources[host], out.bytes));
-    }
-    for (int step = 1; step < l->hosts && status == CT_OK; step++) {
-        const int host = (l->host + step) % l->hosts;
-
-        batch_send(&batch, lane_peer(&lane, host), partial_piece(c, w, l->rank, host));
-    }
     if (status == CT_OK)
-        status = batch_wait(&batch);
-    else
-        batch_cancel(&batch);
-    if (status == CT_OK) {
-        fold_hosts(c, out.data, sources, out.bytes);
-        lane_average(&lane, out);
-    }
+        round_partials(c, out, folded.data);
     call_scratch_end(c, arrived);
     free(sources);
     return status;
@@ -97,13 +118,14 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
 /* All blocks of the lane are folded as one buffer; places behind short blocks are zeros. */
 static ct_status exchange_by_halving(struct call *c, const struct work_of_call *w, struct span out)
 {
+    struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
-    const struct lane lane = lane_of(c, l);
+    const struct lane lane = lane_of(&of_partials, l);
     const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
     const ct_status status = lane_all_reduce_halving(&lane, all, all);
 
     if (status == CT_OK)
-        copy_span(out, partial_piece(c, w, l->rank, l->host).data);
+        round_partials(c, out, w->partial + (size_t)l->host * w->room);
     return status;
 }
 
@@ -114,26 +136,28 @@ static ct_status run(struct call *c, reduce_scatter_way *way)
     const size_t largest = largest_block(c, &c->send);
     const size_t most = SCRATCH_BYTES / (size_t)level.hosts / 64 * 64;
     const size_t piece = most < 64 ? 64 : most > (1 << 20) ? 1 << 20 : most;
-    struct work_of_call w = { .level = level,
+    const size_t wider = call_of_partials(c).element / c->element;
+    struct work_of_call w = { .call = c,
+                              .level = level,
                               .piece = piece,
-                              .room = largest < piece ? largest : piece };
+                              .room = (largest < piece ? largest : piece) * wider,
+                              .wider = wider };
     const struct host_parts input = {
         .owners = level.ranks, .spans = level.hosts, .span = input_piece, .arg = &w
     };
     const struct host_parts result = {
         .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
     };
+    const int folds = level.ranks > 1 || wider > 1 || way == exchange_by_halving;
     ct_status status = CT_OK;
 
-    if (level.ranks > 1 || way == exchange_by_halving)
-        w.partial = call_scratch(c, (size_t)level.hosts * w.room);
-    if (!w.partial && (level.ranks > 1 || way == exchange_by_halving))
+    if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
-        if (w.partial
-            && c->send.counts) /* short blocks leave places that are folded, and not read */
+        if (folds && c->send.counts) /* short blocks leave places that are folded, and not read */
             memset(w.partial, 0, (size_t)level.hosts * w.room);
-        status = w.partial ? host_fold(c, &w.level, &input, &result) : CT_OK;
+        if (folds)
+            status = host_fold(c, &w.level, &input, &result);
         if (status == CT_OK)
             status = way(c, &w, piece_in(&w, out));
         w.at += w.piece;

@@ -234,18 +234,20 @@ static void fold_piece(struct call *c, const struct level *l, const struct host_
                        const struct host_parts *result, const struct piece *piece,
                        const void **arrived, const void **sources)
 {
+    const struct call partials = call_of_partials(c);
+    const size_t wider = partials.element / c->element;
     const int own = host_owner(l, input);
     const size_t n = bytes_here(c, input, own, piece);
     struct walk from = walk_begin(c, input, own, piece->at, n);
-    struct walk to = walk_begin(c, result, own, piece->at, n);
+    struct walk to = walk_begin(&partials, result, own, piece->at * wider, n * wider);
     struct span in, out;
     size_t at = 0;
 
     while (walk_next(&from, &in) && walk_next(&to, &out)) {
         for (int i = 0; i < l->ranks; i++)
             sources[i] = i == l->rank ? in.data : (const char *)arrived[i] + at;
-        fold_some(c, out.data, sources, l->ranks, out.bytes);
-        at += out.bytes;
+        fold_partials(c, out.data, sources, l->ranks, in.bytes);
+        at += in.bytes;
     }
 }
 

@@ -46,7 +46,8 @@ struct host_parts {
     const void *arg;
 };
 
-/* result: spans of this rank's own part; those of other owners are not asked for. */
+/* result: spans of this rank's own part, of partial results (call_of_partials()), with which they
+ * are asked for; those of other owners are not. */
 ct_status host_fold(struct call *c, const struct level *level, const struct host_parts *input,
                     const struct host_parts *result);
 ct_status host_share(struct call *c, const struct level *level, const struct host_parts *parts);

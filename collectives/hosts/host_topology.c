@@ -41,17 +41,37 @@ int hosts_are_alike(const ct_group *g)
     return 1;
 }
 
-/* 16- and 8-bit floats are folded in f32, averages of integers in 64 bits. */
-int hosts_can_fold(const struct call *c)
+static ct_dtype partial_dtype(const struct call *c)
 {
     const ct_dtype dtype = call_dtype(c);
-    const enum order_rule rule = c->group->order_rule;
+    const int is_wide = dtype_is_integer(dtype)
+                            ? call_op(c) == CT_AVG
+                            : dtype_is_narrow(dtype) && c->group->order_rule == ORDER_NODES;
 
-    if (dtype_is_integer(dtype))
-        return call_op(c) != CT_AVG;
-    if (rule != ORDER_NODES)
-        return rule == ORDER_FAST;
-    return !dtype_is_narrow(dtype);
+    return is_wide ? dtype_accumulator(dtype) : dtype;
+}
+
+int has_wide_partials(const struct call *c)
+{
+    return partial_dtype(c) != call_dtype(c);
+}
+
+int hosts_can_fold(const struct call *c)
+{
+    if (has_wide_partials(c) && c->group->size == c->group->hosts
+        && c->group->hosts <= HOSTS_MOST_DIRECT)
+        return 0;
+    return dtype_is_integer(call_dtype(c)) || c->group->order_rule != ORDER_RANK;
+}
+
+struct call call_of_partials(const struct call *c)
+{
+    struct call partials = *c;
+
+    partials.whole = call_compared(c);
+    partials.signature.dtype = (uint8_t)partial_dtype(c);
+    partials.element = ct_dtype_size(partial_dtype(c));
+    return partials;
 }
 
 static void fold_as(const struct call *c, void *dst, const void *const *sources, int count,
@@ -70,6 +90,27 @@ static void fold_as(const struct call *c, void *dst, const void *const *sources,
 void fold_some(const struct call *c, void *dst, const void *const *sources, int count, size_t bytes)
 {
     fold_as(c, dst, sources, count, 1, bytes);
+}
+
+void fold_partials(const struct call *c, void *dst, const void *const *sources, int count,
+                   size_t bytes)
+{
+    const struct fold fold = {
+        .dtype = call_dtype(c), .op = call_op(c), .sources = count, .nodes = 1, .node_end = &count
+    };
+
+    if (has_wide_partials(c))
+        combine_fold_wide(&fold, dst, sources, bytes / c->element);
+    else
+        fold_some(c, dst, sources, count, bytes);
+}
+
+void round_partials(const struct call *c, struct span dst, const void *partials)
+{
+    if (has_wide_partials(c))
+        combine_narrow(call_dtype(c), dst.data, partials, dst.bytes / c->element);
+    else
+        copy_span(dst, partials);
 }
 
 void fold_hosts(const struct call *c, void *dst, const void *const *sources, size_t bytes)

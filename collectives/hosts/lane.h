@@ -75,8 +75,6 @@ double lane_reduce_cost(const struct call *c, enum lane_way way, size_t bytes);
 double lane_broadcast_cost(const struct call *c, enum lane_way way, size_t bytes);
 double lane_all_gather_cost(const struct call *c, enum lane_way way, size_t bytes);
 
-/* Among more hosts no rank sends to each: it would have a connection to each. */
-#define LANE_MOST_DIRECT 64
 /* Bytes of a reduction up to which hosts take one step directly: two have no more to send then. */
 #define LANE_ONE_STEP ((size_t)8 << 10)
 #define LANE_ONE_STEP_OF_TWO ((size_t)256 << 10)

@@ -47,6 +47,13 @@ int combine_defined(ct_dtype dtype, ct_op op);
 void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const void *const *src,
                      size_t count, int streaming);
 
+/* The same in dtype_accumulator(dtype), neither rounded nor divided: for what is folded further.
+ * That is another dtype than fold->dtype.  dst overlaps no source. */
+void combine_fold_wide(const struct fold *fold, void *dst, const void *const *src, size_t count);
+
+/* dst[i] = src[i], which has dtype_accumulator(dtype), rounded to dtype. */
+void combine_narrow(ct_dtype dtype, void *dst, const void *src, size_t count);
+
 /* dst[i] = dst[i] op src[i], rounded to dtype; AVG adds.  For algorithms whose
  * order is free (integers, CT_ORDER=fast). */
 void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t count);

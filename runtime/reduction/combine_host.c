@@ -360,6 +360,27 @@ void combine_fold_to(const struct fold *fold, void *const *dst, int dsts, const 
         copy_streaming_end();
 }
 
+void combine_fold_wide(const struct fold *fold, void *dst, const void *const *src, size_t count)
+{
+    const ct_dtype wide = dtype_accumulator(fold->dtype);
+    const size_t most = WIDE_TILE / ct_dtype_size(wide);
+    const struct way way = { .fold = fold,
+                             .kernel =
+                                 kernels_of(wide)->fold[fold->op == CT_AVG ? CT_SUM : fold->op],
+                             .widen = kernels_of(fold->dtype)->widen,
+                             .element = ct_dtype_size(fold->dtype) };
+    struct tiles tiles;
+
+    for (size_t i = 0; i < count; i += most)
+        fold_tile(&way, &tiles, src, i, count - i < most ? count - i : most,
+                  (char *)dst + i * ct_dtype_size(wide));
+}
+
+void combine_narrow(ct_dtype dtype, void *dst, const void *src, size_t count)
+{
+    kernels_of(dtype)->narrow(dst, src, count);
+}
+
 /* ---- Steps -------------------------------------------------------------------------------- */
 
 void combine_pair(ct_dtype dtype, ct_op op, void *dst, const void *src, size_t count)

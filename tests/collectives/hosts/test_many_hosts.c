@@ -162,6 +162,33 @@ static void v_forms(ct_group *group)
     free(got);
 }
 
+/* Partial results travel in f32 and in 64 bits: the result is rounded once. */
+static void wide_partials(ct_group *group, size_t count, ct_dtype dtype, ct_op op)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    const size_t element = ct_dtype_size(dtype), block = count / (size_t)p;
+    const void *inputs[MOST_HOSTS];
+    char *values = malloc(((size_t)p + 2) * (count + 1) * element);
+    char *wanted = values + (size_t)p * count * element, *got = wanted + (count + 1) * element;
+
+    for (size_t i = 0; i < (size_t)p * count; i++)
+        if (dtype == CT_I16)
+            ((int16_t *)(void *)values)[i] = (int16_t)(i * 7919 % 65521);
+        else
+            reference_put(dtype, values, i, (unsigned)(i * 37 % REFERENCE_VALUES), 0);
+    for (int r = 0; r < p; r++)
+        inputs[r] = values + (size_t)r * count * element;
+    reference_reduce(dtype, op, wanted, inputs, layout->host, p, count);
+    EXPECT_OK(ct_all_reduce(group, inputs[me], got, count, dtype, op, NULL));
+    EXPECT(!memcmp(got, wanted, count * element));
+    EXPECT_OK(ct_reduce(group, inputs[me], got, count, dtype, op, p - 1, NULL));
+    EXPECT(me != p - 1 || !memcmp(got, wanted, count * element));
+    EXPECT_OK(ct_reduce_scatter(group, inputs[me], got, block, dtype, op, NULL));
+    if (count % (size_t)p == 0)
+        EXPECT(!memcmp(got, wanted + (size_t)me * block * element, block * element));
+    free(values);
+}
+
 static void small_and_middle(ct_group *group, void *arg)
 {
     static const size_t counts[] = { 0, 1, 24, 1009, 7 * 24 * 30, 70 * 1009 };
@@ -170,7 +197,10 @@ static void small_and_middle(ct_group *group, void *arg)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         reductions(group, counts[i], i % 2 ? CT_SUM : CT_AVG);
         copies(group, counts[i]);
+        wide_partials(group, counts[i], CT_BF16, i % 2 ? CT_AVG : CT_SUM);
     }
+    wide_partials(group, 24 * 1009, CT_F8E4M3, CT_SUM);
+    wide_partials(group, 24 * 1009, CT_I16, CT_AVG);
     v_forms(group);
 }
 
