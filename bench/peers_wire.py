@@ -5,8 +5,9 @@
 
 One process on each host, all started at once; ADDRESS... are the hosts', in the order of RANK.
 Rank 0 prints, one a line: the round trip of a byte between hosts 0 and 1 (us, the median);
-what host 0 sends to host 1 (Mbit/s); and what each host sends, all at once, each to the next
-(Mbit/s, the mean of the hosts), with the share of the processors' time that was used meanwhile (%).
+what host 0 sends to host 1 (Mbit/s); what each of the two sends when both do, over one connection;
+what each host sends, all at once, each to the next (the mean of the hosts); and the share of the
+processors' time that was used meanwhile (%).
 If the last throughput is well below the one before, the processors are the limit and not the wire.
 """
 import os
@@ -30,11 +31,14 @@ def receive(wire, count):
         count -= got
 
 
-def send(wire, count):
-    """All of it, and an answer: the last byte has arrived."""
-    data = memoryview(bytearray(CHUNK))
+def send(wire):
+    data, count = memoryview(bytearray(CHUNK)), BYTES
     while count > 0:
         count -= wire.send(data[: min(count, CHUNK)])
+
+
+def send_until_arrived(wire):
+    send(wire)
     receive(wire, 1)
 
 
@@ -85,27 +89,37 @@ def rate(run):
     return BYTES * 8 / (time.perf_counter() - began) / 1e6
 
 
-def arrive(wire):
+def receive_all(wire):
     receive(wire, BYTES)
+
+
+def arrive(wire):
+    receive_all(wire)
     wire.send(b".")
 
 
 def one_way(to_next, from_last):
     if rank == 0:
-        return rate(lambda: send(to_next, BYTES))
+        return rate(lambda: send_until_arrived(to_next))
     if rank == 1:
         arrive(from_last)
     return 0
 
 
-def ring(to_next, from_last):
-    def run():
-        other = threading.Thread(target=arrive, args=(from_last,))
-        other.start()
-        send(to_next, BYTES)
-        other.join()
+def at_once(function, wire, other_function, other_wire):
+    other = threading.Thread(target=other_function, args=(other_wire,))
+    other.start()
+    function(wire)
+    other.join()
 
-    return rate(run)
+
+def both_ways(to_next, from_last):
+    wire = to_next if rank == 0 else from_last
+    return rate(lambda: at_once(send, wire, receive_all, wire)) if rank < 2 else 0
+
+
+def ring(to_next, from_last):
+    return rate(lambda: at_once(send_until_arrived, to_next, arrive, from_last))
 
 
 def token(to_next, from_last, value):
@@ -126,12 +140,14 @@ def main():
     token(to_next, from_last, 0)
     alone = one_way(to_next, from_last)
     token(to_next, from_last, 0)
+    duplex = both_ways(to_next, from_last)
+    token(to_next, from_last, 0)
     used, ticks = processor_time()
     together = ring(to_next, from_last)
     mean = token(to_next, from_last, together) / hosts
     after, ticks_after = processor_time()
     if rank == 0:
-        print(f"{trip:.0f}\n{alone:.0f}\n{mean:.0f}\n{100 * (after - used) / max(ticks_after - ticks, 1):.0f}")
+        print(f"{trip:.0f}\n{alone:.0f}\n{duplex:.0f}\n{mean:.0f}\n{100 * (after - used) / max(ticks_after - ticks, 1):.0f}")
 
 
 main()
