@@ -335,12 +335,14 @@ static void draw_legend(FILE *file, const struct series *series)
     }
 }
 
-static void draw(FILE *file, const struct series *series, int net)
+static void draw(FILE *file, const struct series *series)
 {
-    char title[100];
+    const struct row *row = &series->rows[0];
+    char title[100], on_hosts[40] = "";
 
-    snprintf(title, sizeof title, "%s, %d ranks%s", series->rows[0].operation,
-             series->rows[0].ranks, net ? " on two hosts, TCP" : "");
+    if (row->hosts > 0)
+        snprintf(on_hosts, sizeof on_hosts, " on %d hosts, TCP", row->hosts);
+    snprintf(title, sizeof title, "%s, %d ranks%s", row->operation, row->ranks, on_hosts);
     svg_open(file, WIDTH, series->count > 1 ? HEIGHT : SCALE_HEIGHT, title);
     svg_text(file, (struct point){ 70, 32 }, START, LARGE, title);
     if (series->count > 1) {
@@ -355,22 +357,24 @@ static void draw(FILE *file, const struct series *series, int net)
 
 /* ---- Files ------------------------------------------------------------------------ */
 
-static int write_one(const struct series *series, const char *dir, int net, char name[400])
+static int write_one(const struct series *series, const char *dir, char name[400])
 {
+    const struct row *row = &series->rows[0];
+    char shape[24];
     FILE *file;
     int broken;
 
-    snprintf(name, 400, "%s/%s%s-%d.svg", dir, net ? "net-" : "", series->rows[0].operation,
-             series->rows[0].ranks);
+    name_shape(row, shape);
+    snprintf(name, 400, "%s/%s%s-%s.svg", dir, row->hosts > 0 ? "net-" : "", row->operation, shape);
     file = fopen(name, "we");
     if (!file)
         return -1;
-    draw(file, series, net);
+    draw(file, series);
     broken = ferror(file);
     return fclose(file) != 0 || broken ? -1 : 0;
 }
 
-int figures_write(const struct results *results, const char *dir, int net, char name[400])
+int figures_write(const struct results *results, const char *dir, char name[400])
 {
     snprintf(name, 400, "%s", dir);
     if (mkdir(dir, 0777) < 0 && errno != EEXIST)
@@ -378,12 +382,12 @@ int figures_write(const struct results *results, const char *dir, int net, char 
     for (int i = 0; i < results->row_count;) {
         struct series series = { &results->rows[i], 0 };
 
-        while (i < results->row_count && results->rows[i].ranks == series.rows[0].ranks
+        while (i < results->row_count && same_shape(&results->rows[i], series.rows)
                && results->rows[i].place == series.rows[0].place) {
             series.count++;
             i++;
         }
-        if (write_one(&series, dir, net, name) < 0)
+        if (write_one(&series, dir, name) < 0)
             return -1;
     }
     return 0;

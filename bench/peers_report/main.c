@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peers_report - what bench/peers has measured: as a table on stdout, as JSON, as figures.
  *
- *   peers_report --machine=TEXT --processors=N [--net] [--json=FILE] [--figures=DIR] ROWS
+ *   peers_report --machine=TEXT --processors=N [--json=FILE] [--figures=DIR] ROWS
  *
  * ROWS is a file of "library,ranks,round,operation,bytes,p50,mean,samples", as bench/peers makes
  * it. */
@@ -14,15 +14,17 @@
 
 struct options {
     const char *machine, *rows, *json, *figures;
-    int processors, net;
+    int processors;
 };
 
 static int read_options(struct options *o, int argc, char **argv)
 {
     static const struct option words[] = {
-        { "machine", required_argument, NULL, 'm' }, { "processors", required_argument, NULL, 'p' },
-        { "json", required_argument, NULL, 'j' },    { "figures", required_argument, NULL, 'f' },
-        { "net", no_argument, NULL, 'n' },           { NULL, 0, NULL, 0 },
+        { "machine", required_argument, NULL, 'm' },
+        { "processors", required_argument, NULL, 'p' },
+        { "json", required_argument, NULL, 'j' },
+        { "figures", required_argument, NULL, 'f' },
+        { NULL, 0, NULL, 0 },
     };
     int word;
 
@@ -40,9 +42,6 @@ static int read_options(struct options *o, int argc, char **argv)
             break;
         case 'f':
             o->figures = optarg;
-            break;
-        case 'n':
-            o->net = 1;
             break;
         default:
             return -1;
@@ -79,7 +78,7 @@ static int report(const struct results *results, const struct options *o)
     table_print(results, o->machine);
     if (o->json && write_json(results, o))
         return 1;
-    if (o->figures && figures_write(results, o->figures, o->net, name) < 0)
+    if (o->figures && figures_write(results, o->figures, name) < 0)
         return fails(name, strerror(errno));
     return 0;
 }
@@ -93,9 +92,8 @@ int main(int argc, char **argv)
     int code;
 
     if (read_options(&options, argc, argv) < 0)
-        return fails("usage",
-                     "peers_report [--machine=TEXT] [--processors=N] [--net] [--json=FILE] "
-                     "[--figures=DIR] ROWS");
+        return fails("usage", "peers_report [--machine=TEXT] [--processors=N] [--json=FILE] "
+                              "[--figures=DIR] ROWS");
     file = fopen(options.rows, "re");
     if (!file)
         return fails(options.rows, strerror(errno));

@@ -62,7 +62,7 @@ static int row_of(struct results *results, const struct row *wanted)
 
         if (strcmp(row->operation, wanted->operation) != 0)
             continue;
-        if (row->ranks == wanted->ranks && row->bytes == wanted->bytes)
+        if (same_shape(row, wanted) && row->bytes == wanted->bytes)
             return i;
         place = row->place;
     }
@@ -81,6 +81,20 @@ static double number(const char *text)
     return *text ? atof(text) : NAN;
 }
 
+/* "4" or "3x2"; false if it is neither. */
+static int read_shape(const char *text, struct row *row)
+{
+    int each;
+
+    if (sscanf(text, "%dx%d", &row->hosts, &each) == 2) {
+        row->ranks = row->hosts * each;
+        return row->hosts > 1 && each > 0;
+    }
+    row->hosts = 0;
+    row->ranks = atoi(text);
+    return row->ranks > 0;
+}
+
 /* A limit has neither a mean nor samples. */
 static int read_line(struct reading *reading, char *line)
 {
@@ -94,10 +108,9 @@ static int read_line(struct reading *reading, char *line)
             return -1;
     sample.library = library_named(fields[LIBRARY]);
     snprintf(row.operation, sizeof row.operation, "%s", fields[OPERATION]);
-    row.ranks = atoi(fields[RANKS]);
     row.bytes = strtoull(fields[BYTES], NULL, 10);
     sample.time = (struct time){ number(fields[P50]), number(fields[MEAN]) };
-    if (sample.library == LIBRARIES || row.ranks < 1)
+    if (sample.library == LIBRARIES || !read_shape(fields[RANKS], &row))
         return -1;
     sample.row = row_of(reading->results, &row);
     samples = grown(reading->samples, reading->sample_count, sizeof *samples);
@@ -145,6 +158,8 @@ static int in_the_table(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
 
+    if (x->hosts != y->hosts)
+        return x->hosts - y->hosts;
     if (x->ranks != y->ranks)
         return x->ranks - y->ranks;
     if (x->place != y->place)
@@ -182,6 +197,19 @@ void results_free(struct results *results)
 }
 
 /* ---- What follows from them ---------------------------------------------------- */
+
+int same_shape(const struct row *a, const struct row *b)
+{
+    return a->hosts == b->hosts && a->ranks == b->ranks;
+}
+
+void name_shape(const struct row *row, char text[24])
+{
+    if (row->hosts > 0)
+        snprintf(text, 24, "%dx%d", row->hosts, row->ranks / row->hosts);
+    else
+        snprintf(text, 24, "%d", row->ranks);
+}
 
 enum library best_peer(const struct row *row)
 {

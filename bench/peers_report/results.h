@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* results.h - what was measured, as rows (operation, ranks, bytes) by libraries: the medians of the
- * rounds. */
+/* results.h - what was measured, as rows (operation, hosts, ranks, bytes) by libraries: the medians
+ * of the rounds. */
 #ifndef PEERS_REPORT_RESULTS_H
 #define PEERS_REPORT_RESULTS_H
 
@@ -34,23 +34,29 @@ struct time {
 
 struct row {
     char operation[24];
-    int ranks;
+    int hosts, ranks; /* ranks in all; hosts 0: one, not by the network */
     size_t bytes;
     int place; /* of the operation: it is that of its first row */
     struct time times[LIBRARIES];
 };
 
 struct results {
-    struct row *rows; /* by ranks, by operations as they came first, by bytes */
+    struct row *rows; /* by hosts, ranks, operations as they came first, bytes */
     int row_count;
     int processors;
     int present[LIBRARIES]; /* has a time somewhere */
 };
 
-/* Lines of "library,ranks,round,operation,bytes,p50,mean,samples".  0, or -1 with the reason in
- * `why`; results_free() either way. */
+/* Lines of "library,ranks,round,operation,bytes,p50,mean,samples"; ranks is "4", or "3x2" for two
+ * on each of three hosts.  0, or -1 with the reason in `why`; results_free() either way. */
 int results_read(struct results *results, FILE *file, char why[200]);
 void results_free(struct results *results);
+
+/* Whether the ranks are placed alike. */
+int same_shape(const struct row *a, const struct row *b);
+
+/* "4" or "3x2". */
+void name_shape(const struct row *row, char text[24]);
 
 /* The fastest of the others; LIBRARIES if there is none. */
 enum library best_peer(const struct row *row);
@@ -73,6 +79,6 @@ void json_print(const struct results *results, const char *machine, FILE *file);
 
 /* figures.c: latency and bandwidth by size, in DIR/[net-]OPERATION-RANKS.svg.  0, or -1 with the
  * name that can't be written in `name`: errno. */
-int figures_write(const struct results *results, const char *dir, int net, char name[400]);
+int figures_write(const struct results *results, const char *dir, char name[400]);
 
 #endif

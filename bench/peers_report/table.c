@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - the results in Markdown and in JSON: a row for each size, and the geometric means of
- * the ratios by ranks, size and operation. */
+ * the ratios by ranks, size and operation, and the rows in which ours is furthest behind. */
 #include "bench/peers_report/results.h"
 
 #include <math.h>
@@ -48,8 +48,10 @@ static void put_ratio(double ratio)
 static void put_row(const struct results *results, const struct row *row)
 {
     const enum library best = best_peer(row);
+    char shape[24];
 
-    printf("| %s | %d | ", row->operation, row->ranks);
+    name_shape(row, shape);
+    printf("| %s | %s | ", row->operation, shape);
     put_bytes(row->bytes);
     printf("%s |", says_little(results, row) ? " *" : "");
     for (int i = 0; i < LIBRARIES; i++)
@@ -111,13 +113,14 @@ static void put_rows(const struct results *results)
 struct choice {
     enum library ours;
     const char *operation;
-    int ranks;
+    int hosts, ranks;
     size_t least, most;
 };
 
 static int chosen(const struct choice *choice, const struct row *row)
 {
     return (!choice->operation || !strcmp(choice->operation, row->operation))
+           && (!choice->hosts || choice->hosts == row->hosts)
            && (!choice->ranks || choice->ranks == row->ranks) && row->bytes >= choice->least
            && row->bytes <= choice->most;
 }
@@ -149,11 +152,10 @@ static void put_means_line(const struct results *results, struct choice choice)
     printf("\n");
 }
 
-/* By ranks: all operations together, then each.  Rows are sorted by ranks. */
+/* By ranks: all operations together, then each.  Rows are sorted by hosts and ranks. */
 static void put_means(const struct results *results, enum library ours)
 {
-    const char *operation = "";
-    int ranks = 0;
+    const struct row *last = NULL;
 
     printf("\nGeometric means of best / %s, without the rows with a star:\n\n| ranks | operation |",
            library_names[ours].key);
@@ -166,20 +168,104 @@ static void put_means(const struct results *results, enum library ours)
     put_means_line(results, (struct choice){ .ours = ours });
     for (int i = 0; i < results->row_count; i++) {
         const struct row *row = &results->rows[i];
+        struct choice choice = { .ours = ours, .hosts = row->hosts, .ranks = row->ranks };
+        const int new_shape = !last || !same_shape(row, last);
+        char shape[24];
 
-        if (row->ranks != ranks) {
-            printf("| %d | all |", row->ranks);
-            put_means_line(results, (struct choice){ .ours = ours, .ranks = row->ranks });
-            operation = "";
+        name_shape(row, shape);
+        if (new_shape) {
+            printf("| %s | all |", shape);
+            put_means_line(results, choice);
         }
-        ranks = row->ranks;
-        if (strcmp(operation, row->operation) != 0) {
-            printf("| %d | %s |", ranks, row->operation);
-            put_means_line(
-                results,
-                (struct choice){ .ours = ours, .operation = row->operation, .ranks = ranks });
+        if (new_shape || strcmp(row->operation, last->operation) != 0) {
+            choice.operation = row->operation;
+            printf("| %s | %s |", shape, row->operation);
+            put_means_line(results, choice);
         }
-        operation = row->operation;
+        last = row;
+    }
+}
+
+/* ---- The rows that are behind ------------------------------------------------------- */
+
+#define BEHIND 0.8
+#define MOST_NAMED 5
+
+/* The row of the smallest ratio that is more than `above`, or NULL. */
+static const struct row *next_behind(const struct results *results, const struct choice *choice,
+                                     double above)
+{
+    const struct row *next = NULL;
+
+    for (int i = 0; i < results->row_count; i++) {
+        const struct row *row = &results->rows[i];
+        const double ratio = ratio_of(row, choice->ours);
+
+        if (chosen(choice, row) && !says_little(results, row) && ratio < BEHIND && ratio > above
+            && (!next || ratio < ratio_of(next, choice->ours)))
+            next = row;
+    }
+    return next;
+}
+
+static void put_behind_line(const struct results *results, const char *name,
+                            const struct choice *choice)
+{
+    const char *between = "";
+    const struct row *row;
+    double ratio = 0;
+    int rows = 0, behind = 0, named = 0;
+
+    for (int i = 0; i < results->row_count; i++) {
+        ratio = ratio_of(&results->rows[i], choice->ours);
+        if (!chosen(choice, &results->rows[i]) || says_little(results, &results->rows[i])
+            || isnan(ratio))
+            continue;
+        rows++;
+        behind += ratio < BEHIND;
+    }
+    printf("| %s | %d |", name, rows);
+    put_ratio(geometric_mean(results, choice));
+    printf(" %d | ", behind);
+    for (ratio = 0; named < MOST_NAMED && (row = next_behind(results, choice, ratio)); named++) {
+        char shape[24];
+
+        ratio = ratio_of(row, choice->ours);
+        name_shape(row, shape);
+        printf("%s%s %s ", between, row->operation, shape);
+        put_bytes(row->bytes);
+        printf(" %.2f (%s)", ratio, library_names[best_peer(row)].label);
+        between = ", ";
+    }
+    printf("%s |\n", named ? "" : "-");
+}
+
+/* By hosts, where there are several, and by ranks: how many rows are below BEHIND, and the
+ * furthest of them. */
+static void put_behind(const struct results *results, enum library ours)
+{
+    const struct choice all = { .ours = ours, .most = (size_t)-1 };
+    const struct row *last = NULL;
+
+    printf(
+        "\nRows below %g, without those with a star:\n\n"
+        "| ranks | rows | geometric mean | below %g | furthest behind |\n|---|---|---|---|---|\n",
+        BEHIND, BEHIND);
+    put_behind_line(results, "all", &all);
+    for (int i = 0; i < results->row_count; last = &results->rows[i++]) {
+        const struct row *row = &results->rows[i];
+        struct choice choice = { .ours = ours, .hosts = row->hosts, .most = (size_t)-1 };
+        char name[24];
+
+        if (row->hosts > 0 && (!last || last->hosts != row->hosts)) {
+            snprintf(name, sizeof name, "%d hosts", row->hosts);
+            put_behind_line(results, name, &choice);
+        }
+        if (last && same_shape(row, last))
+            continue;
+        choice.ranks = row->ranks;
+        name_shape(row, name);
+        put_behind_line(results, name, &choice);
     }
 }
 
@@ -206,6 +292,7 @@ void table_print(const struct results *results, const char *machine)
     for (int ours = 0; ours < GLOO; ours++)
         if (results->present[ours]) {
             put_means(results, ours);
+            put_behind(results, ours);
             put_verdict(results, ours);
         }
     for (int i = 0; i < results->row_count; i++)
@@ -258,9 +345,10 @@ void json_print(const struct results *results, const char *machine, FILE *file)
         const enum library best = best_peer(row);
 
         fprintf(file,
-                "%s\n{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"best\": \"%s\", ",
-                i > 0 ? "," : "", row->operation, row->ranks, row->bytes,
-                best == LIBRARIES ? "" : library_names[best].key);
+                "%s\n{\"operation\": \"%s\", \"hosts\": %d, \"ranks\": %d, \"bytes\": %zu, "
+                "\"best\": \"%s\", ",
+                i > 0 ? "," : "", row->operation, row->hosts > 0 ? row->hosts : 1, row->ranks,
+                row->bytes, best == LIBRARIES ? "" : library_names[best].key);
         fprintf(file, "\"says_little\": %s, \"ratio\": {",
                 says_little(results, row) ? "true" : "false");
         json_ratios(row, file);

@@ -44,9 +44,10 @@ expect "geometric means" has "$out" "| 2 | all | 5.43 | 8.94 | - | - | 2.00 | - 
 expect "without the star" has "$out" "| 4 | broadcast | 8.00 | - | - | 8.00 | - | - |"
 expect "of all" has "$out" "| all | all | 5.98 |"
 expect "with ct_mem_alloc() by themselves" has "$out" "| all | all | 8.00 | - | - | - | 8.00 | - |"
+expect "none is far behind" has "$out" "| 2 | 3 | 5.43 | 0 | - |"
 expect "how often" has "$out" "In 4 of 5 rows libct is not slower than the best of the others."
 expect "as many rows in JSON" is "$(grep -c '"operation"' rows.json)" 5
-expect "JSON has the ratio" has "$(cat rows.json)" '{"operation": "all_reduce", "ranks": 2, "bytes": 8, "best": "impi", "says_little": false, "ratio": {"libct": 2, "libct-mem": null}, "us": {"libct": {"p50": 2, "mean": 2},'
+expect "JSON has the ratio" has "$(cat rows.json)" '{"operation": "all_reduce", "hosts": 1, "ranks": 2, "bytes": 8, "best": "impi", "says_little": false, "ratio": {"libct": 2, "libct-mem": null}, "us": {"libct": {"p50": 2, "mean": 2},'
 
 expect "a figure for each operation and number of ranks" is "$(ls figures | tr '\n' ' ')" "all_reduce-2.svg barrier-2.svg broadcast-4.svg "
 curves() { grep -c '<polyline' "figures/$1.svg"; }
@@ -56,6 +57,27 @@ expect "named in the legend" is "$(grep -oE '>(libct[^<]*|gloo|Intel MPI|limit)<
 expect "what has one size has its times" is "$(grep -oE '>[0-9.]+ us<' figures/barrier-2.svg | tail -n 2 | tr -d '\n<>')" "2.00 us80 us"
 expect "no number is none" lacks "$(cat figures/*.svg)" nan
 expect "all is inside" is "$(grep -oE ' (x|x1|x2|cx)="[0-9.-]+"' figures/*.svg | tr -d '"' | awk -F= '$2 < 0 || $2 > 1040')" ""
+
+# Between hosts: two hosts of two ranks are not four of one.
+cat >net <<'END'
+libct,2x2,1,all_reduce,8,10,10,10
+impi,2x2,1,all_reduce,8,5,5,10
+libct,4x1,1,all_reduce,8,10,10,10
+gloo,4x1,1,all_reduce,8,20,20,10
+libct,4x1,1,all_reduce,1048576,100,100,10
+gloo,4x1,1,all_reduce,1048576,20,20,10
+libct,4x1,1,barrier,0,10,10,10
+gloo,4x1,1,barrier,0,4,4,10
+END
+out=$("$report" --processors=8 --json=net.json --figures=net-figures net) err=
+expect "each shape has its rows" is "$(line all_reduce 2x2 8) $(line all_reduce 4x1 8)" "| all_reduce | 2x2 | 8 | 10.0 | - | 5.00 | Intel MPI | 0.50 | | all_reduce | 4x1 | 8 | 10.0 | 20.0 | - | gloo | 2.00 |"
+expect "and its mean" has "$out" "| 4x1 | all_reduce | 0.63 | 2.00 | - | - | 0.20 | - |"
+expect "what is behind, the furthest first" has "$out" "| 4 hosts | 3 | 0.54 | 2 | all_reduce 4x1 1 MiB 0.20 (gloo), barrier 4x1 0 0.40 (gloo) |"
+expect "JSON says how many hosts" has "$(cat net.json)" '"hosts": 2, "ranks": 4, "bytes": 8'
+expect "figures of hosts" is "$(ls net-figures | tr '\n' ' ')" "net-all_reduce-2x2.svg net-all_reduce-4x1.svg net-barrier-4x1.svg "
+expect "and their titles" has "$(cat net-figures/net-barrier-4x1.svg)" "barrier, 4 ranks on 4 hosts, TCP"
+echo libct,2x0,1,barrier,0,1,1,1 >none
+expect "no ranks on a host" is "$("$report" none 2>&1)" "peers_report: none: line 1 is no row, or there is no memory"
 
 sed 's/impi/nobody/' rows >others
 err=$("$report" others 2>&1 >out); code=$?; out=$(cat out)

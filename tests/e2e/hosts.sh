@@ -5,6 +5,7 @@
 #   ${on[I]} COMMAND...  COMMAND on host I, in the folder where `hosts` was called; it becomes
 #                        COMMAND, so $! and kill are COMMAND's
 #   unplug I; plug I     takes the cable of host I out of the switch, and puts it back
+#   limit_host I RATE    host I sends RATE at most (tc's word: 500mbit), and gets as much
 #   no_hosts             they are gone
 # A host is what a sleeping process holds by its namespaces, and so is the switch:
 # nothing of it is seen outside, two runs at a time can't meet, and however the
@@ -66,6 +67,14 @@ make_hosts() {
 
 unplug() { $at_switch ip link set "h$1" down; }
 plug() { $at_switch ip link set "h$1" up; }
+
+# A bucket takes a segment of TCP whole, or it is cut into frames, which is most of the work of a processor then: so
+# segments are kept small, for that is how much is free after a pause.  A queue has room for all that one call sends.
+limit_host() {
+    local how="tbf rate $2 burst 34k latency 100ms"
+    ${on[$1]} ip link set eth0 gso_max_size 32000 && ${on[$1]} tc qdisc replace dev eth0 root $how &&
+        $at_switch tc qdisc replace dev "h$1" root $how
+}
 
 no_hosts() {
     [ ${#held[@]} -eq 0 ] || { kill -KILL "${held[@]}"; wait "${held[@]}"; }
