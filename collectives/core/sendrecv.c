@@ -8,16 +8,11 @@
 #include "runtime/group/group.h"
 #include "runtime/util/clock.h"
 
-static void start_send(struct call *c, struct request *request, int to, struct span out)
+static void prepare(struct call *c, struct request *request, int is_send, int other,
+                    struct span data)
 {
-    request_send(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[to], 0,
-                 out.data, out.bytes, call_compared(c));
-}
-
-static void start_recv(struct call *c, struct request *request, int from, struct span in)
-{
-    request_recv(c->group->mesh, request, group_channel(c->group, 0), c->group->ranks[from], 0,
-                 in.data, in.bytes, call_compared(c));
+    request_prepare(request, is_send, group_channel(c->group, 0), c->group->ranks[other], 0,
+                    data.data, data.bytes, call_compared(c));
 }
 
 static ct_status wait_for(struct call *c, struct request *request)
@@ -41,7 +36,8 @@ ct_status send_to(struct call *c, int to, struct span out)
 {
     struct request request;
 
-    start_send(c, &request, to, out);
+    prepare(c, &request, 1, to, out);
+    requests_start(c->group->mesh, &request, 1);
     return wait_for(c, &request);
 }
 
@@ -49,23 +45,25 @@ ct_status recv_from(struct call *c, int from, struct span in)
 {
     struct request request;
 
-    start_recv(c, &request, from, in);
+    prepare(c, &request, 0, from, in);
+    requests_start(c->group->mesh, &request, 1);
     return wait_for(c, &request);
 }
 
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in)
 {
-    struct request coming, going;
+    struct request both[2]; /* what comes, what goes */
     ct_status status;
 
-    start_recv(c, &coming, from, in);
-    start_send(c, &going, to, out);
-    status = wait_for(c, &coming);
+    prepare(c, &both[0], 0, from, in);
+    prepare(c, &both[1], 1, to, out);
+    requests_start(c->group->mesh, both, 2);
+    status = wait_for(c, &both[0]);
     if (status != CT_OK) {
-        request_cancel(c->group->mesh, &going);
+        request_cancel(c->group->mesh, &both[1]);
         return status;
     }
-    return wait_for(c, &going);
+    return wait_for(c, &both[1]);
 }
 
 ct_status batch_begin(struct batch *batch, struct call *c, int size)
@@ -77,26 +75,36 @@ ct_status batch_begin(struct batch *batch, struct call *c, int size)
 
 void batch_send(struct batch *batch, int to, struct span out)
 {
-    start_send(batch->call, &batch->requests[batch->used++], to, out);
+    prepare(batch->call, &batch->requests[batch->used++], 1, to, out);
 }
 
 void batch_recv(struct batch *batch, int from, struct span in)
 {
-    start_recv(batch->call, &batch->requests[batch->used++], from, in);
+    prepare(batch->call, &batch->requests[batch->used++], 0, from, in);
 }
 
 static void give_up_from(struct batch *batch, int i)
 {
-    for (; i < batch->used; i++)
+    for (; i < batch->started; i++)
         request_cancel(batch->call->group->mesh, &batch->requests[i]);
     free(batch->requests);
     *batch = (struct batch){ 0 };
+}
+
+void batch_start(struct batch *batch)
+{
+    if (batch->used > batch->started)
+        requests_start(batch->call->group->mesh, batch->requests + batch->started,
+                       batch->used - batch->started);
+    batch->started = batch->used;
 }
 
 ct_status batch_wait(struct batch *batch)
 {
     ct_status status = CT_OK;
     int i = 0;
+
+    batch_start(batch);
 
     while (i < batch->used && status == CT_OK)
         status = wait_for(batch->call, &batch->requests[i++]);

@@ -12,16 +12,20 @@ ct_status recv_from(struct call *c, int from, struct span in);
 ct_status exchange(struct call *c, int to, struct span out, int from, struct span in);
 
 /* Many messages at once: batch_begin(), then sends and receives, then batch_wait() or
- * batch_cancel(), which free it.  On a batch of zeros, or one that was freed, both do nothing. */
+ * batch_cancel(), which free it.  On a batch of zeros, or one that was freed, both do nothing. They
+ * start together in batch_wait(), receives first and all to one peer in one write; or, if there is
+ * something to do meanwhile, in batch_start(). */
 struct batch {
     struct call *call;
     struct request *requests;
     int used, size;
+    int started; /* how many of them */
 };
 
 ct_status batch_begin(struct batch *batch, struct call *c, int size);
 void batch_send(struct batch *batch, int to, struct span out);
 void batch_recv(struct batch *batch, int from, struct span in);
+void batch_start(struct batch *batch);
 ct_status batch_wait(struct batch *batch);
 void batch_cancel(struct batch *batch);
 

@@ -69,6 +69,7 @@ static ct_status begin_sum(struct two_shot *t, size_t at)
     for (int step = 1; step < p; step++)
         batch_send(&t->sum, rank_of(t, (own + step) % p),
                    part_for(t, t->in.data, at, (own + step) % p));
+    batch_start(&t->sum);
     return CT_OK;
 }
 
@@ -92,6 +93,7 @@ static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
                    part_for(t, t->out.data, at, (own - step + p) % p));
     for (int step = 1; step < p; step++)
         batch_send(batch, rank_of(t, (own + step) % p), part_for(t, t->out.data, at, own));
+    batch_start(batch);
     return CT_OK;
 }
 

@@ -57,6 +57,8 @@ static ct_status begin_piece(struct arrivals *a, size_t at)
         if (host != a->lane->host)
             batch_recv(batch, lane_peer(a->lane, host),
                        span_of(place(a, at, host), piece_at(a, at).bytes));
+    if (status == CT_OK)
+        batch_start(batch);
     return status;
 }
 

@@ -187,6 +187,14 @@ ct_status host_leader_accept(struct host_leader *leader, struct mesh *mesh, ct_s
 
 /* ---- Messages ------------------------------------------------------------------- */
 
+/* What a read from that rank's socket gave: it is silent, or gone. */
+static ct_status or_ended(ct_status status, int rank)
+{
+    if (status == CT_ERR_TIMEOUT)
+        return ct_fail(status, "rank %d of this host did not go on in time", rank);
+    return status == CT_ERR_PEER ? ended(rank) : status;
+}
+
 static ct_status write_message(int socket, ct_status status, const void *data, size_t bytes,
                                int64_t deadline)
 {
@@ -202,11 +210,10 @@ ct_status host_give(struct host_leader *leader, struct mesh *mesh, const void *d
 {
     ct_status status = CT_OK;
 
-    for (int i = 0; i < leader->count && status == CT_OK; i++)
-        if (leader->sockets[i] >= 0)
-            status = write_message(leader->sockets[i], CT_OK, data, bytes, deadline) == CT_OK
-                         ? CT_OK
-                         : ended(mesh->node.ranks[i]);
+    for (int i = 0; i < leader->count; i++)
+        if (leader->sockets[i] >= 0
+            && write_message(leader->sockets[i], CT_OK, data, bytes, deadline) != CT_OK)
+            status = ended(mesh->node.ranks[i]);
     return status;
 }
 
@@ -216,9 +223,10 @@ static ct_status read_failure(const struct host_leader *leader, const struct hea
 {
     char words[WORDS] = "";
     const size_t bytes = head->bytes < sizeof words ? head->bytes : sizeof words - 1;
+    const ct_status status = socket_read_all(leader->socket, words, bytes, deadline);
 
-    if (socket_read_all(leader->socket, words, bytes, deadline) != CT_OK)
-        return ended(leader->rank);
+    if (status != CT_OK)
+        return or_ended(status, leader->rank);
     return ct_fail((ct_status)head->status, "%s", words);
 }
 
@@ -230,33 +238,37 @@ ct_status host_take(struct host_leader *leader, ct_store *store, void *data, siz
 
     if (status != CT_OK)
         return status;
-    if (socket_read_all(leader->socket, &head, sizeof head, deadline) != CT_OK)
-        return ended(leader->rank);
+    status = socket_read_all(leader->socket, &head, sizeof head, deadline);
+    if (status != CT_OK)
+        return or_ended(status, leader->rank);
     if (head.status != CT_OK)
         return read_failure(leader, &head, deadline);
     if (head.bytes != bytes)
         return ct_fail(CT_ERR_MISMATCH, "rank %d speaks another version of libct", leader->rank);
-    return bytes == 0 || socket_read_all(leader->socket, data, bytes, deadline) == CT_OK
+    return bytes == 0
                ? CT_OK
-               : ended(leader->rank);
+               : or_ended(socket_read_all(leader->socket, data, bytes, deadline), leader->rank);
 }
 
 ct_status host_gather(struct host_leader *leader, struct mesh *mesh, const void *own, size_t bytes,
                       void *all, int64_t deadline)
 {
+    ct_status status = CT_OK;
+
     if (!leader->is_self)
         return socket_write_all(leader->socket, own, bytes, deadline) == CT_OK
                    ? CT_OK
                    : ended(leader->rank);
-    for (int i = 0; i < leader->count; i++) {
+    for (int i = 0; i < leader->count && status == CT_OK; i++) {
         char *to = (char *)all + (size_t)i * bytes;
 
         if (leader->sockets[i] < 0)
             memcpy(to, own, bytes);
-        else if (socket_read_all(leader->sockets[i], to, bytes, deadline) != CT_OK)
-            return ended(mesh->node.ranks[i]);
+        else
+            status = or_ended(socket_read_all(leader->sockets[i], to, bytes, deadline),
+                              mesh->node.ranks[i]);
     }
-    return CT_OK;
+    return status;
 }
 
 /* ---- Closing -------------------------------------------------------------------- */

@@ -24,15 +24,23 @@ static ct_status or_use_sockets(ct_status status, int32_t *can_share)
     return CT_OK;
 }
 
+/* A follower has ended.  The others wait for the memory and for nothing else, so they get it, and
+ * the answer that this one does not give is told to them as a failure. */
+static ct_status and_go_on(ct_status status)
+{
+    return status == CT_ERR_PEER ? CT_OK : status;
+}
+
 static ct_status send_memory(struct host_leader *leader, struct mesh *mesh, int memory,
                              int64_t deadline, int32_t *can_share)
 {
     const int32_t has_memory = *can_share;
-    ct_status status = host_give(leader, mesh, &has_memory, sizeof has_memory, deadline);
+    ct_status status = and_go_on(host_give(leader, mesh, &has_memory, sizeof has_memory, deadline));
 
     for (int i = 0; i < leader->count && has_memory && status == CT_OK; i++)
         if (leader->sockets[i] >= 0)
-            status = or_use_sockets(send_fds(leader->sockets[i], &memory, 1, deadline), can_share);
+            status = and_go_on(
+                or_use_sockets(send_fds(leader->sockets[i], &memory, 1, deadline), can_share));
     return status;
 }
 

@@ -126,7 +126,9 @@ static void arrived_cts(struct mesh *mesh, struct stream *stream)
     send->out.payload = send->data;
     send->out.bytes = send->bytes;
     send->out.written = 0;
-    send_out(mesh, from, &send->out);
+    /* A CTS of ours that the next frame asks for goes first: behind these bytes it would keep the
+     * peer's from coming at the same time. */
+    send_out_later(mesh, from, &send->out);
 }
 
 /* The message, if its receive was given up after the CTS. */

@@ -98,7 +98,7 @@ static void send_answer(struct mesh *mesh, int peer, enum frame_kind kind, uint6
                                  .signature = *signature };
     out->is_large =
         kind == FRAME_CTS; /* on the lane where no other large message comes meanwhile */
-    send_out(mesh, peer, out);
+    send_answer_out(mesh, peer, out);
 }
 
 int agrees(struct mesh *mesh, struct request *receive, const struct frame *frame, int from)

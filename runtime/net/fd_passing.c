@@ -72,6 +72,8 @@ ct_status send_fds(int socket, const int *fds, int count, int64_t deadline)
     while (send_once(socket, fds, count) < 0) {
         if (errno == EINTR)
             continue;
+        if (errno == EPIPE || errno == ECONNRESET)
+            return ct_fail(CT_ERR_PEER, "a rank of this host left while memory was being shared");
         if (errno != ETOOMANYREFS)
             return ct_fail(CT_ERR_SYSTEM, "passing descriptors on: %s", strerror(errno));
         if (clock_ms() >= until) {

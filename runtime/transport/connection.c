@@ -445,6 +445,8 @@ void flush_to(struct mesh *mesh, int peer)
     struct iovec parts[PARTS_AT_ONCE];
     ssize_t taken = 1;
 
+    wire->gathered = 0;
+
     while (wire->first && wire->out && !wire->unreachable && taken > 0) {
         wire->begun_on = link_for(wire, wire->first);
         taken = wire->begun_on->ops->write(wire->begun_on, parts,
@@ -502,17 +504,34 @@ void flush_pending(struct mesh *mesh)
     }
 }
 
-void send_out(struct mesh *mesh, int peer, struct outgoing *out)
+static void queue_last(struct wire *wire, struct outgoing *out)
 {
-    struct wire *wire = &mesh->transport->wires[peer];
-
     out->next = NULL;
-    add_pending(mesh->transport, wire);
     if (wire->first)
         wire->last->next = out;
     else
         wire->first = out;
     wire->last = out;
+}
+
+static void queue_first(struct wire *wire, struct outgoing *out)
+{
+    struct outgoing **place = &wire->first;
+
+    if (*place && (*place)->written > 0)
+        place = &(*place)->next;
+    out->next = *place;
+    *place = out;
+    if (!out->next)
+        wire->last = out;
+}
+
+/* It is in the queue. */
+static void send_queued(struct mesh *mesh, int peer, const struct outgoing *out)
+{
+    struct wire *wire = &mesh->transport->wires[peer];
+
+    add_pending(mesh->transport, wire);
     second_lane_wanted(mesh, peer, out);
     if (!wire->unreachable && !wire->out && !wire->opening && peer_connect(mesh, peer) != CT_OK)
         peer_unreachable(mesh, peer, ct_last_error());
@@ -522,6 +541,28 @@ void send_out(struct mesh *mesh, int peer, struct outgoing *out)
         wire->gathered = 1;
     else
         flush_to(mesh, peer);
+}
+
+void send_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    queue_last(&mesh->transport->wires[peer], out);
+    send_queued(mesh, peer, out);
+}
+
+void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    queue_first(&mesh->transport->wires[peer], out);
+    send_queued(mesh, peer, out);
+}
+
+void send_out_later(struct mesh *mesh, int peer, struct outgoing *out)
+{
+    struct transport *t = mesh->transport;
+    const int gathering = t->gathering;
+
+    t->gathering = 1;
+    send_out(mesh, peer, out);
+    t->gathering = gathering;
 }
 
 /* ---- Receiving ------------------------------------------------------------------ */

@@ -145,6 +145,11 @@ void connect_for_liveness(struct mesh *mesh, int peer);
 
 /* Queues a frame, and writes what the link takes. */
 void send_out(struct mesh *mesh, int peer, struct outgoing *out);
+/* The same for a frame that the peer waits for, and whose place among the others does not matter:
+ * it goes before those that were not begun. */
+void send_answer_out(struct mesh *mesh, int peer, struct outgoing *out);
+/* Queues a frame that is written when this look has read what has come. */
+void send_out_later(struct mesh *mesh, int peer, struct outgoing *out);
 void flush_to(struct mesh *mesh, int peer);
 void flush_pending(struct mesh *mesh);            /* the queues of all peers */
 void flush_gathered(struct mesh *mesh, int peer); /* the queue of a batch, if there is one */
