@@ -33,9 +33,9 @@ struct algorithm_override {
 struct network {
     double alpha_us, overhead_us, us_per_byte;
 };
-#define COMMON_NETWORK                                              \
-    {                                                               \
-        .alpha_us = 30, .overhead_us = 3, .us_per_byte = 1 / 1200.0 \
+#define COMMON_NETWORK                                               \
+    {                                                                \
+        .alpha_us = 30, .overhead_us = 12, .us_per_byte = 1 / 1200.0 \
     }
 
 struct choices {

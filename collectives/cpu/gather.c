@@ -2,7 +2,7 @@
 /* gather.c - ct_gather, its v and list forms, and their algorithms. */
 #include "collectives/core/sendrecv.h"
 
-extern const struct algorithm gather_shm;
+extern const struct algorithm gather_shm, gather_nodes;
 
 /* Direct: each rank sends its block to the root.  Cost: alpha + (p-1) n beta there. */
 static ct_status gather_direct_run(struct call *c)
@@ -25,7 +25,8 @@ static ct_status gather_direct_run(struct call *c)
 
 static const struct algorithm gather_direct = { "direct", NULL, gather_direct_run, 0, NULL };
 
-const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_direct, NULL };
+const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_nodes, &gather_direct,
+                                                      NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

@@ -2,7 +2,7 @@
 /* scatter.c - ct_scatter, its v and list forms, and their algorithms. */
 #include "collectives/core/sendrecv.h"
 
-extern const struct algorithm scatter_shm;
+extern const struct algorithm scatter_shm, scatter_nodes;
 
 /* Direct: the root sends each rank its block.  Cost: alpha + (p-1) n beta there. */
 static ct_status scatter_direct_run(struct call *c)
@@ -25,7 +25,8 @@ static ct_status scatter_direct_run(struct call *c)
 
 static const struct algorithm scatter_direct = { "direct", NULL, scatter_direct_run, 0, NULL };
 
-const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_direct, NULL };
+const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_nodes,
+                                                       &scatter_direct, NULL };
 
 /* Inlined: the return address is that of the public call. */
 static inline __attribute__((always_inline)) ct_status

@@ -209,7 +209,7 @@ static int walk_next(struct walk *w, struct span *here)
             w->at -= span.bytes;
             continue;
         }
-        *here = span_of(span.data + at, bytes);
+        *here = span_of(span.data ? span.data + at : NULL, bytes);
         w->at = 0;
         w->left -= bytes;
         return 1;
@@ -385,28 +385,39 @@ static ct_status share_by_slots(struct call *c, const struct level *l, const str
         const char *from = shm_group_slot(f, (p->first + owner) % l->ranks);
 
         for (struct span here; owner != own && walk_next(&walk, &here); from += here.bytes)
-            copy_span(here, from);
+            if (here.data)
+                copy_span(here, from);
     }
     return status;
 }
 
+/* Whoever does not want a span gets it all the same: its sender does not know. */
 static ct_status share_by_messages(struct call *c, const struct level *l,
                                    const struct host_parts *p, int reader)
 {
-    const int own = host_owner(l, p);
+    const int own = host_owner(l, p), reads = reader == ALL_READ || reader == l->rank;
+    char *unwanted = reads ? call_scratch(c, largest_part(c, p)) : NULL;
     struct batch batch;
-    const ct_status status = batch_begin(&batch, c, (p->owners + l->ranks) * p->spans);
+    ct_status status = batch_begin(&batch, c, (p->owners + l->ranks) * p->spans);
 
-    if (status != CT_OK)
-        return status;
-    for (int owner = 0; owner < p->owners && (reader == ALL_READ || reader == l->rank); owner++)
-        for (int k = 0; owner != own && k < p->spans; k++)
+    if (status == CT_OK && reads && !unwanted)
+        status = ct_fail(CT_ERR_NOMEM, "no memory for what a rank of this host sends");
+    for (int owner = 0; owner < p->owners && reads && status == CT_OK; owner++)
+        for (int k = 0; owner != own && k < p->spans; k++) {
+            const struct span span = p->span(c, p->arg, owner, k);
+
             batch_recv(&batch, host_rank(c->group, l->host, (p->first + owner) % l->ranks),
-                       p->span(c, p->arg, owner, k));
-    for (int i = 0; i < l->ranks && own >= 0; i++)
+                       span_of(span.data ? span.data : unwanted, span.bytes));
+        }
+    for (int i = 0; i < l->ranks && own >= 0 && status == CT_OK; i++)
         for (int k = 0; i != l->rank && (reader == ALL_READ || reader == i) && k < p->spans; k++)
             batch_send(&batch, host_rank(c->group, l->host, i), p->span(c, p->arg, own, k));
-    return batch_wait(&batch);
+    if (status == CT_OK)
+        status = batch_wait(&batch);
+    else
+        batch_cancel(&batch);
+    call_scratch_end(c, unwanted);
+    return status;
 }
 
 static ct_status share(struct call *c, const struct level *l, const struct host_parts *p,

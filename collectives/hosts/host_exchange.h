@@ -40,8 +40,8 @@ void host_trip_end(struct host_trip *trip);
 struct host_parts {
     int owners, first;
     int spans; /* that an owner's part has */
-    /* Span k of owner i's part in this rank's memory: of what it gives, or of what it gets.  Its
-     * length is the same on all ranks. */
+    /* Span k of owner i's part in this rank's memory: of what it gives, or of what it gets, where
+     * NULL as data means that this rank does not want it.  Its length is the same on all ranks. */
     struct span (*span)(const struct call *c, const void *arg, int owner, int k);
     const void *arg;
 };

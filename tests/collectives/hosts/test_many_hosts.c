@@ -136,6 +136,23 @@ static void copies(ct_group *group, size_t count)
     free(got);
 }
 
+/* To and from a root. */
+static void rooted(ct_group *group, size_t count)
+{
+    const int p = ct_size(group), me = ct_rank(group), root = (int)(count % (size_t)p);
+    const void *inputs[MOST_HOSTS];
+    float *values = all_inputs(count, inputs);
+    float *got = calloc((size_t)p * (count + 1), sizeof *got);
+
+    EXPECT_OK(ct_gather(group, inputs[me], me == root ? got : NULL, count, CT_F32, root, NULL));
+    EXPECT(me != root || same(got, values, (size_t)p * count));
+    memset(got, 0, count * sizeof *got);
+    EXPECT_OK(ct_scatter(group, me == root ? values : NULL, got, count, CT_F32, root, NULL));
+    EXPECT(same(got, inputs[me], count));
+    free(values);
+    free(got);
+}
+
 static void v_forms(ct_group *group)
 {
     const int p = ct_size(group), me = ct_rank(group);
@@ -197,6 +214,7 @@ static void small_and_middle(ct_group *group, void *arg)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         reductions(group, counts[i], i % 2 ? CT_SUM : CT_AVG);
         copies(group, counts[i]);
+        rooted(group, counts[i]);
         wide_partials(group, counts[i], CT_BF16, i % 2 ? CT_AVG : CT_SUM);
     }
     wide_partials(group, 24 * 1009, CT_F8E4M3, CT_SUM);
@@ -215,9 +233,13 @@ static void large(ct_group *group, void *arg)
 /* ---- Rows ------------------------------------------------------------------------- */
 
 static const char *const operations[][2] = {
-    { "all_reduce", "CT_ALL_REDUCE" },         { "reduce", "CT_REDUCE" },
-    { "broadcast", "CT_BROADCAST" },           { "all_gather", "CT_ALL_GATHER" },
+    { "all_reduce", "CT_ALL_REDUCE" },
+    { "reduce", "CT_REDUCE" },
+    { "broadcast", "CT_BROADCAST" },
+    { "all_gather", "CT_ALL_GATHER" },
     { "reduce_scatter", "CT_REDUCE_SCATTER" },
+    { "gather", "CT_GATHER" },
+    { "scatter", "CT_SCATTER" },
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
