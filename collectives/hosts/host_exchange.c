@@ -176,12 +176,8 @@ struct span host_slice(const struct call *c, const void *slices, int owner, int 
 int host_slices_of(const ct_group *group, size_t bytes, size_t least)
 {
     const size_t slices = bytes / least;
-    int ranks = group->size;
 
-    for (int host = 0; host < group->hosts; host++)
-        if (host_ranks(group, host) < ranks)
-            ranks = host_ranks(group, host);
-    return slices < 1 ? 1 : slices < (size_t)ranks ? (int)slices : ranks;
+    return slices < 1 ? 1 : slices < (size_t)group->host_least ? (int)slices : group->host_least;
 }
 
 /* A piece of a part, which is the spans of one owner one behind the other: walk_next() gives what
@@ -228,12 +224,18 @@ static size_t bytes_here(const struct call *c, const struct host_parts *p, int o
     return piece_of(part_bytes(c, p, owner), piece->at, piece->most);
 }
 
-/* This owner's piece = the fold of arrived[i], this host's inputs for it one behind the other,
- * and of its own input, which lies in its spans. */
+/* What an owner does with its piece: arrived[i] has what rank i of this host gives to it, one span
+ * behind the other; its own lies in its spans.  arrived[ranks to 2 ranks] is room. */
+typedef void piece_use(struct call *c, const struct level *l, const struct host_parts *input,
+                       const struct host_parts *result, const struct piece *piece,
+                       const void **arrived);
+
+/* Its piece of the result is the fold of all of them. */
 static void fold_piece(struct call *c, const struct level *l, const struct host_parts *input,
                        const struct host_parts *result, const struct piece *piece,
-                       const void **arrived, const void **sources)
+                       const void **arrived)
 {
+    const void **const sources = arrived + l->ranks;
     const struct call partials = call_of_partials(c);
     const size_t wider = partials.element / c->element;
     const int own = host_owner(l, input);
@@ -251,11 +253,30 @@ static void fold_piece(struct call *c, const struct level *l, const struct host_
     }
 }
 
-/* ---- A fold ---------------------------------------------------------------------- */
+/* It keeps all of them: result has the spans of what comes from rank i as those of owner i. */
+static void keep_piece(struct call *c, const struct level *l, const struct host_parts *input,
+                       const struct host_parts *result, const struct piece *piece,
+                       const void **arrived)
+{
+    const int own = host_owner(l, input);
+    const size_t n = bytes_here(c, input, own, piece);
 
-static ct_status fold_by_slots(struct call *c, const struct level *l,
+    for (int i = 0; i < l->ranks; i++) {
+        struct walk from = walk_begin(c, input, own, piece->at, n);
+        struct walk to = walk_begin(c, result, i, piece->at, n);
+        struct span in, out;
+        size_t at = 0;
+
+        for (; walk_next(&from, &in) && walk_next(&to, &out); at += in.bytes)
+            copy_span(out, i == l->rank ? in.data : (const char *)arrived[i] + at);
+    }
+}
+
+/* ---- To the owners ---------------------------------------------------------------- */
+
+static ct_status give_by_slots(struct call *c, const struct level *l,
                                const struct host_parts *input, const struct host_parts *result,
-                               const struct piece *piece, const void **arrived)
+                               const struct piece *piece, const void **arrived, piece_use *use)
 {
     struct shm_group *f = c->group->host_shm;
     const int own = host_owner(l, input);
@@ -278,13 +299,13 @@ static ct_status fold_by_slots(struct call *c, const struct level *l,
     for (int i = 0; i < l->ranks && status == CT_OK; i++)
         arrived[i] = (const char *)shm_group_slot(f, i) + (size_t)own * room;
     if (status == CT_OK)
-        fold_piece(c, l, input, result, piece, arrived, arrived + l->ranks);
+        use(c, l, input, result, piece, arrived);
     return status;
 }
 
-static ct_status fold_by_messages(struct call *c, const struct level *l,
+static ct_status give_by_messages(struct call *c, const struct level *l,
                                   const struct host_parts *input, const struct host_parts *result,
-                                  const struct piece *piece, const void **arrived)
+                                  const struct piece *piece, const void **arrived, piece_use *use)
 {
     const int own = host_owner(l, input);
     const size_t n = own < 0 ? 0 : bytes_here(c, input, own, piece);
@@ -317,13 +338,14 @@ static ct_status fold_by_messages(struct call *c, const struct level *l,
     else
         batch_cancel(&batch);
     if (status == CT_OK && own >= 0)
-        fold_piece(c, l, input, result, piece, arrived, arrived + l->ranks);
+        use(c, l, input, result, piece, arrived);
     call_scratch_end(c, room);
     return status;
 }
 
-ct_status host_fold(struct call *c, const struct level *l, const struct host_parts *input,
-                    const struct host_parts *result)
+static ct_status give_to_owners(struct call *c, const struct level *l,
+                                const struct host_parts *input, const struct host_parts *result,
+                                piece_use *use)
 {
     const int by_slots = l->ranks > 1 && c->group->host_shm != NULL;
     const size_t all = largest_part(c, input);
@@ -338,14 +360,26 @@ ct_status host_fold(struct call *c, const struct level *l, const struct host_par
         return ct_fail(CT_ERR_NOMEM, "no memory for the inputs of %d ranks", l->ranks);
     if (l->ranks == 1) {
         piece.most = all;
-        fold_piece(c, l, input, result, &piece, arrived, arrived + 1);
+        use(c, l, input, result, &piece, arrived);
         piece.at = all;
     }
     for (; piece.at < all && status == CT_OK; piece.at += piece.most)
-        status = by_slots ? fold_by_slots(c, l, input, result, &piece, arrived)
-                          : fold_by_messages(c, l, input, result, &piece, arrived);
+        status = by_slots ? give_by_slots(c, l, input, result, &piece, arrived, use)
+                          : give_by_messages(c, l, input, result, &piece, arrived, use);
     free(arrived);
     return status;
+}
+
+ct_status host_fold(struct call *c, const struct level *level, const struct host_parts *input,
+                    const struct host_parts *result)
+{
+    return give_to_owners(c, level, input, result, fold_piece);
+}
+
+ct_status host_regroup(struct call *c, const struct level *level, const struct host_parts *input,
+                       const struct host_parts *result)
+{
+    return give_to_owners(c, level, input, result, keep_piece);
 }
 
 /* ---- Sharing --------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
  *     host_answer(&trip, answer);         the gate's bytes are then in everyone's `answer`
  *
  * For many bytes parts: some ranks of the host own a part each.  host_fold() gives each owner the
- * fold of its part over the ranks of the host, host_share() gives all ranks the owners' parts. */
+ * fold of its part over the ranks of the host, host_regroup() all of them unfolded, host_share()
+ * gives all ranks the owners' parts. */
 #ifndef COLLECTIVES_HOSTS_HOST_EXCHANGE_H
 #define COLLECTIVES_HOSTS_HOST_EXCHANGE_H
 
@@ -50,6 +51,10 @@ struct host_parts {
  * are asked for; those of other owners are not. */
 ct_status host_fold(struct call *c, const struct level *level, const struct host_parts *input,
                     const struct host_parts *result);
+/* Each owner gets its part from each rank of the host: result has what comes from rank i as the
+ * spans of owner i. */
+ct_status host_regroup(struct call *c, const struct level *level, const struct host_parts *input,
+                       const struct host_parts *result);
 ct_status host_share(struct call *c, const struct level *level, const struct host_parts *parts);
 /* To one rank of the host alone. */
 ct_status host_collect(struct call *c, const struct level *level, const struct host_parts *parts,

@@ -35,10 +35,7 @@ struct level level_of(const ct_group *g, int rank)
 
 int hosts_are_alike(const ct_group *g)
 {
-    for (int host = 1; host < g->hosts; host++)
-        if (host_ranks(g, host) != host_ranks(g, 0))
-            return 0;
-    return 1;
+    return g->host_least == g->host_most;
 }
 
 static ct_dtype partial_dtype(const struct call *c)

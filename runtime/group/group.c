@@ -203,8 +203,9 @@ static ct_status read_order(ct_group *g)
     return ct_fail(CT_ERR_INVALID, "CT_ORDER=%s is no order; there are nodes, rank and fast", word);
 }
 
-/* Fills in hosts, node_end, fold_rank and fold_at, in time linear in the ranks.  number[node]: 1 +
- * the number of that host in the group; 0: none of its ranks was seen yet. */
+/* Fills in hosts, host_least, host_most, node_end, fold_rank and fold_at, in time linear in the
+ * ranks.  number[node]: 1 + the number of that host in the group; 0: none of its ranks was seen
+ * yet. */
 static void by_node(ct_group *g, int *number)
 {
     const struct peer *peers = g->mesh->peers;
@@ -219,6 +220,8 @@ static void by_node(ct_group *g, int *number)
     for (int h = 0, begin = 0; h < g->hosts; h++) {
         const int count = g->node_end[h];
 
+        g->host_least = h == 0 || count < g->host_least ? count : g->host_least;
+        g->host_most = count > g->host_most ? count : g->host_most;
         g->node_end[h] = begin; /* then where the next of them goes, which ends at its end */
         begin += count;
     }

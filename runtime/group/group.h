@@ -82,13 +82,14 @@ struct ct_group {
     struct shm_group *host_shm;
     struct shm_group *shm; /* the same, if all its ranks are on this host; else NULL */
     enum order_rule order_rule;
-    int order_is_wished;     /* CT_ORDER is set */
-    struct fold order;       /* how its reductions fold: nodes and node_end */
-    int hosts;               /* number of hosts of its ranks */
-    int *node_end;           /* [hosts] where each one's ranks end in fold_rank */
-    int *fold_rank;          /* [size] group ranks host by host, as they are folded */
-    int *fold_at;            /* [size] where each group rank is in fold_rank */
-    struct choices *choices; /* of algorithms; of the root's, unless: */
+    int order_is_wished;       /* CT_ORDER is set */
+    struct fold order;         /* how its reductions fold: nodes and node_end */
+    int hosts;                 /* number of hosts of its ranks */
+    int host_least, host_most; /* ranks on the smallest and on the largest of them */
+    int *node_end;             /* [hosts] where each one's ranks end in fold_rank */
+    int *fold_rank;            /* [size] group ranks host by host, as they are folded */
+    int *fold_at;              /* [size] where each group rank is in fold_rank */
+    struct choices *choices;   /* of algorithms; of the root's, unless: */
     int owns_choices;
     /* the overrides of algorithms that were given for it; NULL: none.  Its survivors get the
      * same */

@@ -136,6 +136,28 @@ static void copies(ct_group *group, size_t count)
     free(got);
 }
 
+/* Also in place. */
+static void all_to_all(ct_group *group, size_t count)
+{
+    const int p = ct_size(group), me = ct_rank(group);
+    const size_t all = (size_t)p * count;
+    float *sent = malloc((all + 1) * sizeof *sent), *got = malloc((all + 1) * sizeof *got);
+    float *wanted = malloc((all + 1) * sizeof *wanted);
+
+    fill(sent, all, me);
+    for (int r = 0; r < p; r++) {
+        fill(got, all, r);
+        memcpy(wanted + (size_t)r * count, got + (size_t)me * count, count * sizeof *got);
+    }
+    EXPECT_OK(ct_all_to_all(group, sent, got, count, CT_F32, NULL));
+    EXPECT(same(got, wanted, all));
+    EXPECT_OK(ct_all_to_all(group, sent, sent, count, CT_F32, NULL));
+    EXPECT(same(sent, wanted, all));
+    free(sent);
+    free(got);
+    free(wanted);
+}
+
 /* To and from a root. */
 static void rooted(ct_group *group, size_t count)
 {
@@ -215,6 +237,7 @@ static void small_and_middle(ct_group *group, void *arg)
         reductions(group, counts[i], i % 2 ? CT_SUM : CT_AVG);
         copies(group, counts[i]);
         rooted(group, counts[i]);
+        all_to_all(group, counts[i]);
         wide_partials(group, counts[i], CT_BF16, i % 2 ? CT_AVG : CT_SUM);
     }
     wide_partials(group, 24 * 1009, CT_F8E4M3, CT_SUM);
@@ -240,6 +263,7 @@ static const char *const operations[][2] = {
     { "reduce_scatter", "CT_REDUCE_SCATTER" },
     { "gather", "CT_GATHER" },
     { "scatter", "CT_SCATTER" },
+    { "all_to_all", "CT_ALL_TO_ALL" },
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
