@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ enum {
 };
 
 struct secure_context {
+    atomic_int holders; /* its creator and its channels */
     struct ssl_ctx_st *tls;
     unsigned char key[CHANNEL_KEY_BYTES];
     char purpose[32];
@@ -241,6 +243,7 @@ ct_status secure_context_create(const unsigned char key[CHANNEL_KEY_BYTES], cons
         free(made);
         return ct_fail(CT_ERR_NOMEM, "no memory for TLS");
     }
+    made->holders = 1;
     memcpy(made->key, key, sizeof made->key);
     made->records_of_a_key = RECORDS_OF_A_KEY;
     snprintf(made->purpose, sizeof made->purpose, "%s", purpose);
@@ -256,7 +259,7 @@ ct_status secure_context_create(const unsigned char key[CHANNEL_KEY_BYTES], cons
 
 void secure_context_destroy(struct secure_context *context)
 {
-    if (!context)
+    if (!context || atomic_fetch_sub(&context->holders, 1) > 1)
         return;
     libssl.SSL_CTX_free(context->tls);
     libssl.OPENSSL_cleanse(context->key, sizeof context->key);
@@ -283,6 +286,7 @@ struct secure_channel *secure_channel_create(struct secure_context *context, int
         return NULL;
     }
     c->context = context;
+    atomic_fetch_add(&context->holders, 1);
     c->fd = fd;
     c->side = side;
     libssl.BIO_set_data(bio, c);
@@ -303,6 +307,7 @@ void secure_channel_destroy(struct secure_channel *channel)
     if (!channel)
         return;
     libssl.SSL_free(channel->tls);
+    secure_context_destroy(channel->context);
     free(channel->out);
     free(channel);
 }

@@ -34,7 +34,8 @@ struct secure_channel;
 /* purpose: up to 31 characters, the same at both ends.  CT_ERR_UNSUPPORTED: no libssl. */
 ct_status secure_context_create(const unsigned char key[CHANNEL_KEY_BYTES], const char *purpose,
                                 struct secure_context **context);
-void secure_context_destroy(struct secure_context *context); /* after its channels; NULL is fine */
+/* Its channels keep what they need.  NULL is fine. */
+void secure_context_destroy(struct secure_context *context);
 
 /* For tests: a new key is derived after so many records. */
 void secure_context_new_key_after(struct secure_context *context, uint64_t records);

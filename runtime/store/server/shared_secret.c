@@ -182,25 +182,28 @@ int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_
     return differs == 0;
 }
 
-ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role, const char *where,
-                       int64_t deadline)
+ct_status secret_prove(const struct secret *secret, struct secure_channel *channel, int fd,
+                       enum hello_role role, const char *where, int64_t deadline)
 {
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES], theirs[PROOF_BYTES];
     ct_status status = hello_make(hello, role);
 
     if (status == CT_OK)
-        status = socket_write_all(fd, hello, sizeof hello, deadline);
+        status = secure_write_all(channel, fd, hello, sizeof hello, deadline);
     if (status == CT_OK)
-        status = socket_read_all(fd, nonce, sizeof nonce, deadline);
+        status = secure_read_all(channel, fd, nonce, sizeof nonce, deadline);
     if (status != CT_OK)
         return ct_fail(status,
                        "the store at %s does not take the job's secret (%s); is it PyTorch's, or "
                        "has it none? Then unset CT_STORE_SECRET and CT_STORE_SECRET_FILE here",
                        where, ct_last_error());
-    status = proof_make(secret, "client", hello, nonce, proof);
+    status = encryption_check_notice(nonce, sizeof nonce, where);
     if (status == CT_OK)
-        status = socket_write_all(fd, proof, sizeof proof, deadline);
-    if (status == CT_OK && (status = socket_read_all(fd, theirs, sizeof theirs, deadline)) != CT_OK)
+        status = proof_make(secret, "client", hello, nonce, proof);
+    if (status == CT_OK)
+        status = secure_write_all(channel, fd, proof, sizeof proof, deadline);
+    if (status == CT_OK
+        && (status = secure_read_all(channel, fd, theirs, sizeof theirs, deadline)) != CT_OK)
         return ct_fail(status == CT_ERR_PEER ? CT_ERR_INVALID : status,
                        "the store at %s has another secret than this process (CT_STORE_SECRET, "
                        "CT_STORE_SECRET_FILE): %s",
@@ -211,4 +214,54 @@ ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role
         status =
             ct_fail(CT_ERR_INVALID, "what answers at %s does not know the job's secret", where);
     return status;
+}
+
+/* ---- CT_ENCRYPT --------------------------------------------------------------- */
+
+const unsigned char encryption_notice[NONCE_BYTES] = "ct store: set CT_ENCRYPT=1 here";
+
+static ct_status check_secret(const struct secret *secret)
+{
+    return secret->size > 0
+               ? CT_OK
+               : ct_fail(CT_ERR_INVALID,
+                         "CT_ENCRYPT=1 needs the job's secret: put one into a file (openssl rand "
+                         "-hex 32 >secret; chmod 600 secret) and set CT_STORE_SECRET_FILE to it on "
+                         "all hosts");
+}
+
+ct_status encryption_wanted(const struct secret *secret, int *wanted)
+{
+    const char *text = getenv("CT_ENCRYPT");
+
+    *wanted = 0;
+    if (!text || !*text || !strcmp(text, "0"))
+        return CT_OK;
+    if (strcmp(text, "1") != 0)
+        return ct_fail(CT_ERR_INVALID, "CT_ENCRYPT=%s is neither 0 nor 1", text);
+    *wanted = 1;
+    return check_secret(secret);
+}
+
+ct_status secret_context(const struct secret *secret, const char *purpose,
+                         struct secure_context **context)
+{
+    unsigned char key[CHANNEL_KEY_BYTES];
+    char name[32];
+    ct_status status = check_secret(secret);
+
+    snprintf(name, sizeof name, "ct tls %s", purpose);
+    if (status == CT_OK)
+        status = secret_hmac(secret, name, strlen(name), key);
+    return status == CT_OK ? secure_context_create(key, name, context) : status;
+}
+
+ct_status encryption_check_notice(const void *answer, size_t bytes, const char *where)
+{
+    if (memcmp(answer, encryption_notice, bytes) != 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_INVALID,
+                   "the store at %s encrypts, but this process does not; set CT_ENCRYPT=1 on all "
+                   "hosts or on none",
+                   where);
 }

@@ -560,7 +560,7 @@ static void a_client_that_knows_the_secret_is_served(void **state)
     const int fd = new_client();
 
     (void)state;
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_CLIENT, "the test", limit()));
+    EXPECT_OK(secret_prove(&ours, NULL, fd, HELLO_CLIENT, "the test", limit()));
     send_bytes(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_served(fd);
     EXPECT(k_is_there());
@@ -595,8 +595,8 @@ static void a_client_with_another_secret_is_closed(void **state)
     int fd = new_client();
 
     (void)state;
-    EXPECT_ERROR(secret_prove(&another, fd, HELLO_CLIENT, "the-test", limit()), CT_ERR_INVALID,
-                 "the-test|another secret");
+    EXPECT_ERROR(secret_prove(&another, NULL, fd, HELLO_CLIENT, "the-test", limit()),
+                 CT_ERR_INVALID, "the-test|another secret");
     close(fd);
     fd = new_client();
     send_proof(fd, &another, HELLO_CLIENT);
@@ -715,7 +715,7 @@ static int new_agent(void)
 {
     const int fd = new_client();
 
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_AGENT, "the test", limit()));
+    EXPECT_OK(secret_prove(&ours, NULL, fd, HELLO_AGENT, "the test", limit()));
     return fd;
 }
 
