@@ -50,6 +50,7 @@ typedef long bio_ctrl_function(struct bio_st *bio, int command, long number, voi
       (struct ssl_ctx_st *context, ssl_find_session *find))                                        \
     X(struct ssl_st *, SSL_new, (struct ssl_ctx_st *context))                                      \
     X(void, SSL_free, (struct ssl_st *ssl))                                                        \
+    X(void, SSL_set_read_ahead, (struct ssl_st *ssl, int yes))                                     \
     X(void, SSL_set_bio, (struct ssl_st *ssl, struct bio_st *read, struct bio_st *write))          \
     X(int, SSL_set_ex_data, (struct ssl_st *ssl, int place, void *data))                           \
     X(void *, SSL_get_ex_data, (const struct ssl_st *ssl, int place))                              \

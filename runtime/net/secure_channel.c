@@ -38,7 +38,6 @@
 enum {
     TLS1_3 = 0x0304,
     CTRL_MODE = 33,
-    CTRL_READ_AHEAD = 41,
     CTRL_SESSION_CACHE = 44,
     CTRL_LEAST_VERSION = 123,
     CTRL_MOST_VERSION = 124,
@@ -219,7 +218,6 @@ static int find_key(struct ssl_st *tls, const unsigned char *name, size_t length
 static int set_up(struct ssl_ctx_st *tls)
 {
     libssl.SSL_CTX_ctrl(tls, CTRL_MODE, MODE_AUTO_RETRY | MODE_RELEASE_BUFFERS, NULL);
-    libssl.SSL_CTX_ctrl(tls, CTRL_READ_AHEAD, 1, NULL);
     libssl.SSL_CTX_ctrl(tls, CTRL_SESSION_CACHE, 0, NULL);
     libssl.SSL_CTX_set_default_read_buffer_len(tls, READ_BYTES);
     libssl.SSL_CTX_set_psk_use_session_callback(tls, use_key);
@@ -412,11 +410,13 @@ ct_status secure_channel_connect(struct secure_context *context, int fd, const c
                              who, (long long)(clock_ms() - start));
     if (step == CHANNEL_FAILED)
         status = ct_fail(c->status, "%s %s", who, c->why);
-    if (status != CT_OK)
+    if (status != CT_OK) {
         secure_channel_destroy(c);
-    else
-        *channel = c;
-    return status;
+        return status;
+    }
+    secure_channel_read_ahead(c);
+    *channel = c;
+    return CT_OK;
 }
 
 /* ---- Reading ------------------------------------------------------------------ */
@@ -453,6 +453,11 @@ ssize_t secure_channel_read(struct secure_channel *c, void *data, size_t bytes)
         got += n > 0 ? (size_t)n : 0;
     } while (n > 0 && got < bytes && (libssl.SSL_has_pending(c->tls) || !c->short_recv));
     return got > 0 ? (ssize_t)got : no_bytes(c, n);
+}
+
+void secure_channel_read_ahead(struct secure_channel *channel)
+{
+    libssl.SSL_set_read_ahead(channel->tls, 1);
 }
 
 int secure_channel_has_more(struct secure_channel *c)

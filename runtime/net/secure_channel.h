@@ -8,7 +8,8 @@
  *
  * secure_channel_read() and _write() behave as recv() and sendmsg() with MSG_DONTWAIT do, whether
  * the socket blocks or not, with two differences.  A read takes more from the socket than it
- * returns, so before the caller waits for the socket it asks secure_channel_has_more().  And a
+ * returns (at least a record), so before the caller waits for the socket it asks
+ * secure_channel_has_more().  And a
  * write that returns fewer bytes than it was given, or EAGAIN, may have encrypted one byte more,
  * which waits for the socket: the caller's next write begins with that byte.  So a caller that has
  * written all its bytes owes no flush.
@@ -55,10 +56,14 @@ enum channel_step secure_channel_handshake(struct secure_channel *channel);
 const char *secure_channel_why(const struct secure_channel *channel);
 ct_status secure_channel_status(const struct secure_channel *channel);
 
-/* A client's whole handshake.  who: the other end, begins the sentence of a failure. */
+/* A client's whole handshake; the channel reads ahead.  who: the other end, begins the sentence of
+ * a failure. */
 ct_status secure_channel_connect(struct secure_context *context, int fd, const char *who,
                                  int64_t deadline, struct secure_channel **channel);
 
+/* From now on a read takes all that the socket has, up to 64 KiB.  Before, it takes one record:
+ * what the other end writes by itself stays in the socket. */
+void secure_channel_read_ahead(struct secure_channel *channel);
 ssize_t secure_channel_read(struct secure_channel *channel, void *data, size_t bytes);
 ssize_t secure_channel_write(struct secure_channel *channel, const struct iovec *parts, int count);
 /* 1: a read returns something, be it the end, though the socket may not be readable. */

@@ -27,6 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/transport/transport.h"
 #include "runtime/transport/wireup.h"
@@ -289,12 +290,13 @@ static void link_made(struct mesh *mesh, int peer, struct link *link)
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
 {
-    struct link *link = link_tcp_over(arrival->fd, arrival->accepted);
+    struct link *link = link_tcp_over(arrival->fd, arrival->channel, arrival->accepted);
 
     if (link) {
         link_made(mesh, arrival->peer, link);
         return;
     }
+    secure_channel_destroy(arrival->channel);
     descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
     if (!arrival->accepted)
         link_not_made(mesh, arrival->peer, "no memory for a connection");

@@ -14,6 +14,7 @@
 
 struct mesh;
 struct link;
+struct secure_channel; /* runtime/net/secure_channel.h */
 
 /* The largest eager message of each kind of link.  Above, RTS and CTS cost less than the second
  * copy of a message that comes before its receive: in shared memory they are a switch between two
@@ -50,7 +51,8 @@ extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end
 
 #define LINK_HOST_IS_LOST "its host does not answer any more"
 
-/* A link over a connection that was made.  NULL: no memory, and fd stays open. */
-struct link *link_tcp_over(int fd, int accepted);
+/* A link over a connection that was made, and its channel, which may be NULL.  NULL: no memory, and
+ * both stay open. */
+struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted);
 
 #endif

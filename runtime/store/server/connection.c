@@ -290,6 +290,8 @@ static int shake_hands(struct conn *conn, const char **why)
     if (step == CHANNEL_FAILED && secure_channel_status(conn->channel) == CT_ERR_INVALID)
         *why = "it has another secret (CT_STORE_SECRET_FILE)";
     conn->handshakes = step != CHANNEL_OPEN;
+    if (step == CHANNEL_OPEN)
+        secure_channel_read_ahead(conn->channel);
     errno = step == CHANNEL_WAITS ? EAGAIN : EPROTO;
     return step == CHANNEL_OPEN ? 0 : -1;
 }

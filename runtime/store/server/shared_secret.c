@@ -220,7 +220,7 @@ ct_status secret_prove(const struct secret *secret, struct secure_channel *chann
 
 const unsigned char encryption_notice[NONCE_BYTES] = "ct store: set CT_ENCRYPT=1 here";
 
-static ct_status check_secret(const struct secret *secret)
+ct_status encryption_check_secret(const struct secret *secret)
 {
     return secret->size > 0
                ? CT_OK
@@ -230,17 +230,21 @@ static ct_status check_secret(const struct secret *secret)
                          "all hosts");
 }
 
-ct_status encryption_wanted(const struct secret *secret, int *wanted)
+ct_status encryption_asked(int *asked)
 {
     const char *text = getenv("CT_ENCRYPT");
 
-    *wanted = 0;
-    if (!text || !*text || !strcmp(text, "0"))
+    *asked = text && !strcmp(text, "1");
+    if (!text || !*text || *asked || !strcmp(text, "0"))
         return CT_OK;
-    if (strcmp(text, "1") != 0)
-        return ct_fail(CT_ERR_INVALID, "CT_ENCRYPT=%s is neither 0 nor 1", text);
-    *wanted = 1;
-    return check_secret(secret);
+    return ct_fail(CT_ERR_INVALID, "CT_ENCRYPT=%s is neither 0 nor 1", text);
+}
+
+ct_status encryption_wanted(const struct secret *secret, int *wanted)
+{
+    const ct_status status = encryption_asked(wanted);
+
+    return status == CT_OK && *wanted ? encryption_check_secret(secret) : status;
 }
 
 ct_status secret_context(const struct secret *secret, const char *purpose,
@@ -248,7 +252,7 @@ ct_status secret_context(const struct secret *secret, const char *purpose,
 {
     unsigned char key[CHANNEL_KEY_BYTES];
     char name[32];
-    ct_status status = check_secret(secret);
+    ct_status status = encryption_check_secret(secret);
 
     snprintf(name, sizeof name, "ct tls %s", purpose);
     if (status == CT_OK)

@@ -39,6 +39,10 @@ ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 
 /* ---- CT_ENCRYPT --------------------------------------------------------------- */
 
+/* CT_ERR_INVALID: there is no secret to encrypt with. */
+ct_status encryption_check_secret(const struct secret *secret);
+/* *asked: CT_ENCRYPT is 1.  CT_ERR_INVALID: it is neither 0 nor 1. */
+ct_status encryption_asked(int *asked);
 /* *wanted: CT_ENCRYPT is 1.  CT_ERR_INVALID: it is neither 0 nor 1, or there is no secret to
  * encrypt with. */
 ct_status encryption_wanted(const struct secret *secret, int *wanted);

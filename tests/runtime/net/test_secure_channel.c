@@ -79,6 +79,8 @@ static struct pair connected(void)
     shake_hands(&p, step);
     assert_int_equal(step[0], CHANNEL_OPEN);
     assert_int_equal(step[1], CHANNEL_OPEN);
+    for (int i = 0; i < 2; i++)
+        secure_channel_read_ahead(p.channel[i]);
     return p;
 }
 
@@ -124,6 +126,25 @@ static void what_was_read_ahead_is_reported(void **state)
         assert_int_equal(secure_channel_has_more(p.channel[1]), left > 0);
     }
     assert_int_equal(recv(p.fd[1], word, 1, MSG_DONTWAIT), -1);
+    close_pair(&p);
+}
+
+/* As wireup needs it: the next message is in the socket, where epoll sees it. */
+static void before_it_reads_ahead_it_takes_one_record(void **state)
+{
+    struct pair p = open_pair(ours, ours, "test");
+    enum channel_step step[2];
+    char word[16];
+
+    (void)state;
+    shake_hands(&p, step);
+    assert_int_equal(write_bytes(p.channel[0], "first", 5), 5);
+    assert_int_equal(write_bytes(p.channel[0], "second", 6), 6);
+    assert_int_equal(secure_channel_read(p.channel[1], word, 5), 5);
+    assert_int_equal(secure_channel_has_more(p.channel[1]), 0);
+    assert_int_equal(recv(p.fd[1], word, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    secure_channel_read_ahead(p.channel[1]);
+    assert_int_equal(secure_channel_read(p.channel[1], word, sizeof word), 6);
     close_pair(&p);
 }
 
@@ -412,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_as_they_were_written),
         cmocka_unit_test(what_was_read_ahead_is_reported),
+        cmocka_unit_test(before_it_reads_ahead_it_takes_one_record),
         cmocka_unit_test(the_wire_does_not_have_the_bytes),
         cmocka_unit_test(large_writes_in_parts_arrive_whole),
         cmocka_unit_test(a_connection_gets_new_keys),
