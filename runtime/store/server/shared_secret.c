@@ -124,10 +124,16 @@ typedef unsigned char *hmac_function(const void *hash, const void *key, int key_
                                      const unsigned char *data, size_t bytes, unsigned char *mac,
                                      unsigned *mac_bytes);
 typedef const void *hash_function(void);
+typedef int init_function(uint64_t options, const void *settings);
+
+/* OPENSSL_INIT_NO_ATEXIT: what OpenSSL would free at exit() a thread of ours may still use then
+ * (secure_channel.h).  Only the first call in a process counts. */
+#define NO_ATEXIT 0x00080000u
 
 static ct_status load(hmac_function **hmac, hash_function **sha256)
 {
     static const char *const names[] = { "libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so" };
+    init_function *init = NULL;
     void *library = NULL;
 
     for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
@@ -135,6 +141,9 @@ static ct_status load(hmac_function **hmac, hash_function **sha256)
     *hmac = NULL;
     *sha256 = NULL;
     if (library) { /* never closed: it keeps state for the whole process */
+        *(void **)&init = dlsym(library, "OPENSSL_init_crypto");
+        if (init)
+            init(NO_ATEXIT, NULL);
         *(void **)hmac = dlsym(library, "HMAC");
         *(void **)sha256 = dlsym(library, "EVP_sha256");
     }

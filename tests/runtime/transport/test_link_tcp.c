@@ -141,9 +141,11 @@ static struct encrypted encrypted(void)
     e.other = secure_channel_create(context, ends[1], CHANNEL_CLIENT);
     e.fd = ends[1];
     secure_context_destroy(context);
-    for (int i = 0; i < 10 && !done; i++)
-        done = (secure_channel_handshake(e.other) == CHANNEL_OPEN)
-               & (secure_channel_handshake(own) == CHANNEL_OPEN);
+    for (int i = 0; i < 10 && !done; i++) {
+        const int client = secure_channel_handshake(e.other) == CHANNEL_OPEN;
+
+        done = secure_channel_handshake(own) == CHANNEL_OPEN && client;
+    }
     assert_true(done);
     e.link = link_tcp_over(ends[0], own, 1);
     assert_non_null(e.link);
