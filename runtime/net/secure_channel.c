@@ -31,6 +31,7 @@
 #define OUT_BYTES (RECORDS_AT_ONCE * (RECORD_BYTES + RECORD_OVERHEAD))
 #define WRITE_BYTES ((size_t)512 << 10) /* of one write: the caller may have to read, too */
 #define READ_BYTES (64 << 10)
+#define READ_AT_ONCE ((size_t)512 << 10) /* of one read: the caller has deadlines */
 /* RFC 8446, 5.5: a key of AES-GCM is good for 2^24.5 records, some 380 GiB of full ones. */
 #define RECORDS_OF_A_KEY (UINT64_C(1) << 22)
 
@@ -70,6 +71,7 @@ struct secure_channel {
     size_t out_from, out_to, out_room;
     size_t owed;      /* 1: the last byte of the last write is encrypted and was not reported */
     uint64_t records; /* written with this key */
+    int no_recv;      /* OpenSSL gets nothing more from the socket for now */
     int short_recv;   /* the last recv() returned less than there was room for */
     int ended;        /* the other end closed the connection */
     int error;        /* an errno of the socket, or EPROTO; 0: none */
@@ -119,6 +121,10 @@ static int bio_read(struct bio_st *bio, char *data, int bytes)
     ssize_t n;
 
     libssl.BIO_clear_flags(bio, BIO_RETRY_ANY);
+    if (c->no_recv) {
+        libssl.BIO_set_flags(bio, BIO_RETRY_READ);
+        return -1;
+    }
     do
         n = recv(c->fd, data, (size_t)bytes, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
@@ -440,19 +446,33 @@ static ssize_t no_bytes(struct secure_channel *c, int result)
     return -1;
 }
 
-ssize_t secure_channel_read(struct secure_channel *c, void *data, size_t bytes)
+/* Receives up to `most` bytes, and then decrypts what is there. */
+static ssize_t read_some(struct secure_channel *c, void *data, size_t bytes, size_t most)
 {
     size_t got = 0;
-    int n = 1;
+    int n;
 
     libssl.ERR_clear_error();
     do {
         const size_t left = bytes - got;
 
+        c->no_recv = got >= most;
         n = libssl.SSL_read(c->tls, (char *)data + got, left < READ_BYTES ? (int)left : READ_BYTES);
         got += n > 0 ? (size_t)n : 0;
-    } while (n > 0 && got < bytes && (libssl.SSL_has_pending(c->tls) || !c->short_recv));
+    } while (n > 0 && got < bytes
+             && (libssl.SSL_has_pending(c->tls) || (!c->short_recv && got < most)));
+    c->no_recv = 0;
     return got > 0 ? (ssize_t)got : no_bytes(c, n);
+}
+
+ssize_t secure_channel_read(struct secure_channel *c, void *data, size_t bytes)
+{
+    return read_some(c, data, bytes, READ_AT_ONCE);
+}
+
+ssize_t secure_channel_read_rest(struct secure_channel *c, void *data, size_t bytes)
+{
+    return read_some(c, data, bytes, 0);
 }
 
 void secure_channel_read_ahead(struct secure_channel *channel)
@@ -470,7 +490,9 @@ int secure_channel_has_more(struct secure_channel *c)
     if (!libssl.SSL_has_pending(c->tls)) /* perhaps the part of a record that came so far */
         return 0;
     libssl.ERR_clear_error();
+    c->no_recv = 1;
     n = libssl.SSL_peek(c->tls, &byte, 1);
+    c->no_recv = 0;
     return n > 0 || no_bytes(c, n) == 0 || errno != EAGAIN;
 }
 

@@ -440,7 +440,9 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
 /* Writes as much as the link takes.  But while a large message comes over a socket, it does one
  * large write, and the rest at the next look: if both ranks fill their sockets before they read,
  * the bytes wait in the kernel until no cache has them, and that is slower.  The socket still
- * has room then, so a thread that sleeps until it has wakes at once. */
+ * has room then, so a thread that sleeps until it has wakes at once.  On an encrypted link, whose
+ * peer may take bytes as fast as this rank encrypts them, it always does so, or no deadline would
+ * be seen. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
@@ -455,7 +457,7 @@ void flush_to(struct mesh *mesh, int peer)
             transport_moved(mesh->transport);
             advance_queue(mesh, wire, (size_t)taken);
             if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
-                && mesh->transport->handlers.expects_much(mesh))
+                && (wire->begun_on->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
                 break;
         }
     }

@@ -25,6 +25,7 @@ struct secure_channel; /* runtime/net/secure_channel.h */
 struct link_ops {
     const char *name; /* for CT_LINK and messages */
     size_t eager_bytes;
+    int encrypts;          /* so the socket may never be full: a flush does one large write */
     int device_rendezvous; /* the peer is on this host, so it can map device memory of this rank */
     int (*can_reach)(const struct mesh *mesh, int peer);
     /* Opens a link.  *link NULL: a connection is being made, and comes as an arrival (wireup.h). */

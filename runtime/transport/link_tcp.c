@@ -188,7 +188,7 @@ static void fill_ahead(struct tcp_link *tcp)
 
     if (!secure_channel_has_more(tcp->channel))
         return;
-    got = secure_channel_read(tcp->channel, tcp->buffer, READ_AHEAD);
+    got = secure_channel_read_rest(tcp->channel, tcp->buffer, READ_AHEAD);
     tcp->at = 0;
     tcp->link.ahead = got > 0 ? (size_t)got : 0;
 }
@@ -237,6 +237,7 @@ const struct link_ops link_tcp = { .name = "tcp",
 
 /* No row of link_kinds[]: CT_ENCRYPT decides. */
 static const struct link_ops link_tls = { .name = "tcp",
+                                          .encrypts = 1,
                                           .eager_bytes = EAGER_OVER_SOCKETS,
                                           .can_reach = can_reach,
                                           .open = open_socket,
