@@ -21,24 +21,6 @@
 
 #define READ_BYTES 16384
 
-/* What stays on this host needs no encryption. */
-static ct_status encrypt(const struct store_policy *policy, int fd, const char *where,
-                         int64_t deadline, struct secure_channel **channel)
-{
-    struct secure_context *context = NULL;
-    char who[330];
-    ct_status status;
-
-    if (!policy->encrypts || socket_stays_here(fd))
-        return CT_OK;
-    snprintf(who, sizeof who, "the store at %s", where);
-    status = secret_context(&policy->secret, "store", &context);
-    if (status == CT_OK)
-        status = secure_channel_connect(context, fd, who, deadline, channel);
-    secure_context_destroy(context);
-    return status;
-}
-
 /* May wait until the deadline. */
 static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
                                    int64_t deadline, int *fd, struct secure_channel **channel)
@@ -49,7 +31,8 @@ static ct_status connect_and_prove(const struct store_policy *policy, const char
     if (status != CT_OK)
         return status;
     snprintf(where, sizeof where, "%.250s port %d", host, port);
-    status = encrypt(policy, *fd, where, deadline, channel);
+    if (policy->encrypts)
+        status = encryption_connect(&policy->secret, *fd, where, deadline, channel);
     if (status == CT_OK)
         status = secret_prove(&policy->secret, *channel, *fd, HELLO_AGENT, where, deadline);
     if (status != CT_OK) {

@@ -514,37 +514,22 @@ static ct_status prove_server(const struct secret *secret, struct secure_channel
                : secret_prove(secret, channel, fd, HELLO_CLIENT, where, deadline);
 }
 
-/* CT_ENCRYPT=1: what leaves this host is encrypted. */
-static ct_status encrypt(const struct secret *secret, int fd, const char *where, int64_t deadline,
-                         struct secure_channel **channel)
-{
-    struct secure_context *context = NULL;
-    char who[320];
-    int wanted;
-    ct_status status = encryption_wanted(secret, &wanted);
-
-    if (status != CT_OK || !wanted || socket_stays_here(fd))
-        return status;
-    snprintf(who, sizeof who, "the store at %s", where);
-    status = secret_context(secret, "store", &context);
-    if (status == CT_OK)
-        status = secure_channel_connect(context, fd, who, deadline, channel);
-    secure_context_destroy(context);
-    return status;
-}
-
 /* *fd is closed, if it fails. */
 static ct_status connect_tcp(const char *host, int port, const char *where, int64_t deadline,
                              int *fd, struct secure_channel **channel)
 {
     struct secret secret;
+    int encrypts = 0;
     ct_status status = secret_read(&secret, NULL);
 
+    if (status == CT_OK)
+        status = encryption_wanted(&secret, &encrypts);
     if (status == CT_OK)
         status = socket_connect(host, port, deadline, fd);
     if (status != CT_OK)
         return status;
-    status = encrypt(&secret, *fd, where, deadline, channel);
+    if (encrypts)
+        status = encryption_connect(&secret, *fd, where, deadline, channel);
     if (status == CT_OK)
         status = prove_server(&secret, *channel, *fd, where, deadline);
     if (status != CT_OK) {

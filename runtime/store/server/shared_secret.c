@@ -269,6 +269,23 @@ ct_status secret_context(const struct secret *secret, const char *purpose,
     return status == CT_OK ? secure_context_create(key, name, context) : status;
 }
 
+ct_status encryption_connect(const struct secret *secret, int fd, const char *where,
+                             int64_t deadline, struct secure_channel **channel)
+{
+    struct secure_context *context = NULL;
+    char who[330];
+    ct_status status;
+
+    if (socket_stays_here(fd))
+        return CT_OK;
+    snprintf(who, sizeof who, "the store at %s", where);
+    status = secret_context(secret, "store", &context);
+    if (status == CT_OK)
+        status = secure_channel_connect(context, fd, who, deadline, channel);
+    secure_context_destroy(context);
+    return status;
+}
+
 ct_status encryption_check_notice(const void *answer, size_t bytes, const char *where)
 {
     if (memcmp(answer, encryption_notice, bytes) != 0)

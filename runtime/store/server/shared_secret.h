@@ -49,6 +49,10 @@ ct_status encryption_wanted(const struct secret *secret, int *wanted);
 /* purpose: "store" or "mesh", which have different keys.  CT_ERR_INVALID: there is no secret. */
 ct_status secret_context(const struct secret *secret, const char *purpose,
                          struct secure_context **context);
+/* Makes a client's connection to the store at `where` a channel.  *channel stays as it is if both
+ * ends are on this host: what does not leave it needs no encryption. */
+ct_status encryption_connect(const struct secret *secret, int fd, const char *where,
+                             int64_t deadline, struct secure_channel **channel);
 /* What a store that encrypts answers to the first bytes of a client that does not, be they a hello
  * or PyTorch's. */
 extern const unsigned char encryption_notice[NONCE_BYTES];
