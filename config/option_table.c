@@ -207,6 +207,10 @@ static const struct option_row rows[OPTIONS] = {
         "store-secret-file", NULL, 0, "FILE", NULL, NULL, { "CT_STORE_SECRET_FILE" }, 0,
         parse_text, FIELD(store_secret_file),
         "file of the secret that other hosts need to use the store; chmod 600, the same on all nodes", "The store", 0 },
+    [OPTION_ENCRYPT] = {
+        "encrypt", NULL, 0, NULL, NULL, "0", { "CT_ENCRYPT" }, 0,
+        parse_switch, FIELD(encrypt),
+        "encrypt all that leaves a host, with the store's secret; the same on all nodes", NULL, 0 },
     [OPTION_STORE_ALLOW] = {
         "store-allow", NULL, 0, "any|NETWORKS", NULL, NULL, { "CT_STORE_ALLOW" }, 0,
         parse_networks, FIELD(store_allow),

@@ -59,6 +59,7 @@ struct options {
     const char *start_method, *logs_specs, *print_completion;
     const char *event_log_handler;
     const char *store_secret_file; /* NULL: none */
+    int encrypt;
     struct networks store_allow;
     size_t store_memory, store_request;
     int store_clients;

@@ -122,6 +122,8 @@ static void check_program(const struct options *o)
            "this is no job of Slurm's (SLURM_JOB_END_TIME is not set)");
     say_if(!o->trace, o, OPTION_TRACE_SIZE, "there is no --trace");
     say_if(o->store_request > o->store_memory, o, OPTION_STORE_REQUEST, "--store-memory is less");
+    say_if(o->encrypt, o, OPTION_STORE_ALLOW,
+           "--encrypt lets in none from other hosts that does not encrypt");
     say_if(o->explain, o, OPTION_DRY_RUN, "--explain is stronger");
     say_if(o->settings[OPTION_STORE_SECRET_FILE].from != FROM_COMMAND_LINE && secret && *secret, o,
            OPTION_STORE_SECRET_FILE, "CT_STORE_SECRET is stronger");

@@ -179,7 +179,7 @@ static void on_beat(void *arg)
     char cause[64];
 
     node_link_print(&a->link, NODE_BEAT, "%s", "");
-    if (!a->link.stream || !heartbeat_is_silent(&a->heartbeat, a->last_message))
+    if (a->link.fd < 0 || !heartbeat_is_silent(&a->heartbeat, a->last_message))
         return;
     snprintf(cause, sizeof cause, "it has not answered for %lld s",
              (long long)a->heartbeat.patience_ms / 1000);
@@ -188,7 +188,7 @@ static void on_beat(void *arg)
 
 /* ---- Joining ---------------------------------------------------------------- */
 
-static void join(void *arg, int fd)
+static void join(void *arg, int fd, struct secure_channel *channel)
 {
     struct agent *a = arg;
     struct node_join join = { .node = a->meet->is_elastic ? -1 : a->options->node_rank,
@@ -201,7 +201,7 @@ static void join(void *arg, int fd)
                               .job = a->meet->run_id };
     char text[NODE_TEXT];
 
-    if (node_link_start(&a->link, a->base, fd) < 0) {
+    if (node_link_start(&a->link, a->base, fd, channel) < 0) {
         log_line(LOG_ERROR, "out of memory");
         over(a, 1, "out of memory");
         return;
@@ -297,7 +297,7 @@ static void agent_ended(struct nodes *nodes, const struct round_end *end)
     char text[NODE_TEXT];
 
     a->running = 0;
-    if (a->link.stream) {
+    if (a->link.fd >= 0) {
         round_end_print(end, text);
         node_link_print(&a->link, NODE_ENDED, "%s", text);
     } else {

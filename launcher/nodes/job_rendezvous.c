@@ -89,6 +89,9 @@ static ct_status plan_policy(struct job_rendezvous *meet, const struct options *
     policy->allow = options->store_allow;
     if (status == CT_OK && policy->secret.size == 0 && options->nnodes.max == 1)
         status = secret_make(&policy->secret);
+    policy->encrypts = options->encrypt;
+    if (status == CT_OK && policy->encrypts)
+        status = encryption_check_secret(&policy->secret);
     policy->open = policy->secret.size == 0 && policy->allow.count == 0;
     return status;
 }

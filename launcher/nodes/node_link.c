@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_link.c - messages over a bufferevent.  A host that vanishes is noticed by TCP's
- * keepalive within seconds. */
+/* node_link.c - messages over a socket that does not block, through a channel where the job
+ * encrypts.  A host that vanishes is noticed by TCP's keepalive within seconds. */
 #include "launcher/nodes/node_link.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "launcher/nodes/nodes.h"
+#include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/store/server/peer_uid.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
+#define READ_BYTES 16384
+
 /* May wait until the deadline. */
-static ct_status connect_and_prove(const struct secret *secret, const char *host, int port,
-                                   int64_t deadline, int *fd)
+static ct_status connect_and_prove(const struct store_policy *policy, const char *host, int port,
+                                   int64_t deadline, int *fd, struct secure_channel **channel)
 {
     char where[300];
     ct_status status = socket_connect_once(host, port, deadline, fd);
@@ -29,9 +31,14 @@ static ct_status connect_and_prove(const struct secret *secret, const char *host
     if (status != CT_OK)
         return status;
     snprintf(where, sizeof where, "%.250s port %d", host, port);
-    status = secret_prove(secret, *fd, HELLO_AGENT, where, deadline);
-    if (status != CT_OK)
+    if (policy->encrypts)
+        status = encryption_connect(&policy->secret, *fd, where, deadline, channel);
+    if (status == CT_OK)
+        status = secret_prove(&policy->secret, *channel, *fd, HELLO_AGENT, where, deadline);
+    if (status != CT_OK) {
+        secure_channel_destroy(*channel);
         close(*fd);
+    }
     return status;
 }
 
@@ -42,11 +49,12 @@ static void node_link_send(struct node_link *link, int type, const void *data, s
     const uint32_t size = (uint32_t)bytes + 1;
     const unsigned char kind = (unsigned char)type;
 
-    if (!link->stream)
+    if (link->fd < 0)
         return;
-    bufferevent_write(link->stream, &size, sizeof size);
-    bufferevent_write(link->stream, &kind, 1);
-    bufferevent_write(link->stream, data, bytes);
+    evbuffer_add(link->out, &size, sizeof size);
+    evbuffer_add(link->out, &kind, 1);
+    evbuffer_add(link->out, data, bytes);
+    event_add(&link->writable, NULL);
 }
 
 void node_link_print(struct node_link *link, int type, const char *format, ...)
@@ -60,16 +68,27 @@ void node_link_print(struct node_link *link, int type, const char *format, ...)
     node_link_send(link, type, text, strlen(text));
 }
 
+/* 0: the socket took all, or as much as it takes now; -1: the connection broke. */
+static int write_out(struct node_link *link)
+{
+    while (evbuffer_get_length(link->out) > 0) {
+        struct iovec all = { evbuffer_pullup(link->out, -1), evbuffer_get_length(link->out) };
+        const ssize_t n =
+            link->channel ? secure_channel_write(link->channel, &all, 1)
+                          : send(link->fd, all.iov_base, all.iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR ? 0 : -1;
+        evbuffer_drain(link->out, (size_t)n);
+    }
+    return 0;
+}
+
 /* The event loop meets an error again, and handles it. */
 void node_link_flush(struct node_link *link)
 {
-    struct evbuffer *out = link->stream ? bufferevent_get_output(link->stream) : NULL;
-
-    if (!out || evbuffer_get_length(out) == 0)
-        return;
-    evbuffer_unfreeze(out, 1); /* the stream keeps others from taking what it sends */
-    evbuffer_write(out, bufferevent_getfd(link->stream));
-    evbuffer_freeze(out, 1);
+    if (link->fd >= 0)
+        write_out(link);
 }
 
 /* ---- In --------------------------------------------------------------------- */
@@ -105,16 +124,15 @@ static void broken(struct node_link *link, const char *why)
     link->hooks->broke(link->arg, why);
 }
 
-static void on_read(struct bufferevent *stream, void *arg)
+/* The messages that came whole.  A message may end the link, or start it anew. */
+static void take_messages(struct node_link *link)
 {
-    struct node_link *link = arg;
+    struct evbuffer *const in = link->in;
     unsigned char message[4 + NODE_TEXT];
     char text[NODE_TEXT];
     uint32_t size;
 
-    while (link->stream == stream) {
-        struct evbuffer *in = bufferevent_get_input(stream);
-
+    while (link->fd >= 0 && link->in == in) {
         if (evbuffer_copyout(in, &size, 4) < 4)
             return;
         if (size == 0 || size > NODE_TEXT) {
@@ -133,41 +151,83 @@ static void on_read(struct bufferevent *stream, void *arg)
     }
 }
 
-static void on_end(struct bufferevent *stream, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    (void)stream;
-    broken(arg, what & BEV_EVENT_EOF ? "its ctrun ended" : strerror(errno));
+    struct node_link *link = arg;
+    struct evbuffer *const in = link->in;
+    unsigned char data[READ_BYTES];
+    ssize_t n;
+
+    (void)what;
+    n = link->channel ? secure_channel_read(link->channel, data, sizeof data)
+                      : recv(fd, data, sizeof data, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        broken(link, n == 0 ? "its ctrun ended" : strerror(errno));
+        return;
+    }
+    evbuffer_add(in, data, (size_t)n);
+    take_messages(link);
+    if (link->fd >= 0 && link->in == in && link->channel
+        && secure_channel_has_more(link->channel)) /* which the socket does not show */
+        event_active(&link->readable, EV_READ, 0);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct node_link *link = arg;
+
+    (void)fd;
+    (void)what;
+    if (write_out(link) < 0)
+        broken(link, strerror(errno));
+    else if (evbuffer_get_length(link->out) == 0)
+        event_del(&link->writable);
 }
 
 void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks, void *arg)
 {
-    *link = (struct node_link){ .netlink = -1, .hooks = hooks, .arg = arg };
+    *link = (struct node_link){ .fd = -1, .netlink = -1, .hooks = hooks, .arg = arg };
 }
 
-int node_link_start(struct node_link *link, struct event_base *base, int fd)
+int node_link_start(struct node_link *link, struct event_base *base, int fd,
+                    struct secure_channel *channel)
 {
     node_link_close(link);
     socket_notice_silence(fd);
     evutil_make_socket_nonblocking(fd);
-    link->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!link->stream) {
-        close(fd);
+    link->in = evbuffer_new();
+    link->out = evbuffer_new();
+    event_assign(&link->readable, base, fd, EV_READ | EV_PERSIST, on_readable, link);
+    event_assign(&link->writable, base, fd, EV_WRITE | EV_PERSIST, on_writable, link);
+    link->fd = fd;
+    link->channel = channel;
+    if (!link->in || !link->out || event_add(&link->readable, NULL) < 0) {
+        node_link_close(link);
         return -1;
     }
     link->netlink = peer_uid_open();
-    bufferevent_setcb(link->stream, on_read, NULL, on_end, link);
-    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    if (channel && secure_channel_has_more(channel))
+        event_active(&link->readable, EV_READ, 0);
     return 0;
 }
 
 void node_link_close(struct node_link *link)
 {
-    if (link->stream)
-        bufferevent_free(link->stream);
+    if (link->fd < 0)
+        return;
+    event_del(&link->readable);
+    event_del(&link->writable);
+    secure_channel_destroy(link->channel);
+    close(link->fd);
+    if (link->in)
+        evbuffer_free(link->in);
+    if (link->out)
+        evbuffer_free(link->out);
     if (link->netlink >= 0)
         close(link->netlink);
-    link->stream = NULL;
-    link->netlink = -1;
+    node_link_setup(link, link->hooks, link->arg);
 }
 
 /* ---- Connecting -------------------------------------------------------------- */
@@ -184,6 +244,7 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
 {
     struct connect_retry *retry = arg;
     const int64_t waited = clock_ms() - retry->since;
+    struct secure_channel *channel = NULL;
     struct timeval pause;
     int fd;
     ct_status status = job_rendezvous_look_up(retry->meet);
@@ -191,10 +252,10 @@ static void try_to_connect(evutil_socket_t ignored, short what, void *arg)
     (void)ignored;
     (void)what;
     if (status == CT_OK)
-        status = connect_and_prove(&retry->meet->policy.secret, retry->meet->address,
-                                   retry->meet->port, deadline_after(ATTEMPT_MS), &fd);
+        status = connect_and_prove(&retry->meet->policy, retry->meet->address, retry->meet->port,
+                                   deadline_after(ATTEMPT_MS), &fd, &channel);
     if (status == CT_OK) {
-        retry->hooks->connected(retry->arg, fd);
+        retry->hooks->connected(retry->arg, fd, channel);
         return;
     }
     if (status == CT_ERR_INVALID || status == CT_ERR_UNSUPPORTED) {

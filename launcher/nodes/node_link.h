@@ -15,8 +15,9 @@
 #include "runtime/store/server/shared_secret.h"
 #include "runtime/util/error.h"
 
-struct bufferevent;
+struct evbuffer;
 struct event_base;
+struct secure_channel;
 
 struct node_link_hooks {
     void (*message)(void *arg, int type, const char *text);
@@ -24,15 +25,19 @@ struct node_link_hooks {
 };
 
 struct node_link {
-    struct bufferevent *stream; /* NULL: not connected */
+    int fd;                         /* -1: not connected */
+    struct secure_channel *channel; /* NULL: not encrypted */
+    struct event readable, writable;
+    struct evbuffer *in, *out;
     int netlink;
     const struct node_link_hooks *hooks;
     void *arg;
 };
 
 void node_link_setup(struct node_link *link, const struct node_link_hooks *hooks, void *arg);
-/* Takes over fd.  -1: out of memory. */
-int node_link_start(struct node_link *link, struct event_base *base, int fd);
+/* Takes over fd and its channel, which may be NULL.  -1: out of memory. */
+int node_link_start(struct node_link *link, struct event_base *base, int fd,
+                    struct secure_channel *channel);
 void node_link_print(struct node_link *link, int type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes now what the socket takes: the event loop may be about to stand still. */
@@ -42,7 +47,8 @@ void node_link_close(struct node_link *link); /* closed already is fine */
 /* ---- Connecting -------------------------------------------------------------- */
 
 struct connect_retry_hooks {
-    void (*connected)(void *arg, int fd);        /* the secret is proved; fd is the hook's */
+    /* The secret is proved; fd and its channel are the hook's. */
+    void (*connected)(void *arg, int fd, struct secure_channel *channel);
     void (*gave_up)(void *arg, const char *why); /* the error is logged */
 };
 

@@ -36,6 +36,7 @@ static const char *const ours[] = {
     "CT_GENERATION",
     "CT_STORE_SECRET",
     "CT_INTERFACE", /* --iface */
+    "CT_ENCRYPT",   /* --encrypt */
 };
 #define OURS (int)(sizeof ours / sizeof *ours)
 
@@ -189,6 +190,7 @@ static int put_ours(struct worker_env *env, const struct options *options)
                options->settings[OPTION_SIGNALS_TO_HANDLE].text)
                < 0
         || put(env, "CT_GENERATION=%s", round->generation) < 0
+        || (options->encrypt && put(env, "CT_ENCRYPT=1") < 0)
         || (options->iface && put(env, "CT_INTERFACE=%s", options->iface) < 0)
         || (round->secret->size > 0
             && put(env, "CT_STORE_SECRET=%.*s", (int)round->secret->size,

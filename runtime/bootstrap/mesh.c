@@ -245,8 +245,10 @@ static ct_status wire_up(struct mesh *mesh, int listener)
 {
     struct wireup_identity identity = { .rank = mesh->rank,
                                         .size = mesh->size,
-                                        .one_host = mesh->nodes == 1 };
-    ct_status status = mesh->nodes > 1 ? secret_read(&identity.secret, NULL) : CT_OK;
+                                        .one_host = mesh->nodes == 1,
+                                        .encrypts = mesh->encrypts };
+    ct_status status =
+        mesh->nodes > 1 || mesh->encrypts ? secret_read(&identity.secret, NULL) : CT_OK;
 
     memcpy(identity.token, mesh->token, sizeof identity.token);
     if (status != CT_OK) {
@@ -329,13 +331,15 @@ static ct_status link_from_environment(struct mesh *mesh)
     return ct_fail(CT_ERR_INVALID, "CT_LINK=%s is no link; there are \"shm\" and \"tcp\"", name);
 }
 
-/* CT_LINK, ctrun's control page, CT_FAULT and the trace. */
+/* CT_LINK, CT_ENCRYPT, ctrun's control page, CT_FAULT and the trace. */
 static ct_status read_environment(struct mesh *mesh)
 {
     ct_status status = log_check();
 
     if (status == CT_OK)
         status = link_from_environment(mesh);
+    if (status == CT_OK)
+        status = encryption_asked(&mesh->encrypts);
     if (status == CT_OK)
         status = control_open(&mesh->control, mesh->rank);
     if (status == CT_OK)

@@ -18,7 +18,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
-#define PEER_INFO_VERSION 10
+#define PEER_INFO_VERSION 11
 
 /* ---- Own info --------------------------------------------------------------- */
 
@@ -74,6 +74,7 @@ void peer_info_fill(struct peer_info *info, const struct mesh *mesh, int leader)
     snprintf(info->link, sizeof info->link, "%s", mesh->only_link ? mesh->only_link : "");
     if (getenv("CT_ORDER"))
         snprintf(info->order, sizeof info->order, "%s", getenv("CT_ORDER"));
+    snprintf(info->encrypt, sizeof info->encrypt, "%d", mesh->encrypts);
 }
 
 ct_status host_info_fill(struct host_info *info, int leader)
@@ -94,8 +95,8 @@ ct_status host_info_fill(struct host_info *info, int leader)
 static int is_peer_info(const struct peer_info *info, int size)
 {
     return info->version == PEER_INFO_VERSION && info->leader >= 0 && info->leader < size
-           && memchr(info->link, 0, sizeof info->link)
-           && memchr(info->order, 0, sizeof info->order);
+           && memchr(info->link, 0, sizeof info->link) && memchr(info->order, 0, sizeof info->order)
+           && memchr(info->encrypt, 0, sizeof info->encrypt);
 }
 
 static ct_status another_version(int rank)
@@ -191,6 +192,8 @@ ct_status roster_check(const struct mesh *mesh, struct roster *roster)
         status = check_equal("CT_LINK", info->link, i, own->link, mesh->rank);
         if (status == CT_OK)
             status = check_equal("CT_ORDER", info->order, i, own->order, mesh->rank);
+        if (status == CT_OK)
+            status = check_equal("CT_ENCRYPT", info->encrypt, i, own->encrypt, mesh->rank);
     }
     return status == CT_OK ? order_hosts(roster) : status;
 }

@@ -18,6 +18,7 @@ struct peer_info {
     uint64_t generation; /* a hash of that job's */
     char link[12];       /* CT_LINK */
     char order[12];      /* CT_ORDER */
+    char encrypt[4];     /* CT_ENCRYPT */
 };
 
 /* Of each host. */

@@ -20,7 +20,7 @@ static const char *const known[] = {
     /* libct */
     "CT_TIMEOUT_MS", "CT_LOG", "CT_LINK", "CT_INTERFACE", "CT_ORDER", "CT_DEVICE", "CT_NETWORK",
     "CT_HANDOVER", "CT_LIBNCCL", "CT_TUNING", "CT_EXPLAIN", "CT_TRACE", "CT_FAULT", "CT_DEADLINE",
-    "CT_STORE_SECRET", "CT_STORE_SECRET_FILE",
+    "CT_ENCRYPT", "CT_STORE_SECRET", "CT_STORE_SECRET_FILE",
     /* ctrun, and what it gives to its workers */
     "CT_JOB", "CT_RESTART", "CT_ON_FAILURE", "CT_DEADLINE_MARGIN", "CT_STALL", "CT_EVENTS",
     "CT_TRACE_SIZE", "CT_SHOW", "CT_PREFIX", "CT_NO_FOLD", "CT_STDIN", "CT_BIND", "CT_GPUS",

@@ -349,20 +349,28 @@ static const struct store_ops client_ops = { .kind = "tcp",
                                              .wait_workers = client_wait_workers,
                                              .close = client_close };
 
-ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store)
+/* Takes over fd and its channel. */
+static ct_status client_over(int fd, struct secure_channel *channel, const char *where,
+                             int timeout_ms, ct_store **store)
 {
     struct client_store *c = calloc(1, sizeof *c);
 
     if (!c) {
+        secure_channel_destroy(channel);
         close(fd);
         return ct_fail(CT_ERR_NOMEM, "no memory for a store");
     }
     c->store =
         (struct ct_store){ .ops = &client_ops, .timeout_ms = timeout_ms, .maker = forks_maker() };
     pthread_mutex_init(&c->lock, NULL);
-    wire_open(&c->wire, fd, where, timeout_ms);
+    wire_open(&c->wire, fd, channel, where, timeout_ms);
     *store = &c->store;
     return CT_OK;
+}
+
+ct_status store_client_over(int fd, const char *where, int timeout_ms, ct_store **store)
+{
+    return client_over(fd, NULL, where, timeout_ms, store);
 }
 
 /* ---- Deaths ------------------------------------------------------------------ */
@@ -449,6 +457,9 @@ static ct_status handshake(struct wire *w, int64_t deadline)
     status = wire_get(w, &echo, sizeof echo);
     if (status != CT_OK)
         return ct_fail(status, "no store answers at %s: %s", w->where, ct_last_error());
+    status = encryption_check_notice(&echo, sizeof echo, w->where);
+    if (status != CT_OK)
+        return status;
     return echo == nonce ? CT_OK : ct_fail(CT_ERR_PEER, "what answers at %s is no store", w->where);
 }
 
@@ -488,8 +499,8 @@ static ct_status is_our_users(int fd, const char *where, int64_t deadline, int *
 
 /* If there is a secret, the server must prove that it knows it, unless it runs on this host as our
  * user.  A port of the loopback may belong to any user of the host. */
-static ct_status prove_server(const struct secret *secret, int fd, const char *where,
-                              int64_t deadline)
+static ct_status prove_server(const struct secret *secret, struct secure_channel *channel, int fd,
+                              const char *where, int64_t deadline)
 {
     int ours = 0;
     ct_status status = CT_OK;
@@ -498,8 +509,34 @@ static ct_status prove_server(const struct secret *secret, int fd, const char *w
         return CT_OK;
     if (socket_stays_here(fd))
         status = is_our_users(fd, where, deadline, &ours);
-    return status != CT_OK || ours ? status
-                                   : secret_prove(secret, fd, HELLO_CLIENT, where, deadline);
+    return status != CT_OK || ours
+               ? status
+               : secret_prove(secret, channel, fd, HELLO_CLIENT, where, deadline);
+}
+
+/* *fd is closed, if it fails. */
+static ct_status connect_tcp(const char *host, int port, const char *where, int64_t deadline,
+                             int *fd, struct secure_channel **channel)
+{
+    struct secret secret;
+    int encrypts = 0;
+    ct_status status = secret_read(&secret, NULL);
+
+    if (status == CT_OK)
+        status = encryption_wanted(&secret, &encrypts);
+    if (status == CT_OK)
+        status = socket_connect(host, port, deadline, fd);
+    if (status != CT_OK)
+        return status;
+    if (encrypts)
+        status = encryption_connect(&secret, *fd, where, deadline, channel);
+    if (status == CT_OK)
+        status = prove_server(&secret, *channel, *fd, where, deadline);
+    if (status != CT_OK) {
+        secure_channel_destroy(*channel);
+        close(*fd);
+    }
+    return status;
 }
 
 /* Any user may take a name in the abstract name space. */
@@ -517,7 +554,7 @@ static ct_status check_unix_peer(int fd, const char *where)
 ct_status store_client_connect(const char *host, int port, int64_t deadline, int timeout_ms,
                                ct_store **store)
 {
-    struct secret secret;
+    struct secure_channel *channel = NULL;
     char where[300];
     ct_store *s = NULL;
     int fd;
@@ -530,14 +567,10 @@ ct_status store_client_connect(const char *host, int port, int64_t deadline, int
             close(fd);
     } else {
         snprintf(where, sizeof where, "%s:%d", host, port);
-        status = secret_read(&secret, NULL);
-        if (status == CT_OK)
-            status = socket_connect(host, port, deadline, &fd);
-        if (status == CT_OK && (status = prove_server(&secret, fd, where, deadline)) != CT_OK)
-            close(fd);
+        status = connect_tcp(host, port, where, deadline, &fd, &channel);
     }
     if (status == CT_OK)
-        status = store_client_over(fd, where, timeout_ms, &s);
+        status = client_over(fd, channel, where, timeout_ms, &s);
     if (status != CT_OK)
         return status;
     status = handshake(&((struct client_store *)s)->wire, deadline);

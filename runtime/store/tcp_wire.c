@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "runtime/monitor/control_page.h"
+#include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/forks.h"
@@ -44,12 +45,15 @@ enum {
     MOST_NAMED = 8
 };
 
-void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms)
+void wire_open(struct wire *wire, int fd, struct secure_channel *channel, const char *where,
+               int timeout_ms)
 {
     const struct timeval patience = { .tv_sec = timeout_ms / 1000,
                                       .tv_usec = timeout_ms ? timeout_ms % 1000 * 1000 : 1 };
 
-    *wire = (struct wire){ .fd = fd, .timeout_ms = timeout_ms, .call = "connect", .alarm = -1 };
+    *wire = (struct wire){
+        .fd = fd, .channel = channel, .timeout_ms = timeout_ms, .call = "connect", .alarm = -1
+    };
     descriptor_own(fd);
     snprintf(wire->where, sizeof wire->where, "%s", where);
     wire->answered = clock_ms();
@@ -59,6 +63,7 @@ void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms)
 
 void wire_close(struct wire *wire)
 {
+    secure_channel_destroy(wire->channel);
     descriptor_close(wire->fd);
     free(wire->out);
 }
@@ -214,8 +219,8 @@ ct_status wire_send(struct wire *wire)
         status =
             ct_fail(CT_ERR_NOMEM, "no memory for a %s of the store at %s", wire->call, wire->where);
     else {
-        status =
-            socket_write_all(wire->fd, wire->out, wire->size, deadline_after(wire->timeout_ms));
+        status = secure_write_all(wire->channel, wire->fd, wire->out, wire->size,
+                                  deadline_after(wire->timeout_ms));
         if (status != CT_OK)
             status = wire_break(wire, status, "a request could not be sent (%s)", ct_last_error());
     }
@@ -224,11 +229,19 @@ ct_status wire_send(struct wire *wire)
 }
 
 /* The kernel takes the first request after the server closed the connection without an error, so
- * look for the end first. */
+ * look for the end first.  No byte is left to take, so one that comes has room. */
 static ct_status look_for_the_end(struct wire *wire)
 {
     char byte;
-    const ssize_t n = recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n;
+
+    if (wire->channel) {
+        n = secure_channel_read(wire->channel, wire->in, sizeof wire->in);
+        wire->taken = 0;
+        wire->filled = n > 0 ? (size_t)n : 0;
+    } else {
+        n = recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    }
 
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
         return CT_OK;
@@ -258,11 +271,17 @@ ct_status wire_ask(struct wire *wire, void *answer, size_t bytes)
 
 /* ---- Answers ---------------------------------------------------------------- */
 
+/* Though the socket may not be readable. */
+static int has_more(const struct wire *wire)
+{
+    return wire->channel && secure_channel_has_more(wire->channel);
+}
+
 int wire_ready(const struct wire *wire, int64_t deadline)
 {
     struct pollfd ready = { .fd = wire->fd, .events = POLLIN };
 
-    while (wire->taken == wire->filled) {
+    while (wire->taken == wire->filled && !has_more(wire)) {
         const int polled = poll(&ready, 1, time_left_ms(deadline, 60000));
 
         if (polled > 0 || (polled < 0 && errno != EINTR))
@@ -278,7 +297,9 @@ static ct_status receive(struct wire *wire, void *to, size_t room, int64_t deadl
 {
     ssize_t n;
 
-    while ((n = recv(wire->fd, to, room, 0)) < 0) {
+    while ((n = wire->channel ? secure_channel_read(wire->channel, to, room)
+                              : recv(wire->fd, to, room, 0))
+           < 0) {
         if (errno != EAGAIN && errno != EINTR)
             return broke(wire, errno);
         if (!wire_ready(wire, deadline))
@@ -496,7 +517,7 @@ static int answer_or_death(struct wire *w, int64_t deadline, const struct contro
 {
     if (!w->control)
         return wire_ready(w, deadline);
-    return w->taken < w->filled ? 1 : readable_or_death(w, w->fd, deadline, death);
+    return w->taken < w->filled || has_more(w) ? 1 : readable_or_death(w, w->fd, deadline, death);
 }
 
 ct_status wire_wait_beside(struct wire *w, int fd, int64_t deadline)

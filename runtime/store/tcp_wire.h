@@ -12,10 +12,12 @@
 #include "runtime/util/error.h"
 
 struct control; /* control_page.h */
+struct secure_channel;
 
 struct wire {
     int fd;
-    int timeout_ms; /* of each send and each answer; -1: for ever */
+    struct secure_channel *channel; /* NULL: not encrypted */
+    int timeout_ms;                 /* of each send and each answer; -1: for ever */
     char where[300];
 
     /* The caller's operation, for error messages. */
@@ -43,8 +45,9 @@ struct wire {
     int any;        /* also the end of a worker that exited with 0 */
 };
 
-/* Takes over fd. */
-void wire_open(struct wire *wire, int fd, const char *where, int timeout_ms);
+/* Takes over fd and its channel; NULL: it has none. */
+void wire_open(struct wire *wire, int fd, struct secure_channel *channel, const char *where,
+               int timeout_ms);
 void wire_close(struct wire *wire);
 
 /* A request: the caller's name for it, then its parts.  Several commands may be sent together. */

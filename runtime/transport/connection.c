@@ -27,6 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/transport/transport.h"
 #include "runtime/transport/wireup.h"
@@ -289,12 +290,13 @@ static void link_made(struct mesh *mesh, int peer, struct link *link)
 
 static void take_connection(struct mesh *mesh, const struct arrival *arrival)
 {
-    struct link *link = link_tcp_over(arrival->fd, arrival->accepted);
+    struct link *link = link_tcp_over(arrival->fd, arrival->channel, arrival->accepted);
 
     if (link) {
         link_made(mesh, arrival->peer, link);
         return;
     }
+    secure_channel_destroy(arrival->channel);
     descriptor_close(arrival->fd); /* the peer sees the end of a connection that it opened */
     if (!arrival->accepted)
         link_not_made(mesh, arrival->peer, "no memory for a connection");
@@ -438,7 +440,9 @@ static void advance_queue(struct mesh *mesh, struct wire *wire, size_t bytes)
 /* Writes as much as the link takes.  But while a large message comes over a socket, it does one
  * large write, and the rest at the next look: if both ranks fill their sockets before they read,
  * the bytes wait in the kernel until no cache has them, and that is slower.  The socket still
- * has room then, so a thread that sleeps until it has wakes at once. */
+ * has room then, so a thread that sleeps until it has wakes at once.  On an encrypted link, whose
+ * peer may take bytes as fast as this rank encrypts them, it always does so, or no deadline would
+ * be seen. */
 void flush_to(struct mesh *mesh, int peer)
 {
     struct wire *wire = &mesh->transport->wires[peer];
@@ -455,7 +459,7 @@ void flush_to(struct mesh *mesh, int peer)
             transport_moved(mesh->transport);
             advance_queue(mesh, wire, (size_t)taken);
             if (taken > LARGE_WRITE && wire->first && wire->begun_on->fd >= 0
-                && mesh->transport->handlers.expects_much(mesh))
+                && (wire->begun_on->ops->encrypts || mesh->transport->handlers.expects_much(mesh)))
                 break;
         }
     }

@@ -14,6 +14,7 @@
 
 struct mesh;
 struct link;
+struct secure_channel; /* runtime/net/secure_channel.h */
 
 /* The largest eager message of each kind of link.  Above, RTS and CTS cost less than the second
  * copy of a message that comes before its receive: in shared memory they are a switch between two
@@ -24,6 +25,7 @@ struct link;
 struct link_ops {
     const char *name; /* for CT_LINK and messages */
     size_t eager_bytes;
+    int encrypts;          /* so the socket may never be full: a flush does one large write */
     int device_rendezvous; /* the peer is on this host, so it can map device memory of this rank */
     int (*can_reach)(const struct mesh *mesh, int peer);
     /* Opens a link.  *link NULL: a connection is being made, and comes as an arrival (wireup.h). */
@@ -50,7 +52,8 @@ extern const struct link_ops *const link_kinds[]; /* best first, NULL at the end
 
 #define LINK_HOST_IS_LOST "its host does not answer any more"
 
-/* A link over a connection that was made.  NULL: no memory, and fd stays open. */
-struct link *link_tcp_over(int fd, int accepted);
+/* A link over a connection that was made, and its channel, which may be NULL.  NULL: no memory, and
+ * both stay open. */
+struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted);
 
 #endif

@@ -6,13 +6,18 @@
  *
  * A read takes more than it was asked for, into a buffer: the header and payload of a small
  * message, and the messages behind it, cost one system call.  A large payload is read straight
- * to its destination. */
+ * to its destination.
+ *
+ * An encrypted connection is a link with functions of its own, so that a plain one asks nothing.
+ * Whenever its read returns, either link.ahead says that there is more, or all that is left to read
+ * is in the socket, where epoll sees it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/mesh.h"
 #include "runtime/transport/wireup.h"
@@ -31,6 +36,7 @@ struct tcp_link {
     /* of READ_AHEAD bytes, or NULL; link.ahead bytes of it are unread, from here on: */
     unsigned char *buffer;
     size_t at;
+    struct secure_channel *channel; /* of an encrypted one; NULL */
 };
 
 static int can_reach(const struct mesh *mesh, int peer)
@@ -89,6 +95,8 @@ static ssize_t write_socket(struct link *link, const struct iovec *parts, int co
     return sent;
 }
 
+/* ---- Plain -------------------------------------------------------------------- */
+
 /* How much a read may take into the buffer.  Without memory for one it takes only what it was
  * asked for. */
 static size_t room_ahead(struct tcp_link *tcp)
@@ -121,26 +129,19 @@ static ssize_t take(struct tcp_link *tcp, void *data, size_t bytes)
     return (ssize_t)bytes;
 }
 
-static ssize_t read_socket(struct link *link, void *data, size_t bytes)
+static size_t take_ahead(struct tcp_link *tcp, void *data, size_t bytes)
 {
-    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
-    ssize_t got;
+    const size_t n = bytes < tcp->link.ahead ? bytes : tcp->link.ahead;
 
-    if (link->ahead > 0) {
-        const size_t n = bytes < link->ahead ? bytes : link->ahead;
+    memcpy(data, tcp->buffer + tcp->at, n);
+    tcp->at += n;
+    tcp->link.ahead -= n;
+    return n;
+}
 
-        memcpy(data, tcp->buffer + tcp->at, n);
-        tcp->at += n;
-        link->ahead -= n;
-        return (ssize_t)n;
-    }
-    if (link->dry)
-        return 0;
-    got = take(tcp, data, bytes);
-    if (got > 0)
-        return got;
-    if (got < 0 && errno == EAGAIN)
-        return 0;
+/* got: what recvmsg() returned, 0 or -1. */
+static ssize_t say_end(struct link *link, ssize_t got)
+{
     if (got < 0 && errno == ETIMEDOUT)
         snprintf(link->why, sizeof link->why, LINK_HOST_IS_LOST);
     else
@@ -149,10 +150,78 @@ static ssize_t read_socket(struct link *link, void *data, size_t bytes)
     return -1;
 }
 
+static ssize_t read_socket(struct link *link, void *data, size_t bytes)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    ssize_t got;
+
+    if (link->ahead > 0)
+        return (ssize_t)take_ahead(tcp, data, bytes);
+    if (link->dry)
+        return 0;
+    got = take(tcp, data, bytes);
+    if (got > 0)
+        return got;
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    return say_end(link, got);
+}
+
+/* ---- Encrypted ---------------------------------------------------------------- */
+
+static ssize_t write_channel(struct link *link, const struct iovec *parts, int count)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    const ssize_t sent = secure_channel_write(tcp->channel, parts, count);
+
+    if (sent < 0 && errno == EAGAIN)
+        return 0;
+    if (sent < 0)
+        snprintf(link->why, sizeof link->why, "its connection broke: %s", strerror(errno));
+    return sent;
+}
+
+/* What the channel has more than the caller asked for.  An end or an error comes again. */
+static void fill_ahead(struct tcp_link *tcp)
+{
+    ssize_t got;
+
+    if (!secure_channel_has_more(tcp->channel))
+        return;
+    got = secure_channel_read_rest(tcp->channel, tcp->buffer, READ_AHEAD);
+    tcp->at = 0;
+    tcp->link.ahead = got > 0 ? (size_t)got : 0;
+}
+
+static ssize_t read_channel(struct link *link, void *data, size_t bytes)
+{
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+    ssize_t got;
+
+    if (link->ahead > 0) {
+        got = (ssize_t)take_ahead(tcp, data, bytes);
+    } else {
+        got = link->dry ? 0 : secure_channel_read(tcp->channel, data, bytes);
+        if (link->dry || (got < 0 && errno == EAGAIN))
+            return 0;
+        if (got <= 0)
+            return say_end(link, got);
+    }
+    if (link->ahead == 0)
+        fill_ahead(tcp);
+    link->dry = bytes < READ_AHEAD && secure_channel_is_dry(tcp->channel);
+    return got;
+}
+
+/* ---- Both ---------------------------------------------------------------------- */
+
 static void close_socket(struct link *link)
 {
+    struct tcp_link *tcp = (struct tcp_link *)(void *)link;
+
+    secure_channel_destroy(tcp->channel);
     descriptor_close(link->fd);
-    free(((struct tcp_link *)(void *)link)->buffer);
+    free(tcp->buffer);
     free(link);
 }
 
@@ -166,13 +235,32 @@ const struct link_ops link_tcp = { .name = "tcp",
                                    .read = read_socket,
                                    .close = close_socket };
 
-struct link *link_tcp_over(int fd, int accepted)
+/* No row of link_kinds[]: CT_ENCRYPT decides. */
+static const struct link_ops link_tls = { .name = "tcp",
+                                          .encrypts = 1,
+                                          .eager_bytes = EAGER_OVER_SOCKETS,
+                                          .can_reach = can_reach,
+                                          .open = open_socket,
+                                          .write = write_channel,
+                                          .read = read_channel,
+                                          .close = close_socket };
+
+struct link *link_tcp_over(int fd, struct secure_channel *channel, int accepted)
 {
     struct tcp_link *tcp = calloc(1, sizeof *tcp);
 
     if (!tcp)
         return NULL;
     tcp->link = (struct link){ .ops = &link_tcp, .fd = fd, .accepted = accepted };
+    if (!channel)
+        return &tcp->link;
+    if (room_ahead(tcp) == 0) {
+        free(tcp);
+        return NULL;
+    }
+    tcp->link.ops = &link_tls;
+    tcp->channel = channel;
+    secure_channel_read_ahead(channel);
     return &tcp->link;
 }
 

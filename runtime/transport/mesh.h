@@ -48,6 +48,7 @@ struct mesh {
     struct waiter waiter;
     struct doorbell own_bell; /* used when no memory is shared */
     const char *only_link;    /* CT_LINK; NULL: the best */
+    int encrypts;             /* CT_ENCRYPT: its connections over the network do */
     struct wireup *wireup;    /* makes connections; NULL: no peer needs a socket */
     unsigned char token[16];  /* of this mesh; made on rank 0's host and published in the store */
     struct transport *transport;

@@ -4,6 +4,8 @@
  * Each connection without a proof yet is a `struct pending` with a step.  A turn moves those that
  * epoll reports, then those whose time has come, then accepts new ones.
  *
+ * Where the mesh encrypts, TLS's handshake comes before the first step of each side.
+ *
  * A connection that a stranger opened has no effect before its proof.  There is room for many
  * such connections, but a limit to them.  At the limit the one that has been silent longest is
  * closed; while all of them are young, the next ones wait in the listener's queue.  A rank of
@@ -49,6 +51,7 @@
 enum step {
     PAUSES, /* pauses before the next try, without a descriptor */
     CONNECTS,
+    SHAKES_HANDS, /* TLS's handshake, before our hello */
     AWAITS_NONCE,
     AWAITS_WELCOME,
     AWAITS_HELLO, /* from here on: a connection that the peer opened */
@@ -65,8 +68,10 @@ struct pending {
     struct made *made;               /* what the mesh gets, however the connection ends */
     enum step step;
     int fd;
-    int64_t since;    /* when the connection was begun, or accepted */
-    int64_t next_try; /* when a pause ends */
+    struct secure_channel *channel; /* NULL: not encrypted, or there is no connection */
+    int handshakes;                 /* the channel is not open yet */
+    int64_t since;                  /* when the connection was begun, or accepted */
+    int64_t next_try;               /* when a pause ends */
     int peer;
     /* Of a connection that we open: */
     char address[64];
@@ -81,6 +86,7 @@ struct pending {
 
 struct wireup {
     struct wireup_identity identity;
+    struct secure_context *context; /* NULL: it does not encrypt */
     int listener, epoll_fd;
     int wake_fd;          /* wakes the thread: an order, or the end */
     int made_fd;          /* readable for the mesh: there is an arrival */
@@ -163,7 +169,9 @@ static void close_connection(struct wireup *w, struct pending *p)
     if (p->fd < 0)
         return;
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
+    secure_channel_destroy(p->channel);
     descriptor_close(p->fd);
+    p->channel = NULL;
     p->fd = -1;
 }
 
@@ -196,16 +204,23 @@ static void push_arrival(struct wireup *w, struct pending *p, int fd, const char
     struct made *made = p->made;
 
     p->made = NULL;
-    made->arrival = (struct arrival){ .peer = p->peer, .fd = fd, .accepted = is_accepted(p) };
+    made->arrival = (struct arrival){
+        .peer = p->peer, .fd = fd, .channel = p->channel, .accepted = is_accepted(p)
+    };
+    p->channel = NULL;
     snprintf(made->arrival.why, sizeof made->arrival.why, "%s", why);
     *w->last = made;
     w->last = &made->next;
     signal_mesh(w);
 }
 
-static int send_all(int fd, const void *data, size_t bytes)
+static int send_all(struct pending *p, const void *data, size_t bytes)
 {
-    return send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+    const struct iovec part = { (void *)(uintptr_t)data, bytes };
+
+    return (p->channel ? secure_channel_write(p->channel, &part, 1)
+                       : send(p->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT))
+           == (ssize_t)bytes;
 }
 
 /* The peer may write as soon as it has the welcome.  The lock is held until the mesh can find
@@ -216,10 +231,12 @@ static void hand_over(struct wireup *w, struct pending *p, const void *welcome)
     epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     socket_give_up_after(p->fd, 0); /* the peer may be outside of the library for long */
     pthread_mutex_lock(&w->lock);
-    if (welcome && !send_all(p->fd, welcome, PROOF_BYTES))
+    if (welcome && !send_all(p, welcome, PROOF_BYTES)) {
+        secure_channel_destroy(p->channel);
         descriptor_close(p->fd);
-    else
+    } else {
         push_arrival(w, p, p->fd, "");
+    }
     pthread_mutex_unlock(&w->lock);
     pending_drop(w, p);
 }
@@ -296,6 +313,46 @@ static void connect_begin(struct wireup *w, struct pending *p)
     }
 }
 
+static void greet(struct wireup *w, struct pending *p)
+{
+    p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
+    if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
+        || !send_all(p, &p->hello, sizeof p->hello)) {
+        retry_later(w, p);
+        return;
+    }
+    p->step = AWAITS_NONCE;
+    pending_watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+/* Another secret stays another one.  Else the peer may have had no room for us. */
+static void handshake_failed(struct wireup *w, struct pending *p, const char *what, int is_final)
+{
+    char why[sizeof p->made->arrival.why];
+
+    if (!is_final && clock_ms() - p->first_try < UNREACHABLE_MS) {
+        retry_later(w, p);
+        return;
+    }
+    snprintf(why, sizeof why, "it %s", what);
+    pending_fail(w, p, why);
+}
+
+static void handshake_step(struct wireup *w, struct pending *p)
+{
+    switch (secure_channel_handshake(p->channel)) {
+    case CHANNEL_WAITS:
+        break;
+    case CHANNEL_OPEN:
+        p->handshakes = 0;
+        greet(w, p);
+        break;
+    case CHANNEL_FAILED:
+        handshake_failed(w, p, secure_channel_why(p->channel),
+                         secure_channel_status(p->channel) == CT_ERR_INVALID);
+    }
+}
+
 static void connected(struct wireup *w, struct pending *p)
 {
     socklen_t size = sizeof(int);
@@ -309,14 +366,18 @@ static void connected(struct wireup *w, struct pending *p)
         connect_failed(w, p, error);
         return;
     }
-    p->hello = (struct hello){ .magic = HELLO_MAGIC, .from = w->identity.rank, .to = p->peer };
-    if (getrandom(p->hello.nonce, sizeof p->hello.nonce, 0) != (ssize_t)sizeof p->hello.nonce
-        || !send_all(p->fd, &p->hello, sizeof p->hello)) {
-        retry_later(w, p);
+    if (!w->context) {
+        greet(w, p);
         return;
     }
-    p->step = AWAITS_NONCE;
+    p->channel = secure_channel_create(w->context, p->fd, CHANNEL_CLIENT);
+    p->handshakes = 1;
+    p->step = SHAKES_HANDS;
     pending_watch(w, p, EPOLLIN, EPOLL_CTL_MOD);
+    if (p->channel)
+        handshake_step(w, p);
+    else
+        retry_later(w, p);
 }
 
 /* On one host the kernel reports the user of the other end.  The token alone would be no proof
@@ -347,7 +408,7 @@ static void send_proof(struct wireup *w, struct pending *p)
         pending_fail(w, p, ct_last_error());
         return;
     }
-    if (!send_all(p->fd, proof, sizeof proof)) {
+    if (!send_all(p, proof, sizeof proof)) {
         retry_later(w, p);
         return;
     }
@@ -411,7 +472,7 @@ static void hello_came(struct wireup *w, struct pending *p)
     p->step = AWAITS_PROOF;
     p->got = 0;
     if (getrandom(p->nonce, sizeof p->nonce, 0) != (ssize_t)sizeof p->nonce
-        || !send_all(p->fd, p->nonce, sizeof p->nonce))
+        || !send_all(p, p->nonce, sizeof p->nonce))
         close_accepted(w, p);
 }
 
@@ -442,7 +503,25 @@ static const struct expectation expectations[] = {
     [AWAITS_PROOF] = { offsetof(struct pending, proof), PROOF_BYTES, proof_came },
 };
 
-/* Never reads more than it expects: what is behind the last proof is the mesh's. */
+/* 1: the channel is open. */
+static int accept_step(struct wireup *w, struct pending *p)
+{
+    const enum channel_step step = secure_channel_handshake(p->channel);
+
+    p->handshakes = step != CHANNEL_OPEN;
+    if (step == CHANNEL_FAILED)
+        refuse_stranger(w, p);
+    return step == CHANNEL_OPEN;
+}
+
+static ssize_t receive(struct pending *p, void *data, size_t bytes)
+{
+    return p->channel ? secure_channel_read(p->channel, data, bytes)
+                      : recv(p->fd, data, bytes, MSG_DONTWAIT);
+}
+
+/* Never reads more than it expects: what is behind the last proof is the mesh's.  A channel that
+ * does not read ahead leaves it in the socket, too. */
 static void advance(struct wireup *w, struct pending *p)
 {
     const struct expectation *next = &expectations[p->step];
@@ -452,7 +531,13 @@ static void advance(struct wireup *w, struct pending *p)
         connected(w, p);
         return;
     }
-    n = recv(p->fd, (char *)p + next->at + p->got, next->bytes - p->got, MSG_DONTWAIT);
+    if (p->step == SHAKES_HANDS) {
+        handshake_step(w, p);
+        return;
+    }
+    if (p->handshakes && !accept_step(w, p))
+        return;
+    n = receive(p, (char *)p + next->at + p->got, next->bytes - p->got);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0) {
@@ -525,11 +610,15 @@ static void take_accepted(struct wireup *w, int fd)
         set_no_descriptor(w, 0);
     w->no_descriptor_since = 0;
     descriptor_own(fd);
-    if (!p || !(p->made = calloc(1, sizeof *p->made))) {
+    if (!p || !(p->made = calloc(1, sizeof *p->made))
+        || (w->context && !(p->channel = secure_channel_create(w->context, fd, CHANNEL_SERVER)))) {
         descriptor_close(fd);
+        if (p)
+            free(p->made);
         free(p);
         return;
     }
+    p->handshakes = w->context != NULL;
     socket_nodelay(fd); /* the rank that connects sets it too */
     socket_notice_lost_host(fd);
     p->fd = fd;
@@ -619,6 +708,8 @@ static void check_times(struct wireup *w)
             connect_begin(w, p);
         else if (is_accepted(p) && now - p->since > STRANGER_MS)
             close_accepted(w, p);
+        else if (p->step == SHAKES_HANDS && now - p->since > STRANGER_MS)
+            handshake_failed(w, p, "does not answer the TLS handshake", 0);
     }
     if (w->unwatched_until > 0 && w->unwatched_until <= now)
         watch_listener(w, 0);
@@ -630,9 +721,9 @@ static int longest_sleep(const struct wireup *w, int most_ms)
     int64_t due = w->unwatched_until > 0 ? w->unwatched_until : INT64_MAX, left;
 
     for (const struct pending *p = w->ring.next; p != &w->ring; p = p->next) {
-        const int64_t its = p->step == PAUSES ? p->next_try
-                            : is_accepted(p)  ? p->since + STRANGER_MS + 1
-                                              : INT64_MAX;
+        const int64_t its = p->step == PAUSES                           ? p->next_try
+                            : is_accepted(p) || p->step == SHAKES_HANDS ? p->since + STRANGER_MS + 1
+                                                                        : INT64_MAX;
 
         due = its < due ? its : due;
     }
@@ -804,6 +895,8 @@ ct_status wireup_start(const struct wireup_identity *identity, int listener, int
     pthread_mutex_init(&w->lock, NULL);
     /* fails here if there is no libcrypto */
     status = wireup_proof(identity, "connect", &hello, nonce, proof);
+    if (status == CT_OK && identity->encrypts)
+        status = secret_context(&identity->secret, "mesh", &w->context);
     if (status == CT_OK)
         status = open_descriptors(w);
     if (status == CT_OK && threaded)
@@ -853,8 +946,11 @@ void wireup_stop(struct wireup *w)
         pending_drop(w, w->ring.next);
     }
     while (wireup_take(w, &arrival))
-        if (arrival.fd >= 0)
+        if (arrival.fd >= 0) {
+            secure_channel_destroy(arrival.channel);
             descriptor_close(arrival.fd);
+        }
+    secure_context_destroy(w->context);
     close_descriptors((const int[]){ w->listener, w->epoll_fd, w->wake_fd, w->made_fd, w->netlink },
                       5);
     pthread_mutex_destroy(&w->lock);

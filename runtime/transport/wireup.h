@@ -15,6 +15,8 @@
  * Without a secret the proof is the token, which only ranks with access to the same store know;
  * where all ranks are on one host, the kernel is first asked for the user of the other end.
  *
+ * With CT_ENCRYPT=1 a connection is a secure channel before all this.
+ *
  * A connection that ends before the last proof is tried again: its peer may have been out of
  * descriptors.  Nothing is lost by that, since no frame was written on it. */
 #ifndef RUNTIME_TRANSPORT_WIREUP_H
@@ -24,6 +26,8 @@
 
 #define HELLO_MAGIC 0x33746863u /* "cht3" */
 #define MESH_TOKEN_BYTES 16
+
+struct secure_channel;
 
 struct hello {
     uint32_t magic;
@@ -35,15 +39,17 @@ struct wireup_identity {
     int rank, size;
     unsigned char token[MESH_TOKEN_BYTES]; /* made by rank 0 for this mesh */
     struct secret secret;                  /* size 0: there is no secret */
+    int encrypts;                          /* which needs a secret */
     int one_host; /* all ranks are on one host: the kernel is asked for the user of the other end */
 };
 
 /* A connection that was made, or the reason why there will be none. */
 struct arrival {
     int peer;
-    int fd;       /* owned by the caller of wireup_take(); -1: `why` says why there is none */
-    int accepted; /* the peer opened it */
-    char why[160];
+    int fd; /* owned by the caller of wireup_take(); -1: `why` says why there is none */
+    struct secure_channel *channel; /* so is this; NULL: it is not encrypted */
+    int accepted;                   /* the peer opened it */
+    char why[200];
 };
 
 struct wireup;

@@ -294,7 +294,7 @@ static ct_status open_pair(struct mesh *mesh, int peer, struct link **link)
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     the_scene->connections[i] = ends[1];
     the_scene->from[i] = peer;
-    *link = link_tcp_over(ends[0], 0);
+    *link = link_tcp_over(ends[0], NULL, 0);
     holds(*link != NULL);
     return CT_OK;
 }

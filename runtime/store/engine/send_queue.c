@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "runtime/net/secure_channel.h"
+
 #define CHUNK_BYTES 4000
 #define SEND_PARTS 16
 #define SEND_BYTES ((size_t)128 << 10) /* of one call: other connections wait for it */
@@ -77,7 +79,7 @@ static void sent(struct send_queue *queue, size_t bytes)
         queue->first->from += bytes;
 }
 
-int send_queue_send(struct send_queue *queue, int fd)
+int send_queue_send(struct send_queue *queue, struct secure_channel *channel, int fd)
 {
     struct iovec parts[SEND_PARTS];
     struct msghdr message = { .msg_iov = parts };
@@ -94,7 +96,8 @@ int send_queue_send(struct send_queue *queue, int fd)
         parts[message.msg_iovlen++] = (struct iovec){ data + chunk->from, size };
         bytes += size;
     }
-    n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    n = channel ? secure_channel_write(channel, parts, (int)message.msg_iovlen)
+                : sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0)
         return -1;
     sent(queue, (size_t)n);

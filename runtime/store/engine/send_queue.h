@@ -7,6 +7,7 @@
 #include "runtime/store/engine/value.h"
 
 struct chunk;
+struct secure_channel; /* runtime/net/secure_channel.h */
 
 /* Zeroed, but for the budget, is empty. */
 struct send_queue {
@@ -18,9 +19,9 @@ struct send_queue {
 int send_queue_add(struct send_queue *queue, const void *data, size_t bytes); /* -1: no memory */
 int send_queue_add_value(struct send_queue *queue, struct value *value);
 
-/* One send of at most some 100 KiB.  -1 with errno: the connection is broken (EAGAIN: the socket
- * takes no more now). */
-int send_queue_send(struct send_queue *queue, int fd);
+/* One send, on the channel if it is not NULL, of at most some 100 KiB.  -1 with errno: the
+ * connection is broken (EAGAIN: the socket takes no more now). */
+int send_queue_send(struct send_queue *queue, struct secure_channel *channel, int fd);
 void send_queue_clear(struct send_queue *queue);
 
 #endif

@@ -6,7 +6,9 @@
  * admitted by where they are.  On this host the kernel gives their uid.  On another host, the
  * launcher there, which has proved that it knows the secret, is queried.  Or the user has allowed
  * their network.  Until then no request of theirs is parsed.  A connection of another uid of this
- * host is closed at once. */
+ * host is closed at once.
+ *
+ * A server that encrypts serves a client that does not on this host only. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -232,6 +234,26 @@ static enum admission_state take_proof(struct conn *conn, struct admission_reply
     return hello_role(admission->hello) == HELLO_AGENT ? ADMISSION_AGENT : ADMISSION_CLIENT;
 }
 
+/* A client and a server of which one encrypts and the other does not: each is told.  0: both or
+ * none do, or the connection does not leave this host. */
+static int differs(struct conn *conn, unsigned char first, struct admission_reply *reply,
+                   const char **why)
+{
+    const struct store_server *s = conn->server;
+
+    if (!s->context && first == CHANNEL_FIRST) {
+        add_reply(reply, secure_channel_refusal, CHANNEL_REFUSAL_BYTES);
+        *why = "it encrypts, but this store does not; set CT_ENCRYPT=1 on all hosts or on none";
+        return 1;
+    }
+    if (!s->context || conn->channel || s->is_unix || socket_stays_here(conn->fd))
+        return 0;
+    add_reply(reply, encryption_notice, sizeof encryption_notice);
+    *why = "it does not encrypt, but this store does; set CT_ENCRYPT=1 on all hosts or on none "
+           "(PyTorch's clients can't: they are served on this host only)";
+    return 1;
+}
+
 enum admission_state admission_feed(struct conn *conn, const unsigned char *data, size_t bytes,
                                     size_t *used, struct admission_reply *reply, const char **why)
 {
@@ -245,6 +267,8 @@ enum admission_state admission_feed(struct conn *conn, const unsigned char *data
         return ADMISSION_REFUSED;
     }
     if (admission->step == FIRST_BYTE && bytes > 0) {
+        if (differs(conn, data[0], reply, why))
+            return ADMISSION_REFUSED;
         if (data[0] != HELLO_FIRST)
             return admit_pytorch(conn, why);
         admission->step = HELLO;

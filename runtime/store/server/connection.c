@@ -4,7 +4,11 @@
  * Replies to what a client just sent gather in server->answers and go out in one send; what the
  * socket does not take waits in the connection's send queue.  A connection that needs more than one
  * turn (a request with many keys, a reply of many megabytes) waits in server->running until the
- * others had their turn.  A client that does not read its replies is not read any further. */
+ * others had their turn.  A client that does not read its replies is not read any further.
+ *
+ * Where the server encrypts, the first byte of a connection tells whether its client does, too;
+ * which others may be served, admission.c decides.  A channel reads ahead, so a connection with
+ * more to read than the socket shows is given a turn for that. */
 #include "runtime/store/server/connection.h"
 
 #include <errno.h>
@@ -102,7 +106,10 @@ static void send_answers(struct conn *conn)
     ssize_t n = 0;
 
     if (s->answers_size > 0 && !conn->blocked)
-        n = send(conn->fd, s->answers, s->answers_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = conn->channel
+                ? secure_channel_write(conn->channel,
+                                       &(struct iovec){ s->answers, s->answers_size }, 1)
+                : send(conn->fd, s->answers, s->answers_size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         fail(conn);
     else if (n < (ssize_t)s->answers_size) {
@@ -256,20 +263,82 @@ static void take_bytes(struct conn *conn, const unsigned char *data, size_t byte
         close_after_answers(conn, why);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+/* By its first byte.  -1 with errno: it can't be read yet, or is gone. */
+static int choose_channel(struct conn *conn)
 {
-    struct conn *conn = arg;
+    unsigned char first;
+    const ssize_t n = recv(conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    if (n < 1) {
+        errno = n < 0 ? errno : EPIPE;
+        return -1;
+    }
+    conn->is_silent = 0;
+    if (first != CHANNEL_FIRST)
+        return 0;
+    conn->channel = secure_channel_create(conn->server->context, conn->fd, CHANNEL_SERVER);
+    conn->handshakes = 1;
+    errno = ENOMEM;
+    return conn->channel ? 0 : -1;
+}
+
+/* -1 with errno, as recv(): the channel is not open yet, or never will be. */
+static int shake_hands(struct conn *conn, const char **why)
+{
+    const enum channel_step step = secure_channel_handshake(conn->channel);
+
+    if (step == CHANNEL_FAILED && secure_channel_status(conn->channel) == CT_ERR_INVALID)
+        *why = "it has another secret (CT_STORE_SECRET_FILE)";
+    conn->handshakes = step != CHANNEL_OPEN;
+    if (step == CHANNEL_OPEN)
+        secure_channel_read_ahead(conn->channel);
+    errno = step == CHANNEL_WAITS ? EAGAIN : EPROTO;
+    return step == CHANNEL_OPEN ? 0 : -1;
+}
+
+static ssize_t receive(struct conn *conn, void *data, size_t most, const char **why)
+{
+    if (conn->is_silent && choose_channel(conn) < 0)
+        return -1;
+    if (!conn->channel)
+        return recv(conn->fd, data, most, MSG_DONTWAIT);
+    if (conn->handshakes && shake_hands(conn, why) < 0)
+        return -1;
+    return secure_channel_read(conn->channel, data, most);
+}
+
+static int reads_more(const struct conn *conn)
+{
+    return conn->channel && !conn->paused && !conn->closing && !conn->handshakes
+           && secure_channel_has_more(conn->channel);
+}
+
+static void read_some(struct conn *conn)
+{
     struct store_server *s = conn->server;
     const size_t most = conn->admission
                             ? ADMISSION_BYTES
                             : sizeof s->in; /* a pending connection may not fill memory */
-    const ssize_t n = recv(fd, s->in, most, MSG_DONTWAIT);
+    const char *why = NULL;
+    const ssize_t n = receive(conn, s->in, most, &why);
 
-    (void)what;
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        conn_close(conn, NULL);
-    else if (n > 0)
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        conn_close(conn, why);
+        return;
+    }
+    if (n > 0)
         take_bytes(conn, s->in, (size_t)n);
+    if (reads_more(conn))
+        conn_run_later(conn);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct store_server *s = ((struct conn *)arg)->server;
+
+    (void)fd;
+    (void)what;
+    read_some(arg);
     server_work(s);
 }
 
@@ -278,7 +347,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 /* 0, or -1: the connection was closed. */
 static int flush(struct conn *conn)
 {
-    if (conn->out.first && !conn->blocked && send_queue_send(&conn->out, conn->fd) < 0) {
+    if (conn->out.first && !conn->blocked
+        && send_queue_send(&conn->out, conn->channel, conn->fd) < 0) {
         if (errno == EAGAIN || errno == EINTR)
             wait_until_writable(conn);
         else
@@ -316,6 +386,8 @@ static void conn_turn(struct conn *conn)
         feed_backlog(conn);
     if (conn->out.first && !conn->blocked)
         conn_run_later(conn);
+    if (reads_more(conn))
+        read_some(conn);
 }
 
 void server_work(struct store_server *s)
@@ -362,6 +434,7 @@ int conn_start(struct conn *conn)
     event_assign(&conn->writable, s->base, conn->fd, EV_WRITE, on_writable, conn);
     descriptor_own(conn->fd);
     conn->accepted_at = clock_ms();
+    conn->is_silent = s->context != NULL;
     conn->admission = admission_create();
     return conn->admission ? event_add(&conn->readable, NULL) : -1;
 }
@@ -384,6 +457,7 @@ void conn_free(struct conn *conn)
     event_del(&conn->writable);
     drop_backlog(conn);
     send_queue_clear(&conn->out);
+    secure_channel_destroy(conn->channel);
     shutdown(conn->fd, SHUT_RDWR); /* as the listener, in listener_close() */
     descriptor_close(conn->fd);
     free(conn);

@@ -24,6 +24,9 @@ struct conn {
     struct event readable, writable;
     struct send_queue out;
     int fd;
+    struct secure_channel *channel; /* NULL: it does not encrypt, or has said nothing yet */
+    int is_silent;  /* the server encrypts, and this connection's first byte has not come */
+    int handshakes; /* its channel does */
     int unverified; /* in server->unverified */
     int admitted;   /* a client that has sent the magic, or an agent */
     int blocked;    /* the socket takes no more */
@@ -42,6 +45,7 @@ struct store_server {
     struct event_base *base;
     struct event acceptable, later, timer;
     struct store_policy policy;
+    struct secure_context *context; /* NULL: it does not encrypt */
     struct engine *engine;
     struct list_node conns, pending, unverified, running;
     struct list_node agents;

@@ -94,7 +94,8 @@ void store_agent_flush(struct store_agent *agent)
     struct conn *conn = agent->conn;
 
     if (conn->out.first && !conn->blocked && !conn->broken)
-        send_queue_send(&conn->out, conn->fd); /* the rest, or an error, at its next turn */
+        send_queue_send(&conn->out, conn->channel,
+                        conn->fd); /* the rest, or an error, at its next turn */
 }
 
 void store_agent_end(struct store_agent *agent)

@@ -299,11 +299,15 @@ ct_status store_server_create(struct event_base *base, int listen_fd,
                               const struct store_policy *policy, struct store_server **server)
 {
     struct store_server *s = calloc(1, sizeof *s);
+    ct_status status = s ? CT_OK : ct_fail(CT_ERR_NOMEM, "no memory for the store");
     int listens;
 
-    if (!s) {
+    if (status == CT_OK && policy->encrypts)
+        status = secret_context(&policy->secret, "store", &s->context);
+    if (status != CT_OK) {
         close(listen_fd);
-        return ct_fail(CT_ERR_NOMEM, "no memory for the store");
+        free(s);
+        return status;
     }
     s->base = base;
     s->policy = *policy;
@@ -354,6 +358,7 @@ void store_server_destroy(struct store_server *s)
     listener_close(s);
     event_del(&s->later);
     engine_destroy(s->engine);
+    secure_context_destroy(s->context);
     log_repeats(s);
     if (s->netlink >= 0)
         descriptor_close(s->netlink);

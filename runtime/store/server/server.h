@@ -19,7 +19,8 @@ struct store_policy {
     int clients;
     struct secret secret;
     struct networks allow;
-    int open; /* there is no secret, and clients on other hosts are admitted without one */
+    int encrypts; /* connections to other hosts, which needs a secret; others are refused */
+    int open;     /* there is no secret, and clients on other hosts are admitted without one */
 };
 
 #define STORE_POLICY_INIT                                                       \

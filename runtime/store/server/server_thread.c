@@ -68,6 +68,8 @@ ct_status store_thread_start(int listen_fd, struct store_thread **out)
     struct store_thread *host = calloc(1, sizeof *host);
     ct_status status = secret_read(&policy.secret, NULL);
 
+    if (status == CT_OK)
+        status = encryption_wanted(&policy.secret, &policy.encrypts);
     if (!host || status != CT_OK) {
         close(listen_fd);
         free(host);

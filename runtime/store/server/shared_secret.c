@@ -124,10 +124,16 @@ typedef unsigned char *hmac_function(const void *hash, const void *key, int key_
                                      const unsigned char *data, size_t bytes, unsigned char *mac,
                                      unsigned *mac_bytes);
 typedef const void *hash_function(void);
+typedef int init_function(uint64_t options, const void *settings);
+
+/* OPENSSL_INIT_NO_ATEXIT: what OpenSSL would free at exit() a thread of ours may still use then
+ * (secure_channel.h).  Only the first call in a process counts. */
+#define NO_ATEXIT 0x00080000u
 
 static ct_status load(hmac_function **hmac, hash_function **sha256)
 {
     static const char *const names[] = { "libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so" };
+    init_function *init = NULL;
     void *library = NULL;
 
     for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
@@ -135,6 +141,9 @@ static ct_status load(hmac_function **hmac, hash_function **sha256)
     *hmac = NULL;
     *sha256 = NULL;
     if (library) { /* never closed: it keeps state for the whole process */
+        *(void **)&init = dlsym(library, "OPENSSL_init_crypto");
+        if (init)
+            init(NO_ATEXIT, NULL);
         *(void **)hmac = dlsym(library, "HMAC");
         *(void **)sha256 = dlsym(library, "EVP_sha256");
     }
@@ -182,25 +191,28 @@ int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_
     return differs == 0;
 }
 
-ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role, const char *where,
-                       int64_t deadline)
+ct_status secret_prove(const struct secret *secret, struct secure_channel *channel, int fd,
+                       enum hello_role role, const char *where, int64_t deadline)
 {
     unsigned char hello[HELLO_BYTES], nonce[NONCE_BYTES], proof[PROOF_BYTES], theirs[PROOF_BYTES];
     ct_status status = hello_make(hello, role);
 
     if (status == CT_OK)
-        status = socket_write_all(fd, hello, sizeof hello, deadline);
+        status = secure_write_all(channel, fd, hello, sizeof hello, deadline);
     if (status == CT_OK)
-        status = socket_read_all(fd, nonce, sizeof nonce, deadline);
+        status = secure_read_all(channel, fd, nonce, sizeof nonce, deadline);
     if (status != CT_OK)
         return ct_fail(status,
                        "the store at %s does not take the job's secret (%s); is it PyTorch's, or "
                        "has it none? Then unset CT_STORE_SECRET and CT_STORE_SECRET_FILE here",
                        where, ct_last_error());
-    status = proof_make(secret, "client", hello, nonce, proof);
+    status = encryption_check_notice(nonce, sizeof nonce, where);
     if (status == CT_OK)
-        status = socket_write_all(fd, proof, sizeof proof, deadline);
-    if (status == CT_OK && (status = socket_read_all(fd, theirs, sizeof theirs, deadline)) != CT_OK)
+        status = proof_make(secret, "client", hello, nonce, proof);
+    if (status == CT_OK)
+        status = secure_write_all(channel, fd, proof, sizeof proof, deadline);
+    if (status == CT_OK
+        && (status = secure_read_all(channel, fd, theirs, sizeof theirs, deadline)) != CT_OK)
         return ct_fail(status == CT_ERR_PEER ? CT_ERR_INVALID : status,
                        "the store at %s has another secret than this process (CT_STORE_SECRET, "
                        "CT_STORE_SECRET_FILE): %s",
@@ -211,4 +223,75 @@ ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role
         status =
             ct_fail(CT_ERR_INVALID, "what answers at %s does not know the job's secret", where);
     return status;
+}
+
+/* ---- CT_ENCRYPT --------------------------------------------------------------- */
+
+const unsigned char encryption_notice[NONCE_BYTES] = "ct store: set CT_ENCRYPT=1 here";
+
+ct_status encryption_check_secret(const struct secret *secret)
+{
+    return secret->size > 0
+               ? CT_OK
+               : ct_fail(CT_ERR_INVALID,
+                         "CT_ENCRYPT=1 needs the job's secret: put one into a file (openssl rand "
+                         "-hex 32 >secret; chmod 600 secret) and set CT_STORE_SECRET_FILE to it on "
+                         "all hosts");
+}
+
+ct_status encryption_asked(int *asked)
+{
+    const char *text = getenv("CT_ENCRYPT");
+
+    *asked = text && !strcmp(text, "1");
+    if (!text || !*text || *asked || !strcmp(text, "0"))
+        return CT_OK;
+    return ct_fail(CT_ERR_INVALID, "CT_ENCRYPT=%s is neither 0 nor 1", text);
+}
+
+ct_status encryption_wanted(const struct secret *secret, int *wanted)
+{
+    const ct_status status = encryption_asked(wanted);
+
+    return status == CT_OK && *wanted ? encryption_check_secret(secret) : status;
+}
+
+ct_status secret_context(const struct secret *secret, const char *purpose,
+                         struct secure_context **context)
+{
+    unsigned char key[CHANNEL_KEY_BYTES];
+    char name[32];
+    ct_status status = encryption_check_secret(secret);
+
+    snprintf(name, sizeof name, "ct tls %s", purpose);
+    if (status == CT_OK)
+        status = secret_hmac(secret, name, strlen(name), key);
+    return status == CT_OK ? secure_context_create(key, name, context) : status;
+}
+
+ct_status encryption_connect(const struct secret *secret, int fd, const char *where,
+                             int64_t deadline, struct secure_channel **channel)
+{
+    struct secure_context *context = NULL;
+    char who[330];
+    ct_status status;
+
+    if (socket_stays_here(fd))
+        return CT_OK;
+    snprintf(who, sizeof who, "the store at %s", where);
+    status = secret_context(secret, "store", &context);
+    if (status == CT_OK)
+        status = secure_channel_connect(context, fd, who, deadline, channel);
+    secure_context_destroy(context);
+    return status;
+}
+
+ct_status encryption_check_notice(const void *answer, size_t bytes, const char *where)
+{
+    if (memcmp(answer, encryption_notice, bytes) != 0)
+        return CT_OK;
+    return ct_fail(CT_ERR_INVALID,
+                   "the store at %s encrypts, but this process does not; set CT_ENCRYPT=1 on all "
+                   "hosts or on none",
+                   where);
 }

@@ -10,13 +10,15 @@
  *   server -> HMAC-SHA256(secret, "ct store server" hello nonce)
  *
  * The client proves first, so a client without the secret gets nothing to test guesses on.  The
- * bytes that follow are neither encrypted nor signed. */
+ * bytes that follow are encrypted and signed where CT_ENCRYPT=1 put a secure channel around all
+ * this, else they are neither. */
 #ifndef RUNTIME_STORE_SERVER_SHARED_SECRET_H
 #define RUNTIME_STORE_SERVER_SHARED_SECRET_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/util/error.h"
 
 #define SECRET_LEAST 16
@@ -35,6 +37,30 @@ struct secret {
 ct_status secret_read(struct secret *secret, const char *path);
 ct_status secret_make(struct secret *secret); /* 64 random hexadecimal digits */
 
+/* ---- CT_ENCRYPT --------------------------------------------------------------- */
+
+/* CT_ERR_INVALID: there is no secret to encrypt with. */
+ct_status encryption_check_secret(const struct secret *secret);
+/* *asked: CT_ENCRYPT is 1.  CT_ERR_INVALID: it is neither 0 nor 1. */
+ct_status encryption_asked(int *asked);
+/* *wanted: CT_ENCRYPT is 1.  CT_ERR_INVALID: it is neither 0 nor 1, or there is no secret to
+ * encrypt with. */
+ct_status encryption_wanted(const struct secret *secret, int *wanted);
+/* purpose: "store" or "mesh", which have different keys.  CT_ERR_INVALID: there is no secret. */
+ct_status secret_context(const struct secret *secret, const char *purpose,
+                         struct secure_context **context);
+/* Makes a client's connection to the store at `where` a channel.  *channel stays as it is if both
+ * ends are on this host: what does not leave it needs no encryption. */
+ct_status encryption_connect(const struct secret *secret, int fd, const char *where,
+                             int64_t deadline, struct secure_channel **channel);
+/* What a store that encrypts answers to the first bytes of a client that does not, be they a hello
+ * or PyTorch's. */
+extern const unsigned char encryption_notice[NONCE_BYTES];
+/* CT_ERR_INVALID, if the first bytes of an answer are those of that notice. */
+ct_status encryption_check_notice(const void *answer, size_t bytes, const char *where);
+
+/* ---- The proof ---------------------------------------------------------------- */
+
 /* What the connection is for. */
 enum hello_role { HELLO_CLIENT = 'c', HELLO_AGENT = 'a' };
 
@@ -51,8 +77,9 @@ ct_status secret_hmac(const struct secret *secret, const void *data, size_t byte
                       unsigned char mac[PROOF_BYTES]);
 int proof_equal(const unsigned char a[PROOF_BYTES], const unsigned char b[PROOF_BYTES]);
 
-/* The client's side of the proof, on a connected socket.  CT_ERR_INVALID: the secrets differ. */
-ct_status secret_prove(const struct secret *secret, int fd, enum hello_role role, const char *where,
-                       int64_t deadline);
+/* The client's side of the proof, on a connected socket, or on its channel if that is not NULL.
+ * CT_ERR_INVALID: the secrets differ. */
+ct_status secret_prove(const struct secret *secret, struct secure_channel *channel, int fd,
+                       enum hello_role role, const char *where, int64_t deadline);
 
 #endif

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/transport/link.h"
+#include "runtime/util/clock.h"
 
 /* One end is the link's; the other is given. */
 static struct link *accepted(int *other)
@@ -17,7 +19,7 @@ static struct link *accepted(int *other)
     struct link *link;
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    link = link_tcp_over(ends[0], 1);
+    link = link_tcp_over(ends[0], NULL, 1);
     assert_non_null(link);
     *other = ends[1];
     return link;
@@ -80,7 +82,7 @@ static struct link *over_tcp(int *other)
     assert_int_equal(listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &length), 0);
     assert_int_equal(connect(*other, (struct sockaddr *)&here, length), 0);
-    link = link_tcp_over(accept4(listener, NULL, NULL, SOCK_CLOEXEC), 1);
+    link = link_tcp_over(accept4(listener, NULL, NULL, SOCK_CLOEXEC), NULL, 1);
     assert_non_null(link);
     close(listener);
     return link;
@@ -117,12 +119,96 @@ static void much_is_written_in_pieces(void **state)
     free(got);
 }
 
+/* ---- Encrypted ---------------------------------------------------------------- */
+
+struct encrypted {
+    struct link *link;
+    struct secure_channel *other;
+    int fd;
+};
+
+static struct encrypted encrypted(void)
+{
+    static const unsigned char key[CHANNEL_KEY_BYTES] = "a key of thirty-two bytes, ours";
+    struct secure_context *context;
+    struct secure_channel *own;
+    struct encrypted e;
+    int ends[2], done = 0;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(secure_context_create(key, "test", &context), CT_OK);
+    own = secure_channel_create(context, ends[0], CHANNEL_SERVER);
+    e.other = secure_channel_create(context, ends[1], CHANNEL_CLIENT);
+    e.fd = ends[1];
+    secure_context_destroy(context);
+    for (int i = 0; i < 10 && !done; i++) {
+        const int client = secure_channel_handshake(e.other) == CHANNEL_OPEN;
+
+        done = secure_channel_handshake(own) == CHANNEL_OPEN && client;
+    }
+    assert_true(done);
+    e.link = link_tcp_over(ends[0], own, 1);
+    assert_non_null(e.link);
+    return e;
+}
+
+static void encrypted_close(struct encrypted *e)
+{
+    e->link->ops->close(e->link);
+    secure_channel_destroy(e->other);
+    close(e->fd);
+}
+
+/* Or else epoll would not see it, and no look would read it. */
+static void what_left_an_encrypted_socket_is_counted_as_ahead(void **state)
+{
+    enum { MESSAGES = 9, BYTES = 15000 }; /* more than is read ahead */
+    struct encrypted e = encrypted();
+    char sent[BYTES], got[BYTES];
+    size_t came = 0;
+
+    (void)state;
+    memset(sent, 7, sizeof sent);
+    for (int i = 0; i < MESSAGES; i++)
+        EXPECT_OK(secure_write_all(e.other, e.fd, sent, BYTES, NO_DEADLINE));
+    while (came < MESSAGES * BYTES) {
+        const ssize_t n = e.link->ops->read(e.link, got, 1 + came % 3000);
+        char byte;
+
+        assert_true(n > 0);
+        came += (size_t)n;
+        if (e.link->ahead == 0 && came < MESSAGES * BYTES)
+            assert_int_equal(recv(e.link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+        e.link->dry = 0;
+    }
+    assert_int_equal(e.link->ahead, 0);
+    assert_int_equal(e.link->ops->read(e.link, got, 1), 0);
+    encrypted_close(&e);
+}
+
+static void an_encrypted_link_says_that_it_ended(void **state)
+{
+    struct encrypted e = encrypted();
+    char got[8];
+
+    (void)state;
+    EXPECT_OK(secure_write_all(e.other, e.fd, "last", 4, NO_DEADLINE));
+    shutdown(e.fd, SHUT_RDWR);
+    assert_int_equal(e.link->ops->read(e.link, got, sizeof got), 4);
+    e.link->dry = 0;
+    assert_int_equal(e.link->ops->read(e.link, got, sizeof got), -1);
+    assert_string_equal(e.link->why, "it closed its connection");
+    encrypted_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_behind_a_head_is_read_ahead),
         cmocka_unit_test(why_a_link_ended_is_the_links_to_say),
         cmocka_unit_test(much_is_written_in_pieces),
+        cmocka_unit_test(what_left_an_encrypted_socket_is_counted_as_ahead),
+        cmocka_unit_test(an_encrypted_link_says_that_it_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/net/secure_channel.h"
 #include "runtime/net/socket.h"
 #include "runtime/transport/wireup.h"
 #include "runtime/util/clock.h"
@@ -146,6 +147,109 @@ static void two_ranks_get_a_connection_with_a_secret_and_without(void **state)
     (void)state;
     both_get("");
     both_get("a secret of the job's");
+}
+
+/* ---- CT_ENCRYPT ------------------------------------------------------------------ */
+
+static struct rank encrypting(int rank, const char *secret)
+{
+    struct wireup_identity identity = identity_of(rank, secret);
+
+    identity.encrypts = 1;
+    return rank_with(identity);
+}
+
+static void drop(struct arrival *arrival)
+{
+    secure_channel_destroy(arrival->channel);
+    descriptor_close(arrival->fd);
+}
+
+/* What one rank writes before the other has taken the connection is not lost, and is still in the
+ * socket, where epoll sees it. */
+static void two_ranks_get_an_encrypted_connection(void **state)
+{
+    const struct rank one = encrypting(1, "a secret of the job's"),
+                      two = encrypting(2, "a secret of the job's");
+    struct arrival a, b;
+    char word[64] = "";
+
+    (void)state;
+    begin(one, 2, two);
+    a = next_of(one, two);
+    assert_true(a.peer == 2 && a.channel);
+    EXPECT_OK(secure_write_all(a.channel, a.fd, "early", 5, NO_DEADLINE));
+    b = next_of(two, one);
+    assert_true(b.peer == 1 && b.accepted && b.channel);
+    EXPECT_OK(secure_write_all(b.channel, b.fd, "answer", 6, NO_DEADLINE));
+    assert_false(secure_channel_has_more(a.channel) || secure_channel_has_more(b.channel));
+    assert_true(recv(b.fd, word, sizeof word, MSG_PEEK) > 5);
+    assert_null(memmem(word, sizeof word, "early", 5));
+    EXPECT_OK(secure_read_all(b.channel, b.fd, word, 5, NO_DEADLINE));
+    assert_memory_equal(word, "early", 5);
+    EXPECT_OK(secure_read_all(a.channel, a.fd, word, 6, NO_DEADLINE));
+    assert_memory_equal(word, "answer", 6);
+    drop(&a);
+    drop(&b);
+    stop(one, two);
+}
+
+static void with_another_secret_there_is_no_encrypted_connection(void **state)
+{
+    const struct rank one = encrypting(1, "a secret of the job's"),
+                      two = encrypting(2, "another secret");
+    struct arrival a;
+
+    (void)state;
+    begin(one, 2, two);
+    a = next_of(one, two);
+    assert_true(a.fd < 0 && !a.channel);
+    assert_non_null(strstr(a.why, "another secret than this process (CT_STORE_SECRET"));
+    assert_false(has_arrival(two));
+    stop(one, two);
+}
+
+/* All is right but that it does not encrypt: nothing of the mesh is said to it. */
+static void a_plain_connection_is_refused_where_the_mesh_encrypts(void **state)
+{
+    const struct rank two = encrypting(2, "a secret of the job's");
+    const struct hello hello = { .magic = HELLO_MAGIC, .from = 1, .to = 2 };
+    const int fd = connection_to(two);
+    unsigned char answer[sizeof(struct hello)];
+
+    (void)state;
+    assert_int_equal(write(fd, &hello, sizeof hello), sizeof hello);
+    assert_in_range(answer_of(two, fd, answer, sizeof answer), 0, 7); /* TLS's alert */
+    close(fd);
+    assert_false(has_arrival(two));
+    wireup_stop(two.wireup);
+}
+
+static void what_is_in_its_handshake_is_closed_with_the_mesh(void **state)
+{
+    const struct rank one = encrypting(1, "a secret of the job's"),
+                      two = encrypting(2, "a secret of the job's");
+    const int silent = connection_to(two);
+
+    (void)state;
+    begin(one, 2, two);
+    wireup_turn(one.wireup, 10);
+    wireup_turn(two.wireup, 10);
+    close(silent);
+    stop(one, two);
+}
+
+static void encryption_needs_a_secret(void **state)
+{
+    struct wireup_identity identity = identity_of(1, "");
+    struct wireup *wireup;
+    int listener;
+
+    (void)state;
+    identity.encrypts = 1;
+    assert_int_equal(socket_listen("127.0.0.1", 0, &listener), CT_OK);
+    EXPECT_ERROR(wireup_start(&identity, listener, 0, &wireup), CT_ERR_INVALID,
+                 "CT_ENCRYPT=1 needs the job's secret|CT_STORE_SECRET_FILE");
 }
 
 /* What a rank writes when the last proof has come is not lost in what was read for the proof. */
@@ -486,6 +590,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEAVES_NONE_OPEN(two_ranks_get_a_connection_with_a_secret_and_without),
+        LEAVES_NONE_OPEN(two_ranks_get_an_encrypted_connection),
+        LEAVES_NONE_OPEN(with_another_secret_there_is_no_encrypted_connection),
+        LEAVES_NONE_OPEN(a_plain_connection_is_refused_where_the_mesh_encrypts),
+        LEAVES_NONE_OPEN(what_is_in_its_handshake_is_closed_with_the_mesh),
+        LEAVES_NONE_OPEN(encryption_needs_a_secret),
         LEAVES_NONE_OPEN(what_follows_the_proof_is_the_meshs),
         LEAVES_NONE_OPEN(another_secret_is_refused_and_named),
         LEAVES_NONE_OPEN(another_meshs_token_is_refused),

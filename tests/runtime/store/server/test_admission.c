@@ -432,6 +432,16 @@ static int serve_with_our_secret(void **state)
     return serve_with(&policy);
 }
 
+static int serve_and_encrypt(void **state)
+{
+    struct store_policy policy = STORE_POLICY_INIT;
+
+    (void)state;
+    policy.secret = ours;
+    policy.encrypts = 1;
+    return serve_with(&policy);
+}
+
 static int serve_without_a_secret(void **state)
 {
     const struct store_policy policy = STORE_POLICY_INIT;
@@ -539,6 +549,142 @@ static void a_client_of_our_uid_is_admitted_without_a_proof(void **state)
     close(fd);
 }
 
+/* ---- CT_ENCRYPT --------------------------------------------------------------------- */
+
+static ct_status connect_encrypted(int fd, const struct secret *secret,
+                                   struct secure_channel **channel)
+{
+    struct secure_context *context;
+    ct_status status;
+
+    EXPECT_OK(secret_context(secret, "store", &context));
+    status = secure_channel_connect(context, fd, "the-test", limit(), channel);
+    secure_context_destroy(context);
+    return status;
+}
+
+static void an_encrypted_client_is_served(void **state)
+{
+    struct secure_channel *channel = NULL;
+    const int fd = new_client();
+    char missing;
+
+    (void)state;
+    EXPECT_OK(connect_encrypted(fd, &ours, &channel));
+    EXPECT_OK(secret_prove(&ours, channel, fd, HELLO_CLIENT, "the test", limit()));
+    EXPECT_OK(secure_write_all(channel, fd, MAGIC SET_K CHECK_K, sizeof MAGIC SET_K CHECK_K - 1,
+                               limit()));
+    EXPECT_OK(secure_read_all(channel, fd, &missing, 1, limit()));
+    EXPECT(!missing);
+    secure_channel_destroy(channel);
+    close(fd);
+    EXPECT(k_is_there()); /* a plain client, as PyTorch's on this host is */
+}
+
+/* Many records come with one recv(): no request may be left in the channel. */
+static void requests_that_the_channel_has_read_ahead_are_served(void **state)
+{
+    enum { PINGS = 5000 };
+    struct secure_channel *channel = NULL;
+    const int fd = new_client();
+    char echo[4];
+
+    (void)state;
+    EXPECT_OK(connect_encrypted(fd, &ours, &channel));
+    EXPECT_OK(secure_write_all(channel, fd, MAGIC, 5, limit()));
+    for (int i = 0; i < PINGS; i++)
+        EXPECT_OK(secure_write_all(channel, fd, PING, 5, limit()));
+    for (int i = 0; i < PINGS; i++) {
+        EXPECT_OK(secure_read_all(channel, fd, echo, 4, limit()));
+        assert_memory_equal(echo, "nonc", 4);
+    }
+    secure_channel_destroy(channel);
+    close(fd);
+}
+
+/* A value that no socket buffer takes, to a client that reads late. */
+static void a_large_value_goes_out_encrypted(void **state)
+{
+    enum { SIZE = 20 << 20 };
+    const uint64_t size = SIZE;
+    struct secure_channel *channel = NULL;
+    const int fd = new_client();
+    unsigned char *value = malloc(SIZE), *got = malloc(SIZE);
+    uint64_t length = 0;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        value[i] = (unsigned char)(i * 31 >> 3);
+    EXPECT_OK(connect_encrypted(fd, &ours, &channel));
+    EXPECT_OK(secure_write_all(channel, fd, MAGIC "\x01\x02\0\0\0\0\0\0\0/k", 16, limit()));
+    EXPECT_OK(secure_write_all(channel, fd, &size, 8, limit()));
+    EXPECT_OK(secure_write_all(channel, fd, value, SIZE, limit()));
+    EXPECT_OK(secure_write_all(channel, fd, "\x03\x02\0\0\0\0\0\0\0/k" PING, 16, limit()));
+    usleep(50000);
+    EXPECT_OK(secure_read_all(channel, fd, &length, 8, limit()));
+    assert_int_equal(length, SIZE);
+    EXPECT_OK(secure_read_all(channel, fd, got, SIZE, limit()));
+    EXPECT(!memcmp(value, got, SIZE));
+    EXPECT_OK(secure_read_all(channel, fd, got, 4, limit()));
+    assert_memory_equal(got, "nonc", 4);
+    secure_channel_destroy(channel);
+    close(fd);
+    free(value);
+    free(got);
+}
+
+static void an_encrypted_client_with_another_secret_is_closed(void **state)
+{
+    struct secure_channel *channel = NULL;
+    const int fd = new_client();
+
+    (void)state;
+    EXPECT_ERROR(connect_encrypted(fd, &another, &channel), CT_ERR_INVALID,
+                 "the-test|another secret");
+    is_closed(fd);
+}
+
+static void a_store_that_does_not_encrypt_says_so(void **state)
+{
+    struct secure_channel *channel = NULL;
+    const int fd = new_client();
+
+    (void)state;
+    EXPECT_ERROR(connect_encrypted(fd, &ours, &channel), CT_ERR_INVALID,
+                 "the-test|does not encrypt|CT_ENCRYPT=1");
+    is_closed(fd);
+}
+
+/* A handshake that stops, or is cut at any byte, keeps no one else from being served. */
+static void a_handshake_that_stops_blocks_no_other_client(void **state)
+{
+    struct secure_context *context;
+    int silent[30];
+
+    (void)state;
+    EXPECT_OK(secret_context(&ours, "store", &context));
+    for (int i = 0; i < 30; i++) {
+        struct secure_channel *channel;
+        unsigned char hello[1024];
+        int pair[2];
+        ssize_t bytes;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        channel = secure_channel_create(context, pair[0], CHANNEL_CLIENT);
+        secure_channel_handshake(channel);
+        bytes = recv(pair[1], hello, sizeof hello, 0);
+        silent[i] = new_client();
+        send_bytes(silent[i], hello, (size_t)bytes * (size_t)i / 29);
+        secure_channel_destroy(channel);
+        close(pair[0]);
+        close(pair[1]);
+    }
+    an_encrypted_client_is_served(state);
+    for (int i = 0; i < 30; i++)
+        close(silent[i]);
+    secure_context_destroy(context);
+}
+
 static void a_client_of_another_uid_is_closed(void **state)
 {
     int fd;
@@ -560,7 +706,7 @@ static void a_client_that_knows_the_secret_is_served(void **state)
     const int fd = new_client();
 
     (void)state;
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_CLIENT, "the test", limit()));
+    EXPECT_OK(secret_prove(&ours, NULL, fd, HELLO_CLIENT, "the test", limit()));
     send_bytes(fd, MAGIC SET_K, sizeof MAGIC SET_K - 1);
     is_served(fd);
     EXPECT(k_is_there());
@@ -595,8 +741,8 @@ static void a_client_with_another_secret_is_closed(void **state)
     int fd = new_client();
 
     (void)state;
-    EXPECT_ERROR(secret_prove(&another, fd, HELLO_CLIENT, "the-test", limit()), CT_ERR_INVALID,
-                 "the-test|another secret");
+    EXPECT_ERROR(secret_prove(&another, NULL, fd, HELLO_CLIENT, "the-test", limit()),
+                 CT_ERR_INVALID, "the-test|another secret");
     close(fd);
     fd = new_client();
     send_proof(fd, &another, HELLO_CLIENT);
@@ -715,7 +861,7 @@ static int new_agent(void)
 {
     const int fd = new_client();
 
-    EXPECT_OK(secret_prove(&ours, fd, HELLO_AGENT, "the test", limit()));
+    EXPECT_OK(secret_prove(&ours, NULL, fd, HELLO_AGENT, "the test", limit()));
     return fd;
 }
 
@@ -930,6 +1076,7 @@ static void a_clear_spares_a_launcher_that_is_about_to_end(void **state)
 }
 
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, secret_file, no_secret_file)
+#define ENCRYPTED(test) cmocka_unit_test_setup_teardown(test, serve_and_encrypt, stop_serving)
 #define WITH_SECRET(test) cmocka_unit_test_setup_teardown(test, serve_with_our_secret, stop_serving)
 
 int main(void)
@@ -949,6 +1096,12 @@ int main(void)
         cmocka_unit_test(each_generated_secret_is_different),
         cmocka_unit_test(the_proofs_of_client_and_server_are_hmacs_of_different_words),
         WITH_SECRET(a_client_of_our_uid_is_admitted_without_a_proof),
+        ENCRYPTED(an_encrypted_client_is_served),
+        ENCRYPTED(requests_that_the_channel_has_read_ahead_are_served),
+        ENCRYPTED(a_large_value_goes_out_encrypted),
+        ENCRYPTED(an_encrypted_client_with_another_secret_is_closed),
+        ENCRYPTED(a_handshake_that_stops_blocks_no_other_client),
+        WITH_SECRET(a_store_that_does_not_encrypt_says_so),
         WITH_SECRET(a_client_of_another_uid_is_closed),
         WITH_SECRET(a_client_that_knows_the_secret_is_served),
         WITH_SECRET(a_hello_may_come_a_byte_at_a_time_with_the_requests_behind),
