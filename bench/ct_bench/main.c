@@ -10,9 +10,12 @@
  *
  * Exit code: 0; 1 when a call failed or a result is wrong; 2 for a wrong command line. */
 #include <errno.h>
+#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/ct_bench/bench.h"
 #include "bench/ct_bench/device.h"
@@ -140,11 +143,30 @@ static int refuse(const struct bench *b)
     return o->help ? 0 : 2;
 }
 
+/* --simulate: the program beside this one, which has the algorithms without a job around them. */
+static int become_simulation(char **argv)
+{
+    const char *shape = argv[1] + strlen("--simulate");
+    char path[PATH_MAX + 16];
+    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+    char *name;
+
+    path[length > 0 ? length : 0] = 0;
+    name = strrchr(path, '/');
+    strcpy(name ? name + 1 : path, "network_sim");
+    argv[1] = (char *)(uintptr_t)(*shape ? shape + 1 : "--rows=all");
+    execv(path, argv);
+    fprintf(stderr, "ct_bench: %s: %s\n", path, strerror(errno));
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = { .rank = -1 };
     int code;
 
+    if (argc > 1 && (!strcmp(argv[1], "--simulate") || !strncmp(argv[1], "--simulate=", 11)))
+        return become_simulation(argv);
     options_read(&b.options, argc, argv);
     if (ct_init_process_group(NULL) != CT_OK) {
         fprintf(stderr, "ct_bench: %s\n", ct_last_error());

@@ -122,6 +122,8 @@ const char options_usage[] =
     "      --model[=GB/s]   also print what the algorithm of each row takes if only bytes on the\n"
     "                       wire count; the bandwidth is given, or measured between ranks 0 and "
     "N-1\n"
+    "      --simulate[=HOSTSxRANKS] ...    first of all, without a launcher: the algorithms on\n"
+    "                       thousands of simulated hosts; ct_bench --simulate --help\n"
     "      --csv FILE, --json FILE    rank 0 also writes the rows, with all digits\n"
     "      --tune FILE      measure each algorithm at each size instead, and write which is the\n"
     "                       fastest up to which size; CT_TUNING=FILE makes programs use it\n";
