@@ -9,7 +9,7 @@
 #include "collectives/core/sendrecv.h"
 
 /* Among more hosts no rank sends to each: it would have a connection to each. */
-#define HOSTS_MOST_DIRECT 64
+#define HOSTS_MOST_DIRECT 256
 
 struct level {
     int hosts, host; /* how many; this rank's */
