@@ -5,8 +5,8 @@
  * So for each block one partial result comes from each other host, not one input from each rank
  * there, and the order is the written one.
  * Cost: p n written and h p n / h read on the host; then between hosts alpha + (h-1) (o + n beta),
- * each host giving each its blocks, or with many hosts an all-reduce of the lane's h blocks; a
- * piece of each block at a time.
+ * each host giving each its blocks, or with many hosts or few bytes an all-reduce of the lane's h
+ * blocks; a piece of each block at a time.
  * The places for pieces, one for each host, take 8 MiB at the most, however many ranks there are.
  */
 #include <stdlib.h>
@@ -116,17 +116,28 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
 }
 
 /* All blocks of the lane are folded as one buffer; places behind short blocks are zeros. */
-static ct_status exchange_by_halving(struct call *c, const struct work_of_call *w, struct span out)
+static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out,
+                                 ct_status (*way)(const struct lane *, struct span, struct span))
 {
     struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
     const struct lane lane = lane_of(&of_partials, l);
     const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
-    const ct_status status = lane_all_reduce_halving(&lane, all, all);
+    const ct_status status = way(&lane, all, all);
 
     if (status == CT_OK)
         round_partials(c, out, w->partial + (size_t)l->host * w->room);
     return status;
+}
+
+static ct_status exchange_by_doubling(struct call *c, const struct work_of_call *w, struct span out)
+{
+    return exchange_as_one(c, w, out, lane_all_reduce_doubling);
+}
+
+static ct_status exchange_by_halving(struct call *c, const struct work_of_call *w, struct span out)
+{
+    return exchange_as_one(c, w, out, lane_all_reduce_halving);
 }
 
 static ct_status run(struct call *c, reduce_scatter_way *way)
@@ -148,7 +159,7 @@ static ct_status run(struct call *c, reduce_scatter_way *way)
     const struct host_parts result = {
         .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
     };
-    const int folds = level.ranks > 1 || wider > 1 || way == exchange_by_halving;
+    const int folds = level.ranks > 1 || wider > 1 || way != exchange_directly;
     ct_status status = CT_OK;
 
     if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
@@ -173,6 +184,11 @@ static ct_status direct_run(struct call *c)
     return run(c, exchange_directly);
 }
 
+static ct_status doubling_run(struct call *c)
+{
+    return run(c, exchange_by_doubling);
+}
+
 static ct_status halving_run(struct call *c)
 {
     return run(c, exchange_by_halving);
@@ -185,6 +201,11 @@ static double direct_cost(const struct call *c)
                                 blocks_bytes(c, &c->send) / (size_t)c->group->hosts);
 }
 
+static double doubling_cost(const struct call *c)
+{
+    return lane_all_reduce_cost(c, LANE_DOUBLING, blocks_bytes(c, &c->send));
+}
+
 static double halving_cost(const struct call *c)
 {
     return lane_all_reduce_cost(c, LANE_HALVING, blocks_bytes(c, &c->send));
@@ -192,5 +213,7 @@ static double halving_cost(const struct call *c)
 
 const struct algorithm reduce_scatter_nodes = { "nodes", few_hosts_fit, direct_run, 0,
                                                 direct_cost };
+const struct algorithm reduce_scatter_nodes_doubling = { "nodes_doubling", reduce_scatter_hier_fits,
+                                                         doubling_run, 0, doubling_cost };
 const struct algorithm reduce_scatter_nodes_halving = { "nodes_halving", reduce_scatter_hier_fits,
                                                         halving_run, 0, halving_cost };
