@@ -34,12 +34,12 @@ int fastest_row(const struct result *r)
 
 const char *bytes_text(size_t bytes, char text[24])
 {
-    static const char units[] = " KMG";
+    static const char *const units[] = { "", "K", "M", "G" };
     int unit = 0;
 
     for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; unit++)
         bytes /= 1024;
-    snprintf(text, 24, "%zu%.1s", bytes, unit ? &units[unit] : "");
+    snprintf(text, 24, "%zu%s", bytes, units[unit]);
     return text;
 }
 

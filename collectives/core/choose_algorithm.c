@@ -123,6 +123,9 @@ static int is_mandatory(const struct choices *choices, int operation)
     return rows == 1 && upto == SIZE_MAX;
 }
 
+/* So much less: programs that were compiled differently may round a tie differently. */
+#define LESS 0.99
+
 /* The first row that suits; of those with a model that follow it the one that takes the least.  The
  * last row can do every call, of any size. */
 static int first_row(const struct algorithm *const *rows, const struct call *c)
@@ -132,7 +135,7 @@ static int first_row(const struct algorithm *const *rows, const struct call *c)
     while (!can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most))
         row++;
     for (best = row; rows[best]->cost && rows[++row] && rows[row]->cost;)
-        if (can(rows[row], c) && rows[row]->cost(c) < rows[best]->cost(c))
+        if (can(rows[row], c) && rows[row]->cost(c) < LESS * rows[best]->cost(c))
             best = row;
     return best;
 }

@@ -425,12 +425,25 @@ static ct_status share_by_slots(struct call *c, const struct level *l, const str
     return status;
 }
 
+static size_t largest_unwanted(const struct call *c, const struct host_parts *p)
+{
+    size_t most = 0;
+
+    for (int owner = 0; owner < p->owners; owner++)
+        for (int k = 0; k < p->spans; k++) {
+            const struct span span = p->span(c, p->arg, owner, k);
+
+            most = !span.data && span.bytes > most ? span.bytes : most;
+        }
+    return most;
+}
+
 /* Whoever does not want a span gets it all the same: its sender does not know. */
 static ct_status share_by_messages(struct call *c, const struct level *l,
                                    const struct host_parts *p, int reader)
 {
     const int own = host_owner(l, p), reads = reader == ALL_READ || reader == l->rank;
-    char *unwanted = reads ? call_scratch(c, largest_part(c, p)) : NULL;
+    char *unwanted = reads ? call_scratch(c, largest_unwanted(c, p)) : NULL;
     struct batch batch;
     ct_status status = batch_begin(&batch, c, (p->owners + l->ranks) * p->spans);
 

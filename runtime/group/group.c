@@ -403,6 +403,7 @@ ct_status group_create_root(struct mesh *mesh, ct_store *store, const char *name
     if (mesh->faults)
         mesh->faults->abort = ct_abort;
     mesh->on_death = group_member_died;
+    mesh->on_wake = group_look_at_all;
     mesh->on_death_arg = g;
     group_look_for_deaths(g);
     *group = g;
@@ -488,6 +489,7 @@ void group_destroy(ct_group *group)
         channel_close(mesh, &group->channel); /* from here on no frame reports a failure of it */
     }
     shm_group_destroy(group->host_shm);
+    group->host_shm = group->shm = NULL; /* the mesh may still wait, and look at its groups */
     if (group->root == group) {
         mesh_destroy(mesh);
         ct_store_close(group->store);

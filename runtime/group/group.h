@@ -168,6 +168,9 @@ void group_look_for_failure(ct_group *group);
 /* One step of a wait that sleeps on something else than the doorbell (waiter.h): looks for death
  * notices, moves messages, and looks for that failure. */
 void group_poll(ct_group *group);
+/* mesh->on_wake of a root: looks at all its groups, of which others may have failed in the memory
+ * that ranks of this host share. */
+void group_look_at_all(void *arg);
 /* mesh->on_death of a root: all its groups of which the peer is a member. */
 void group_member_died(void *root, int peer);
 /* Takes up death notices that came before the group was made. */

@@ -866,6 +866,7 @@ ct_status shm_group_hold_gate(struct shm_group *f, int gate)
         return status;
     if (f->tree) {
         show_line(f, line);
+        ring_awaiting(f); /* a rank in another call, which finds that out */
         status = arrive_in_tree(f, gate);
         if (status == CT_OK)
             status = wait_in_tree(f, &w);

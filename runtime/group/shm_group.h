@@ -133,8 +133,9 @@ ct_status shm_group_publish(struct shm_group *shm);
 ct_status shm_group_wait(struct shm_group *shm, int rank);
 ct_status shm_group_wait_all(struct shm_group *shm);
 
-/* A round with a gate instead, see above.  What the gate does before it opens counts against the
- * deadline of all. */
+/* A round with a gate instead, see above.  All ranks name the same one, or each may wait for the
+ * other: a gate shows its line when it opens.  What the gate does before it opens counts against
+ * the deadline of all. */
 ct_status shm_group_enter_gate(struct shm_group *shm, int gate);
 ct_status shm_group_pass_gate(struct shm_group *shm, int gate);
 ct_status shm_group_hold_gate(struct shm_group *shm, int gate);

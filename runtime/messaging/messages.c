@@ -195,6 +195,7 @@ static void flush(struct mesh *mesh)
     pthread_mutex_t *const lock = &mesh->transport->lock;
 
     mesh->on_death = NULL; /* its groups are gone */
+    mesh->on_wake = NULL;
     pthread_mutex_lock(lock);
     progress(mesh);
     while (is_on_its_way(mesh) && clock_ms() < deadline) {

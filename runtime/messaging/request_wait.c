@@ -261,6 +261,8 @@ static enum wait_turn wait_until_done(struct mesh *mesh, struct request *request
                                                            : wait_turn(&wait);
         spun = 1;
         mesh_look_for_deaths(mesh);
+        if ((wait.asleep || wait.polls) && mesh->on_wake)
+            mesh->on_wake(mesh->on_death_arg);
         if (turn == WAIT_LOOK || ends != atomic_load(&mesh->waiter.ends)) {
             ends = atomic_load(&mesh->waiter.ends);
             may_ask &= !look_at_peer(mesh, request, turn == WAIT_LOOK && may_ask);

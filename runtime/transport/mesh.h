@@ -58,6 +58,9 @@ struct mesh {
     _Atomic uint32_t deaths; /* how many death notices were taken up; death_notice.h */
     /* Called for each peer that died; set by the root group.  NULL: not set yet. */
     void (*on_death)(void *arg, int peer);
+    /* A wait for a message has slept, or is about to: what rang may be no message but a failure
+     * that stands in shared memory.  The same arg; NULL: there is nothing to look at. */
+    void (*on_wake)(void *arg);
     void *on_death_arg;
     struct trace *trace; /* NULL: off */
 };

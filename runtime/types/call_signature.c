@@ -68,7 +68,7 @@ void signature_differ(const struct signature *here, const struct signature *ther
         snprintf(
             text, size,
             "rank %d was told another algorithm for %s than this rank (by CT_ALL_REDUCE or the "
-            "like, CT_TUNING or ct_group_options.algorithms)",
+            "like, CT_TUNING, CT_NETWORK or ct_group_options.algorithms)",
             rank, ours);
     else if (!signature_equal(&same, here))
         snprintf(text, size, "rank %d makes another call: %s there, %s here", rank, theirs, ours);

@@ -4,9 +4,12 @@
 #include "tests/collectives/reference.h"
 #include "tests/harness.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { MOST_HOSTS = 12, LARGE = (9 << 20) / 4 + 3 }; /* elements: beyond a piece of 8 MiB */
 
@@ -318,6 +321,50 @@ static void rows_by_hosts_are_right_beyond_their_pieces(void **state)
     unsetenv("CT_FAULT");
 }
 
+/* So many ranks on a host that they have no connections to each other yet. */
+enum { MANY_HERE = 34, MANY = MANY_HERE + 2, LATE = 5 };
+
+static _Atomic int *first_is_back; /* in memory that the ranks share */
+
+static void one_gives_up(ct_group *group, void *arg)
+{
+    const int me = ct_rank(group);
+    int32_t value = 1;
+
+    (void)arg;
+    if (me == LATE) {
+        EXPECT_OK(ct_set_next_timeout(group, 300));
+        EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL), CT_ERR_TIMEOUT,
+                     "gave up");
+        return;
+    }
+    while (me >= MANY_HERE && !atomic_load(first_is_back))
+        sched_yield();
+    if (me >= MANY_HERE) /* rank 0 had sent them all that this call needs, or not */
+        ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL);
+    EXPECT_ERROR(ct_all_reduce(group, &value, &value, 1, CT_I32, CT_SUM, NULL), CT_ERR_PEER,
+                 "rank 5");
+    if (me == 0)
+        atomic_store(first_is_back, 1);
+}
+
+/* Rank 0 waits for the other host alone, whose ranks come when it has returned. */
+static void who_waits_for_another_host_learns_of_a_failure_on_its_own(void **state)
+{
+    char hosts[4 * MANY] = "hosts:0";
+
+    (void)state;
+    force_rows(99);
+    for (int r = 1; r < MANY; r++)
+        strcat(hosts, r < MANY_HERE ? ".0" : ".1");
+    first_is_back = mmap(NULL, sizeof *first_is_back, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    setenv("CT_FAULT", hosts, 1);
+    run_processes(MANY, one_gives_up, NULL);
+    unsetenv("CT_FAULT");
+    munmap((void *)(uintptr_t)first_is_back, sizeof *first_is_back);
+}
+
 static void network_is_read(ct_group *group, void *arg)
 {
     float value = 1;
@@ -363,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_by_hosts_keeps_the_written_order),
         cmocka_unit_test(rows_by_hosts_are_right_beyond_their_pieces),
+        cmocka_unit_test(who_waits_for_another_host_learns_of_a_failure_on_its_own),
         cmocka_unit_test(the_model_follows_the_network),
         cmocka_unit_test(a_network_that_is_none_is_refused),
     };
