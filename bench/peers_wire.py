@@ -48,7 +48,7 @@ def connect(address):
             return socket.create_connection((address, PORT), timeout=30)
         except OSError:
             time.sleep(0.02)
-    sys.exit(f"peers_wire: nobody listens at {address}")
+    sys.exit(f"peers_wire: no program listens at {address}")
 
 
 def links():

@@ -28,7 +28,7 @@ static double in_steps(int hosts, double overhead, double latency)
 /* Until each of the hosts can know something of one of them. */
 static double latency_bound(int hosts)
 {
-    const struct network *n = &model.network;
+    const struct network_model *n = &model.network;
 
     if (hosts == 1)
         return 0;

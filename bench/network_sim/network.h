@@ -15,7 +15,7 @@
 #include "collectives/core/algorithm_overrides.h"
 
 struct model {
-    struct network network;  /* alpha, the overhead of a message on a processor, 1/bandwidth */
+    struct network_model network; /* alpha, the overhead of a message on a processor, 1/bandwidth */
     double copy_us_per_byte; /* a rank copies, or folds 2/3 of that: it reads two and writes one */
     double hop_us;           /* until another rank of the host sees what this one wrote */
     double skew_us;          /* ranks begin within so long, at times that only look random */

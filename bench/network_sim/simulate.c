@@ -265,7 +265,7 @@ static void look_at_rows(const struct call *call, void *arg)
 
         look->rows[look->count] =
             (struct row_info){ row->name, can, row == c.algorithm,
-                               can && row->cost ? row->cost(&c) : (double)NAN };
+                               can && row->cost ? row->cost(&c, row->way) : (double)NAN };
     }
 }
 

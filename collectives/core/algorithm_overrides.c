@@ -114,7 +114,7 @@ static char *trim(char *text)
 }
 
 /* 30us,1.2GB/s; and 3us more for each message more at a time, if that is given too. */
-static ct_status network_read(struct network *network, const char *text, const char *source)
+static ct_status network_read(struct network_model *network, const char *text, const char *source)
 {
     double latency, bandwidth, overhead = network->overhead_us;
     int end = 0;
@@ -126,7 +126,7 @@ static ct_status network_read(struct network *network, const char *text, const c
                        "%s: \"%s\" is no network; 30us,1.2GB/s is one: the time of a message, and "
                        "what a wire carries",
                        source, text);
-    *network = (struct network){ latency, overhead, 1 / (1e3 * bandwidth) };
+    *network = (struct network_model){ latency, overhead, 1 / (1e3 * bandwidth) };
     return CT_OK;
 }
 
@@ -302,7 +302,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (!group->choices)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     group->owns_choices = 1;
-    group->choices->network = (struct network)COMMON_NETWORK;
+    group->choices->network = (struct network_model)COMMON_NETWORK;
     if (group->root == group)
         status = read_environment(group->choices);
     else

@@ -30,7 +30,7 @@ struct algorithm_override {
 /* A network, for the models of algorithms: the time of n bytes from host to host is
  * alpha_us + n us_per_byte; each message more at a time costs a rank overhead_us.  The default is
  * a TCP network of 10 Gbit/s. */
-struct network {
+struct network_model {
     double alpha_us, overhead_us, us_per_byte;
 };
 #define COMMON_NETWORK                                               \
@@ -39,7 +39,7 @@ struct network {
     }
 
 struct choices {
-    struct network network;
+    struct network_model network;
     struct algorithm_override overrides[OPERATION_COUNT][MOST_OVERRIDES];
     int count[OPERATION_COUNT];
     char source[OPERATION_COUNT][80]; /* where an operation's overrides come from, for messages */

@@ -45,7 +45,8 @@ struct algorithm {
     size_t most; /* bytes per rank that it is best for, without an override; 0: any */
     /* us that it takes by a model, from what all ranks agree on.  Of rows with one that follow each
      * other the least is taken.  NULL: the first that suits is. */
-    double (*cost)(const struct call *call);
+    double (*cost)(const struct call *call, int way);
+    int way; /* of a row that shares run() and cost() with others: which it is */
 };
 
 /* Carries out calls: on host memory by the algorithm that was chosen, on device memory by a path of

@@ -25,6 +25,11 @@ static int can(const struct algorithm *row, const struct call *c)
     return !row->fits || row->fits(c);
 }
 
+static double cost_of(const struct algorithm *row, const struct call *c)
+{
+    return row->cost(c, row->way);
+}
+
 /* The row that an override names for this call; -1: none does.  *cannot: a row that can't do it. */
 static int overridden_row(const struct choices *choices, const struct call *c, int *cannot)
 {
@@ -103,8 +108,8 @@ static void explain(const struct choices *choices, const struct call *c, int by_
                                      : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
                                                                                    : "could");
         if (rows[i]->cost && can(rows[i], c) && used < sizeof line)
-            used +=
-                (size_t)snprintf(line + used, sizeof line - used, " (%.0f us)", rows[i]->cost(c));
+            used += (size_t)snprintf(line + used, sizeof line - used, " (%.0f us)",
+                                     cost_of(rows[i], c));
     }
     explain_end(line, used, sizeof line);
 }
@@ -135,7 +140,7 @@ static int first_row(const struct algorithm *const *rows, const struct call *c)
     while (!can(rows[row], c) || (rows[row]->most && size_of(c) > rows[row]->most))
         row++;
     for (best = row; rows[best]->cost && rows[++row] && rows[row]->cost;)
-        if (can(rows[row], c) && rows[row]->cost(c) < LESS * rows[best]->cost(c))
+        if (can(rows[row], c) && cost_of(rows[row], c) < LESS * cost_of(rows[best], c))
             best = row;
     return best;
 }

@@ -8,17 +8,16 @@
  * processor's caches; over sockets a part is small enough to be sent eagerly; and a piece's results
  * travel together with the parts of the next one.
  * Cost: 2 alpha for each piece + 2n(p-1)/p beta; p-1 messages at once. */
-#include "collectives/core/two_shot.h"
-
 #include <stdlib.h>
 
+#include "collectives/core/peers.h"
 #include "collectives/core/shm_exchange.h"
 
 #define PART ((size_t)EAGER_OVER_SOCKETS) /* of a piece, each peer's */
 
 struct two_shot {
     struct call *call;
-    const struct two_shot_peers *peers;
+    const struct peers *peers;
     struct span in, out;
     size_t piece;         /* bytes of the buffer */
     const void **sources; /* of this peer's part */
@@ -45,11 +44,6 @@ static struct span part_for(const struct two_shot *t, char *data, size_t at, int
     return part_of_some(t->call, data + at, count_of(t, at), peer, t->peers->count);
 }
 
-static int rank_of(const struct two_shot *t, int peer)
-{
-    return t->peers->rank(t->peers->arg, peer);
-}
-
 /* Of the piece at `at`: part i goes to peer i. */
 static ct_status begin_sum(struct two_shot *t, size_t at)
 {
@@ -64,10 +58,10 @@ static ct_status begin_sum(struct two_shot *t, size_t at)
         const int from = (own - step + p) % p;
 
         t->sources[from] = t->scratch + (size_t)from * part.bytes;
-        batch_recv(&t->sum, rank_of(t, from), span_of(t->sources[from], part.bytes));
+        batch_recv(&t->sum, peer_rank(t->peers, from), span_of(t->sources[from], part.bytes));
     }
     for (int step = 1; step < p; step++)
-        batch_send(&t->sum, rank_of(t, (own + step) % p),
+        batch_send(&t->sum, peer_rank(t->peers, (own + step) % p),
                    part_for(t, t->in.data, at, (own + step) % p));
     batch_start(&t->sum);
     return CT_OK;
@@ -89,10 +83,10 @@ static ct_status begin_share(struct two_shot *t, size_t at, struct batch *batch)
     if (status != CT_OK)
         return status;
     for (int step = 1; step < p; step++)
-        batch_recv(batch, rank_of(t, (own - step + p) % p),
+        batch_recv(batch, peer_rank(t->peers, (own - step + p) % p),
                    part_for(t, t->out.data, at, (own - step + p) % p));
     for (int step = 1; step < p; step++)
-        batch_send(batch, rank_of(t, (own + step) % p), part_for(t, t->out.data, at, own));
+        batch_send(batch, peer_rank(t->peers, (own + step) % p), part_for(t, t->out.data, at, own));
     batch_start(batch);
     return CT_OK;
 }
@@ -120,8 +114,7 @@ static ct_status all_pieces(struct two_shot *t)
     return status == CT_OK ? batch_wait(before) : status;
 }
 
-ct_status two_shot(struct call *c, const struct two_shot_peers *peers, struct span in,
-                   struct span out)
+ct_status two_shot(struct call *c, const struct peers *peers, struct span in, struct span out)
 {
     struct two_shot t = { .call = c, .peers = peers, .in = in, .out = out };
     const size_t p = (size_t)peers->count;

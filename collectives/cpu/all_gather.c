@@ -1,28 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
-#include "collectives/core/sendrecv.h"
+#include "collectives/hosts/lane.h"
+
+#define DOUBLING_FROM 9 /* ranks; of fewer, one step of p-1 messages at once is less */
+/* A rank needs a connection to each other rank, and a process may have 1024 descriptors.  So large
+ * groups take the others, which need log2(p) and 2. */
+#define DIRECT_RANKS 64
 
 extern const struct algorithm all_gather_shm, all_gather_nodes, all_gather_nodes_doubling,
-    all_gather_nodes_chain, all_gather_bruck, all_gather_direct;
+    all_gather_nodes_chain;
 
-/* Ring, host by host: each rank passes on to its right what came from its left.
- *
- * Cost: (p-1) alpha + (p-1) n beta for blocks of n, every link evenly used. */
-static ct_status all_gather_ring_run(struct call *c)
+/* ---- Among all ranks by messages --------------------------------------------------- */
+
+static int bruck_fits(const struct call *c)
 {
-    const int *order = c->group->fold_rank;
-    const int p = c->group->size, at = c->group->fold_at[c->group->rank];
-    ct_status status = CT_OK;
-
-    copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
-    for (int step = 0; step < p - 1 && status == CT_OK; step++)
-        status = exchange(c, order[(at + 1) % p], block_at(c, &c->recv, order[(at - step + p) % p]),
-                          order[(at + p - 1) % p],
-                          block_at(c, &c->recv, order[(at - step - 1 + p) % p]));
-    return status;
+    return c->signature.operation != OPERATION_ALL_GATHER_V && c->group->size >= DOUBLING_FROM;
 }
 
-static const struct algorithm all_gather_ring = { "ring", NULL, all_gather_ring_run, 0, NULL };
+static int direct_fits(const struct call *c)
+{
+    return c->group->size <= DIRECT_RANKS;
+}
+
+static struct span rank_block(const struct call *c, const void *arg, int number)
+{
+    (void)arg;
+    return block_at(c, &c->recv, c->group->fold_rank[number]);
+}
+
+static ct_status ranks_run(struct call *c)
+{
+    const struct lane ranks = lane_of_ranks(c);
+    const struct lane_blocks blocks = { .block = rank_block };
+
+    copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
+    return lane_all_gather(&ranks, (enum lane_way)c->algorithm->way, &blocks);
+}
+
+static const struct algorithm all_gather_bruck = {
+    .name = "bruck", .fits = bruck_fits, .run = ranks_run, .most = 1024, .way = LANE_DOUBLING
+};
+static const struct algorithm all_gather_direct = { .name = "direct",
+                                                    .fits = direct_fits,
+                                                    .run = ranks_run,
+                                                    .most = (size_t)32 << 10,
+                                                    .way = LANE_DIRECT };
+static const struct algorithm all_gather_ring = { .name = "ring",
+                                                  .run = ranks_run,
+                                                  .way = LANE_CHAIN };
 
 const struct algorithm *const all_gather_algorithms[] = {
     &all_gather_shm,   &all_gather_nodes,  &all_gather_nodes_doubling, &all_gather_nodes_chain,

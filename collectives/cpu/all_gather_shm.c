@@ -55,4 +55,6 @@ static ct_status all_gather_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_gather_shm = { "shm", fits_shm, all_gather_shm_run, 0, NULL };
+const struct algorithm all_gather_shm = { .name = "shm",
+                                          .fits = fits_shm,
+                                          .run = all_gather_shm_run };

@@ -7,15 +7,7 @@
  * step.
  * Cost: 2(p-1) alpha + 2n(p-1)/p beta: the fewest bytes of all, slow for small n.
  * [Patarasuk & Yuan 2009] */
-#include "collectives/core/sendrecv.h"
-#include "runtime/types/dtype.h"
-
-static int all_reduce_ring_fits(const struct call *c)
-{
-    /* AVG's sum does not wrap, but in a ring it would. */
-    return (dtype_is_integer(call_dtype(c)) || c->group->order_rule == ORDER_FAST)
-           && call_op(c) != CT_AVG;
-}
+#include "collectives/core/peers.h"
 
 static ct_status add_round(struct call *c, char *data, size_t count, char *arrived)
 {
@@ -67,5 +59,6 @@ static ct_status all_reduce_ring_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_reduce_ring = { "ring", all_reduce_ring_fits, all_reduce_ring_run, 0,
-                                           NULL };
+const struct algorithm all_reduce_ring = { .name = "ring",
+                                           .fits = order_is_free,
+                                           .run = all_reduce_ring_run };

@@ -35,5 +35,7 @@ static ct_status all_reduce_shm_one_shot_run(struct call *c)
     return call_fold(c, out.data, sources, in.bytes / c->element);
 }
 
-const struct algorithm all_reduce_shm_one_shot = { "shm_one_shot", all_reduce_shm_one_shot_fits,
-                                                   all_reduce_shm_one_shot_run, 8192, NULL };
+const struct algorithm all_reduce_shm_one_shot = { .name = "shm_one_shot",
+                                                   .fits = all_reduce_shm_one_shot_fits,
+                                                   .run = all_reduce_shm_one_shot_run,
+                                                   .most = 8192 };

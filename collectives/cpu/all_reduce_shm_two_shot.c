@@ -97,5 +97,6 @@ static ct_status all_reduce_shm_two_shot_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_reduce_shm_two_shot = { "shm_two_shot", fits_shm,
-                                                   all_reduce_shm_two_shot_run, 0, NULL };
+const struct algorithm all_reduce_shm_two_shot = { .name = "shm_two_shot",
+                                                   .fits = fits_shm,
+                                                   .run = all_reduce_shm_two_shot_run };

@@ -56,5 +56,6 @@ static ct_status all_to_all_bruck_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_to_all_bruck = { "bruck", all_to_all_bruck_fits, all_to_all_bruck_run,
-                                            256, NULL };
+const struct algorithm all_to_all_bruck = {
+    .name = "bruck", .fits = all_to_all_bruck_fits, .run = all_to_all_bruck_run, .most = 256
+};

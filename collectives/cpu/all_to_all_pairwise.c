@@ -77,4 +77,4 @@ static ct_status all_to_all_pairwise_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_to_all_pairwise = { "pairwise", NULL, all_to_all_pairwise_run, 0, NULL };
+const struct algorithm all_to_all_pairwise = { .name = "pairwise", .run = all_to_all_pairwise_run };

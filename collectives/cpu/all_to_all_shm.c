@@ -59,4 +59,6 @@ static ct_status all_to_all_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm all_to_all_shm = { "shm", fits_shm, all_to_all_shm_run, 0, NULL };
+const struct algorithm all_to_all_shm = { .name = "shm",
+                                          .fits = fits_shm,
+                                          .run = all_to_all_shm_run };

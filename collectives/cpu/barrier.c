@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier.c - ct_barrier and its algorithms. */
-#include "collectives/core/sendrecv.h"
 #include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/lane.h"
 
-extern const struct algorithm barrier_nodes; /* barrier_hier.c */
+extern const struct algorithm barrier_nodes; /* barrier_nodes.c */
 
 /* On one host: a round of the shared-memory exchange that carries no data. */
 static ct_status barrier_shm_run(struct call *c)
@@ -15,26 +15,19 @@ static ct_status barrier_shm_run(struct call *c)
     return status == CT_OK ? shm_group_wait_all(c->group->shm) : status;
 }
 
-static const struct algorithm barrier_shm = { "shm", fits_shm, barrier_shm_run, 0, NULL };
+static const struct algorithm barrier_shm = { .name = "shm",
+                                              .fits = fits_shm,
+                                              .run = barrier_shm_run };
 
-/* Dissemination: in step k each rank sends to the rank 2^k to its right and receives from the rank
- * 2^k to its left.
- *
- * After step k a rank knows of 2^(k+1) ranks that they are in the call.
- * Cost: ceil(log2 p) alpha.  [Hensgen, Finkel & Manber 1988] */
 static ct_status barrier_dissemination_run(struct call *c)
 {
-    const int p = c->group->size, rank = c->group->rank;
-    const struct span nothing = { NULL, 0 };
-    ct_status status = CT_OK;
+    const struct lane ranks = lane_of_ranks(c);
 
-    for (int distance = 1; distance < p && status == CT_OK; distance *= 2)
-        status = exchange(c, (rank + distance) % p, nothing, (rank - distance + p) % p, nothing);
-    return status;
+    return lane_barrier(&ranks);
 }
 
-static const struct algorithm barrier_dissemination = { "dissemination", NULL,
-                                                        barrier_dissemination_run, 0, NULL };
+static const struct algorithm barrier_dissemination = { .name = "dissemination",
+                                                        .run = barrier_dissemination_run };
 
 const struct algorithm *const barrier_algorithms[] = { &barrier_shm, &barrier_nodes,
                                                        &barrier_dissemination, NULL };

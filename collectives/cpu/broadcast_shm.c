@@ -42,4 +42,6 @@ static ct_status broadcast_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm broadcast_shm = { "shm", fits_shm, broadcast_shm_run, 0, NULL };
+const struct algorithm broadcast_shm = { .name = "shm",
+                                         .fits = fits_shm,
+                                         .run = broadcast_shm_run };

@@ -23,7 +23,7 @@ static ct_status gather_direct_run(struct call *c)
     return batch_wait(&batch);
 }
 
-static const struct algorithm gather_direct = { "direct", NULL, gather_direct_run, 0, NULL };
+static const struct algorithm gather_direct = { .name = "direct", .run = gather_direct_run };
 
 const struct algorithm *const gather_algorithms[] = { &gather_shm, &gather_nodes, &gather_direct,
                                                       NULL };

@@ -49,4 +49,4 @@ static ct_status gather_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm gather_shm = { "shm", fits_shm, gather_shm_run, 0, NULL };
+const struct algorithm gather_shm = { .name = "shm", .fits = fits_shm, .run = gather_shm_run };

@@ -77,8 +77,8 @@ static ct_status monitored_barrier_run(struct call *c)
     return c->group->rank == 0 ? monitored_barrier_collect(c) : monitored_barrier_report(c);
 }
 
-static const struct algorithm monitored_barrier_messages = { "messages", NULL,
-                                                             monitored_barrier_run, 0, NULL };
+static const struct algorithm monitored_barrier_messages = { .name = "messages",
+                                                             .run = monitored_barrier_run };
 
 const struct algorithm *const monitored_barrier_algorithms[] = { &monitored_barrier_messages,
                                                                  NULL };

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce.c - ct_reduce and its algorithms. */
-#include "collectives/core/call.h"
+#include "collectives/core/peers.h"
 
-extern const struct algorithm reduce_shm, reduce_nodes, reduce_nodes_doubling, reduce_nodes_halving,
-    reduce_direct;
+extern const struct algorithm reduce_shm, reduce_nodes, reduce_nodes_doubling, reduce_nodes_halving;
+
+static ct_status reduce_direct_run(struct call *c)
+{
+    const struct span in = block_at(c, &c->send, 0);
+    const struct peers all = peers_of_group(c);
+
+    return fold_at_root(c, &all, c->signature.root, in, span_of(c->recv.base, in.bytes));
+}
+
+static const struct algorithm reduce_direct = { .name = "direct", .run = reduce_direct_run };
 
 const struct algorithm *const reduce_algorithms[] = {
     &reduce_shm, &reduce_nodes, &reduce_nodes_doubling, &reduce_nodes_halving, &reduce_direct, NULL

@@ -60,5 +60,5 @@ static ct_status reduce_scatter_direct_run(struct call *c)
     return status;
 }
 
-const struct algorithm reduce_scatter_direct = { "direct", NULL, reduce_scatter_direct_run, 0,
-                                                 NULL };
+const struct algorithm reduce_scatter_direct = { .name = "direct",
+                                                 .run = reduce_scatter_direct_run };

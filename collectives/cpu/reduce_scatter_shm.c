@@ -56,4 +56,6 @@ static ct_status reduce_scatter_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm reduce_scatter_shm = { "shm", fits_shm, reduce_scatter_shm_run, 0, NULL };
+const struct algorithm reduce_scatter_shm = { .name = "shm",
+                                              .fits = fits_shm,
+                                              .run = reduce_scatter_shm_run };

@@ -44,4 +44,4 @@ static ct_status reduce_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm reduce_shm = { "shm", fits_shm, reduce_shm_run, 0, NULL };
+const struct algorithm reduce_shm = { .name = "shm", .fits = fits_shm, .run = reduce_shm_run };

@@ -23,7 +23,7 @@ static ct_status scatter_direct_run(struct call *c)
     return batch_wait(&batch);
 }
 
-static const struct algorithm scatter_direct = { "direct", NULL, scatter_direct_run, 0, NULL };
+static const struct algorithm scatter_direct = { .name = "direct", .run = scatter_direct_run };
 
 const struct algorithm *const scatter_algorithms[] = { &scatter_shm, &scatter_nodes,
                                                        &scatter_direct, NULL };

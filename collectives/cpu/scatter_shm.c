@@ -48,4 +48,4 @@ static ct_status scatter_shm_run(struct call *c)
     return slots_run(c, &s);
 }
 
-const struct algorithm scatter_shm = { "shm", fits_shm, scatter_shm_run, 0, NULL };
+const struct algorithm scatter_shm = { .name = "shm", .fits = fits_shm, .run = scatter_shm_run };

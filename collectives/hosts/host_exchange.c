@@ -14,14 +14,11 @@
 
 /* ---- Trips ---------------------------------------------------------------------- */
 
-static int is_gate(const struct host_trip *t)
-{
-    return t->level->rank == t->gate;
-}
+#define GATE 0 /* its number on the host */
 
 static int gate_rank(const struct host_trip *t)
 {
-    return host_rank(t->call->group, t->level->host, t->gate);
+    return host_rank(t->call->group, t->level->host, GATE);
 }
 
 /* A rank that waited in vain for the gate, which may itself wait for another host. */
@@ -30,28 +27,29 @@ static ct_status name_gate(const struct host_trip *t, ct_status status)
     const ct_group *g = t->call->group;
     char name[160];
 
-    if (status != CT_ERR_TIMEOUT
-        || !has_begun(t->call->group, gate_rank(t), call_compared(t->call)->seq))
+    if (status != CT_ERR_TIMEOUT || !has_begun(g, gate_rank(t), call_compared(t->call)->seq))
         return status;
     return ct_fail(status, "%s is in this call too, and got no further",
                    mesh_peer_name(g->mesh, g->ranks[gate_rank(t)], name, sizeof name));
 }
 
-ct_status host_trip_begin(struct host_trip *t, struct call *c, const struct level *level, int gate,
-                          size_t shown_most, size_t answer)
+static int goes_by_message(const struct host_trip *t)
+{
+    return t->level->ranks > 1 && !t->call->group->host_shm;
+}
+
+ct_status host_trip_begin(struct host_trip *t, struct call *c, const struct level *level,
+                          size_t bytes, size_t answer)
 {
     const size_t ranks = (size_t)level->ranks;
-    const int by_message = level->ranks > 1 && !c->group->host_shm;
 
-    *t = (struct host_trip){
-        .call = c, .level = level, .gate = gate, .shown_most = shown_most, .answer = answer
-    };
-    if (!is_gate(t))
+    *t = (struct host_trip){ .call = c, .level = level, .bytes = bytes, .answer = answer };
+    if (!host_is_gate(t))
         return CT_OK;
     t->shown = malloc(ranks * sizeof *t->shown);
-    if (t->shown && by_message)
-        t->room = call_scratch(c, ranks * shown_most);
-    return t->shown && (t->room || !by_message)
+    if (t->shown && goes_by_message(t))
+        t->room = call_scratch(c, ranks * bytes);
+    return t->shown && (t->room || !goes_by_message(t))
                ? CT_OK
                : ct_fail(CT_ERR_NOMEM, "no memory for what %d ranks show", level->ranks);
 }
@@ -63,82 +61,82 @@ void host_trip_end(struct host_trip *t)
     *t = (struct host_trip){ 0 };
 }
 
-static ct_status show_by_messages(struct host_trip *t, struct span mine)
+static ct_status show_by_messages(struct host_trip *t, const void *mine)
 {
     struct call *c = t->call;
     struct batch batch;
     ct_status status;
 
-    if (!is_gate(t))
-        return send_to(c, gate_rank(t), mine);
+    if (!host_is_gate(t))
+        return send_to(c, gate_rank(t), span_of(mine, t->bytes));
     status = batch_begin(&batch, c, t->level->ranks);
     if (status != CT_OK)
         return status;
-    for (int i = 0; i < t->level->ranks; i++) {
-        t->shown[i] = t->room + (size_t)i * t->shown_most;
-        if (i != t->gate)
-            batch_recv(&batch, host_rank(c->group, t->level->host, i),
-                       span_of(t->shown[i], mine.bytes));
+    for (int i = GATE + 1; i < t->level->ranks; i++) {
+        t->shown[i] = t->room + (size_t)i * t->bytes;
+        batch_recv(&batch, host_rank(c->group, t->level->host, i), span_of(t->shown[i], t->bytes));
     }
     return batch_wait(&batch);
 }
 
-ct_status host_show(struct host_trip *t, struct span mine)
+static ct_status show_by_slots(struct host_trip *t, const void *mine)
 {
     struct shm_group *f = t->call->group->host_shm;
-    ct_status status;
+    ct_status status = shm_group_next_slot(f, t->bytes > t->answer ? t->bytes : t->answer);
 
-    if (t->level->ranks > 1 && !f) {
-        status = show_by_messages(t, mine);
-    } else if (t->level->ranks == 1) {
-        status = CT_OK;
-    } else {
-        status = shm_group_next_slot(f, t->shown_most > t->answer ? t->shown_most : t->answer);
-        if (status == CT_OK && !is_gate(t)) {
-            shm_group_write(f, 0, mine.data, mine.bytes);
-            status = shm_group_enter_gate(f, t->gate);
-        } else if (status == CT_OK) {
-            status = shm_group_hold_gate(f, t->gate);
-            for (int i = 0; i < t->level->ranks && status == CT_OK; i++)
-                t->shown[i] = shm_group_slot(f, i);
-        }
+    if (status == CT_OK && !host_is_gate(t)) {
+        shm_group_write(f, 0, mine, t->bytes);
+        return shm_group_enter_gate(f, GATE);
     }
-    if (is_gate(t))
-        t->shown[t->gate] = mine.data;
+    if (status == CT_OK)
+        status = shm_group_hold_gate(f, GATE);
+    for (int i = 0; i < t->level->ranks && status == CT_OK; i++)
+        t->shown[i] = shm_group_slot(f, i);
     return status;
 }
 
-static ct_status answer_by_messages(struct host_trip *t, struct span answer)
+ct_status host_show(struct host_trip *t, const void *mine)
 {
+    const ct_status status = t->level->ranks == 1 ? CT_OK
+                             : goes_by_message(t) ? show_by_messages(t, mine)
+                                                  : show_by_slots(t, mine);
+
+    if (host_is_gate(t))
+        t->shown[GATE] = mine;
+    return status;
+}
+
+static ct_status answer_by_messages(struct host_trip *t, void *answer)
+{
+    const struct span span = span_of(answer, t->answer);
     struct batch batch;
     ct_status status;
 
-    if (!is_gate(t))
-        return recv_from(t->call, gate_rank(t), answer);
+    if (!host_is_gate(t))
+        return recv_from(t->call, gate_rank(t), span);
     status = batch_begin(&batch, t->call, t->level->ranks);
-    for (int i = 0; i < t->level->ranks && status == CT_OK; i++)
-        if (i != t->gate)
-            batch_send(&batch, host_rank(t->call->group, t->level->host, i), answer);
+    for (int i = GATE + 1; i < t->level->ranks && status == CT_OK; i++)
+        batch_send(&batch, host_rank(t->call->group, t->level->host, i), span);
     return status == CT_OK ? batch_wait(&batch) : status;
 }
 
-ct_status host_answer(struct host_trip *t, struct span answer)
+ct_status host_answer(struct host_trip *t, void *answer)
 {
     struct shm_group *f = t->call->group->host_shm;
     ct_status status;
 
     if (t->level->ranks == 1)
         return CT_OK;
-    if (!f)
+    if (goes_by_message(t))
         return answer_by_messages(t, answer);
-    if (is_gate(t)) {
-        copy_span(span_of(shm_group_answer(f), answer.bytes), answer.data);
+    if (host_is_gate(t)) {
+        copy_span(span_of(shm_group_answer(f), t->answer), answer);
         shm_group_open_gate(f);
         return CT_OK;
     }
-    status = name_gate(t, shm_group_pass_gate(f, t->gate));
+    status = name_gate(t, shm_group_pass_gate(f, GATE));
     if (status == CT_OK)
-        copy_span(answer, shm_group_slot(f, t->gate));
+        copy_span(span_of(answer, t->answer), shm_group_slot(f, GATE));
     return status;
 }
 
@@ -438,7 +436,7 @@ static size_t largest_unwanted(const struct call *c, const struct host_parts *p)
     return most;
 }
 
-/* Whoever does not want a span gets it all the same: its sender does not know. */
+/* A rank that does not want a span gets it all the same: the sender does not know. */
 static ct_status share_by_messages(struct call *c, const struct level *l,
                                    const struct host_parts *p, int reader)
 {

@@ -2,8 +2,8 @@
 /* host_exchange.h - what the ranks of one host do together within a call over several hosts:
  * through the slots that they share, or by messages where they share no memory.
  *
- * For few bytes a trip: one rank, the gate, gets what all ranks of the host show, and gives all of
- * them an answer.
+ * For few bytes a trip: the host's first rank, the gate, gets what all ranks of the host show, and
+ * gives all of them an answer.
  *
  *     host_show(&trip, mine);             on the gate trip.shown[i] is then what rank i showed
  *     ... the gate works, with other hosts too ...
@@ -17,24 +17,26 @@
 
 #include "collectives/hosts/host_topology.h"
 
-#define HOST_TRIP_MOST ((size_t)16 << 10) /* bytes that are shown, or of an answer */
+#define HOST_TRIP_MOST ((size_t)16 << 10) /* bytes; a slot has more (shm_group.c) */
 
 struct host_trip {
     struct call *call;
     const struct level *level;
-    int gate;           /* its number on the host */
-    size_t shown_most;  /* bytes of the largest that a rank shows; the same on all ranks */
-    size_t answer;      /* bytes */
-    const void **shown; /* [ranks] on the gate, until host_trip_end(); places where what is shown
-                           is copied to if it comes by message */
-    char *room;
+    size_t bytes;       /* that each rank shows, */
+    size_t answer;      /* and that it gets */
+    const void **shown; /* [ranks] on the gate: where what each rank showed lies until the answer */
+    char *room;         /* for it, if it comes by message */
 };
 
 /* Begins one.  On failure host_trip_end() is due too. */
 ct_status host_trip_begin(struct host_trip *trip, struct call *c, const struct level *level,
-                          int gate, size_t shown_most, size_t answer);
-ct_status host_show(struct host_trip *trip, struct span mine);
-ct_status host_answer(struct host_trip *trip, struct span answer);
+                          size_t bytes, size_t answer);
+static inline int host_is_gate(const struct host_trip *trip)
+{
+    return trip->level->rank == 0;
+}
+ct_status host_show(struct host_trip *trip, const void *mine);
+ct_status host_answer(struct host_trip *trip, void *answer);
 void host_trip_end(struct host_trip *trip);
 
 /* The ranks of the host from `first` on, in a circle, own a part each. */

@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane.c - who is in a lane, and where each host stands in the tree. */
+/* lane.c - which ranks are in a lane, and where each host stands in the tree. */
 #include "collectives/hosts/lane_tree.h"
-
-int host_of(const ct_group *g, int rank)
-{
-    return level_of(g, rank).host;
-}
 
 struct lane lane_of(struct call *c, const struct level *level)
 {
-    return (struct lane){ c, level->hosts, level->host, level->rank, -1, -1 };
+    return (struct lane){ .call = c,
+                          .hosts = level->hosts,
+                          .host = level->host,
+                          .number = level->rank,
+                          .root_host = -1 };
 }
 
 struct lane lane_of_root(struct call *c, const struct level *level)
 {
     const int root = c->signature.root;
 
-    return (struct lane){ c, level->hosts, level->host, 0, host_of(c->group, root), root };
+    return (struct lane){ .call = c,
+                          .hosts = level->hosts,
+                          .host = level->host,
+                          .root_host = level_of(c->group, root).host,
+                          .root = root };
+}
+
+struct lane lane_of_ranks(struct call *c)
+{
+    return (struct lane){ .call = c,
+                          .hosts = c->group->size,
+                          .host = c->group->fold_at[c->group->rank],
+                          .root_host = -1,
+                          .has_all_ranks = 1 };
 }
 
 int lane_peer(const struct lane *lane, int host)
 {
+    if (lane->has_all_ranks)
+        return lane->call->group->fold_rank[host];
     return host == lane->root_host ? lane->root : host_rank(lane->call->group, host, lane->number);
 }
 
@@ -97,6 +111,8 @@ void lane_fold(const struct lane_tree *t, struct span data, const char *arrived,
 
 /* ---- All hosts are there ---------------------------------------------------------- */
 
+/* Dissemination: after the step of distance d a host knows of 2d hosts that they are in the call.
+ * Cost: ceil(log2 h) alpha.  [Hensgen, Finkel & Manber 1988] */
 ct_status lane_barrier(const struct lane *lane)
 {
     const struct span nothing = { NULL, 0 };
@@ -107,4 +123,29 @@ ct_status lane_barrier(const struct lane *lane)
             exchange(lane->call, lane_peer(lane, (lane->host + distance) % lane->hosts), nothing,
                      lane_peer(lane, (lane->host - distance + lane->hosts) % lane->hosts), nothing);
     return status;
+}
+
+/* ---- By name ---------------------------------------------------------------------- */
+
+ct_status lane_all_reduce(const struct lane *lane, enum lane_way way, struct span in,
+                          struct span out)
+{
+    return way == LANE_DIRECT     ? lane_all_reduce_direct(lane, in, out)
+           : way == LANE_DOUBLING ? lane_all_reduce_doubling(lane, in, out)
+                                  : lane_all_reduce_halving(lane, in, out);
+}
+
+ct_status lane_reduce(const struct lane *lane, enum lane_way way, int host, struct span data)
+{
+    return way == LANE_DIRECT     ? lane_reduce_direct(lane, host, data)
+           : way == LANE_DOUBLING ? lane_reduce_doubling(lane, host, data)
+                                  : lane_reduce_halving(lane, host, data);
+}
+
+ct_status lane_broadcast(const struct lane *lane, enum lane_way way, int host, struct span data)
+{
+    return way == LANE_DIRECT     ? lane_broadcast_direct(lane, host, data)
+           : way == LANE_DOUBLING ? lane_broadcast_doubling(lane, host, data)
+           : way == LANE_HALVING  ? lane_broadcast_halving(lane, host, data)
+                                  : lane_broadcast_chain(lane, host, data);
 }

@@ -12,7 +12,7 @@ static struct span block_at_host(const struct lane *lane, const struct lane_bloc
     return b->block(lane->call, b->arg, host);
 }
 
-ct_status lane_all_gather_direct(const struct lane *lane, const struct lane_blocks *b)
+static ct_status gather_direct(const struct lane *lane, const struct lane_blocks *b)
 {
     const int h = lane->hosts;
     struct batch batch;
@@ -31,7 +31,7 @@ ct_status lane_all_gather_direct(const struct lane *lane, const struct lane_bloc
     return batch_wait(&batch);
 }
 
-ct_status lane_all_gather_doubling(const struct lane *lane, const struct lane_blocks *b)
+static ct_status gather_doubling(const struct lane *lane, const struct lane_blocks *b)
 {
     const struct span own = block_at_host(lane, b, lane->host);
     const int h = lane->hosts;
@@ -55,7 +55,7 @@ ct_status lane_all_gather_doubling(const struct lane *lane, const struct lane_bl
     return status;
 }
 
-ct_status lane_all_gather_chain(const struct lane *lane, const struct lane_blocks *b)
+static ct_status gather_chain(const struct lane *lane, const struct lane_blocks *b)
 {
     const int h = lane->hosts, host = lane->host;
     const int right = lane_peer(lane, (host + 1) % h), left = lane_peer(lane, (host + h - 1) % h);
@@ -65,4 +65,11 @@ ct_status lane_all_gather_chain(const struct lane *lane, const struct lane_block
         status = exchange(lane->call, right, block_at_host(lane, b, (host - step + h) % h), left,
                           block_at_host(lane, b, (host - step - 1 + h) % h));
     return status;
+}
+
+ct_status lane_all_gather(const struct lane *lane, enum lane_way way, const struct lane_blocks *b)
+{
+    return way == LANE_DIRECT     ? gather_direct(lane, b)
+           : way == LANE_DOUBLING ? gather_doubling(lane, b)
+                                  : gather_chain(lane, b);
 }

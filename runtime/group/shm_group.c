@@ -489,10 +489,10 @@ static ct_status wait_for(struct shm_group *f, int rank, uint64_t round)
 struct tree_wait {
     const _Atomic uint64_t *word; /* head->all_in or head->at_gate */
     uint64_t round;
-    int gate; /* who writes the word when all are in; NOBODY: the last that comes */
+    int gate; /* the rank that writes the word when all are in; NO_RANK: the last that comes */
 };
 
-#define NOBODY (-1)
+#define NO_RANK (-1)
 
 static int is_over(const struct tree_wait *w)
 {
@@ -528,7 +528,7 @@ static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w,
     const int missing = first_missing(f, w->round);
     ct_status status;
 
-    if (missing < 0 && w->gate != NOBODY) {
+    if (missing < 0 && w->gate != NO_RANK) {
         status = look_at_peer(f, w->gate);
         return is_over(w) ? CT_OK : status;
     }
@@ -544,12 +544,12 @@ static ct_status look_at_missing(struct shm_group *f, const struct tree_wait *w,
 
 static ct_status name_missing(const struct shm_group *f, const struct tree_wait *w)
 {
-    const int missing = first_missing(f, w->round), who = missing < 0 ? w->gate : missing;
+    const int missing = first_missing(f, w->round), rank = missing < 0 ? w->gate : missing;
     char name[160];
 
     return ct_fail(CT_ERR_TIMEOUT, "%s did not come",
-                   who == NOBODY ? "a rank"
-                                 : mesh_peer_name(f->mesh, f->ranks[who], name, sizeof name));
+                   rank == NO_RANK ? "a rank"
+                                   : mesh_peer_name(f->mesh, f->ranks[rank], name, sizeof name));
 }
 
 /* wait_slowly() for all ranks.  A member that has left, or a process that has ended, may be one
@@ -651,7 +651,7 @@ static ct_status arrive_in_tree(struct shm_group *f, int gate)
         if (count == 1)
             break;
     }
-    if (gate == NOBODY)
+    if (gate == NO_RANK)
         release_tree(f);
     else
         call_gate(f, gate);
@@ -668,7 +668,7 @@ static ct_status wait_in_tree(struct shm_group *f, const struct tree_wait *w)
 
 static ct_status wait_all_for(struct shm_group *f, uint64_t round)
 {
-    const struct tree_wait w = { &f->head->all_in, round, NOBODY };
+    const struct tree_wait w = { &f->head->all_in, round, NO_RANK };
     ct_status status = CT_OK;
 
     if (f->all_in >= round)
@@ -812,7 +812,8 @@ static void show_line(const struct shm_group *f, struct line *line)
     bell_fence();
 }
 
-ct_status shm_group_publish(struct shm_group *f)
+/* gate: the rank that the others wait for; NO_RANK: all wait for all. */
+static ct_status arrive(struct shm_group *f, int gate)
 {
     ct_status status;
     struct line *line = begin_round(f, &status);
@@ -822,28 +823,23 @@ ct_status shm_group_publish(struct shm_group *f)
     show_line(f, line);
     if (f->tree)
         ring_awaiting(f);
-    else
+    else if (gate == NO_RANK)
         ring_members(f);
-    status = f->tree ? arrive_in_tree(f, NOBODY) : CT_OK;
-    fault_pass(f->mesh->faults);
-    return status;
-}
-
-ct_status shm_group_enter_gate(struct shm_group *f, int gate)
-{
-    ct_status status;
-    struct line *line = begin_round(f, &status);
-
-    if (!line)
-        return status;
-    show_line(f, line);
-    if (f->tree)
-        ring_awaiting(f);
     else
         ring(f, gate);
     status = f->tree ? arrive_in_tree(f, gate) : CT_OK;
     fault_pass(f->mesh->faults);
     return status;
+}
+
+ct_status shm_group_publish(struct shm_group *f)
+{
+    return arrive(f, NO_RANK);
+}
+
+ct_status shm_group_enter_gate(struct shm_group *f, int gate)
+{
+    return arrive(f, gate);
 }
 
 ct_status shm_group_pass_gate(struct shm_group *f, int gate)
@@ -860,7 +856,7 @@ ct_status shm_group_hold_gate(struct shm_group *f, int gate)
 {
     ct_status status;
     struct line *line = begin_round(f, &status);
-    const struct tree_wait w = { &f->head->at_gate, f->round, NOBODY };
+    const struct tree_wait w = { &f->head->at_gate, f->round, NO_RANK };
 
     if (!line)
         return status;

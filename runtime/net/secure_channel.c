@@ -398,7 +398,7 @@ static int wait_for(int fd, short events, int64_t deadline)
     return polled != 0;
 }
 
-ct_status secure_channel_connect(struct secure_context *context, int fd, const char *who,
+ct_status secure_channel_connect(struct secure_context *context, int fd, const char *other_end,
                                  int64_t deadline, struct secure_channel **channel)
 {
     const int64_t start = clock_ms();
@@ -413,9 +413,9 @@ ct_status secure_channel_connect(struct secure_context *context, int fd, const c
             status = ct_fail(CT_ERR_TIMEOUT,
                              "%s did not answer the TLS handshake in %lld ms; is CT_ENCRYPT=1 set "
                              "there, too?",
-                             who, (long long)(clock_ms() - start));
+                             other_end, (long long)(clock_ms() - start));
     if (step == CHANNEL_FAILED)
-        status = ct_fail(c->status, "%s %s", who, c->why);
+        status = ct_fail(c->status, "%s %s", other_end, c->why);
     if (status != CT_OK) {
         secure_channel_destroy(c);
         return status;

@@ -43,7 +43,7 @@ void secure_context_new_key_after(struct secure_context *context, uint64_t recor
 
 enum channel_side { CHANNEL_CLIENT, CHANNEL_SERVER };
 
-/* The socket stays the caller's, who closes it after the channel.  NULL: no memory. */
+/* The caller keeps the socket, and closes it after the channel.  NULL: no memory. */
 struct secure_channel *secure_channel_create(struct secure_context *context, int fd,
                                              enum channel_side side);
 void secure_channel_destroy(struct secure_channel *channel); /* NULL is fine */
@@ -56,9 +56,9 @@ enum channel_step secure_channel_handshake(struct secure_channel *channel);
 const char *secure_channel_why(const struct secure_channel *channel);
 ct_status secure_channel_status(const struct secure_channel *channel);
 
-/* A client's whole handshake; the channel reads ahead.  who: the other end, begins the sentence of
- * a failure. */
-ct_status secure_channel_connect(struct secure_context *context, int fd, const char *who,
+/* A client's whole handshake; the channel reads ahead.  other_end: its name, with which
+ * the sentence of a failure begins. */
+ct_status secure_channel_connect(struct secure_context *context, int fd, const char *other_end,
                                  int64_t deadline, struct secure_channel **channel);
 
 /* From now on a read takes all that the socket has, up to 64 KiB.  Before, it takes one record:

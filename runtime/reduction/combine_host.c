@@ -202,7 +202,7 @@ static void fold_tree(const struct way *way, struct tiles *tiles, const void *co
     }
 }
 
-/* As fold_tree() of one node, whose end goes into `out`. */
+/* The same of a fold with one node. */
 static void fold_chain(const struct way *way, struct tiles *tiles, const void *const *src,
                        size_t first, size_t n, void *out)
 {

@@ -83,11 +83,11 @@ static ct_status order_nothing(struct call *c)
 #endif
 
 static const struct algorithm broken[] = {
-    { "arrive_only", fits_shm, arrive_only, 0, NULL },
-    { "miss_one", fits_shm, miss_one, 0, NULL },
-    { "end_early", NULL, end_early, 0, NULL },
+    { .name = "arrive_only", .fits = fits_shm, .run = arrive_only },
+    { .name = "miss_one", .fits = fits_shm, .run = miss_one },
+    { .name = "end_early", .run = end_early },
 #ifdef CT_THREAD_SANITIZER
-    { "order_nothing", NULL, order_nothing, 0, NULL },
+    { .name = "order_nothing", .run = order_nothing },
 #endif
 };
 enum { BROKEN = sizeof broken / sizeof *broken };

@@ -77,7 +77,7 @@ both_end
 expect "larger messages are right" is "$code" "0 0"
 expect "bit by bit" has "$out" "the same, bit by bit, on all 4 ranks"
 
-# Clients that stop within their hello, one that begins with something else: they delay nobody.
+# Clients that stop within their hello, one that begins with something else: they delay no rank.
 silent() { within 10 eval "exec 3<>/dev/tcp/10.77.0.1/29500" && printf '\026\003\001' >&3 && exec sleep 30; }
 node 0 --encrypt "$CT_BUILD/tests/e2e_speaks"
 for i in 1 2 3; do
@@ -88,7 +88,7 @@ sleep 0.5
 node 1 --encrypt "$CT_BUILD/tests/e2e_speaks"
 both_end
 kill "${silent[@]}" 2>/dev/null
-expect "silent clients hold nobody up" is "$code" "0 0"
+expect "silent clients hold no rank up" is "$code" "0 0"
 
 # ---- One encrypts, the other does not ----------------------------------------------
 

@@ -286,7 +286,7 @@ static ct_status nccl_comm_run(struct call *c)
     return find_comm(c, c->recv.base);
 }
 
-static const struct algorithm nccl_comm_algorithm = { "nccl_comm", NULL, nccl_comm_run, 0, NULL };
+static const struct algorithm nccl_comm_algorithm = { .name = "nccl_comm", .run = nccl_comm_run };
 const struct algorithm *const nccl_comm_algorithms[] = { &nccl_comm_algorithm, NULL };
 
 ct_status ct_nccl_comm(ct_group *group, void **comm)

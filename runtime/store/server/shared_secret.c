@@ -273,15 +273,15 @@ ct_status encryption_connect(const struct secret *secret, int fd, const char *wh
                              int64_t deadline, struct secure_channel **channel)
 {
     struct secure_context *context = NULL;
-    char who[330];
+    char name[330];
     ct_status status;
 
     if (socket_stays_here(fd))
         return CT_OK;
-    snprintf(who, sizeof who, "the store at %s", where);
+    snprintf(name, sizeof name, "the store at %s", where);
     status = secret_context(secret, "store", &context);
     if (status == CT_OK)
-        status = secure_channel_connect(context, fd, who, deadline, channel);
+        status = secure_channel_connect(context, fd, name, deadline, channel);
     secure_context_destroy(context);
     return status;
 }

@@ -349,7 +349,7 @@ static void one_gives_up(ct_group *group, void *arg)
 }
 
 /* Rank 0 waits for the other host alone, whose ranks come when it has returned. */
-static void who_waits_for_another_host_learns_of_a_failure_on_its_own(void **state)
+static void a_rank_that_waits_for_another_host_learns_of_a_failure_on_its_own(void **state)
 {
     char hosts[4 * MANY] = "hosts:0";
 
@@ -410,7 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_by_hosts_keeps_the_written_order),
         cmocka_unit_test(rows_by_hosts_are_right_beyond_their_pieces),
-        cmocka_unit_test(who_waits_for_another_host_learns_of_a_failure_on_its_own),
+        cmocka_unit_test(a_rank_that_waits_for_another_host_learns_of_a_failure_on_its_own),
         cmocka_unit_test(the_model_follows_the_network),
         cmocka_unit_test(a_network_that_is_none_is_refused),
     };

@@ -169,7 +169,7 @@ static ct_status turn_bits(struct call *c)
     return CT_OK;
 }
 
-static const struct algorithm turns = { "turns", NULL, turn_bits, 0, NULL };
+static const struct algorithm turns = { .name = "turns", .run = turn_bits };
 
 static struct call call_on(ct_group *group, void *send, void *recv, int operation, ct_dtype dtype)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_hier.c - each rank takes over what its host has for the ranks of its number on the
+/* all_to_all_nodes.c - each rank takes over what its host has for the ranks of its number on the
  * other hosts, and sends each of them one message.
  *
  * So a rank sends h-1 messages of m blocks, for h hosts of m ranks, where pairwise sends p-1 of
@@ -19,7 +19,7 @@ struct regrouped {
     char *going, *coming;
 };
 
-static int all_to_all_hier_fits(const struct call *c)
+static int all_to_all_nodes_fits(const struct call *c)
 {
     return c->group->hosts > 1 && c->group->hosts <= HOSTS_MOST_DIRECT
            && c->group->size > c->group->hosts && hosts_are_alike(c->group) && sizes_are_agreed(c);
@@ -87,7 +87,7 @@ static ct_status one_piece(struct call *c, const struct regrouped *r)
     return status;
 }
 
-static ct_status all_to_all_hier_run(struct call *c)
+static ct_status all_to_all_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
     const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
@@ -110,5 +110,6 @@ static ct_status all_to_all_hier_run(struct call *c)
     return status;
 }
 
-const struct algorithm all_to_all_nodes = { "nodes", all_to_all_hier_fits, all_to_all_hier_run,
-                                            SMALL_BLOCK, NULL };
+const struct algorithm all_to_all_nodes = {
+    .name = "nodes", .fits = all_to_all_nodes_fits, .run = all_to_all_nodes_run, .most = SMALL_BLOCK
+};

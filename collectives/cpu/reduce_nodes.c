@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_hier.c - each host folds its ranks' inputs, then the hosts fold the partial results on
+/* reduce_nodes.c - each host folds its ranks' inputs, then the hosts fold the partial results on
  * the way to the root.
  *
  * Few bytes: one rank of each host, the root on its own, folds what all show.  Many bytes: slice i
@@ -12,16 +12,14 @@
 #define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
 #define ONE_SLICE ((size_t)64 << 10) /* bytes: up to here one rank of a host does it all */
 
-typedef ct_status reduce_way(const struct lane *lane, int host, struct span data);
-
-static int reduce_hier_fits(const struct call *c)
+static int reduce_nodes_fits(const struct call *c)
 {
     return c->group->hosts > 1 && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* Buffers of one piece. */
@@ -30,9 +28,9 @@ struct buffers {
     char *partials;      /* of the whole piece; out, if they fit there */
 };
 
-static ct_status one_piece(struct call *c, const struct level *l, const struct buffers *b,
-                           reduce_way *way)
+static ct_status one_piece(struct call *c, const struct level *l, const struct buffers *b)
 {
+    const enum lane_way way = (enum lane_way)c->algorithm->way;
     const int owners = host_slices_of(c->group, b->in.bytes, ONE_SLICE);
     const size_t count = b->in.bytes / c->element;
     struct call of_partials = call_of_partials(c);
@@ -54,11 +52,12 @@ static ct_status one_piece(struct call *c, const struct level *l, const struct b
                                         .span = host_slice,
                                         .arg = &slices[i] };
     own = host_owner(l, &parts[0]);
-    if (l->ranks == 1 && !on_root_host && way == lane_reduce_direct && !has_wide_partials(c))
-        return way(&rooted, rooted.root_host, b->in); /* it only sends it */
+    if (l->ranks == 1 && !on_root_host && way == LANE_DIRECT && !has_wide_partials(c))
+        return lane_reduce(&rooted, way, rooted.root_host, b->in); /* it only sends it */
     status = host_fold(c, l, &parts[0], &parts[1]);
     if (status == CT_OK && own >= 0)
-        status = way(&lane, rooted.root_host, host_slice(&of_partials, &slices[1], own, 0));
+        status =
+            lane_reduce(&lane, way, rooted.root_host, host_slice(&of_partials, &slices[1], own, 0));
     if (status == CT_OK && own >= 0 && on_root_host)
         round_partials(c, host_slice(c, &slices[2], own, 0),
                        host_slice(&of_partials, &slices[1], own, 0).data);
@@ -66,7 +65,7 @@ static ct_status one_piece(struct call *c, const struct level *l, const struct b
                                                          : status;
 }
 
-static ct_status run(struct call *c, reduce_way *way)
+static ct_status reduce_nodes_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0);
     const struct level l = level_of(c->group, c->group->rank);
@@ -86,7 +85,7 @@ static ct_status run(struct call *c, reduce_way *way)
         const struct buffers b = { span_of(in.data + at, n), span_of(out, n), wide ? wide : out };
 
         if (status == CT_OK)
-            status = one_piece(c, &l, &b, way);
+            status = one_piece(c, &l, &b);
         at += PIECE;
     } while (status == CT_OK && at < in.bytes);
     call_scratch_end(c, wide);
@@ -94,40 +93,23 @@ static ct_status run(struct call *c, reduce_way *way)
     return status;
 }
 
-/* ---- Rows ----------------------------------------------------------------------- */
-
-static ct_status direct_run(struct call *c)
+static double reduce_nodes_cost(const struct call *c, int way)
 {
-    return run(c, lane_reduce_direct);
+    return lane_reduce_cost(c, (enum lane_way)way, call_bytes(c));
 }
 
-static ct_status doubling_run(struct call *c)
-{
-    return run(c, lane_reduce_doubling);
-}
-
-static ct_status halving_run(struct call *c)
-{
-    return run(c, lane_reduce_halving);
-}
-
-static double direct_cost(const struct call *c)
-{
-    return lane_reduce_cost(c, LANE_DIRECT, call_bytes(c));
-}
-
-static double doubling_cost(const struct call *c)
-{
-    return lane_reduce_cost(c, LANE_DOUBLING, call_bytes(c));
-}
-
-static double halving_cost(const struct call *c)
-{
-    return lane_reduce_cost(c, LANE_HALVING, call_bytes(c));
-}
-
-const struct algorithm reduce_nodes = { "nodes", few_hosts_fit, direct_run, 0, direct_cost };
-const struct algorithm reduce_nodes_doubling = { "nodes_doubling", reduce_hier_fits, doubling_run,
-                                                 0, doubling_cost };
-const struct algorithm reduce_nodes_halving = { "nodes_halving", reduce_hier_fits, halving_run, 0,
-                                                halving_cost };
+const struct algorithm reduce_nodes = { .name = "nodes",
+                                        .fits = few_hosts_fit,
+                                        .run = reduce_nodes_run,
+                                        .cost = reduce_nodes_cost,
+                                        .way = LANE_DIRECT };
+const struct algorithm reduce_nodes_doubling = { .name = "nodes_doubling",
+                                                 .fits = reduce_nodes_fits,
+                                                 .run = reduce_nodes_run,
+                                                 .cost = reduce_nodes_cost,
+                                                 .way = LANE_DOUBLING };
+const struct algorithm reduce_nodes_halving = { .name = "nodes_halving",
+                                                .fits = reduce_nodes_fits,
+                                                .run = reduce_nodes_run,
+                                                .cost = reduce_nodes_cost,
+                                                .way = LANE_HALVING };

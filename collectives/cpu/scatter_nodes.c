@@ -1,38 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter_hier.c - the root sends one rank of each host the blocks of that host as one message, and
- * that rank shows them to its host.
+/* scatter_nodes.c - the root sends one rank of each host the blocks of that host as one message,
+ * and that rank shows them to its host.
  *
  * Cost: alpha + (h-1) o + (p-m) n beta at the root for h hosts of m ranks, where a message for each
  * rank would be alpha + (p-1) (o + n beta); m n written and n read by each rank on a host.  For
  * small blocks, and for so many ranks that the root should not have a connection to each. */
 #include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/lane.h"
 
-#define SMALL_BLOCK ((size_t)32 << 10)
-#define FEW_RANKS 64
-
-/* As in gather_hier.c. */
-struct packed {
-    const struct level *level;
-    size_t at, bytes;
-    char *all;
-};
-
-static int scatter_hier_fits(const struct call *c)
-{
-    return c->group->hosts > 1 && c->group->size > c->group->hosts && sizes_are_agreed(c)
-           && (call_bytes(c) <= SMALL_BLOCK || c->group->size > FEW_RANKS);
-}
-
-static struct span host_pieces(const struct call *c, const struct packed *p, int host)
-{
-    const size_t first = (size_t)(c->group->node_end[host] - host_ranks(c->group, host));
-
-    return span_of(p->all + first * p->bytes, (size_t)host_ranks(c->group, host) * p->bytes);
-}
-
-static struct span own_piece(const struct call *c, const struct packed *p)
+static struct span own_piece(const struct call *c, const struct host_blocks *p)
 {
     return span_of(block_at(c, &c->recv, 0).data + p->at, p->bytes);
 }
@@ -40,15 +18,16 @@ static struct span own_piece(const struct call *c, const struct packed *p)
 /* What is for rank k of the host: on the rank that shows it its place, on rank k its output. */
 static struct span piece_for_rank(const struct call *c, const void *arg, int owner, int k)
 {
-    const struct packed *p = arg;
+    const struct host_blocks *p = arg;
 
     (void)owner;
     if (!p->all)
         return k == p->level->rank ? own_piece(c, p) : span_of(NULL, p->bytes);
-    return span_of(host_pieces(c, p, p->level->host).data + (size_t)k * p->bytes, p->bytes);
+    return host_block_here(c, p, k);
 }
 
-static ct_status send_all_hosts(struct call *c, const struct lane *lane, const struct packed *p)
+static ct_status send_all_hosts(struct call *c, const struct lane *lane,
+                                const struct host_blocks *p)
 {
     struct batch batch;
     ct_status status = batch_begin(&batch, c, lane->hosts);
@@ -61,11 +40,11 @@ static ct_status send_all_hosts(struct call *c, const struct lane *lane, const s
     }
     for (int host = 0; host < lane->hosts && status == CT_OK; host++)
         if (host != lane->host)
-            batch_send(&batch, lane_peer(lane, host), host_pieces(c, p, host));
+            batch_send(&batch, lane_peer(lane, host), host_blocks_of(c, p, host));
     return status == CT_OK ? batch_wait(&batch) : status;
 }
 
-static ct_status one_piece(struct call *c, const struct lane *lane, const struct packed *p)
+static ct_status one_piece(struct call *c, const struct lane *lane, const struct host_blocks *p)
 {
     const struct level *l = p->level;
     const int shower = l->host == lane->root_host ? level_of(c->group, lane->root).rank : 0;
@@ -75,8 +54,9 @@ static ct_status one_piece(struct call *c, const struct lane *lane, const struct
     ct_status status = CT_OK;
 
     if (l->rank == shower)
-        status = l->host == lane->root_host ? send_all_hosts(c, lane, p)
-                                            : recv_from(c, lane->root, host_pieces(c, p, l->host));
+        status = l->host == lane->root_host
+                     ? send_all_hosts(c, lane, p)
+                     : recv_from(c, lane->root, host_blocks_of(c, p, l->host));
     if (status == CT_OK)
         status = host_share(c, l, &parts);
     if (status == CT_OK && l->rank == shower)
@@ -84,13 +64,13 @@ static ct_status one_piece(struct call *c, const struct lane *lane, const struct
     return status;
 }
 
-static ct_status scatter_hier_run(struct call *c)
+static ct_status scatter_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
     const struct lane lane = lane_of_root(c, &l);
     const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
     const int shows = l.host == lane.root_host ? call_is_root(c) : l.rank == 0;
-    struct packed p = { .level = &l };
+    struct host_blocks p = { .level = &l };
     ct_status status = CT_OK;
 
     if (shows && !(p.all = call_scratch(c, (size_t)c->group->size * piece)))
@@ -104,4 +84,6 @@ static ct_status scatter_hier_run(struct call *c)
     return status;
 }
 
-const struct algorithm scatter_nodes = { "nodes", scatter_hier_fits, scatter_hier_run, 0, NULL };
+const struct algorithm scatter_nodes = { .name = "nodes",
+                                         .fits = host_blocks_fit,
+                                         .run = scatter_nodes_run };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_hier.c - each host folds its ranks' inputs, then the hosts fold the partial results.
+/* all_reduce_nodes.c - each host folds its ranks' inputs, then the hosts fold the partial results.
  *
  * Few bytes: the host's first rank folds what all show, works with the other hosts, and answers.
  * Many bytes: the buffer is cut into slices, at most one for each rank that the smallest host has;
@@ -12,27 +12,26 @@
 #include "collectives/hosts/lane.h"
 
 #define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
-#define ONE_SLICE ((size_t)16 << 10) /* bytes: up to here one rank of a host does it all */
+#define ONE_SLICE ((size_t)16 << 10) /* bytes of the smallest slice */
 
-typedef ct_status all_reduce_way(const struct lane *lane, struct span in, struct span out);
-
-static int all_reduce_hier_fits(const struct call *c)
+static int all_reduce_nodes_fits(const struct call *c)
 {
     return c->group->hosts > 1 && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return all_reduce_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return all_reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* This host's partial results go through the lane; out: the result. */
 static ct_status through_lane(struct call *c, const struct level *l, struct span partials,
-                              struct span out, all_reduce_way *way)
+                              struct span out)
 {
     struct call of_partials = call_of_partials(c);
     const struct lane lane = lane_of(&of_partials, l);
-    const ct_status status = way(&lane, partials, partials);
+    const ct_status status =
+        lane_all_reduce(&lane, (enum lane_way)c->algorithm->way, partials, partials);
 
     if (status == CT_OK)
         round_partials(c, out, partials.data);
@@ -58,31 +57,30 @@ static ct_status no_room(size_t bytes)
     return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes of partial results", bytes);
 }
 
-static ct_status one_trip(struct call *c, const struct level *l, all_reduce_way *way)
+static ct_status one_trip(struct call *c, const struct level *l)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
     struct host_trip trip;
     char *room;
     const struct span partials = place_for(c, out, &room);
-    ct_status status = host_trip_begin(&trip, c, l, 0, in.bytes, in.bytes);
+    ct_status status = host_trip_begin(&trip, c, l, in.bytes, in.bytes);
 
     if (status == CT_OK && !partials.data && in.bytes > 0)
         status = no_room(partials.bytes);
     if (status == CT_OK)
-        status = host_show(&trip, in);
-    if (status == CT_OK && l->rank == 0) {
+        status = host_show(&trip, in.data);
+    if (status == CT_OK && host_is_gate(&trip)) {
         fold_partials(c, partials.data, trip.shown, l->ranks, in.bytes);
-        status = through_lane(c, l, partials, out, way);
+        status = through_lane(c, l, partials, out);
     }
     if (status == CT_OK)
-        status = host_answer(&trip, out);
+        status = host_answer(&trip, out.data);
     host_trip_end(&trip);
     call_scratch_end(c, room);
     return status;
 }
 
-static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out,
-                           all_reduce_way *way)
+static ct_status one_piece(struct call *c, const struct level *l, struct span in, struct span out)
 {
     const int owners = host_slices_of(c->group, in.bytes, ONE_SLICE);
     const size_t count = in.bytes / c->element;
@@ -104,66 +102,50 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span in
 
     if (status == CT_OK && l->rank < owners)
         status = through_lane(c, l, host_slice(&of_partials, &between, l->rank, 0),
-                              host_slice(c, &to, l->rank, 0), way);
+                              host_slice(c, &to, l->rank, 0));
     call_scratch_end(c, room);
     return status == CT_OK ? host_share(c, l, &result) : status;
 }
 
-static ct_status run(struct call *c, all_reduce_way *way)
+static ct_status all_reduce_nodes_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
+    const enum lane_way way = (enum lane_way)c->algorithm->way;
     const struct level l = level_of(c->group, c->group->rank);
     const struct lane lane = lane_of(c, &l);
     /* one rank on each host, whose input is its partial result */
-    const int alone = c->group->size == c->group->hosts && !has_wide_partials(c);
-    const size_t piece = alone && way == lane_all_reduce_direct ? in.bytes : PIECE;
+    const int alone = c->group->host_most == 1 && !has_wide_partials(c);
+    const size_t piece = alone && way == LANE_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
     ct_status status = CT_OK;
 
-    if (in.bytes <= ONE_SLICE)
-        return one_trip(c, &l, way);
+    if (in.bytes <= HOST_TRIP_MOST)
+        return one_trip(c, &l);
     for (size_t at = 0; at < in.bytes && status == CT_OK; at += piece) {
         const struct span from = span_of(in.data + at, piece_of(in.bytes, at, piece));
         const struct span to = span_of(out.data + at, from.bytes);
 
-        status = alone ? way(&lane, from, to) : one_piece(c, &l, from, to, way);
+        status = alone ? lane_all_reduce(&lane, way, from, to) : one_piece(c, &l, from, to);
     }
     return status;
 }
 
-/* ---- Rows ----------------------------------------------------------------------- */
-
-static ct_status direct_run(struct call *c)
+static double all_reduce_nodes_cost(const struct call *c, int way)
 {
-    return run(c, lane_all_reduce_direct);
+    return lane_all_reduce_cost(c, (enum lane_way)way, call_bytes(c));
 }
 
-static ct_status doubling_run(struct call *c)
-{
-    return run(c, lane_all_reduce_doubling);
-}
-
-static ct_status halving_run(struct call *c)
-{
-    return run(c, lane_all_reduce_halving);
-}
-
-static double direct_cost(const struct call *c)
-{
-    return lane_all_reduce_cost(c, LANE_DIRECT, call_bytes(c));
-}
-
-static double doubling_cost(const struct call *c)
-{
-    return lane_all_reduce_cost(c, LANE_DOUBLING, call_bytes(c));
-}
-
-static double halving_cost(const struct call *c)
-{
-    return lane_all_reduce_cost(c, LANE_HALVING, call_bytes(c));
-}
-
-const struct algorithm all_reduce_nodes = { "nodes", few_hosts_fit, direct_run, 0, direct_cost };
-const struct algorithm all_reduce_nodes_doubling = { "nodes_doubling", all_reduce_hier_fits,
-                                                     doubling_run, 0, doubling_cost };
-const struct algorithm all_reduce_nodes_halving = { "nodes_halving", all_reduce_hier_fits,
-                                                    halving_run, 0, halving_cost };
+const struct algorithm all_reduce_nodes = { .name = "nodes",
+                                            .fits = few_hosts_fit,
+                                            .run = all_reduce_nodes_run,
+                                            .cost = all_reduce_nodes_cost,
+                                            .way = LANE_DIRECT };
+const struct algorithm all_reduce_nodes_doubling = { .name = "nodes_doubling",
+                                                     .fits = all_reduce_nodes_fits,
+                                                     .run = all_reduce_nodes_run,
+                                                     .cost = all_reduce_nodes_cost,
+                                                     .way = LANE_DOUBLING };
+const struct algorithm all_reduce_nodes_halving = { .name = "nodes_halving",
+                                                    .fits = all_reduce_nodes_fits,
+                                                    .run = all_reduce_nodes_run,
+                                                    .cost = all_reduce_nodes_cost,
+                                                    .way = LANE_HALVING };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter_hier.c - each rank folds, over its host's ranks, the blocks that are for the ranks
- * of its number on all hosts; then these ranks exchange the partial results.
+/* reduce_scatter_nodes.c - each rank folds, over its host's ranks, the blocks that are for the
+ * ranks of its number on all hosts; then these ranks exchange the partial results.
  *
  * So for each block one partial result comes from each other host, not one input from each rank
  * there, and the order is the written one.
@@ -26,16 +26,14 @@ struct work_of_call {
                       and sends its input */
 };
 
-typedef ct_status reduce_scatter_way(struct call *c, const struct work_of_call *w, struct span out);
-
-static int reduce_scatter_hier_fits(const struct call *c)
+static int reduce_scatter_nodes_fits(const struct call *c)
 {
     return c->group->hosts > 1 && hosts_are_alike(c->group) && hosts_can_fold(c);
 }
 
 static int few_hosts_fit(const struct call *c)
 {
-    return reduce_scatter_hier_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
+    return reduce_scatter_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
 /* Empty behind the end of a short block. */
@@ -116,32 +114,22 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
 }
 
 /* All blocks of the lane are folded as one buffer; places behind short blocks are zeros. */
-static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out,
-                                 ct_status (*way)(const struct lane *, struct span, struct span))
+static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out)
 {
     struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
     const struct lane lane = lane_of(&of_partials, l);
     const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
-    const ct_status status = way(&lane, all, all);
+    const ct_status status = lane_all_reduce(&lane, (enum lane_way)c->algorithm->way, all, all);
 
     if (status == CT_OK)
         round_partials(c, out, w->partial + (size_t)l->host * w->room);
     return status;
 }
 
-static ct_status exchange_by_doubling(struct call *c, const struct work_of_call *w, struct span out)
+static ct_status reduce_scatter_nodes_run(struct call *c)
 {
-    return exchange_as_one(c, w, out, lane_all_reduce_doubling);
-}
-
-static ct_status exchange_by_halving(struct call *c, const struct work_of_call *w, struct span out)
-{
-    return exchange_as_one(c, w, out, lane_all_reduce_halving);
-}
-
-static ct_status run(struct call *c, reduce_scatter_way *way)
-{
+    const int is_direct = c->algorithm->way == LANE_DIRECT;
     const struct span out = block_at(c, &c->recv, 0);
     const struct level level = level_of(c->group, c->group->rank);
     const size_t largest = largest_block(c, &c->send);
@@ -159,7 +147,7 @@ static ct_status run(struct call *c, reduce_scatter_way *way)
     const struct host_parts result = {
         .owners = level.ranks, .spans = level.hosts, .span = partial_piece, .arg = &w
     };
-    const int folds = level.ranks > 1 || wider > 1 || way != exchange_directly;
+    const int folds = level.ranks > 1 || wider > 1 || !is_direct;
     ct_status status = CT_OK;
 
     if (folds && !(w.partial = call_scratch(c, (size_t)level.hosts * w.room)))
@@ -170,50 +158,35 @@ static ct_status run(struct call *c, reduce_scatter_way *way)
         if (folds)
             status = host_fold(c, &w.level, &input, &result);
         if (status == CT_OK)
-            status = way(c, &w, piece_in(&w, out));
+            status = is_direct ? exchange_directly(c, &w, piece_in(&w, out))
+                               : exchange_as_one(c, &w, piece_in(&w, out));
         w.at += w.piece;
     } while (status == CT_OK && w.at < largest);
     call_scratch_end(c, w.partial);
     return status;
 }
 
-/* ---- Rows ----------------------------------------------------------------------- */
-
-static ct_status direct_run(struct call *c)
+/* Directly a host is sent as much as in an all-gather; as one buffer all blocks are folded. */
+static double reduce_scatter_nodes_cost(const struct call *c, int way)
 {
-    return run(c, exchange_directly);
+    const size_t all = blocks_bytes(c, &c->send);
+
+    return way == LANE_DIRECT ? lane_all_gather_cost(c, LANE_DIRECT, all / (size_t)c->group->hosts)
+                              : lane_all_reduce_cost(c, (enum lane_way)way, all);
 }
 
-static ct_status doubling_run(struct call *c)
-{
-    return run(c, exchange_by_doubling);
-}
-
-static ct_status halving_run(struct call *c)
-{
-    return run(c, exchange_by_halving);
-}
-
-/* What a host has is folded and handed on as in the first half of an all-reduce. */
-static double direct_cost(const struct call *c)
-{
-    return lane_all_gather_cost(c, LANE_DIRECT,
-                                blocks_bytes(c, &c->send) / (size_t)c->group->hosts);
-}
-
-static double doubling_cost(const struct call *c)
-{
-    return lane_all_reduce_cost(c, LANE_DOUBLING, blocks_bytes(c, &c->send));
-}
-
-static double halving_cost(const struct call *c)
-{
-    return lane_all_reduce_cost(c, LANE_HALVING, blocks_bytes(c, &c->send));
-}
-
-const struct algorithm reduce_scatter_nodes = { "nodes", few_hosts_fit, direct_run, 0,
-                                                direct_cost };
-const struct algorithm reduce_scatter_nodes_doubling = { "nodes_doubling", reduce_scatter_hier_fits,
-                                                         doubling_run, 0, doubling_cost };
-const struct algorithm reduce_scatter_nodes_halving = { "nodes_halving", reduce_scatter_hier_fits,
-                                                        halving_run, 0, halving_cost };
+const struct algorithm reduce_scatter_nodes = { .name = "nodes",
+                                                .fits = few_hosts_fit,
+                                                .run = reduce_scatter_nodes_run,
+                                                .cost = reduce_scatter_nodes_cost,
+                                                .way = LANE_DIRECT };
+const struct algorithm reduce_scatter_nodes_doubling = { .name = "nodes_doubling",
+                                                         .fits = reduce_scatter_nodes_fits,
+                                                         .run = reduce_scatter_nodes_run,
+                                                         .cost = reduce_scatter_nodes_cost,
+                                                         .way = LANE_DOUBLING };
+const struct algorithm reduce_scatter_nodes_halving = { .name = "nodes_halving",
+                                                        .fits = reduce_scatter_nodes_fits,
+                                                        .run = reduce_scatter_nodes_run,
+                                                        .cost = reduce_scatter_nodes_cost,
+                                                        .way = LANE_HALVING };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_hier.c - the first rank of each host waits for the ranks of its host and for the other
+/* barrier_nodes.c - the first rank of each host waits for the ranks of its host and for the other
  * hosts, and then lets its host go on.
  *
  * Cost: a round with a gate on the host, and ceil(log2 h) alpha for h hosts, between which one
@@ -7,27 +7,28 @@
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/lane.h"
 
-static int barrier_hier_fits(const struct call *c)
+static int barrier_nodes_fits(const struct call *c)
 {
     return c->group->hosts > 1;
 }
 
-static ct_status barrier_hier_run(struct call *c)
+static ct_status barrier_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
     const struct lane lane = lane_of(c, &l);
-    const struct span nothing = { NULL, 0 };
     struct host_trip trip;
-    ct_status status = host_trip_begin(&trip, c, &l, 0, 0, 0);
+    ct_status status = host_trip_begin(&trip, c, &l, 0, 0);
 
     if (status == CT_OK)
-        status = host_show(&trip, nothing);
-    if (status == CT_OK && l.rank == 0)
+        status = host_show(&trip, NULL);
+    if (status == CT_OK && host_is_gate(&trip))
         status = lane_barrier(&lane);
     if (status == CT_OK)
-        status = host_answer(&trip, nothing);
+        status = host_answer(&trip, NULL);
     host_trip_end(&trip);
     return status;
 }
 
-const struct algorithm barrier_nodes = { "nodes", barrier_hier_fits, barrier_hier_run, 0, NULL };
+const struct algorithm barrier_nodes = { .name = "nodes",
+                                         .fits = barrier_nodes_fits,
+                                         .run = barrier_nodes_run };

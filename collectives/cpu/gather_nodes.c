@@ -1,39 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_hier.c - one rank of each host takes the blocks of its host and sends them to the root as
+/* gather_nodes.c - one rank of each host takes the blocks of its host and sends them to the root as
  * one message.
  *
  * Cost: m n written and read on a host of m ranks; alpha + (h-1) o + (p-m) n beta at the root for h
  * hosts, where each rank's own message would be alpha + (p-1) (o + n beta).  For small blocks, and
  * for so many ranks that the root should not have a connection to each. */
 #include "collectives/core/shm_exchange.h"
+#include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
 #include "collectives/hosts/lane.h"
 
-#define SMALL_BLOCK ((size_t)32 << 10)
-#define FEW_RANKS 64
-
-/* Pieces of the blocks of all ranks, host by host; on other ranks than the root those of its host
- * alone are used. */
-struct packed {
-    const struct level *level;
-    size_t at, bytes; /* of each block: where the piece under way begins; its length */
-    char *all;        /* NULL: this rank takes none */
-};
-
-static int gather_hier_fits(const struct call *c)
-{
-    return c->group->hosts > 1 && c->group->size > c->group->hosts && sizes_are_agreed(c)
-           && (call_bytes(c) <= SMALL_BLOCK || c->group->size > FEW_RANKS);
-}
-
-static struct span host_pieces(const struct call *c, const struct packed *p, int host)
-{
-    const size_t first = (size_t)(c->group->node_end[host] - host_ranks(c->group, host));
-
-    return span_of(p->all + first * p->bytes, (size_t)host_ranks(c->group, host) * p->bytes);
-}
-
-static struct span own_piece(const struct call *c, const struct packed *p)
+static struct span own_piece(const struct call *c, const struct host_blocks *p)
 {
     return span_of(block_at(c, &c->send, 0).data + p->at, p->bytes);
 }
@@ -42,22 +19,23 @@ static struct span own_piece(const struct call *c, const struct packed *p)
  */
 static struct span piece_of_rank(const struct call *c, const void *arg, int owner, int k)
 {
-    const struct packed *p = arg;
+    const struct host_blocks *p = arg;
 
     (void)k;
     if (!p->all)
         return owner == p->level->rank ? own_piece(c, p) : span_of(NULL, p->bytes);
-    return span_of(host_pieces(c, p, p->level->host).data + (size_t)owner * p->bytes, p->bytes);
+    return host_block_here(c, p, owner);
 }
 
-static ct_status take_all_hosts(struct call *c, const struct lane *lane, const struct packed *p)
+static ct_status take_all_hosts(struct call *c, const struct lane *lane,
+                                const struct host_blocks *p)
 {
     struct batch batch;
     ct_status status = batch_begin(&batch, c, lane->hosts);
 
     for (int host = 0; host < lane->hosts && status == CT_OK; host++)
         if (host != lane->host)
-            batch_recv(&batch, lane_peer(lane, host), host_pieces(c, p, host));
+            batch_recv(&batch, lane_peer(lane, host), host_blocks_of(c, p, host));
     if (status == CT_OK)
         status = batch_wait(&batch);
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
@@ -69,7 +47,7 @@ static ct_status take_all_hosts(struct call *c, const struct lane *lane, const s
     return status;
 }
 
-static ct_status one_piece(struct call *c, const struct lane *lane, const struct packed *p)
+static ct_status one_piece(struct call *c, const struct lane *lane, const struct host_blocks *p)
 {
     const struct level *l = p->level;
     const int reader = l->host == lane->root_host ? level_of(c->group, lane->root).rank : 0;
@@ -84,16 +62,16 @@ static ct_status one_piece(struct call *c, const struct lane *lane, const struct
     if (status != CT_OK || l->rank != reader)
         return status;
     return l->host == lane->root_host ? take_all_hosts(c, lane, p)
-                                      : send_to(c, lane->root, host_pieces(c, p, l->host));
+                                      : send_to(c, lane->root, host_blocks_of(c, p, l->host));
 }
 
-static ct_status gather_hier_run(struct call *c)
+static ct_status gather_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
     const struct lane lane = lane_of_root(c, &l);
     const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
     const int takes = l.host == lane.root_host ? call_is_root(c) : l.rank == 0;
-    struct packed p = { .level = &l };
+    struct host_blocks p = { .level = &l };
     ct_status status = CT_OK;
 
     if (takes && !(p.all = call_scratch(c, (size_t)c->group->size * piece)))
@@ -107,4 +85,6 @@ static ct_status gather_hier_run(struct call *c)
     return status;
 }
 
-const struct algorithm gather_nodes = { "nodes", gather_hier_fits, gather_hier_run, 0, NULL };
+const struct algorithm gather_nodes = { .name = "nodes",
+                                        .fits = host_blocks_fit,
+                                        .run = gather_nodes_run };

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_blocks.h - a piece of each rank's block, those of a host side by side: what a gather or a
+ * scatter sends between two hosts as one message. */
+#ifndef COLLECTIVES_HOSTS_HOST_BLOCKS_H
+#define COLLECTIVES_HOSTS_HOST_BLOCKS_H
+
+#include "collectives/hosts/host_topology.h"
+
+struct host_blocks {
+    const struct level *level;
+    size_t at, bytes; /* of each block: where the piece under way begins; its length */
+    char *all;        /* [size] pieces in the order of fold_rank; NULL: this rank packs none */
+};
+
+/* Is a message for each host better than one for each rank?  Yes for small blocks, and for so many
+ * ranks that the root should not have a connection to each. */
+static inline int host_blocks_fit(const struct call *c)
+{
+    return c->group->host_most > 1 && c->group->hosts > 1 && sizes_are_agreed(c)
+           && (call_bytes(c) <= (32u << 10) || c->group->size > 64);
+}
+
+/* Those of the ranks of a host. */
+static inline struct span host_blocks_of(const struct call *c, const struct host_blocks *b,
+                                         int host)
+{
+    const size_t first = (size_t)(c->group->node_end[host] - host_ranks(c->group, host));
+
+    return span_of(b->all + first * b->bytes, (size_t)host_ranks(c->group, host) * b->bytes);
+}
+
+/* That of rank i of this host. */
+static inline struct span host_block_here(const struct call *c, const struct host_blocks *b, int i)
+{
+    return span_of(host_blocks_of(c, b, b->level->host).data + (size_t)i * b->bytes, b->bytes);
+}
+
+#endif
