@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_gather.c - ct_all_gather, its v and list forms, and their algorithms. */
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define DOUBLING_FROM 9 /* ranks; of fewer, one step of p-1 messages at once is less */
 /* A rank needs a connection to each other rank, and a process may have 1024 descriptors.  So large
@@ -30,24 +30,24 @@ static struct span rank_block(const struct call *c, const void *arg, int number)
 
 static ct_status ranks_run(struct call *c)
 {
-    const struct lane ranks = lane_of_ranks(c);
-    const struct lane_blocks blocks = { .block = rank_block };
+    const struct rail ranks = rail_of_ranks(c);
+    const struct rail_blocks blocks = { .block = rank_block };
 
     copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
-    return lane_all_gather(&ranks, (enum lane_way)c->algorithm->way, &blocks);
+    return rail_all_gather(&ranks, (enum rail_way)c->algorithm->way, &blocks);
 }
 
 static const struct algorithm all_gather_bruck = {
-    .name = "bruck", .fits = bruck_fits, .run = ranks_run, .most = 1024, .way = LANE_DOUBLING
+    .name = "bruck", .fits = bruck_fits, .run = ranks_run, .most = 1024, .way = RAIL_DOUBLING
 };
 static const struct algorithm all_gather_direct = { .name = "direct",
                                                     .fits = direct_fits,
                                                     .run = ranks_run,
                                                     .most = (size_t)32 << 10,
-                                                    .way = LANE_DIRECT };
+                                                    .way = RAIL_DIRECT };
 static const struct algorithm all_gather_ring = { .name = "ring",
                                                   .run = ranks_run,
-                                                  .way = LANE_CHAIN };
+                                                  .way = RAIL_CHAIN };
 
 const struct algorithm *const all_gather_algorithms[] = {
     &all_gather_shm,   &all_gather_nodes,  &all_gather_nodes_doubling, &all_gather_nodes_chain,

@@ -5,10 +5,10 @@
  * Few bytes: the host's first rank takes what all show, exchanges it with the first ranks of the
  * other hosts, and answers with all blocks.  Many bytes: each rank exchanges its block with the
  * ranks of its number on the other hosts, then the ranks of a host share what they have.
- * Cost: the lane's (lane.h) for n of each rank, and on the host a round, or p n read by each rank.
+ * Cost: the rail's (rail.h) for n of each rank, and on the host a round, or p n read by each rank.
  * [multi-level: Open MPI HAN] */
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 static int all_gather_nodes_fits(const struct call *c)
 {
@@ -52,8 +52,8 @@ static ct_status one_trip(struct call *c, const struct level *l)
     const struct span mine = block_at(c, &c->send, 0);
     const size_t n = mine.bytes, all = n * (size_t)c->group->size;
     const struct packed packed = { call_scratch(c, all), n * (size_t)l->ranks };
-    const struct lane_blocks blocks = { packed_block, &packed };
-    const struct lane lane = lane_of(c, l);
+    const struct rail_blocks blocks = { packed_block, &packed };
+    const struct rail rail = rail_of(c, l);
     struct host_trip trip;
     ct_status status = host_trip_begin(&trip, c, l, n, all);
 
@@ -65,7 +65,7 @@ static ct_status one_trip(struct call *c, const struct level *l)
         for (int i = 0; i < l->ranks; i++)
             copy_span(span_of(packed_block(c, &packed, l->host).data + (size_t)i * n, n),
                       trip.shown[i]);
-        status = lane_all_gather(&lane, (enum lane_way)c->algorithm->way, &blocks);
+        status = rail_all_gather(&rail, (enum rail_way)c->algorithm->way, &blocks);
     }
     if (status == CT_OK)
         status = host_answer(&trip, packed.all);
@@ -79,7 +79,7 @@ static ct_status one_trip(struct call *c, const struct level *l)
 /* ---- Many bytes ------------------------------------------------------------------- */
 
 /* Of the ranks of this rank's number. */
-static struct span lane_block(const struct call *c, const void *arg, int host)
+static struct span rail_block(const struct call *c, const void *arg, int host)
 {
     const struct level *l = arg;
 
@@ -95,22 +95,22 @@ static struct span host_block(const struct call *c, const void *arg, int owner, 
 static ct_status all_gather_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of(c, &l);
-    const struct lane_blocks blocks = { lane_block, &l };
+    const struct rail rail = rail_of(c, &l);
+    const struct rail_blocks blocks = { rail_block, &l };
     const struct host_parts parts = { .owners = l.ranks, .spans = l.hosts, .span = host_block };
     ct_status status;
 
     if (is_trip(c))
         return one_trip(c, &l);
     copy_span(block_at(c, &c->recv, c->group->rank), block_at(c, &c->send, 0).data);
-    status = lane_all_gather(&lane, (enum lane_way)c->algorithm->way, &blocks);
+    status = rail_all_gather(&rail, (enum rail_way)c->algorithm->way, &blocks);
     return status == CT_OK ? host_share(c, &l, &parts) : status;
 }
 
 /* bytes: of all ranks of a host; where hosts differ, on the average. */
 static double all_gather_nodes_cost(const struct call *c, int way)
 {
-    return lane_all_gather_cost(c, (enum lane_way)way,
+    return rail_all_gather_cost(c, (enum rail_way)way,
                                 blocks_bytes(c, &c->recv) / (size_t)c->group->hosts);
 }
 
@@ -118,14 +118,14 @@ const struct algorithm all_gather_nodes = { .name = "nodes",
                                             .fits = few_hosts_fit,
                                             .run = all_gather_nodes_run,
                                             .cost = all_gather_nodes_cost,
-                                            .way = LANE_DIRECT };
+                                            .way = RAIL_DIRECT };
 const struct algorithm all_gather_nodes_doubling = { .name = "nodes_doubling",
                                                      .fits = equal_blocks_fit,
                                                      .run = all_gather_nodes_run,
                                                      .cost = all_gather_nodes_cost,
-                                                     .way = LANE_DOUBLING };
+                                                     .way = RAIL_DOUBLING };
 const struct algorithm all_gather_nodes_chain = { .name = "nodes_chain",
                                                   .fits = all_gather_nodes_fits,
                                                   .run = all_gather_nodes_run,
                                                   .cost = all_gather_nodes_cost,
-                                                  .way = LANE_CHAIN };
+                                                  .way = RAIL_CHAIN };

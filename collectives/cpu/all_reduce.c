@@ -2,7 +2,7 @@
 /* all_reduce.c - ct_all_reduce and the table of its algorithms, best first.  The rows shm_... need
  * a group on one host, the rows nodes... several hosts. */
 #include "collectives/core/peers.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define DOUBLING_FROM 6 /* ranks; of fewer, one_shot's single step is less */
 
@@ -19,9 +19,9 @@ static int recursive_doubling_fits(const struct call *c)
 
 static ct_status recursive_doubling_run(struct call *c)
 {
-    const struct lane ranks = lane_of_ranks(c);
+    const struct rail ranks = rail_of_ranks(c);
 
-    return lane_all_reduce_doubling(&ranks, block_at(c, &c->send, 0), block_at(c, &c->recv, 0));
+    return rail_all_reduce_doubling(&ranks, block_at(c, &c->send, 0), block_at(c, &c->recv, 0));
 }
 
 static ct_status one_shot_run(struct call *c)

@@ -5,11 +5,11 @@
  * Many bytes: the buffer is cut into slices, at most one for each rank that the smallest host has;
  * slice i is folded, exchanged and shared by rank i of each host.  So every byte crosses between
  * two hosts once each way, not once for each pair of ranks, and in the written order.
- * Cost: a round on the host, or two with n read and n written, and the lane's (lane.h).
+ * Cost: a round on the host, or two with n read and n written, and the rail's (rail.h).
  * [two-level all-reduce: MPICH SMP, Open MPI HAN] */
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
 #define ONE_SLICE ((size_t)16 << 10) /* bytes of the smallest slice */
@@ -24,14 +24,14 @@ static int few_hosts_fit(const struct call *c)
     return all_reduce_nodes_fits(c) && c->group->hosts <= HOSTS_MOST_DIRECT;
 }
 
-/* This host's partial results go through the lane; out: the result. */
-static ct_status through_lane(struct call *c, const struct level *l, struct span partials,
+/* This host's partial results go through the rail; out: the result. */
+static ct_status through_rail(struct call *c, const struct level *l, struct span partials,
                               struct span out)
 {
     struct call of_partials = call_of_partials(c);
-    const struct lane lane = lane_of(&of_partials, l);
+    const struct rail rail = rail_of(&of_partials, l);
     const ct_status status =
-        lane_all_reduce(&lane, (enum lane_way)c->algorithm->way, partials, partials);
+        rail_all_reduce(&rail, (enum rail_way)c->algorithm->way, partials, partials);
 
     if (status == CT_OK)
         round_partials(c, out, partials.data);
@@ -71,7 +71,7 @@ static ct_status one_trip(struct call *c, const struct level *l)
         status = host_show(&trip, in.data);
     if (status == CT_OK && host_is_gate(&trip)) {
         fold_partials(c, partials.data, trip.shown, l->ranks, in.bytes);
-        status = through_lane(c, l, partials, out);
+        status = through_rail(c, l, partials, out);
     }
     if (status == CT_OK)
         status = host_answer(&trip, out.data);
@@ -101,7 +101,7 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span in
     ct_status status = partials.data ? host_fold(c, l, &input, &folded) : no_room(partials.bytes);
 
     if (status == CT_OK && l->rank < owners)
-        status = through_lane(c, l, host_slice(&of_partials, &between, l->rank, 0),
+        status = through_rail(c, l, host_slice(&of_partials, &between, l->rank, 0),
                               host_slice(c, &to, l->rank, 0));
     call_scratch_end(c, room);
     return status == CT_OK ? host_share(c, l, &result) : status;
@@ -110,12 +110,12 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span in
 static ct_status all_reduce_nodes_run(struct call *c)
 {
     const struct span in = block_at(c, &c->send, 0), out = block_at(c, &c->recv, 0);
-    const enum lane_way way = (enum lane_way)c->algorithm->way;
+    const enum rail_way way = (enum rail_way)c->algorithm->way;
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of(c, &l);
+    const struct rail rail = rail_of(c, &l);
     /* one rank on each host, whose input is its partial result */
     const int alone = c->group->host_most == 1 && !has_wide_partials(c);
-    const size_t piece = alone && way == LANE_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
+    const size_t piece = alone && way == RAIL_DIRECT ? in.bytes : PIECE; /* it has pieces itself */
     ct_status status = CT_OK;
 
     if (in.bytes <= HOST_TRIP_MOST)
@@ -124,28 +124,28 @@ static ct_status all_reduce_nodes_run(struct call *c)
         const struct span from = span_of(in.data + at, piece_of(in.bytes, at, piece));
         const struct span to = span_of(out.data + at, from.bytes);
 
-        status = alone ? lane_all_reduce(&lane, way, from, to) : one_piece(c, &l, from, to);
+        status = alone ? rail_all_reduce(&rail, way, from, to) : one_piece(c, &l, from, to);
     }
     return status;
 }
 
 static double all_reduce_nodes_cost(const struct call *c, int way)
 {
-    return lane_all_reduce_cost(c, (enum lane_way)way, call_bytes(c));
+    return rail_all_reduce_cost(c, (enum rail_way)way, call_bytes(c));
 }
 
 const struct algorithm all_reduce_nodes = { .name = "nodes",
                                             .fits = few_hosts_fit,
                                             .run = all_reduce_nodes_run,
                                             .cost = all_reduce_nodes_cost,
-                                            .way = LANE_DIRECT };
+                                            .way = RAIL_DIRECT };
 const struct algorithm all_reduce_nodes_doubling = { .name = "nodes_doubling",
                                                      .fits = all_reduce_nodes_fits,
                                                      .run = all_reduce_nodes_run,
                                                      .cost = all_reduce_nodes_cost,
-                                                     .way = LANE_DOUBLING };
+                                                     .way = RAIL_DOUBLING };
 const struct algorithm all_reduce_nodes_halving = { .name = "nodes_halving",
                                                     .fits = all_reduce_nodes_fits,
                                                     .run = all_reduce_nodes_run,
                                                     .cost = all_reduce_nodes_cost,
-                                                    .way = LANE_HALVING };
+                                                    .way = RAIL_HALVING };

@@ -7,11 +7,11 @@
  * blocks. [Bienz, Olson & Gropp 2022: locality-aware all-to-all] */
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define SMALL_BLOCK ((size_t)16 << 10)
 
-/* Pieces of the blocks, from the ranks of this host, for the lane: [host][rank here]; and the
+/* Pieces of the blocks, from the ranks of this host, for the rail: [host][rank here]; and the
  * same of what comes for this rank: [host][rank there]. */
 struct regrouped {
     const struct level *level;
@@ -47,10 +47,10 @@ static struct span going_piece(const struct call *c, const void *arg, int from, 
                    r->bytes);
 }
 
-static ct_status through_lane(struct call *c, const struct regrouped *r)
+static ct_status through_rail(struct call *c, const struct regrouped *r)
 {
     const struct level *l = r->level;
-    const struct lane lane = lane_of(c, l);
+    const struct rail rail = rail_of(c, l);
     const size_t each = (size_t)l->ranks * r->bytes;
     struct batch batch;
     ct_status status = batch_begin(&batch, c, 2 * l->hosts);
@@ -58,8 +58,8 @@ static ct_status through_lane(struct call *c, const struct regrouped *r)
     for (int step = 1; step < l->hosts && status == CT_OK; step++) {
         const int to = (l->host + step) % l->hosts, from = (l->host - step + l->hosts) % l->hosts;
 
-        batch_recv(&batch, lane_peer(&lane, from), span_of(r->coming + (size_t)from * each, each));
-        batch_send(&batch, lane_peer(&lane, to), span_of(r->going + (size_t)to * each, each));
+        batch_recv(&batch, rail_peer(&rail, from), span_of(r->coming + (size_t)from * each, each));
+        batch_send(&batch, rail_peer(&rail, to), span_of(r->going + (size_t)to * each, each));
     }
     return status == CT_OK ? batch_wait(&batch) : status;
 }
@@ -76,7 +76,7 @@ static ct_status one_piece(struct call *c, const struct regrouped *r)
     ct_status status = host_regroup(c, l, &input, &result);
 
     if (status == CT_OK)
-        status = through_lane(c, r);
+        status = through_rail(c, r);
     for (int host = 0; host < l->hosts && status == CT_OK; host++)
         for (int i = 0; i < l->ranks; i++) {
             const char *const here = host == l->host ? r->going : r->coming;

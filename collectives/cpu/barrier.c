@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier.c - ct_barrier and its algorithms. */
 #include "collectives/core/shm_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 extern const struct algorithm barrier_nodes; /* barrier_nodes.c */
 
@@ -21,9 +21,9 @@ static const struct algorithm barrier_shm = { .name = "shm",
 
 static ct_status barrier_dissemination_run(struct call *c)
 {
-    const struct lane ranks = lane_of_ranks(c);
+    const struct rail ranks = rail_of_ranks(c);
 
-    return lane_barrier(&ranks);
+    return rail_barrier(&ranks);
 }
 
 static const struct algorithm barrier_dissemination = { .name = "dissemination",

@@ -5,7 +5,7 @@
  * Cost: a round with a gate on the host, and ceil(log2 h) alpha for h hosts, between which one
  * message goes instead of one for each rank. */
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 static int barrier_nodes_fits(const struct call *c)
 {
@@ -15,14 +15,14 @@ static int barrier_nodes_fits(const struct call *c)
 static ct_status barrier_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of(c, &l);
+    const struct rail rail = rail_of(c, &l);
     struct host_trip trip;
     ct_status status = host_trip_begin(&trip, c, &l, 0, 0);
 
     if (status == CT_OK)
         status = host_show(&trip, NULL);
     if (status == CT_OK && host_is_gate(&trip))
-        status = lane_barrier(&lane);
+        status = rail_barrier(&rail);
     if (status == CT_OK)
         status = host_answer(&trip, NULL);
     host_trip_end(&trip);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broadcast.c - ct_broadcast and its algorithms. */
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define DIRECT_RANKS 4 /* of more, the root's wire counts more than a step of a tree */
 
@@ -16,21 +16,21 @@ static int direct_fits(const struct call *c)
 
 static ct_status ranks_run(struct call *c)
 {
-    const struct lane ranks = lane_of_ranks(c);
+    const struct rail ranks = rail_of_ranks(c);
 
-    return lane_broadcast(&ranks, (enum lane_way)c->algorithm->way,
+    return rail_broadcast(&ranks, (enum rail_way)c->algorithm->way,
                           c->group->fold_at[c->signature.root], block_at(c, &c->recv, 0));
 }
 
 static const struct algorithm broadcast_direct = {
-    .name = "direct", .fits = direct_fits, .run = ranks_run, .most = 8192, .way = LANE_DIRECT
+    .name = "direct", .fits = direct_fits, .run = ranks_run, .most = 8192, .way = RAIL_DIRECT
 };
 static const struct algorithm broadcast_binomial = {
-    .name = "binomial", .run = ranks_run, .most = (size_t)64 << 10, .way = LANE_DOUBLING
+    .name = "binomial", .run = ranks_run, .most = (size_t)64 << 10, .way = RAIL_DOUBLING
 };
 static const struct algorithm broadcast_ring = { .name = "ring",
                                                  .run = ranks_run,
-                                                 .way = LANE_CHAIN };
+                                                 .way = RAIL_CHAIN };
 
 const struct algorithm *const broadcast_algorithms[] = {
     &broadcast_shm,           &broadcast_nodes,       &broadcast_nodes_doubling,

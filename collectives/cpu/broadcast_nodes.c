@@ -4,10 +4,10 @@
  *
  * Many bytes: the root's host shares the buffer first, so that each of its ranks can send a slice
  * to the ranks of its number on the other hosts, which then share their slices.
- * Cost: the lane's (lane.h), and n written and read on each host. */
+ * Cost: the rail's (rail.h), and n written and read on each host. */
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20) /* of the buffer at a time: hosts share one while others come */
 #define ONE_SLICE ((size_t)256 << 10) /* bytes: up to here one rank of each host does it all */
@@ -24,10 +24,10 @@ static int few_hosts_fit(const struct call *c)
 
 static ct_status one_piece(struct call *c, const struct level *l, struct span data)
 {
-    const enum lane_way way = (enum lane_way)c->algorithm->way;
+    const enum rail_way way = (enum rail_way)c->algorithm->way;
     const int slices = host_slices_of(c->group, data.bytes, ONE_SLICE);
-    const struct lane rooted = lane_of_root(c, l);
-    const struct lane lane = slices > 1 ? lane_of(c, l) : rooted;
+    const struct rail rooted = rail_of_root(c, l);
+    const struct rail rail = slices > 1 ? rail_of(c, l) : rooted;
     const int on_root_host = l->host == rooted.root_host;
     const struct host_slices all = { data.data, data.bytes / c->element, 1 };
     const struct host_slices cut = { data.data, data.bytes / c->element, slices };
@@ -44,13 +44,13 @@ static ct_status one_piece(struct call *c, const struct level *l, struct span da
 
     if (slices == 1) {
         if (host_owner(l, &whole) == 0)
-            status = lane_broadcast(&rooted, way, rooted.root_host, data);
+            status = rail_broadcast(&rooted, way, rooted.root_host, data);
         return status == CT_OK ? host_share(c, l, &whole) : status;
     }
     if (on_root_host)
         status = host_share(c, l, &whole);
     if (status == CT_OK && l->rank < slices)
-        status = lane_broadcast(&lane, way, rooted.root_host, host_slice(c, &cut, l->rank, 0));
+        status = rail_broadcast(&rail, way, rooted.root_host, host_slice(c, &cut, l->rank, 0));
     return status == CT_OK && !on_root_host ? host_share(c, l, &parts) : status;
 }
 
@@ -58,12 +58,12 @@ static ct_status broadcast_nodes_run(struct call *c)
 {
     const struct span data = block_at(c, &c->recv, 0);
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of_root(c, &l);
+    const struct rail rail = rail_of_root(c, &l);
     size_t at = 0;
     ct_status status;
 
     if (c->group->host_most == 1)
-        return lane_broadcast(&lane, (enum lane_way)c->algorithm->way, lane.root_host, data);
+        return rail_broadcast(&rail, (enum rail_way)c->algorithm->way, rail.root_host, data);
     do {
         const size_t n = piece_of(data.bytes, at, PIECE);
 
@@ -75,26 +75,26 @@ static ct_status broadcast_nodes_run(struct call *c)
 
 static double broadcast_nodes_cost(const struct call *c, int way)
 {
-    return lane_broadcast_cost(c, (enum lane_way)way, call_bytes(c));
+    return rail_broadcast_cost(c, (enum rail_way)way, call_bytes(c));
 }
 
 const struct algorithm broadcast_nodes = { .name = "nodes",
                                            .fits = few_hosts_fit,
                                            .run = broadcast_nodes_run,
                                            .cost = broadcast_nodes_cost,
-                                           .way = LANE_DIRECT };
+                                           .way = RAIL_DIRECT };
 const struct algorithm broadcast_nodes_doubling = { .name = "nodes_doubling",
                                                     .fits = broadcast_nodes_fits,
                                                     .run = broadcast_nodes_run,
                                                     .cost = broadcast_nodes_cost,
-                                                    .way = LANE_DOUBLING };
+                                                    .way = RAIL_DOUBLING };
 const struct algorithm broadcast_nodes_halving = { .name = "nodes_halving",
                                                    .fits = broadcast_nodes_fits,
                                                    .run = broadcast_nodes_run,
                                                    .cost = broadcast_nodes_cost,
-                                                   .way = LANE_HALVING };
+                                                   .way = RAIL_HALVING };
 const struct algorithm broadcast_nodes_chain = { .name = "nodes_chain",
                                                  .fits = broadcast_nodes_fits,
                                                  .run = broadcast_nodes_run,
                                                  .cost = broadcast_nodes_cost,
-                                                 .way = LANE_CHAIN };
+                                                 .way = RAIL_CHAIN };

@@ -8,7 +8,7 @@
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 static struct span own_piece(const struct call *c, const struct host_blocks *p)
 {
@@ -27,15 +27,15 @@ static struct span piece_of_rank(const struct call *c, const void *arg, int owne
     return host_block_here(c, p, owner);
 }
 
-static ct_status take_all_hosts(struct call *c, const struct lane *lane,
+static ct_status take_all_hosts(struct call *c, const struct rail *rail,
                                 const struct host_blocks *p)
 {
     struct batch batch;
-    ct_status status = batch_begin(&batch, c, lane->hosts);
+    ct_status status = batch_begin(&batch, c, rail->hosts);
 
-    for (int host = 0; host < lane->hosts && status == CT_OK; host++)
-        if (host != lane->host)
-            batch_recv(&batch, lane_peer(lane, host), host_blocks_of(c, p, host));
+    for (int host = 0; host < rail->hosts && status == CT_OK; host++)
+        if (host != rail->host)
+            batch_recv(&batch, rail_peer(rail, host), host_blocks_of(c, p, host));
     if (status == CT_OK)
         status = batch_wait(&batch);
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
@@ -47,10 +47,10 @@ static ct_status take_all_hosts(struct call *c, const struct lane *lane,
     return status;
 }
 
-static ct_status one_piece(struct call *c, const struct lane *lane, const struct host_blocks *p)
+static ct_status one_piece(struct call *c, const struct rail *rail, const struct host_blocks *p)
 {
     const struct level *l = p->level;
-    const int reader = l->host == lane->root_host ? level_of(c->group, lane->root).rank : 0;
+    const int reader = l->host == rail->root_host ? level_of(c->group, rail->root).rank : 0;
     const struct host_parts parts = {
         .owners = l->ranks, .spans = 1, .span = piece_of_rank, .arg = p
     };
@@ -61,16 +61,16 @@ static ct_status one_piece(struct call *c, const struct lane *lane, const struct
     status = host_collect(c, l, &parts, reader);
     if (status != CT_OK || l->rank != reader)
         return status;
-    return l->host == lane->root_host ? take_all_hosts(c, lane, p)
-                                      : send_to(c, lane->root, host_blocks_of(c, p, l->host));
+    return l->host == rail->root_host ? take_all_hosts(c, rail, p)
+                                      : send_to(c, rail->root, host_blocks_of(c, p, l->host));
 }
 
 static ct_status gather_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of_root(c, &l);
+    const struct rail rail = rail_of_root(c, &l);
     const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
-    const int takes = l.host == lane.root_host ? call_is_root(c) : l.rank == 0;
+    const int takes = l.host == rail.root_host ? call_is_root(c) : l.rank == 0;
     struct host_blocks p = { .level = &l };
     ct_status status = CT_OK;
 
@@ -78,7 +78,7 @@ static ct_status gather_nodes_run(struct call *c)
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
         p.bytes = piece_of(n, p.at, piece);
-        status = one_piece(c, &lane, &p);
+        status = one_piece(c, &rail, &p);
         p.at += piece;
     } while (status == CT_OK && p.at < n);
     call_scratch_end(c, p.all);

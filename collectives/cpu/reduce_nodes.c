@@ -4,10 +4,10 @@
  *
  * Few bytes: one rank of each host, the root on its own, folds what all show.  Many bytes: slice i
  * is folded and sent on by rank i of each host, and the root gets the slices of its host.
- * Cost: n written and read on each host, and the lane's (lane.h). */
+ * Cost: n written and read on each host, and the rail's (rail.h). */
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #define PIECE ((size_t)8 << 20)      /* of the buffer at a time: bounds the scratch memory */
 #define ONE_SLICE ((size_t)64 << 10) /* bytes: up to here one rank of a host does it all */
@@ -30,12 +30,12 @@ struct buffers {
 
 static ct_status one_piece(struct call *c, const struct level *l, const struct buffers *b)
 {
-    const enum lane_way way = (enum lane_way)c->algorithm->way;
+    const enum rail_way way = (enum rail_way)c->algorithm->way;
     const int owners = host_slices_of(c->group, b->in.bytes, ONE_SLICE);
     const size_t count = b->in.bytes / c->element;
     struct call of_partials = call_of_partials(c);
-    const struct lane rooted = lane_of_root(&of_partials, l);
-    const struct lane lane = owners > 1 ? lane_of(&of_partials, l) : rooted;
+    const struct rail rooted = rail_of_root(&of_partials, l);
+    const struct rail rail = owners > 1 ? rail_of(&of_partials, l) : rooted;
     const int on_root_host = l->host == rooted.root_host;
     const int root = on_root_host ? level_of(c->group, rooted.root).rank : 0;
     const struct host_slices slices[] = { { b->in.data, count, owners },
@@ -52,12 +52,12 @@ static ct_status one_piece(struct call *c, const struct level *l, const struct b
                                         .span = host_slice,
                                         .arg = &slices[i] };
     own = host_owner(l, &parts[0]);
-    if (l->ranks == 1 && !on_root_host && way == LANE_DIRECT && !has_wide_partials(c))
-        return lane_reduce(&rooted, way, rooted.root_host, b->in); /* it only sends it */
+    if (l->ranks == 1 && !on_root_host && way == RAIL_DIRECT && !has_wide_partials(c))
+        return rail_reduce(&rooted, way, rooted.root_host, b->in); /* it only sends it */
     status = host_fold(c, l, &parts[0], &parts[1]);
     if (status == CT_OK && own >= 0)
         status =
-            lane_reduce(&lane, way, rooted.root_host, host_slice(&of_partials, &slices[1], own, 0));
+            rail_reduce(&rail, way, rooted.root_host, host_slice(&of_partials, &slices[1], own, 0));
     if (status == CT_OK && own >= 0 && on_root_host)
         round_partials(c, host_slice(c, &slices[2], own, 0),
                        host_slice(&of_partials, &slices[1], own, 0).data);
@@ -95,21 +95,21 @@ static ct_status reduce_nodes_run(struct call *c)
 
 static double reduce_nodes_cost(const struct call *c, int way)
 {
-    return lane_reduce_cost(c, (enum lane_way)way, call_bytes(c));
+    return rail_reduce_cost(c, (enum rail_way)way, call_bytes(c));
 }
 
 const struct algorithm reduce_nodes = { .name = "nodes",
                                         .fits = few_hosts_fit,
                                         .run = reduce_nodes_run,
                                         .cost = reduce_nodes_cost,
-                                        .way = LANE_DIRECT };
+                                        .way = RAIL_DIRECT };
 const struct algorithm reduce_nodes_doubling = { .name = "nodes_doubling",
                                                  .fits = reduce_nodes_fits,
                                                  .run = reduce_nodes_run,
                                                  .cost = reduce_nodes_cost,
-                                                 .way = LANE_DOUBLING };
+                                                 .way = RAIL_DOUBLING };
 const struct algorithm reduce_nodes_halving = { .name = "nodes_halving",
                                                 .fits = reduce_nodes_fits,
                                                 .run = reduce_nodes_run,
                                                 .cost = reduce_nodes_cost,
-                                                .way = LANE_HALVING };
+                                                .way = RAIL_HALVING };

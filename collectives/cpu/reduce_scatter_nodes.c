@@ -5,7 +5,7 @@
  * So for each block one partial result comes from each other host, not one input from each rank
  * there, and the order is the written one.
  * Cost: p n written and h p n / h read on the host; then between hosts alpha + (h-1) (o + n beta),
- * each host giving each its blocks, or with many hosts or few bytes an all-reduce of the lane's h
+ * each host giving each its blocks, or with many hosts or few bytes an all-reduce of the rail's h
  * blocks; a piece of each block at a time.
  * The places for pieces, one for each host, take 8 MiB at the most, however many ranks there are.
  */
@@ -13,8 +13,8 @@
 
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
-#include "collectives/hosts/lane_tree.h"
+#include "collectives/hosts/rail.h"
+#include "collectives/hosts/rail_tree.h"
 
 struct work_of_call {
     const struct call *call;
@@ -61,11 +61,11 @@ static struct span partial_piece(const struct call *c, const void *arg, int owne
 }
 
 /* The partial results for this rank: its host's, and those that came from the others. */
-static ct_status fold_arrived(const struct lane *lane, const struct work_of_call *w,
+static ct_status fold_arrived(const struct rail *rail, const struct work_of_call *w,
                               const void **sources, char *arrived, struct span out)
 {
     const struct level *l = &w->level;
-    struct call *c = lane->call;
+    struct call *c = rail->call;
     struct batch batch;
     ct_status status = batch_begin(&batch, c, 2 * l->hosts);
 
@@ -75,18 +75,18 @@ static ct_status fold_arrived(const struct lane *lane, const struct work_of_call
         sources[host] = host == l->host ? partial_piece(c, w, l->rank, host).data
                                         : arrived + (size_t)host * out.bytes;
         if (host != l->host)
-            batch_recv(&batch, lane_peer(lane, host), span_of(sources[host], out.bytes));
+            batch_recv(&batch, rail_peer(rail, host), span_of(sources[host], out.bytes));
     }
     for (int step = 1; step < l->hosts; step++) {
         const int host = (l->host + step) % l->hosts;
 
-        batch_send(&batch, lane_peer(lane, host), partial_piece(c, w, l->rank, host));
+        batch_send(&batch, rail_peer(rail, host), partial_piece(c, w, l->rank, host));
     }
     status = batch_wait(&batch);
     if (status != CT_OK)
         return status;
     fold_hosts(c, out.data, sources, out.bytes);
-    lane_average(lane, out);
+    rail_average(rail, out);
     return CT_OK;
 }
 
@@ -94,7 +94,7 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
 {
     struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
-    const struct lane lane = lane_of(&of_partials, l);
+    const struct rail rail = rail_of(&of_partials, l);
     const void **sources = malloc((size_t)l->hosts * sizeof *sources);
     const size_t bytes = out.bytes * w->wider;
     /* behind what arrives: the result, if it is wider than the output */
@@ -103,7 +103,7 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
         span_of(w->wider > 1 ? arrived + (size_t)l->hosts * bytes : out.data, bytes);
     ct_status status =
         sources && arrived
-            ? fold_arrived(&lane, w, sources, arrived, folded)
+            ? fold_arrived(&rail, w, sources, arrived, folded)
             : ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", l->hosts);
 
     if (status == CT_OK)
@@ -113,14 +113,14 @@ static ct_status exchange_directly(struct call *c, const struct work_of_call *w,
     return status;
 }
 
-/* All blocks of the lane are folded as one buffer; places behind short blocks are zeros. */
+/* All blocks of the rail are folded as one buffer; places behind short blocks are zeros. */
 static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, struct span out)
 {
     struct call of_partials = call_of_partials(c);
     const struct level *l = &w->level;
-    const struct lane lane = lane_of(&of_partials, l);
+    const struct rail rail = rail_of(&of_partials, l);
     const struct span all = span_of(w->partial, (size_t)l->hosts * w->room);
-    const ct_status status = lane_all_reduce(&lane, (enum lane_way)c->algorithm->way, all, all);
+    const ct_status status = rail_all_reduce(&rail, (enum rail_way)c->algorithm->way, all, all);
 
     if (status == CT_OK)
         round_partials(c, out, w->partial + (size_t)l->host * w->room);
@@ -129,7 +129,7 @@ static ct_status exchange_as_one(struct call *c, const struct work_of_call *w, s
 
 static ct_status reduce_scatter_nodes_run(struct call *c)
 {
-    const int is_direct = c->algorithm->way == LANE_DIRECT;
+    const int is_direct = c->algorithm->way == RAIL_DIRECT;
     const struct span out = block_at(c, &c->recv, 0);
     const struct level level = level_of(c->group, c->group->rank);
     const size_t largest = largest_block(c, &c->send);
@@ -171,22 +171,22 @@ static double reduce_scatter_nodes_cost(const struct call *c, int way)
 {
     const size_t all = blocks_bytes(c, &c->send);
 
-    return way == LANE_DIRECT ? lane_all_gather_cost(c, LANE_DIRECT, all / (size_t)c->group->hosts)
-                              : lane_all_reduce_cost(c, (enum lane_way)way, all);
+    return way == RAIL_DIRECT ? rail_all_gather_cost(c, RAIL_DIRECT, all / (size_t)c->group->hosts)
+                              : rail_all_reduce_cost(c, (enum rail_way)way, all);
 }
 
 const struct algorithm reduce_scatter_nodes = { .name = "nodes",
                                                 .fits = few_hosts_fit,
                                                 .run = reduce_scatter_nodes_run,
                                                 .cost = reduce_scatter_nodes_cost,
-                                                .way = LANE_DIRECT };
+                                                .way = RAIL_DIRECT };
 const struct algorithm reduce_scatter_nodes_doubling = { .name = "nodes_doubling",
                                                          .fits = reduce_scatter_nodes_fits,
                                                          .run = reduce_scatter_nodes_run,
                                                          .cost = reduce_scatter_nodes_cost,
-                                                         .way = LANE_DOUBLING };
+                                                         .way = RAIL_DOUBLING };
 const struct algorithm reduce_scatter_nodes_halving = { .name = "nodes_halving",
                                                         .fits = reduce_scatter_nodes_fits,
                                                         .run = reduce_scatter_nodes_run,
                                                         .cost = reduce_scatter_nodes_cost,
-                                                        .way = LANE_HALVING };
+                                                        .way = RAIL_HALVING };

@@ -8,7 +8,7 @@
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 static struct span own_piece(const struct call *c, const struct host_blocks *p)
 {
@@ -26,11 +26,11 @@ static struct span piece_for_rank(const struct call *c, const void *arg, int own
     return host_block_here(c, p, k);
 }
 
-static ct_status send_all_hosts(struct call *c, const struct lane *lane,
+static ct_status send_all_hosts(struct call *c, const struct rail *rail,
                                 const struct host_blocks *p)
 {
     struct batch batch;
-    ct_status status = batch_begin(&batch, c, lane->hosts);
+    ct_status status = batch_begin(&batch, c, rail->hosts);
 
     for (int i = 0; i < c->group->size && status == CT_OK; i++) {
         const int rank = c->group->fold_rank[i];
@@ -38,25 +38,25 @@ static ct_status send_all_hosts(struct call *c, const struct lane *lane,
         copy_span(span_of(p->all + (size_t)i * p->bytes, p->bytes),
                   block_at(c, &c->send, rank).data + p->at);
     }
-    for (int host = 0; host < lane->hosts && status == CT_OK; host++)
-        if (host != lane->host)
-            batch_send(&batch, lane_peer(lane, host), host_blocks_of(c, p, host));
+    for (int host = 0; host < rail->hosts && status == CT_OK; host++)
+        if (host != rail->host)
+            batch_send(&batch, rail_peer(rail, host), host_blocks_of(c, p, host));
     return status == CT_OK ? batch_wait(&batch) : status;
 }
 
-static ct_status one_piece(struct call *c, const struct lane *lane, const struct host_blocks *p)
+static ct_status one_piece(struct call *c, const struct rail *rail, const struct host_blocks *p)
 {
     const struct level *l = p->level;
-    const int shower = l->host == lane->root_host ? level_of(c->group, lane->root).rank : 0;
+    const int shower = l->host == rail->root_host ? level_of(c->group, rail->root).rank : 0;
     const struct host_parts parts = {
         .owners = 1, .first = shower, .spans = l->ranks, .span = piece_for_rank, .arg = p
     };
     ct_status status = CT_OK;
 
     if (l->rank == shower)
-        status = l->host == lane->root_host
-                     ? send_all_hosts(c, lane, p)
-                     : recv_from(c, lane->root, host_blocks_of(c, p, l->host));
+        status = l->host == rail->root_host
+                     ? send_all_hosts(c, rail, p)
+                     : recv_from(c, rail->root, host_blocks_of(c, p, l->host));
     if (status == CT_OK)
         status = host_share(c, l, &parts);
     if (status == CT_OK && l->rank == shower)
@@ -67,9 +67,9 @@ static ct_status one_piece(struct call *c, const struct lane *lane, const struct
 static ct_status scatter_nodes_run(struct call *c)
 {
     const struct level l = level_of(c->group, c->group->rank);
-    const struct lane lane = lane_of_root(c, &l);
+    const struct rail rail = rail_of_root(c, &l);
     const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
-    const int shows = l.host == lane.root_host ? call_is_root(c) : l.rank == 0;
+    const int shows = l.host == rail.root_host ? call_is_root(c) : l.rank == 0;
     struct host_blocks p = { .level = &l };
     ct_status status = CT_OK;
 
@@ -77,7 +77,7 @@ static ct_status scatter_nodes_run(struct call *c)
         return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
     do {
         p.bytes = piece_of(n, p.at, piece);
-        status = one_piece(c, &lane, &p);
+        status = one_piece(c, &rail, &p);
         p.at += piece;
     } while (status == CT_OK && p.at < n);
     call_scratch_end(c, p.all);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane_chain.c - a broadcast from host to host, in segments: each sends one on while it receives
+/* rail_chain.c - a broadcast from host to host, in segments: each sends one on while it receives
  * the next.
  *
  * Each wire carries the buffer once, also the root's; the root of a tree sends it log2(h) times.
  * Segments are small enough to be sent eagerly, so no sender waits for an answer.
  * Cost for s segments: (s + h - 2) (alpha + n/s beta).
  * [pipelined chain: Open MPI coll/base pipeline; Watts & van de Geijn 1995] */
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 
 #include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/pipeline_segment.h"
 
-ct_status lane_broadcast_chain(const struct lane *lane, int host, struct span data)
+ct_status rail_broadcast_chain(const struct rail *rail, int host, struct span data)
 {
-    const int next = (lane->host + 1) % lane->hosts;
-    const int before = (lane->host + lane->hosts - 1) % lane->hosts;
-    const int is_first = lane->host == host, is_last = next == host;
-    const int right = lane_peer(lane, next), left = lane_peer(lane, before);
+    const int next = (rail->host + 1) % rail->hosts;
+    const int before = (rail->host + rail->hosts - 1) % rail->hosts;
+    const int is_first = rail->host == host, is_last = next == host;
+    const int right = rail_peer(rail, next), left = rail_peer(rail, before);
     struct span here = span_of(data.data, piece_of(data.bytes, 0, BROADCAST_SEGMENT));
-    ct_status status = is_first ? CT_OK : recv_from(lane->call, left, here);
+    ct_status status = is_first ? CT_OK : recv_from(rail->call, left, here);
 
     while (status == CT_OK) {
         const size_t at = (size_t)(here.data - data.data) + here.bytes;
@@ -26,10 +26,10 @@ ct_status lane_broadcast_chain(const struct lane *lane, int host, struct span da
             span_of(data.data + at, piece_of(data.bytes, at, BROADCAST_SEGMENT));
 
         if (is_first || more.bytes == 0)
-            status = is_last ? CT_OK : send_to(lane->call, right, here);
+            status = is_last ? CT_OK : send_to(rail->call, right, here);
         else
-            status = is_last ? recv_from(lane->call, left, more)
-                             : exchange(lane->call, right, here, left, more);
+            status = is_last ? recv_from(rail->call, left, more)
+                             : exchange(rail->call, right, here, left, more);
         if (more.bytes == 0)
             break;
         here = more;

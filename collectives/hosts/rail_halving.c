@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane_halving.c - in each step two leaves halve the range that both have.
+/* rail_halving.c - in each step two leaves halve the range that both have.
  *
  * In the step of bit b the leaf without that bit keeps the lower half and gets the other's, which
  * it folds; so after all steps each leaf has the fold of a range of its own.  Then the same steps
@@ -8,27 +8,27 @@
  * Cost: 2 log2(h) alpha + 2n(h-1)/h beta; where h is no power of two the hosts of pairs also send
  * and get n once more.
  * [Rabenseifner 2004: recursive halving and doubling; van de Geijn: scatter and all-gather] */
-#include "collectives/hosts/lane_tree.h"
+#include "collectives/hosts/rail_tree.h"
 
 #define MOST_STEPS 32
 
 /* The ranges of this leaf, [0] the whole; in elements. */
 struct ranges {
-    const struct lane_tree *tree;
+    const struct rail_tree *tree;
     struct span data;
     int steps; /* that it has gone down */
     size_t begin[MOST_STEPS], end[MOST_STEPS];
 };
 
-static struct ranges whole(const struct lane_tree *t, struct span data)
+static struct ranges whole(const struct rail_tree *t, struct span data)
 {
     return (
-        struct ranges){ .tree = t, .data = data, .end = { data.bytes / t->lane->call->element } };
+        struct ranges){ .tree = t, .data = data, .end = { data.bytes / t->rail->call->element } };
 }
 
 static struct span range_span(const struct ranges *r, size_t begin, size_t end)
 {
-    const size_t element = r->tree->lane->call->element;
+    const size_t element = r->tree->rail->call->element;
 
     return span_of(r->data.data + begin * element, (end - begin) * element);
 }
@@ -62,122 +62,122 @@ static struct span other_half(const struct ranges *r)
 
 static ct_status fold_down(struct ranges *r, char *arrived)
 {
-    const struct lane_tree *t = r->tree;
+    const struct rail_tree *t = r->tree;
     ct_status status = CT_OK;
 
     for (int bit = 1; bit < t->leaves && status == CT_OK; bit *= 2) {
-        const int peer = lane_leaf_peer(t, t->leaf ^ bit);
+        const int peer = rail_leaf_peer(t, t->leaf ^ bit);
         const struct span sent = halve(r, bit), kept = here(r);
 
-        status = exchange(t->lane->call, peer, sent, peer, span_of(arrived, kept.bytes));
+        status = exchange(t->rail->call, peer, sent, peer, span_of(arrived, kept.bytes));
         if (status == CT_OK)
-            lane_fold(t, kept, arrived, t->leaf ^ bit);
+            rail_fold(t, kept, arrived, t->leaf ^ bit);
     }
     return status;
 }
 
 static ct_status gather_up(struct ranges *r)
 {
-    const struct lane_tree *t = r->tree;
+    const struct rail_tree *t = r->tree;
     ct_status status = CT_OK;
 
     for (int bit = t->leaves / 2; bit > 0 && status == CT_OK; bit /= 2, r->steps--) {
-        const int peer = lane_leaf_peer(t, t->leaf ^ bit);
+        const int peer = rail_leaf_peer(t, t->leaf ^ bit);
 
-        status = exchange(t->lane->call, peer, here(r), peer, other_half(r));
+        status = exchange(t->rail->call, peer, here(r), peer, other_half(r));
     }
     return status;
 }
 
-ct_status lane_all_reduce_halving(const struct lane *lane, struct span in, struct span data)
+ct_status rail_all_reduce_halving(const struct rail *rail, struct span in, struct span data)
 {
-    const struct lane_tree t = lane_tree_of(lane, -1);
+    const struct rail_tree t = rail_tree_of(rail, -1);
     struct ranges r = whole(&t, data);
-    char *arrived = call_scratch(lane->call, data.bytes);
+    char *arrived = call_scratch(rail->call, data.bytes);
     ct_status status;
 
     if (!arrived)
         return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes", data.bytes);
     copy_span(data, in.data);
-    status = lane_join_pair(&t, data, arrived);
+    status = rail_join_pair(&t, data, arrived);
     if (status == CT_OK && !t.sits_out)
         status = fold_down(&r, arrived);
     if (status == CT_OK && !t.sits_out) {
-        lane_average(lane, here(&r));
+        rail_average(rail, here(&r));
         status = gather_up(&r);
     }
     if (status == CT_OK)
-        status = lane_tell_pair(&t, data);
-    call_scratch_end(lane->call, arrived);
+        status = rail_tell_pair(&t, data);
+    call_scratch_end(rail->call, arrived);
     return status;
 }
 
 /* Up to the root: the other leaf of a step is done when it has sent. */
 static ct_status gather_at(struct ranges *r, int root)
 {
-    const struct lane_tree *t = r->tree;
+    const struct rail_tree *t = r->tree;
     ct_status status = CT_OK;
 
     for (int bit = t->leaves / 2; bit > 0 && status == CT_OK; bit /= 2, r->steps--) {
-        const int peer = lane_leaf_peer(t, t->leaf ^ bit);
+        const int peer = rail_leaf_peer(t, t->leaf ^ bit);
 
         if ((t->leaf ^ root) & bit)
-            return send_to(t->lane->call, peer, here(r));
-        status = recv_from(t->lane->call, peer, other_half(r));
+            return send_to(t->rail->call, peer, here(r));
+        status = recv_from(t->rail->call, peer, other_half(r));
     }
     return status;
 }
 
-ct_status lane_reduce_halving(const struct lane *lane, int host, struct span data)
+ct_status rail_reduce_halving(const struct rail *rail, int host, struct span data)
 {
-    const struct lane_tree t = lane_tree_of(lane, host);
+    const struct rail_tree t = rail_tree_of(rail, host);
     struct ranges r = whole(&t, data);
-    char *arrived = call_scratch(lane->call, data.bytes);
+    char *arrived = call_scratch(rail->call, data.bytes);
     ct_status status;
 
     if (!arrived)
         return ct_fail(CT_ERR_NOMEM, "no memory for %zu bytes", data.bytes);
-    status = lane_join_pair(&t, data, arrived);
+    status = rail_join_pair(&t, data, arrived);
     if (status == CT_OK && !t.sits_out)
         status = fold_down(&r, arrived);
     if (status == CT_OK && !t.sits_out) {
-        lane_average(lane, here(&r));
-        status = gather_at(&r, lane_leaf_of(&t, host));
+        rail_average(rail, here(&r));
+        status = gather_at(&r, rail_leaf_of(&t, host));
     }
-    call_scratch_end(lane->call, arrived);
+    call_scratch_end(rail->call, arrived);
     return status;
 }
 
 /* Down from the root: a leaf has its range from the step on in which it differs from the root. */
 static ct_status scatter_from(struct ranges *r, int root)
 {
-    const struct lane_tree *t = r->tree;
+    const struct rail_tree *t = r->tree;
     int has = t->leaf == root;
     ct_status status = CT_OK;
 
     for (int bit = 1; bit < t->leaves && status == CT_OK; bit *= 2) {
-        const int peer = lane_leaf_peer(t, t->leaf ^ bit);
+        const int peer = rail_leaf_peer(t, t->leaf ^ bit);
         const struct span others = halve(r, bit);
         const int above = (t->leaf ^ root) & -(2 * bit); /* bits beyond this one that differ */
 
         if (above)
             continue;
         status =
-            has ? send_to(t->lane->call, peer, others) : recv_from(t->lane->call, peer, here(r));
+            has ? send_to(t->rail->call, peer, others) : recv_from(t->rail->call, peer, here(r));
         has = 1;
     }
     return status;
 }
 
-ct_status lane_broadcast_halving(const struct lane *lane, int host, struct span data)
+ct_status rail_broadcast_halving(const struct rail *rail, int host, struct span data)
 {
-    const struct lane_tree t = lane_tree_of(lane, host);
+    const struct rail_tree t = rail_tree_of(rail, host);
     struct ranges r = whole(&t, data);
     ct_status status = CT_OK;
 
     if (!t.sits_out)
-        status = scatter_from(&r, lane_leaf_of(&t, host));
+        status = scatter_from(&r, rail_leaf_of(&t, host));
     if (status == CT_OK && !t.sits_out)
         status = gather_up(&r);
-    return status == CT_OK ? lane_tell_pair(&t, data) : status;
+    return status == CT_OK ? rail_tell_pair(&t, data) : status;
 }

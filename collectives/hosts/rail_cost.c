@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane_cost.c - what the ways between hosts take, by their formulas.
+/* rail_cost.c - what the ways between hosts take, by their formulas.
  *
- * The lanes of a host share its wire, so a way takes all bytes of the call over it, whatever the
- * number of lanes.  What happens on the hosts is the same for all ways of a row's operation, and is
+ * The rails of a host share its wire, so a way takes all bytes of the call over it, whatever the
+ * number of rails.  What happens on the hosts is the same for all ways of a row's operation, and is
  * left out. */
 #include "collectives/core/algorithm_overrides.h"
-#include "collectives/hosts/lane.h"
+#include "collectives/hosts/rail.h"
 #include "collectives/hosts/pipeline_segment.h"
 #include "runtime/messaging/protocol.h"
 
@@ -39,17 +39,17 @@ static int levels(const struct call *c, int *pairs)
     return levels;
 }
 
-double lane_all_reduce_cost(const struct call *c, enum lane_way way, size_t bytes)
+double rail_all_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
     const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
     int pairs;
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case LANE_DIRECT: /* parts go in pieces that are sent eagerly */
-        return lane_takes_one_step(c->group->hosts, bytes) ? fan(c, n) + wire(c, (h - 1) * n)
+    case RAIL_DIRECT: /* parts go in pieces that are sent eagerly */
+        return rail_takes_one_step(c->group->hosts, bytes) ? fan(c, n) + wire(c, (h - 1) * n)
                                                            : 2 * fan(c, 0) + wire(c, 2 * n * rest);
-    case LANE_DOUBLING:
+    case RAIL_DOUBLING:
         return steps(c, depth + 2 * pairs, n) + wire(c, (depth + 2 * pairs) * n);
     default:
         return steps(c, 2 * depth, n / h) + steps(c, 2 * pairs, n)
@@ -57,23 +57,23 @@ double lane_all_reduce_cost(const struct call *c, enum lane_way way, size_t byte
     }
 }
 
-double lane_reduce_cost(const struct call *c, enum lane_way way, size_t bytes)
+double rail_reduce_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
     const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
     int pairs;
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case LANE_DIRECT: /* in pieces that are sent eagerly */
+    case RAIL_DIRECT: /* in pieces that are sent eagerly */
         return fan(c, 0) + wire(c, (h - 1) * n);
-    case LANE_DOUBLING:
+    case RAIL_DOUBLING:
         return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
     default:
         return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
     }
 }
 
-double lane_broadcast_cost(const struct call *c, enum lane_way way, size_t bytes)
+double rail_broadcast_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
     const double n = (double)bytes, h = c->group->hosts, rest = (h - 1) / h;
     const double segments = n > BROADCAST_SEGMENT ? n / BROADCAST_SEGMENT : 1;
@@ -81,27 +81,27 @@ double lane_broadcast_cost(const struct call *c, enum lane_way way, size_t bytes
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case LANE_DIRECT:
+    case RAIL_DIRECT:
         return fan(c, n) + wire(c, (h - 1) * n);
-    case LANE_DOUBLING: /* its tree needs no pairs */
+    case RAIL_DOUBLING: /* its tree needs no pairs */
         return steps(c, depth + pairs, n) + wire(c, (depth + pairs) * n);
-    case LANE_HALVING:
+    case RAIL_HALVING:
         return steps(c, 2 * depth, n / h) + steps(c, pairs, n) + wire(c, 2 * n * rest + pairs * n);
     default: /* a segment on its way does not wait for the one before it to arrive */
         return steps(c, h - 1, 0) + (h - 2 + segments) * wire(c, n / segments);
     }
 }
 
-double lane_all_gather_cost(const struct call *c, enum lane_way way, size_t bytes)
+double rail_all_gather_cost(const struct call *c, enum rail_way way, size_t bytes)
 {
     const double n = (double)bytes, all = n * (c->group->hosts - 1);
     int pairs;
     const int depth = levels(c, &pairs);
 
     switch (way) {
-    case LANE_DIRECT: /* large blocks that come at once hinder each other, by the simulation */
+    case RAIL_DIRECT: /* large blocks that come at once hinder each other, by the simulation */
         return fan(c, n) + wire(c, n > EAGER_OVER_SOCKETS ? 1.3 * all : all);
-    case LANE_DOUBLING: /* what arrives is copied twice more */
+    case RAIL_DOUBLING: /* what arrives is copied twice more */
         return steps(c, depth + pairs, n) + wire(c, all) + 2e-4 * all;
     default:
         return steps(c, c->group->hosts - 1, n) + wire(c, all);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rail_all_gather.c - each host's block to all hosts of a rail.
+ *
+ * Directly, each to each: alpha + (h-1) (o + n beta).  By doubling (Bruck): each sends all blocks
+ * that it has to the host 1, 2, 4, ... before it: ceil(log2 h) alpha + (h-1) n beta, and 2 h n
+ * copied.  In a chain, each passes on what came last: (h-1) (alpha + n beta), every wire evenly
+ * used.  [Bruck et al. 1997] */
+#include "collectives/hosts/rail.h"
+
+static struct span block_at_host(const struct rail *rail, const struct rail_blocks *b, int host)
+{
+    return b->block(rail->call, b->arg, host);
+}
+
+static ct_status gather_direct(const struct rail *rail, const struct rail_blocks *b)
+{
+    const int h = rail->hosts;
+    struct batch batch;
+    const ct_status status = batch_begin(&batch, rail->call, 2 * h);
+
+    if (status != CT_OK)
+        return status;
+    for (int step = 1; step < h; step++) {
+        const int from = (rail->host - step + h) % h;
+
+        batch_recv(&batch, rail_peer(rail, from), block_at_host(rail, b, from));
+    }
+    for (int step = 1; step < h; step++)
+        batch_send(&batch, rail_peer(rail, (rail->host + step) % h),
+                   block_at_host(rail, b, rail->host));
+    return batch_wait(&batch);
+}
+
+static ct_status gather_doubling(const struct rail *rail, const struct rail_blocks *b)
+{
+    const struct span own = block_at_host(rail, b, rail->host);
+    const int h = rail->hosts;
+    const size_t n = own.bytes;
+    char *gathered = call_scratch(rail->call, (size_t)h * n);
+    ct_status status = CT_OK;
+
+    if (!gathered)
+        return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d hosts", h);
+    copy_span(span_of(gathered, n), own.data);
+    for (int have = 1; have < h && status == CT_OK; have *= 2) {
+        const size_t more = (size_t)(have < h - have ? have : h - have) * n;
+
+        status = exchange(rail->call, rail_peer(rail, (rail->host - have + h) % h),
+                          span_of(gathered, more), rail_peer(rail, (rail->host + have) % h),
+                          span_of(gathered + (size_t)have * n, more));
+    }
+    for (int i = 1; i < h && status == CT_OK; i++)
+        copy_span(block_at_host(rail, b, (rail->host + i) % h), gathered + (size_t)i * n);
+    call_scratch_end(rail->call, gathered);
+    return status;
+}
+
+static ct_status gather_chain(const struct rail *rail, const struct rail_blocks *b)
+{
+    const int h = rail->hosts, host = rail->host;
+    const int right = rail_peer(rail, (host + 1) % h), left = rail_peer(rail, (host + h - 1) % h);
+    ct_status status = CT_OK;
+
+    for (int step = 0; step < h - 1 && status == CT_OK; step++)
+        status = exchange(rail->call, right, block_at_host(rail, b, (host - step + h) % h), left,
+                          block_at_host(rail, b, (host - step - 1 + h) % h));
+    return status;
+}
+
+ct_status rail_all_gather(const struct rail *rail, enum rail_way way, const struct rail_blocks *b)
+{
+    return way == RAIL_DIRECT     ? gather_direct(rail, b)
+           : way == RAIL_DOUBLING ? gather_doubling(rail, b)
+                                  : gather_chain(rail, b);
+}
