@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,11 +117,16 @@ static char *trim(char *text)
 /* 30us,1.2GB/s; and 3us more for each message more at a time, if that is given too. */
 static ct_status network_read(struct network_model *network, const char *text, const char *source)
 {
-    double latency, bandwidth, overhead = network->overhead_us;
-    int end = 0;
+    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    const locale_t of_program = uselocale(plain); /* which may write 1,2 for 1.2 */
+    double latency = 0, bandwidth = 0, overhead = network->overhead_us;
+    int end = 0, read;
 
-    if (sscanf(text, "%lfus,%lfGB/s%n,%lfus%n", &latency, &bandwidth, &end, &overhead, &end) < 2
-        || end == 0 || text[end] || !(latency > 0 && latency < 1e9)
+    read = sscanf(text, "%lfus,%lfGB/s%n,%lfus%n", &latency, &bandwidth, &end, &overhead, &end);
+    uselocale(of_program);
+    if (plain)
+        freelocale(plain);
+    if (read < 2 || end == 0 || text[end] || !(latency > 0 && latency < 1e9)
         || !(bandwidth > 1e-6 && bandwidth < 1e6) || !(overhead >= 0 && overhead < 1e9))
         return ct_fail(CT_ERR_INVALID,
                        "%s: \"%s\" is no network; 30us,1.2GB/s is one: the time of a message, and "
