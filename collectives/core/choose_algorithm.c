@@ -87,6 +87,15 @@ void explain_end(char *line, size_t used, size_t size)
     log_text(line, used);
 }
 
+/* " (60 us)" at line + used; returns its length. */
+static size_t say_cost(const struct algorithm *row, const struct call *c, char *line, size_t used,
+                       size_t size)
+{
+    if (!row->cost || !can(row, c) || used >= size)
+        return 0;
+    return (size_t)snprintf(line + used, size - used, " (%.0f us)", cost_of(row, c));
+}
+
 static void explain(const struct choices *choices, const struct call *c, int by_override)
 {
     const int operation = c->signature.operation;
@@ -101,15 +110,15 @@ static void explain(const struct choices *choices, const struct call *c, int by_
                                  by_override          ? choices->source[operation]
                                  : c->algorithm->cost ? "the least by the model of the network"
                                                       : "the first that suits");
-    for (int i = 0; rows[i] && used < sizeof line; i++) {
-        if (rows[i] != c->algorithm)
-            used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
-                                     !can(rows[i], c)                              ? "can't"
-                                     : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
-                                                                                   : "could");
-        if (rows[i]->cost && can(rows[i], c) && used < sizeof line)
-            used += (size_t)snprintf(line + used, sizeof line - used, " (%.0f us)",
-                                     cost_of(rows[i], c));
+    used += say_cost(c->algorithm, c, line, used, sizeof line);
+    for (int i = 0; rows[i]; i++) {
+        if (rows[i] == c->algorithm || used >= sizeof line)
+            continue;
+        used += (size_t)snprintf(line + used, sizeof line - used, "; %s %s", rows[i]->name,
+                                 !can(rows[i], c)                              ? "can't"
+                                 : rows[i]->most && size_of(c) > rows[i]->most ? "is for less"
+                                                                               : "could");
+        used += say_cost(rows[i], c, line, used, sizeof line);
     }
     explain_end(line, used, sizeof line);
 }
