@@ -25,7 +25,7 @@
 
 #include "include/ct.h"
 
-enum { MOST = 60000, MOST_RANKS = 16, GAVE_UP = 3, WRONG = 99 };
+enum { MOST = 60000, GAVE_UP = 3, WRONG = 99 };
 
 static int64_t given[MOST * 2], got[MOST * 2];
 static ct_group *group; /* the world, or the survivors */
