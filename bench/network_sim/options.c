@@ -198,7 +198,7 @@ int options_read(struct options *o, int argc, char **argv)
 {
     *o = (struct options){ .patience = 20 };
     model = (struct model){
-        .network = COMMON_NETWORK,
+        .network = network_model_of(NULL),
         .copy_us_per_byte = 1e-4,
         .hop_us = 1,
     };

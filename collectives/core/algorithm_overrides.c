@@ -114,6 +114,18 @@ static char *trim(char *text)
     return text;
 }
 
+/* A message of TCP costs some system calls and a wake at either end.  4 % of a wire are headers. */
+struct network_model network_model_of(const struct wire_figures *wire)
+{
+    const double overhead_us = 12;
+    const double round_trip_us = wire && wire->round_trip_us ? wire->round_trip_us : 12;
+    const double mbit_per_s = wire && wire->mbit_per_s ? wire->mbit_per_s : 10000;
+
+    return (struct network_model){ .alpha_us = 2 * overhead_us + round_trip_us / 2,
+                                   .overhead_us = overhead_us,
+                                   .us_per_byte = 8 / (0.96 * mbit_per_s) };
+}
+
 /* 30us,1.2GB/s; and 3us more for each message more at a time, if that is given too. */
 static ct_status network_read(struct network_model *network, const char *text, const char *source)
 {
@@ -308,7 +320,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (!group->choices)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     group->owns_choices = 1;
-    group->choices->network = (struct network_model)COMMON_NETWORK;
+    group->choices->network = network_model_of(group->mesh ? &group->mesh->wire : NULL);
     if (group->root == group)
         status = read_environment(group->choices);
     else

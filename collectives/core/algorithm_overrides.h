@@ -28,15 +28,15 @@ struct algorithm_override {
 };
 
 /* A network, for the models of algorithms: the time of n bytes from host to host is
- * alpha_us + n us_per_byte; each message more at a time costs a rank overhead_us.  The default is
- * a TCP network of 10 Gbit/s. */
+ * alpha_us + n us_per_byte; each message more at a time costs a rank overhead_us. */
 struct network_model {
     double alpha_us, overhead_us, us_per_byte;
 };
-#define COMMON_NETWORK                                               \
-    {                                                                \
-        .alpha_us = 30, .overhead_us = 12, .us_per_byte = 1 / 1200.0 \
-    }
+struct wire_figures; /* mesh.h */
+
+/* Of what the kernels of the hosts know; NULL, or what is 0 there, is that of a TCP network of
+ * 10 Gbit/s in one room. */
+struct network_model network_model_of(const struct wire_figures *wire);
 
 struct choices {
     struct network_model network;

@@ -100,15 +100,17 @@ static void explain(const struct choices *choices, const struct call *c, int by_
 {
     const int operation = c->signature.operation;
     const struct algorithm *const *rows = operation_algorithms(operation);
-    char line[768];
+    char line[768], least[80];
     size_t used = explain_begin(c, 0, line, sizeof line);
 
     if (used == 0)
         return;
+    snprintf(least, sizeof least, "the least on a network of %.0f us and %.3g GB/s",
+             choices->network.alpha_us, 1e-3 / choices->network.us_per_byte);
     if (used < sizeof line)
         used += (size_t)snprintf(line + used, sizeof line - used, "%s, %s", c->algorithm->name,
                                  by_override          ? choices->source[operation]
-                                 : c->algorithm->cost ? "the least by the model of the network"
+                                 : c->algorithm->cost ? least
                                                       : "the first that suits");
     used += say_cost(c->algorithm, c, line, used, sizeof line);
     for (int i = 0; rows[i]; i++) {

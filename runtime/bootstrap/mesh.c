@@ -19,6 +19,7 @@
 #include "runtime/bootstrap/own_address.h"
 #include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
+#include "runtime/bootstrap/wire_figures.h"
 #include "runtime/messaging/protocol.h"
 #include "runtime/net/socket.h"
 #include "runtime/trace/trace.h"
@@ -146,22 +147,28 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
 
 #define ADDRESS_TEXT sizeof(((struct peer_host *)0)->address)
 
-/* What a host publishes: its address, and the ports of its ranks in their order. */
-static ct_status own_ports(struct mesh *mesh, struct host_leader *leader, const char *address,
-                           int32_t port, int64_t deadline, char **value, size_t *bytes)
+/* What a host publishes, and after it the ports of its ranks in their order. */
+struct host_place {
+    char address[ADDRESS_TEXT];
+    struct wire_figures wire;
+};
+
+static ct_status own_ports(struct mesh *mesh, struct host_leader *leader,
+                           const struct host_place *place, int32_t port, int64_t deadline,
+                           char **value, size_t *bytes)
 {
     const size_t ports = (size_t)mesh->node.size * sizeof port;
 
-    *bytes = ADDRESS_TEXT + ports;
+    *bytes = sizeof *place + ports;
     *value = calloc(1, *bytes);
     if (!*value)
         return ct_fail(CT_ERR_NOMEM, "no memory for the ports of %d ranks", mesh->node.size);
-    snprintf(*value, ADDRESS_TEXT, "%s", address);
+    memcpy(*value, place, sizeof *place);
     if (mesh->node.size == 1) {
-        memcpy(*value + ADDRESS_TEXT, &port, sizeof port);
+        memcpy(*value + sizeof *place, &port, sizeof port);
         return CT_OK;
     }
-    return host_gather(leader, mesh, &port, sizeof port, *value + ADDRESS_TEXT, deadline);
+    return host_gather(leader, mesh, &port, sizeof port, *value + sizeof *place, deadline);
 }
 
 /* all: of all hosts. */
@@ -173,11 +180,14 @@ static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
     if (!at)
         return ct_fail(CT_ERR_NOMEM, "no memory for %d hosts", mesh->nodes);
     for (int i = 0; i < mesh->nodes; i++) {
-        const char *address = (const char *)all->data + all->at[i];
+        struct host_place place = { "", { 0, 0 } };
 
-        if (all->at[i + 1] - all->at[i] >= ADDRESS_TEXT && memchr(address, 0, ADDRESS_TEXT))
-            snprintf(mesh->hosts[i].address, ADDRESS_TEXT, "%s", address);
-        at[i] = all->at[i] + ADDRESS_TEXT;
+        if (all->at[i + 1] - all->at[i] >= sizeof place)
+            memcpy(&place, all->data + all->at[i], sizeof place);
+        if (memchr(place.address, 0, ADDRESS_TEXT))
+            memcpy(mesh->hosts[i].address, place.address, ADDRESS_TEXT);
+        mesh->hosts[i].wire = place.wire;
+        at[i] = all->at[i] + sizeof place;
     }
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
         const int host = mesh->peers[i].node;
@@ -263,7 +273,8 @@ static ct_status wire_up(struct mesh *mesh, int listener)
 static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct host_leader *leader,
                                     int64_t deadline)
 {
-    char address[ADDRESS_TEXT] = "", *value = NULL;
+    struct host_place place = { "", { 0, 0 } };
+    char *const address = place.address, *value = NULL;
     size_t bytes = 0;
     int listener;
     int32_t port = 0;
@@ -271,12 +282,13 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
 
     if (leader->is_self) {
         status = own_address(store, mesh->nodes == 1 || fault_host(mesh->faults) >= 0, address,
-                             sizeof address);
+                             ADDRESS_TEXT);
         if (status == CT_OK)
-            status = host_give(leader, mesh, address, sizeof address, deadline);
+            status = host_give(leader, mesh, address, ADDRESS_TEXT, deadline);
+        place.wire = wire_figures_read(store, address);
     } else {
-        status = host_take(leader, NULL, address, sizeof address, deadline);
-        address[sizeof address - 1] = 0;
+        status = host_take(leader, NULL, address, ADDRESS_TEXT, deadline);
+        address[ADDRESS_TEXT - 1] = 0;
     }
     if (status == CT_OK)
         status = socket_listen(address, 0, &listener);
@@ -285,11 +297,15 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
         status = wire_up(mesh, listener);
     }
     if (status == CT_OK)
-        status = own_ports(mesh, leader, address, port, deadline, &value, &bytes);
+        status = own_ports(mesh, leader, &place, port, deadline, &value, &bytes);
     if (status == CT_OK && leader->is_self)
         status = exchange_ports(mesh, store, value, bytes, deadline);
     free(value);
-    return status == CT_OK ? spread_addresses(mesh, leader, deadline) : status;
+    if (status == CT_OK)
+        status = spread_addresses(mesh, leader, deadline);
+    if (status == CT_OK)
+        mesh->wire = wire_figures_of_hosts(mesh->hosts, mesh->nodes);
+    return status;
 }
 
 /* Shared memory for the ranks of this host, and sockets if any rank needs them. */

@@ -18,7 +18,7 @@
 #include "runtime/net/interface.h"
 #include "runtime/trace/trace.h"
 
-#define PEER_INFO_VERSION 11
+#define PEER_INFO_VERSION 12
 
 /* ---- Own info --------------------------------------------------------------- */
 

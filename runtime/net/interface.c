@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -151,4 +153,38 @@ ct_status interface_outward(char *text, size_t size)
     status = best_interface(all, text, size);
     freeifaddrs(all);
     return status;
+}
+
+/* ---- Speed ---------------------------------------------------------------------- */
+
+/* ETHTOOL_GSET, since its successor takes two questions for the same number. */
+static uint32_t speed_of(const char *name)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ethtool_cmd command = { .cmd = ETHTOOL_GSET };
+    struct ifreq request = { .ifr_data = (void *)&command };
+    uint32_t speed = 0;
+
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
+    if (fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0)
+        speed = ethtool_cmd_speed(&command);
+    if (fd >= 0)
+        close(fd);
+    /* A driver that does not know says 0, 0xffff or SPEED_UNKNOWN. */
+    return speed == 0xffff || speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
+}
+
+uint32_t interface_speed(const char *address)
+{
+    struct ifaddrs *all;
+    char text[64];
+    uint32_t speed = 0;
+
+    if (getifaddrs(&all) < 0)
+        return 0;
+    for (const struct ifaddrs *i = all; i && speed == 0; i = i->ifa_next)
+        if (i->ifa_addr && to_text(i->ifa_addr, text, sizeof text) && !strcmp(text, address))
+            speed = speed_of(i->ifa_name);
+    freeifaddrs(all);
+    return speed;
 }

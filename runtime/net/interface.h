@@ -4,6 +4,7 @@
 #define RUNTIME_NET_INTERFACE_H
 
 #include <net/if.h>
+#include <stdint.h>
 
 #include "runtime/util/error.h"
 
@@ -18,7 +19,10 @@ void default_hardware(char text[HARDWARE_TEXT]);
  * (gloo's, with commas) of the first that is there.  CT_ERR_INVALID: there is none that is up; the
  * sentence begins with what=value and lists those that are. */
 ct_status interface_address(const char *what, const char *value, char *text, size_t size);
-/* The same of the default route's interface, or of the first one that leads out of this host. */
+/* Mbit/s of the link of the interface with this address, as its driver says; 0: it is unknown. */
+uint32_t interface_speed(const char *address);
+/* The same as interface_address(), of the default route's interface, or of the first one that leads
+ * out of this host. */
 ct_status interface_outward(char *text, size_t size);
 
 #endif

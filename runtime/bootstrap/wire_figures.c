@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire_figures.c - the kernel's figures of the network.
+ *
+ * TCP measures the round trip of each connection, and the driver of a network card knows the speed
+ * of its link; NCCL and Open MPI take the latter, too.  A switch or a hypervisor that gives less is
+ * not seen: CT_NETWORK tells it. */
+#include "runtime/bootstrap/wire_figures.h"
+
+#include <linux/tcp.h> /* netinet/tcp.h does not know tcpi_min_rtt */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/net/interface.h"
+#include "runtime/net/socket.h"
+#include "runtime/store/tcp_store.h"
+
+/* The least that was seen: the kernels' answers at the connection's start are not delayed by the
+ * store's other clients. */
+static uint32_t round_trip_us(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t size = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_min_rtt : 0;
+}
+
+struct wire_figures wire_figures_read(ct_store *store, const char *address)
+{
+    const int fd = store_client_fd(store);
+    struct wire_figures figures = { .mbit_per_s = interface_speed(address) };
+    char local[64];
+
+    if (fd >= 0 && socket_local_address(fd, local, sizeof local) == CT_OK && !strcmp(local, address)
+        && !socket_stays_here(fd))
+        figures.round_trip_us = round_trip_us(fd);
+    return figures;
+}
+
+/* Without memory of its own: a rank that had none would know less than the others. */
+struct wire_figures wire_figures_of_hosts(const struct peer_host *hosts, int count)
+{
+    struct wire_figures all = { 0 };
+    int with[32] = { 0 }; /* of 2^i us or more, below 2^(i+1) */
+    int known = 0, below = 0;
+
+    for (int i = 0; i < count; i++) {
+        const struct wire_figures *wire = &hosts[i].wire;
+
+        if (wire->mbit_per_s > 0 && (all.mbit_per_s == 0 || wire->mbit_per_s < all.mbit_per_s))
+            all.mbit_per_s = wire->mbit_per_s;
+        if (wire->round_trip_us > 0) {
+            with[31 - __builtin_clz(wire->round_trip_us)]++;
+            known++;
+        }
+    }
+    for (int i = 0; i < 32 && known > 0; i++) {
+        below += with[i];
+        if (2 * below >= known) {
+            all.round_trip_us = (uint32_t)((UINT64_C(3) << i) / 2); /* its middle */
+            break;
+        }
+    }
+    return all;
+}
