@@ -44,7 +44,17 @@ struct member *members_add(struct coordinator *c, const struct node_join *join,
     snprintf(member->role, sizeof member->role, "%s", join->role);
     node_join_name(join, c->is_elastic, member->name, sizeof member->name);
     c->members[c->count++] = member;
+    if (agent)
+        store_agent_note(agent, member);
     return member;
+}
+
+/* What its ctrun still sends, and its end, concern no member any more. */
+static void detach(struct member *member)
+{
+    if (member->agent)
+        store_agent_note(member->agent, NULL);
+    member->agent = NULL;
 }
 
 void members_remove(struct coordinator *c, struct member *member)
@@ -54,15 +64,8 @@ void members_remove(struct coordinator *c, struct member *member)
     while (c->members[i] != member)
         i++;
     memmove(&c->members[i], &c->members[i + 1], (size_t)(--c->count - i) * sizeof *c->members);
+    detach(member);
     free(member);
-}
-
-static struct member *members_find(const struct coordinator *c, const struct store_agent *agent)
-{
-    for (int i = 1; i < c->count; i++)
-        if (c->members[i]->agent == agent)
-            return c->members[i];
-    return NULL;
 }
 
 int members_workers(const struct coordinator *c)
@@ -227,7 +230,7 @@ static int take_message(struct coordinator *c, struct member *from, int type, co
 static void on_said(void *arg, struct store_agent *agent, int type, const void *data, size_t bytes)
 {
     struct coordinator *c = arg;
-    struct member *from = members_find(c, agent);
+    struct member *from = store_agent_noted(agent);
     char text[NODE_TEXT];
 
     node_text(text, sizeof text, data, bytes);
@@ -250,11 +253,11 @@ static const struct round_end lost_end = { -1, 0 };
 static void on_left(void *arg, struct store_agent *agent)
 {
     struct coordinator *c = arg;
-    struct member *from = members_find(c, agent);
+    struct member *from = store_agent_noted(agent);
 
     if (!from)
         return;
-    from->agent = NULL;
+    detach(from);
     if (!c->is_elastic && c->phase != FINISHED)
         c->nodes.hooks->member(c->nodes.job, from->number, 0);
     if (c->phase == FINISHED) {
@@ -289,7 +292,7 @@ static void give_up_the_silent(struct coordinator *c)
                  member->name);
         if (member->agent)
             store_agent_end(member->agent);
-        member->agent = NULL;
+        detach(member);
         if (last) {
             last->ended = 1;
             last->end = lost_end;
@@ -312,7 +315,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         join_tick(c);
     } else if (c->phase == FINISHED) { /* the others do not leave */
         for (int i = 1; i < c->count; i++)
-            c->members[i]->agent = NULL;
+            detach(c->members[i]);
         rounds_leave(c);
     } else {
         give_up_the_silent(c);

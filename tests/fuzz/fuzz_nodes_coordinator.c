@@ -22,7 +22,8 @@ struct scene {
     int runs, is_over;
 };
 
-static char agents[AGENTS];  /* their addresses count */
+static char agents[AGENTS]; /* their addresses count */
+static void *notes[AGENTS];
 static int is_ended[AGENTS]; /* node 0 ended their connections */
 static const struct store_agent_hooks *of_agents;
 
@@ -61,6 +62,16 @@ void store_agent_flush(struct store_agent *agent)
 void store_agent_end(struct store_agent *agent)
 {
     is_ended[(const char *)agent - agents] = 1;
+}
+
+void store_agent_note(struct store_agent *agent, void *note)
+{
+    notes[(const char *)agent - agents] = note;
+}
+
+void *store_agent_noted(const struct store_agent *agent)
+{
+    return notes[(const char *)agent - agents];
 }
 
 void job_rendezvous_new_round(struct job_rendezvous *meet)
@@ -279,6 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     log_setup("fuzz", LOG_NONE);
     memset(is_ended, 0, sizeof is_ended);
+    memset(notes, 0, sizeof notes);
     meet.server = (struct store_server *)&agents; /* not NULL */
     holds(base && (s.nodes = nodes_coordinator(base, &meet, &options, WORKERS, &hooks, &s)));
     s.nodes->ops->start(s.nodes);

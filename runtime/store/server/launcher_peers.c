@@ -11,6 +11,7 @@
 struct store_agent {
     struct list_node all;
     struct conn *conn;
+    void *note;                /* the coordinator's */
     unsigned char address[16]; /* IPv4 mapped */
     unsigned char message[AGENT_MOST_BYTES];
     size_t have;
@@ -105,6 +106,16 @@ void store_agent_end(struct store_agent *agent)
     agent->conn->broken = 1;
     conn_run_later(agent->conn);
     event_add(&agent->conn->server->later, &at_once);
+}
+
+void store_agent_note(struct store_agent *agent, void *note)
+{
+    agent->note = note;
+}
+
+void *store_agent_noted(const struct store_agent *agent)
+{
+    return agent->note;
 }
 
 void store_server_on_agents(struct store_server *server, const struct store_agent_hooks *hooks,

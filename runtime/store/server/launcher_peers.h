@@ -23,6 +23,9 @@ void store_agent_send(struct store_agent *agent, int type, const void *data, siz
 void store_agent_flush(struct store_agent *agent);
 /* Closes the connection at its next turn; left() follows. */
 void store_agent_end(struct store_agent *agent);
+/* What the coordinator notes with it; NULL at first. */
+void store_agent_note(struct store_agent *agent, void *note);
+void *store_agent_noted(const struct store_agent *agent);
 
 /* A message: u32 size of what follows, u8 type, data; little-endian.  With AGENT_WHO the
  * server asks an agent about the program at the other end of a connection: u32 query, then the

@@ -13,6 +13,7 @@
 #include "launcher/nodes/coordinator.h"
 
 static char agents[2]; /* agents are told apart by these addresses */
+static void *notes[2];
 static const struct store_agent_hooks *coordinator_hooks;
 static struct nodes *nodes;
 static int rounds, stops, ends, last_code, told_over, closed, least;
@@ -49,6 +50,16 @@ void store_agent_end(struct store_agent *to)
 {
     (void)to;
     closed++;
+}
+
+void store_agent_note(struct store_agent *to, void *note)
+{
+    notes[(const char *)to - agents] = note;
+}
+
+void *store_agent_noted(const struct store_agent *to)
+{
+    return notes[(const char *)to - agents];
 }
 
 void job_rendezvous_new_round(struct job_rendezvous *meet)
@@ -120,6 +131,7 @@ static void begin_round(struct event_base *base, int min)
     least = min;
     meet = (struct job_rendezvous){ .run_id = "job", .generation = "g", .is_elastic = 1 };
     rounds = stops = ends = told_over = closed = 0;
+    memset(notes, 0, sizeof notes);
     nodes = nodes_coordinator(base, &meet, &options, 1, &hooks, NULL);
     assert_non_null(nodes);
     nodes->ops->start(nodes);
