@@ -240,7 +240,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     holds((s.nodes = nodes_agent(s.base, &meet, &options, WORKERS, &hooks, &s)) != NULL);
     holds(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     s.end = ends[1];
-    join((struct agent *)s.nodes, ends[0]);
+    join((struct agent *)s.nodes, ends[0], NULL);
     while (in.left > 0 && !s.is_over) {
         step(&s, take(&in), &in);
         turn(&s);
