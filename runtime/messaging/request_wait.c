@@ -199,8 +199,9 @@ static uint64_t sent_so_far(const struct ring *ring)
 
 /* Polls the ring's write counter without the lock, for about as long as a cache line takes from one
  * processor to another; longer where there are sockets, since the wait does not spin after it then.
- * 1: bytes have come.  The first bytes lie in the line before the counter's (link_shm.c), which is
- * prefetched so that both come at the same time. */
+ * 1: bytes have come.  Nothing else is read or prefetched here: the first bytes lie in the line
+ * before the counter's (link_shm.c), and the writer would have to get that back in the midst of its
+ * writing. */
 static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint64_t sent)
 {
     const int looks = atomic_load(&mesh->waiter.sockets) ? LOOKS_WITH_SOCKETS : LOOKS_BEFORE_WAIT;
@@ -210,7 +211,6 @@ static int spin_for_bytes(const struct mesh *mesh, const struct ring *ring, uint
     for (int i = 0; i < looks; i++) {
         if (sent_so_far(ring) != sent)
             return 1;
-        __builtin_prefetch((const void *)&ring->noted);
     }
     return 0;
 }

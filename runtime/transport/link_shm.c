@@ -41,7 +41,12 @@ struct shm_link {
     struct copy_shared copies;
 };
 
-#define PIECE ((size_t)16 << 10) /* bytes that are published at a time */
+/* Bytes that are published at a time.  The first ones of a message in smaller pieces, so that the
+ * reader begins early, and just below 4 KiB: from there on memcpy() of glibc takes `rep movsb`,
+ * which moves 4 KiB in 2/3 more time here. */
+#define FIRST_PIECE ((size_t)3968)
+#define FIRST_BYTES ((size_t)16 << 10)
+#define PIECE ((size_t)16 << 10)
 #define NOTE_BYTES sizeof(((struct ring *)0)->note)
 #define NO_NOTE 0 /* what new memory contains */
 
@@ -50,6 +55,7 @@ struct shm_link {
  * ends: nothing unread lies there, since the part divides the ring. */
 #define PART ((size_t)256 << 10)
 _Static_assert(PART % PIECE == 0, "and there is room for a piece");
+_Static_assert((PART & (PART - 1)) == 0, "as whole rings are: a power of two");
 #define GROWS_AFTER 8
 
 static size_t size_at(const struct shm_link *shm, uint64_t at)
@@ -69,15 +75,16 @@ static int can_reach(const struct mesh *mesh, int peer)
     return mesh->node.base && mesh->peers[peer].local >= 0 && peer != mesh->rank;
 }
 
-static void ring_put(struct shm_link *shm, uint64_t at, const char *data, size_t bytes)
+static void ring_put(struct shm_link *shm, uint64_t at, const void *data, size_t bytes)
 {
-    const size_t size = size_at(shm, at), offset = at % size;
+    const size_t size = size_at(shm, at), offset = at & (size - 1);
     const size_t first = bytes < size - offset ? bytes : size - offset;
 
     shm->copies.lap = size;
     copy_shared(&shm->copies, shm->out_data + offset, data, first);
-    copy_shared(&shm->copies, shm->out_data + (at + first) % size_at(shm, at + first), data + first,
-                bytes - first);
+    if (bytes > first)
+        copy_shared(&shm->copies, shm->out_data + ((at + first) & (size_at(shm, at + first) - 1)),
+                    (const char *)data + first, bytes - first);
 }
 
 static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
@@ -90,14 +97,8 @@ static size_t room_in(struct shm_link *shm, uint64_t written, size_t wanted)
 }
 
 /* Copies bytes that are in the ring already, from `start` on, into the note. */
-static void write_note(struct ring *ring, uint64_t start, const struct iovec *parts, size_t bytes)
+static void write_note(struct ring *ring, uint64_t start, const uint64_t *words, size_t bytes)
 {
-    uint64_t words[NOTE_BYTES / 8] = { 0 };
-
-    for (size_t at = 0, n; at < bytes; at += n, parts++) {
-        n = parts->iov_len < bytes - at ? parts->iov_len : bytes - at;
-        memcpy((char *)words + at, parts->iov_base, n);
-    }
     atomic_store_explicit(&ring->noted, NO_NOTE, memory_order_relaxed);
     for (size_t i = 0; i < (bytes + 7) / 8; i++)
         /* after the store of NO_NOTE */
@@ -114,7 +115,7 @@ static int read_note(const struct ring *ring, uint64_t taken, char *to, size_t n
 
     if (start > taken || taken + n > start + bytes || bytes > NOTE_BYTES)
         return 0;
-    for (size_t i = 0; i < NOTE_BYTES / 8; i++)
+    for (size_t i = (taken - start) / 8; i < (taken - start + n + 7) / 8; i++)
         /* before the second load of noted */
         words[i] = atomic_load_explicit(&ring->note[i], memory_order_acquire);
     if (atomic_load_explicit(&ring->noted, memory_order_relaxed) != noted)
@@ -135,31 +136,58 @@ static void publish(struct shm_link *shm, uint64_t written)
     node_ring_bell(shm->node, shm->peer);
 }
 
+/* So few bytes that they fit the note, all of them or none.  0: they are more, or there is no room.
+ */
+static size_t write_few(struct shm_link *shm, const struct iovec *parts, int count)
+{
+    const uint64_t start = shm->published;
+    uint64_t words[NOTE_BYTES / 8];
+    size_t bytes = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len > NOTE_BYTES - bytes)
+            return 0;
+        memcpy((char *)words + bytes, parts[i].iov_base, parts[i].iov_len);
+        bytes += parts[i].iov_len;
+    }
+    if (room_in(shm, start, bytes) < bytes)
+        return 0;
+    memset((char *)words + bytes, 0, -bytes & 7); /* up to a whole word */
+    ring_put(shm, start, words, bytes);
+    write_note(shm->out, start, words, bytes);
+    publish(shm, start + bytes);
+    return bytes;
+}
+
 static ssize_t write_ring(struct link *link, const struct iovec *parts, int count)
 {
     struct shm_link *shm = (struct shm_link *)link;
     const uint64_t start = shm->published;
+    const size_t few = write_few(shm, parts, count);
     uint64_t at = start;
+
+    if (few > 0)
+        return (ssize_t)few;
 
     for (int i = 0; i < count; i++) {
         const char *from = parts[i].iov_base;
         size_t left = parts[i].iov_len, n;
 
         for (; left > 0; left -= n, from += n, at += n) {
-            n = room_in(shm, at, left < PIECE ? left : PIECE);
+            const size_t piece = at - start < FIRST_BYTES ? FIRST_PIECE : PIECE;
+
+            n = room_in(shm, at, left < piece ? left : piece);
             n = n < left ? n : left;
-            n = n < PIECE ? n : PIECE;
+            n = n < piece ? n : piece;
             if (n == 0)
                 break;
             ring_put(shm, at, from, n);
-            if (at + n - shm->published >= PIECE)
+            if (at + n - shm->published >= piece)
                 publish(shm, at + n);
         }
         if (left > 0)
             break;
     }
-    if (at - start <= NOTE_BYTES && at > start)
-        write_note(shm->out, start, parts, at - start);
     if (at > shm->published)
         publish(shm, at);
     return (ssize_t)(at - start);
@@ -178,12 +206,13 @@ static void give_room(struct shm_link *shm, uint64_t written)
 
 static void ring_get(struct shm_link *shm, char *to, size_t bytes)
 {
-    const size_t size = size_at(shm, shm->taken), offset = shm->taken % size;
+    const size_t size = size_at(shm, shm->taken), offset = shm->taken & (size - 1);
     const size_t first = bytes < size - offset ? bytes : size - offset;
     const uint64_t rest = shm->taken + first;
 
     memcpy(to, shm->in_data + offset, first);
-    memcpy(to + first, shm->in_data + rest % size_at(shm, rest), bytes - first);
+    if (bytes > first)
+        memcpy(to + first, shm->in_data + (rest & (size_at(shm, rest) - 1)), bytes - first);
 }
 
 static ssize_t read_ring(struct link *link, void *data, size_t bytes)
