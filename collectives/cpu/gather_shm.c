@@ -5,9 +5,10 @@
  * by each rank. */
 #include "collectives/core/shm_exchange.h"
 
+/* Each block is read once and written once. */
 static size_t in_all(const struct call *c)
 {
-    return call_bytes(c) * (size_t)c->group->size;
+    return 2 * call_bytes(c) * (size_t)c->group->size;
 }
 
 static ct_status gather_shm_direct(struct call *c)

@@ -6,6 +6,12 @@
  * in by the root. */
 #include "collectives/core/shm_exchange.h"
 
+/* Each block is read once and written once. */
+static size_t in_all(const struct call *c)
+{
+    return 2 * call_bytes(c) * (size_t)c->group->size;
+}
+
 static ct_status scatter_shm_direct(struct call *c)
 {
     const struct span out = block_at(c, &c->recv, 0);
@@ -13,7 +19,7 @@ static ct_status scatter_shm_direct(struct call *c)
     copy_result(out.data,
                 shm_group_send_of(c->group->shm, c->signature.root)
                     + (size_t)c->group->rank * out.bytes,
-                out.bytes, out.bytes * (size_t)c->group->size);
+                out.bytes, in_all(c));
     return CT_OK;
 }
 
@@ -30,7 +36,7 @@ static ct_status scatter_shm_take(struct call *c, size_t at, size_t n)
                 call_is_root(c)
                     ? block_at(c, &c->send, c->group->rank).data + at
                     : (const char *)shm_group_written_here(c->group->shm, c->signature.root, n),
-                n, call_bytes(c) * (size_t)c->group->size);
+                n, in_all(c));
     return CT_OK;
 }
 
