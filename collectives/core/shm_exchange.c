@@ -7,6 +7,9 @@
 #define ROOTED_FROM \
     (64u << 10) /* likewise, where only the root would wait if there were no offers */
 
+#define PIECES 8
+#define LEAST_PIECE ((size_t)32 << 10)
+
 /* Bytes of blocks that lie one behind the other; 0: they do not, so they can't be offered. */
 static size_t plain_bytes(const struct call *c, const struct blocks *b, int blocks)
 {
@@ -67,10 +70,25 @@ static ct_status run_directly(struct call *c, const struct slots *s)
     return status;
 }
 
+/* Bytes of a piece at most.  Where data goes one way, its reader works while the writer fills the
+ * next piece.  But ranks that share processors would only be switched to more often, and a
+ * scatter's pieces are small parts of what its root writes in a round. */
+static size_t piece_at_most(const struct call *c, const struct slots *s)
+{
+    const size_t slot = shm_group_slot_bytes(c->group->shm);
+    const size_t part = (s->bytes / PIECES + 63) / 64 * 64;
+    const size_t piece = part > LEAST_PIECE ? part : LEAST_PIECE;
+
+    return s->waiters != ALL_WAIT && !s->apart && c->group->mesh->node.head->has_processors
+                   && piece < slot
+               ? piece
+               : slot;
+}
+
 ct_status slots_run(struct call *c, const struct slots *s)
 {
     struct shm_group *f = c->group->shm;
-    const size_t slot = shm_group_slot_bytes(f);
+    const size_t slot = piece_at_most(c, s);
     const size_t share = s->apart ? slot : slot / (size_t)s->shares / 64 * 64;
     const size_t least =
         s->two_rounds ? SHM_GROUP_INLINE_BYTES + 1 : 0; /* the inline line is reused too early */

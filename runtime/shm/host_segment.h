@@ -42,6 +42,9 @@ struct ring {
 struct node_head {
     /* bytes given away behind the arenas since the start */
     _Alignas(CACHE_PAIR) _Atomic uint64_t given;
+    /* The ranks of the host have a processor each, as far as the one knows that made this memory:
+     * for choices that all must make alike. */
+    int has_processors;
     _Alignas(CACHE_PAIR) _Atomic uint32_t goodbyes; /* of all ranks, since the start */
 };
 
