@@ -5,10 +5,8 @@
  * Cost: alpha + (h-1) o + (p-m) n beta at the root for h hosts of m ranks, where a message for each
  * rank would be alpha + (p-1) (o + n beta); m n written and n read by each rank on a host.  For
  * small blocks, and for so many ranks that the root should not have a connection to each. */
-#include "collectives/core/shm_exchange.h"
 #include "collectives/hosts/host_blocks.h"
 #include "collectives/hosts/host_exchange.h"
-#include "collectives/hosts/rail.h"
 
 static struct span own_piece(const struct call *c, const struct host_blocks *p)
 {
@@ -66,22 +64,7 @@ static ct_status one_piece(struct call *c, const struct rail *rail, const struct
 
 static ct_status scatter_nodes_run(struct call *c)
 {
-    const struct level l = level_of(c->group, c->group->rank);
-    const struct rail rail = rail_of_root(c, &l);
-    const size_t n = call_bytes(c), most = piece_of_each(c), piece = n < most ? n : most;
-    const int shows = l.host == rail.root_host ? call_is_root(c) : l.rank == 0;
-    struct host_blocks p = { .level = &l };
-    ct_status status = CT_OK;
-
-    if (shows && !(p.all = call_scratch(c, (size_t)c->group->size * piece)))
-        return ct_fail(CT_ERR_NOMEM, "no memory for the blocks of %d ranks", c->group->size);
-    do {
-        p.bytes = piece_of(n, p.at, piece);
-        status = one_piece(c, &rail, &p);
-        p.at += piece;
-    } while (status == CT_OK && p.at < n);
-    call_scratch_end(c, p.all);
-    return status;
+    return host_blocks_run(c, one_piece);
 }
 
 const struct algorithm scatter_nodes = { .name = "nodes",

@@ -5,12 +5,18 @@
 #define COLLECTIVES_HOSTS_HOST_BLOCKS_H
 
 #include "collectives/hosts/host_topology.h"
+#include "collectives/hosts/rail.h"
 
 struct host_blocks {
     const struct level *level;
     size_t at, bytes; /* of each block: where the piece under way begins; its length */
     char *all;        /* [size] pieces in the order of fold_rank; NULL: this rank packs none */
 };
+
+/* Runs one_piece for each piece of a call in which the root gathers or scatters. */
+typedef ct_status host_blocks_piece(struct call *c, const struct rail *rail,
+                                    const struct host_blocks *p);
+ct_status host_blocks_run(struct call *c, host_blocks_piece *one_piece);
 
 /* Is a message for each host better than one for each rank?  Yes for small blocks, and for so many
  * ranks that the root should not have a connection to each. */
