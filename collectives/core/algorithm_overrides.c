@@ -115,11 +115,11 @@ static char *trim(char *text)
 }
 
 /* A message of TCP costs some system calls and a wake at either end.  4 % of a wire are headers. */
-struct network_model network_model_of(const struct wire_figures *wire)
+struct network_model network_model_of(const struct network_figures *known)
 {
     const double overhead_us = 12;
-    const double round_trip_us = wire && wire->round_trip_us ? wire->round_trip_us : 12;
-    const double mbit_per_s = wire && wire->mbit_per_s ? wire->mbit_per_s : 10000;
+    const double round_trip_us = known && known->round_trip_us ? known->round_trip_us : 12;
+    const double mbit_per_s = known && known->mbit_per_s ? known->mbit_per_s : 10000;
 
     return (struct network_model){ .alpha_us = 2 * overhead_us + round_trip_us / 2,
                                    .overhead_us = overhead_us,
@@ -320,7 +320,7 @@ ct_status choices_open(ct_group *group, const char *overrides)
     if (!group->choices)
         return ct_fail(CT_ERR_NOMEM, "no memory for the choice of algorithms");
     group->owns_choices = 1;
-    group->choices->network = network_model_of(group->mesh ? &group->mesh->wire : NULL);
+    group->choices->network = network_model_of(group->mesh ? &group->mesh->network : NULL);
     if (group->root == group)
         status = read_environment(group->choices);
     else

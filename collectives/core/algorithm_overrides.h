@@ -32,11 +32,11 @@ struct algorithm_override {
 struct network_model {
     double alpha_us, overhead_us, us_per_byte;
 };
-struct wire_figures; /* mesh.h */
+struct network_figures; /* mesh.h */
 
 /* Of what the kernels of the hosts know; NULL, or what is 0 there, is that of a TCP network of
  * 10 Gbit/s in one room. */
-struct network_model network_model_of(const struct wire_figures *wire);
+struct network_model network_model_of(const struct network_figures *known);
 
 struct choices {
     struct network_model network;

@@ -19,7 +19,7 @@
 #include "runtime/bootstrap/own_address.h"
 #include "runtime/bootstrap/peer_info.h"
 #include "runtime/bootstrap/store_all_gather.h"
-#include "runtime/bootstrap/wire_figures.h"
+#include "runtime/bootstrap/network_figures.h"
 #include "runtime/messaging/protocol.h"
 #include "runtime/net/socket.h"
 #include "runtime/trace/trace.h"
@@ -150,7 +150,7 @@ static ct_status find_peers(struct mesh *mesh, ct_store *store, struct host_lead
 /* What a host publishes, and after it the ports of its ranks in their order. */
 struct host_place {
     char address[ADDRESS_TEXT];
-    struct wire_figures wire;
+    struct network_figures network;
 };
 
 static ct_status own_ports(struct mesh *mesh, struct host_leader *leader,
@@ -186,7 +186,7 @@ static ct_status set_addresses(struct mesh *mesh, const struct gathered *all)
             memcpy(&place, all->data + all->at[i], sizeof place);
         if (memchr(place.address, 0, ADDRESS_TEXT))
             memcpy(mesh->hosts[i].address, place.address, ADDRESS_TEXT);
-        mesh->hosts[i].wire = place.wire;
+        mesh->hosts[i].network = place.network;
         at[i] = all->at[i] + sizeof place;
     }
     for (int i = 0; i < mesh->size && status == CT_OK; i++) {
@@ -285,7 +285,7 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
                              ADDRESS_TEXT);
         if (status == CT_OK)
             status = host_give(leader, mesh, address, ADDRESS_TEXT, deadline);
-        place.wire = wire_figures_read(store, address);
+        place.network = network_figures_read(store, address);
     } else {
         status = host_take(leader, NULL, address, ADDRESS_TEXT, deadline);
         address[ADDRESS_TEXT - 1] = 0;
@@ -304,7 +304,7 @@ static ct_status exchange_addresses(struct mesh *mesh, ct_store *store, struct h
     if (status == CT_OK)
         status = spread_addresses(mesh, leader, deadline);
     if (status == CT_OK)
-        mesh->wire = wire_figures_of_hosts(mesh->hosts, mesh->nodes);
+        mesh->network = network_figures_of_hosts(mesh->hosts, mesh->nodes);
     return status;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire_figures.c - the kernel's figures of the network.
+/* network_figures.c - the kernel's figures of the network.
  *
  * TCP measures the round trip of each connection, and the driver of a network card knows the speed
  * of its link; NCCL and Open MPI take the latter, too.  A switch or a hypervisor that gives less is
  * not seen: CT_NETWORK tells it. */
-#include "runtime/bootstrap/wire_figures.h"
+#include "runtime/bootstrap/network_figures.h"
 
 #include <linux/tcp.h> /* netinet/tcp.h does not know tcpi_min_rtt */
 #include <netinet/in.h>
@@ -25,10 +25,10 @@ static uint32_t round_trip_us(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_min_rtt : 0;
 }
 
-struct wire_figures wire_figures_read(ct_store *store, const char *address)
+struct network_figures network_figures_read(ct_store *store, const char *address)
 {
     const int fd = store_client_fd(store);
-    struct wire_figures figures = { .mbit_per_s = interface_speed(address) };
+    struct network_figures figures = { .mbit_per_s = interface_speed(address) };
     char local[64];
 
     if (fd >= 0 && socket_local_address(fd, local, sizeof local) == CT_OK && !strcmp(local, address)
@@ -38,19 +38,19 @@ struct wire_figures wire_figures_read(ct_store *store, const char *address)
 }
 
 /* Without memory of its own: a rank that had none would know less than the others. */
-struct wire_figures wire_figures_of_hosts(const struct peer_host *hosts, int count)
+struct network_figures network_figures_of_hosts(const struct peer_host *hosts, int count)
 {
-    struct wire_figures all = { 0 };
+    struct network_figures all = { 0 };
     int with[32] = { 0 }; /* of 2^i us or more, below 2^(i+1) */
     int known = 0, below = 0;
 
     for (int i = 0; i < count; i++) {
-        const struct wire_figures *wire = &hosts[i].wire;
+        const struct network_figures *of = &hosts[i].network;
 
-        if (wire->mbit_per_s > 0 && (all.mbit_per_s == 0 || wire->mbit_per_s < all.mbit_per_s))
-            all.mbit_per_s = wire->mbit_per_s;
-        if (wire->round_trip_us > 0) {
-            with[31 - __builtin_clz(wire->round_trip_us)]++;
+        if (of->mbit_per_s > 0 && (all.mbit_per_s == 0 || of->mbit_per_s < all.mbit_per_s))
+            all.mbit_per_s = of->mbit_per_s;
+        if (of->round_trip_us > 0) {
+            with[31 - __builtin_clz(of->round_trip_us)]++;
             known++;
         }
     }

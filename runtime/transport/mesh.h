@@ -34,24 +34,24 @@ struct peer {
 };
 
 /* 0: unknown. */
-struct wire_figures {
+struct network_figures {
     uint32_t round_trip_us, mbit_per_s;
 };
 
 struct peer_host {
-    char name[64];            /* for messages */
-    char address[64];         /* on which its ranks listen; "" without sockets */
-    struct wire_figures wire; /* that its leader knows of the way to other hosts */
+    char name[64];                  /* for messages */
+    char address[64];               /* on which its ranks listen; "" without sockets */
+    struct network_figures network; /* that its leader knows of the way to other hosts */
 };
 
 struct mesh {
     int rank, size;
     struct faults *faults; /* NULL: no faults are injected */
     int nodes;
-    struct peer *peers;       /* [size] */
-    struct peer_host *hosts;  /* [nodes] */
-    struct wire_figures wire; /* between hosts; on all ranks the same */
-    struct node node;         /* size 1 and base NULL where no memory is shared */
+    struct peer *peers;             /* [size] */
+    struct peer_host *hosts;        /* [nodes] */
+    struct network_figures network; /* between hosts; on all ranks the same */
+    struct node node;               /* size 1 and base NULL where no memory is shared */
     struct waiter waiter;
     struct doorbell own_bell; /* used when no memory is shared */
     const char *only_link;    /* CT_LINK; NULL: the best */

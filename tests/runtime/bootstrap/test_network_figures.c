@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_wire_figures.c - what the kernel tells of the way to other hosts. */
+/* test_network_figures.c - what the kernel tells of the way to other hosts. */
 #include "tests/harness.h"
 
 #include <sched.h>
@@ -9,24 +9,24 @@
 #include <unistd.h>
 
 #include "collectives/core/algorithm_overrides.h"
-#include "runtime/bootstrap/wire_figures.h"
+#include "runtime/bootstrap/network_figures.h"
 
-static void of_hosts(const struct wire_figures *wires, int count, uint32_t round_trip_us,
+static void of_hosts(const struct network_figures *wires, int count, uint32_t round_trip_us,
                      uint32_t mbit_per_s)
 {
     struct peer_host hosts[8] = { 0 };
-    struct wire_figures all;
+    struct network_figures all;
 
     for (int i = 0; i < count; i++)
-        hosts[i].wire = wires[i];
-    all = wire_figures_of_hosts(hosts, count);
+        hosts[i].network = wires[i];
+    all = network_figures_of_hosts(hosts, count);
     assert_int_equal(all.round_trip_us, round_trip_us);
     assert_int_equal(all.mbit_per_s, mbit_per_s);
 }
 
 static void the_slowest_wire_counts_and_the_median_of_the_round_trips(void **state)
 {
-    static const struct wire_figures wires[] = {
+    static const struct network_figures wires[] = {
         { 0, 25000 }, { 19, 25000 }, { 9000, 25000 }, { 30, 10000 }, { 17, 25000 },
     };
 
@@ -36,8 +36,8 @@ static void the_slowest_wire_counts_and_the_median_of_the_round_trips(void **sta
 
 static void what_no_host_knows_stays_unknown(void **state)
 {
-    static const struct wire_figures nothing[2] = { 0 }, one[] = { { 0, 0 }, { 1, 0 } },
-                                     most[] = { { UINT32_MAX, UINT32_MAX } };
+    static const struct network_figures nothing[2] = { 0 }, one[] = { { 0, 0 }, { 1, 0 } },
+                                        most[] = { { UINT32_MAX, UINT32_MAX } };
 
     (void)state;
     of_hosts(nothing, 2, 0, 0);
@@ -47,7 +47,7 @@ static void what_no_host_knows_stays_unknown(void **state)
 
 static void the_model_takes_the_figures_and_where_there_are_none_10_gbit(void **state)
 {
-    const struct wire_figures far = { 200, 100000 }, none = { 0 };
+    const struct network_figures far = { 200, 100000 }, none = { 0 };
 
     (void)state;
     assert_float_equal(network_model_of(&far).alpha_us, 124, 1e-9);
@@ -84,7 +84,7 @@ static void serve(int from, int to)
 
 static void reads_a_wire(ct_group *unused, void *arg)
 {
-    struct wire_figures wire;
+    struct network_figures wire;
     int there[2], back[2];
     char byte = 0, move[80];
     ct_store *store = NULL;
@@ -106,10 +106,10 @@ static void reads_a_wire(ct_group *unused, void *arg)
     snprintf(move, sizeof move, "ip link set there0 netns %d", (int)child);
     EXPECT(sh(move) && write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1);
     EXPECT_OK(ct_store_tcp("10.1.0.2", 29500, 0, 10000, &store));
-    wire = wire_figures_read(store, "10.1.0.1");
+    wire = network_figures_read(store, "10.1.0.1");
     EXPECT(wire.round_trip_us > 0 && wire.round_trip_us < 10000000);
     EXPECT(wire.mbit_per_s == 10000); /* as veth's driver says */
-    wire = wire_figures_read(store, "10.1.0.3");
+    wire = network_figures_read(store, "10.1.0.3");
     EXPECT(wire.round_trip_us == 0 && wire.mbit_per_s == 0);
     EXPECT_OK(ct_store_close(store));
     close(there[1]);
