@@ -31,6 +31,18 @@ static const struct option_row rows[OPTIONS] = {
         "standalone", NULL, 0, NULL, NULL, "0", { "PET_STANDALONE" }, 0,
         parse_switch, FIELD(standalone),
         "one node and any free port, whatever other options say", NULL, 0 },
+    [OPTION_HOSTS] = {
+        "hosts", NULL, 0, "HOST[:N],...", NULL, NULL, { "CT_HOSTS" }, 0,
+        parse_hosts, FIELD(hosts),
+        "start the job on these hosts by ssh, N workers on each: a:4,b:4 or node[01-16]:8", NULL, 0 },
+    [OPTION_HOSTFILE] = {
+        "hostfile", NULL, 0, "FILE", NULL, NULL, { "CT_HOSTFILE" }, 0,
+        parse_file_name, FIELD(hostfile),
+        "the same, from FILE: HOST, HOST:N or HOST slots=N, one a line", NULL, 0 },
+    [OPTION_SSH] = {
+        "ssh", NULL, 0, "COMMAND", NULL, "ssh", { "CT_SSH" }, 0,
+        parse_file_name, FIELD(ssh),
+        "with --hosts: the command that runs another on a host, as 'ssh -p 2222'", NULL, 0 },
     [OPTION_MASTER_ADDR] = {
         "master-addr", NULL, 0, "HOST", NULL, NULL, { "PET_MASTER_ADDR" }, 0,
         parse_text, FIELD(master_addr),

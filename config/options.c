@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c - chooses the value of each option among its four sources.
+/* options.c - chooses the value of each option among its sources.
  *
  * The command line is read first (command_line.c), since it may name the job file or ask for the
- * help.  Then the environment and the file fill in the options that it did not set.  Each value is
+ * help.  Then the environment, the file and the scheduler's variables (surroundings.c) fill in the
+ * options that it did not set.  Each value is
  * parsed by its row, and at the end combinations of options are checked. */
 #include "config/options.h"
+
+#include "config/surroundings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -163,6 +166,8 @@ enum outcome options_read(struct options *options, char **argv, char *error, siz
         return outcome;
     for (enum option i = 0; i < OPTIONS; i++)
         take_environment(options, i);
+    if (surroundings_apply(options, error, size) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
     return parse_settings(options, error, size);
 }
 

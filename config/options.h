@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - the values of all options (option_table.h).
  *
- * The command line goes before the environment, the environment before job.ini, and job.ini before
- * the row's default.  An empty environment variable counts as unset.  Each setting has its source,
- * for --explain. */
+ * The command line goes before the environment, the environment before job.ini, job.ini before what
+ * started this process (surroundings.h), and that before the row's default.  An empty environment
+ * variable counts as unset.  Each setting has its source, for --explain. */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
 
@@ -11,6 +11,7 @@
 
 #include "config/job_file.h"
 #include "config/option_table.h"
+#include "config/values/host_list.h"
 #include "config/values/parse_nodes.h"
 #include "config/values/parse_number.h"
 #include "config/values/parse_output.h"
@@ -24,12 +25,21 @@ struct setting {
     int line;             /* FROM_FILE */
 };
 
+/* What surroundings.c found. */
+struct surroundings {
+    int srun_nodes;      /* ctrun starts itself on so many nodes by srun; 0: it does not */
+    char texts[10][300]; /* of the settings that it gave */
+    int used;
+};
+
 struct options {
     struct nproc nproc;
     struct nodes_range nnodes;
     int node_rank;
     int standalone, no_python, module, run_path, legacy_launch, use_env;
     int explain, dry_run, virtual_local_rank, no_fold;
+    const char *hosts, *hostfile; /* NULL: not given */
+    const char *ssh;
     const char *master_addr, *local_addr, *iface; /* NULL: not given */
     int master_port;                              /* 0: any free one */
     const char *rdzv_backend, *rdzv_endpoint, *rdzv_id;
@@ -66,6 +76,7 @@ struct options {
     struct signals signals;
     char **program; /* the program and its arguments, NULL at the end; points into argv */
     struct setting settings[OPTIONS];
+    struct surroundings surroundings;
     struct jobfile file; /* its [env] and [collectives] are for the workers */
 };
 

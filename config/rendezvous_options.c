@@ -7,9 +7,7 @@
 #include "config/rendezvous_options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STATIC_PORT 29500 /* torchrun's */
 #define C10D_PORT 29400
@@ -110,49 +108,6 @@ static void place_of(const struct options *options, struct meeting *meeting)
         copy_host(meeting->host, sizeof meeting->host, named);
 }
 
-static int number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-
-    return text ? atoi(text) : 0;
-}
-
-/* The shell of `srun --pty` is a task of its step and has the step's variables, but a ctrun typed
- * there is started once. */
-static int in_a_shell(void)
-{
-    return (getenv("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0) || isatty(STDIN_FILENO);
-}
-
-/* srun starts one ctrun per task.  Without options for several nodes each would be a job of its
- * own, and each would succeed.  A batch script and the shell of salloc are no steps. */
-static enum outcome in_slurm(struct meeting *meeting, char *error, size_t size)
-{
-    const char *step = getenv("SLURM_STEP_ID");
-    const int nodes = number_of("SLURM_STEP_NUM_NODES"), tasks = number_of("SLURM_STEP_NUM_TASKS");
-
-    if (getenv("TORCHELASTIC_RUN_ID")) /* started by a worker: no task of srun */
-        return OPTIONS_RUN;
-    if (!step || !*step || in_a_shell()) {
-        if ((step && *step ? nodes : number_of("SLURM_JOB_NUM_NODES")) > 1)
-            meeting->warning = "of the nodes of this Slurm job only this host is used: srun starts "
-                               "ctrun on each, with --nnodes";
-        return OPTIONS_RUN;
-    }
-    if (tasks <= 1)
-        return OPTIONS_RUN;
-    snprintf(error, size,
-             "srun started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
-             "own: for one job, %s ...%s; for %d jobs, --standalone",
-             tasks, nodes, nodes == 1 ? "node" : "nodes",
-             nodes == 1 ? "srun --ntasks=1 ctrun"
-                        : "srun --ntasks-per-node=1 sh -c 'exec ctrun "
-                          "--nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID "
-                          "--master-addr=$(scontrol show hostnames $SLURM_STEP_NODELIST | head -1)",
-             nodes == 1 ? "" : "'", tasks);
-    return OPTIONS_WRONG;
-}
-
 enum outcome options_meeting(const struct options *options, struct meeting *meeting, char *error,
                              size_t size)
 {
@@ -161,9 +116,6 @@ enum outcome options_meeting(const struct options *options, struct meeting *meet
 
     *meeting = (struct meeting){ .kind = MEET_ALONE, .why = "one node: nothing is looked up" };
     place_of(options, meeting);
-    if (!options->standalone && options->settings[OPTION_NNODES].from == FROM_DEFAULT
-        && in_slurm(meeting, error, size) != OPTIONS_RUN)
-        return OPTIONS_WRONG;
     if (options->standalone) {
         meeting->why = "--standalone: loopback, any free port";
         return OPTIONS_RUN;

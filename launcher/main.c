@@ -2,6 +2,8 @@
 /* main.c - ctrun: words into options, options into a job, the job into an exit code. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config/help.h"
@@ -10,6 +12,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/no_effect.h"
 #include "launcher/placement/placement.h"
+#include "launcher/remote/remote.h"
 #include "launcher/report/report.h"
 #include "launcher/util/standard_output.h"
 #include "launcher/workers/signals.h"
@@ -34,6 +37,17 @@ static int refuse(const char *error)
     log_line(LOG_ERROR, "%s (ctrun --help lists the options)", error);
     report_own_fault(error);
     return 2;
+}
+
+/* On several nodes where nothing but this ctrun was started.  -1: it is a node itself. */
+static int start_elsewhere(const struct options *options, char **words)
+{
+    if (options->surroundings.srun_nodes == 0)
+        return -1;
+    if (!options->explain && !options->dry_run)
+        return remote_srun(options, words);
+    remote_srun_print(stdout, options, words);
+    return standard_output_close("ctrun", 0);
 }
 
 static int run(const struct options *options)
@@ -73,7 +87,8 @@ static int run(const struct options *options)
     if (*options->signals.unknown)
         log_line(LOG_WARN, "Failed to register signal handler for %s: there is no such signal",
                  options->signals.unknown);
-    if (worker_env_sets_omp(options, size))
+    if (worker_env_sets_omp(options, size)
+        && (meeting.kind != MEET_STATIC || options->node_rank == 0)) /* one says it for all */
         log_line(LOG_WARN,
                  "Setting OMP_NUM_THREADS environment variable for each process to be 1; set it "
                  "yourself to change that");
@@ -83,10 +98,12 @@ static int run(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options;
-    char error[1024];
+    char error[1024], **words = calloc((size_t)argc + 1, sizeof *words);
     int code = 2;
 
-    (void)argc;
+    if (!words)
+        return 1;
+    memcpy(words, argv, (size_t)argc * sizeof *words); /* options_read() moves those of argv */
     fill_standard_descriptors();
     log_setup("ctrun", LOG_WARN);
     if (log_check() != CT_OK) {
@@ -95,7 +112,8 @@ int main(int argc, char **argv)
     }
     switch (options_read(&options, argv, error, sizeof error)) {
     case OPTIONS_RUN:
-        code = run(&options);
+        if ((code = start_elsewhere(&options, words)) < 0)
+            code = run(&options);
         break;
     case OPTIONS_SHOW_HELP:
         options_help(stdout);
@@ -114,5 +132,6 @@ int main(int argc, char **argv)
         break;
     }
     options_free(&options);
+    free(words);
     return code;
 }

@@ -72,16 +72,22 @@ static int is_this_host_only(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
 }
 
+ct_status job_secret_read(const struct options *options, struct secret *secret)
+{
+    const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
+    /* The command line is stronger than the environment, job.ini is weaker. */
+    const ct_status status =
+        secret_read(secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
+
+    return status == CT_OK && secret->size == 0 && from == FROM_FILE
+               ? secret_read(secret, options->store_secret_file)
+               : status;
+}
+
 static ct_status plan_policy(struct job_rendezvous *meet, const struct options *options)
 {
     struct store_policy *policy = &meet->policy;
-    const int from = options->settings[OPTION_STORE_SECRET_FILE].from;
-    /* The command line is stronger than the environment, job.ini is weaker. */
-    ct_status status =
-        secret_read(&policy->secret, from == FROM_COMMAND_LINE ? options->store_secret_file : NULL);
-
-    if (status == CT_OK && policy->secret.size == 0 && from == FROM_FILE)
-        status = secret_read(&policy->secret, options->store_secret_file);
+    ct_status status = job_secret_read(options, &policy->secret);
 
     policy->memory = options->store_memory;
     policy->request = options->store_request;

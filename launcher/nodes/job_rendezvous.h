@@ -27,6 +27,9 @@ struct job_rendezvous {
     struct store_server *server;
 };
 
+/* The secret that the user gave, in an option, in job.ini or in the environment; size 0: none. */
+ct_status job_secret_read(const struct options *options, struct secret *secret);
+
 /* Decides address and name, reads the secret or makes one, and opens the socket.  0, or the exit
  * code and the error is logged.  job_rendezvous_close() is owed in both cases. */
 int job_rendezvous_open(struct job_rendezvous *meet, const struct options *options,

@@ -35,6 +35,8 @@ static const char *const ours[] = {
     "TORCHELASTIC_SIGNALS_TO_HANDLE",
     "CT_GENERATION",
     "CT_STORE_SECRET",
+    "CT_SLOTS", /* of ctruns, not of workers */
+    "CT_HOSTS_NODE",
     "CT_INTERFACE", /* --iface */
     "CT_ENCRYPT",   /* --encrypt */
 };

@@ -13,6 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/values/host_list.h"
+#include "config/values/slurm.h"
+
 struct launcher {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
@@ -226,6 +229,25 @@ static void name_socket(const struct launcher *l, struct identity *who)
     snprintf(who->socket, sizeof who->socket, "ctrun-%u-%s", (unsigned)geteuid(), job);
 }
 
+/* Task 0 of a step is on its first node, unless a host file of the user's says otherwise. */
+static ct_status from_slurm_step(struct identity *who)
+{
+    const char *nodes = variable("SLURM_STEP_NODELIST"), *node = variable("SLURM_NODEID");
+
+    if (!nodes || host_list_first(nodes, who->address, sizeof who->address) < 0)
+        return ct_fail(CT_ERR_INVALID,
+                       "SLURM_STEP_NODELIST=%.100s names no host where rank 0 could be; set "
+                       "MASTER_ADDR to rank 0's host and MASTER_PORT to a free port there",
+                       nodes ? nodes : "");
+    if (who->rank == 0 && node && strcmp(node, "0") != 0)
+        return ct_fail(CT_ERR_INVALID,
+                       "SLURM_NODEID=%s: rank 0 is not on the first node of the step, %.200s; set "
+                       "MASTER_ADDR to rank 0's host and MASTER_PORT to a free port there",
+                       node, who->address);
+    who->port = slurm_step_port();
+    return variable("MASTER_PORT") ? number("MASTER_PORT", 1, 65535, &who->port) : CT_OK;
+}
+
 static ct_status from_master(struct identity *who)
 {
     const struct launcher *l = find_launcher();
@@ -248,6 +270,8 @@ static ct_status from_master(struct identity *who)
         name_socket(l, who);
         return CT_OK;
     }
+    if (l && !strcmp(l->name, "srun"))
+        return from_slurm_step(who);
     return ct_fail(CT_ERR_INVALID,
                    "there are %d ranks but MASTER_ADDR is not set; set MASTER_ADDR "
                    "to rank 0's host and MASTER_PORT to a free port there, or "

@@ -6,21 +6,25 @@ export OMP_NUM_THREADS=1
 
 # step NODES TASKS WORDS...: ctrun WORDS as task 0 of such a step
 step() {
-    SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_NNODES=$1 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=$1 SLURM_STEP_NUM_TASKS=$2 \
+    SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=$1 SLURM_NNODES=$1 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=$1 SLURM_STEP_NUM_TASKS=$2 \
         SLURM_NTASKS=$2 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_STEP_NODELIST='n[1-2]' run "${@:3}"
 }
 
-step 2 2 --nproc-per-node=2 touch ran
-expect "two nodes and no --nnodes: wrong usage" is "$code" 2
-expect "the mistake is named" has "$err" "ctrun: srun started ctrun as 2 tasks on 2 nodes, and without --nnodes each is a job of its own"
-expect "and what to write" has "$err" 'srun --ntasks-per-node=1 sh -c '\''exec ctrun --nnodes=$SLURM_STEP_NUM_NODES --node-rank=$SLURM_NODEID --master-addr=$(scontrol show hostnames $SLURM_STEP_NODELIST | head -1) ...'\'
-expect "for as many jobs, too" has "$err" "for 2 jobs, --standalone"
+step 2 4 --nproc-per-node=2 touch ran
+expect "two tasks on a node: wrong usage" is "$code" 2
+expect "the mistake is named" has "$err" "ctrun: srun started ctrun as 4 tasks on 2 nodes, and without --nnodes each is a job of its own"
+expect "and what to write" has "$err" "for one job, one task a node: srun --ntasks-per-node=1 ctrun ...; for 4 jobs, --standalone"
 expect "no worker was started" [ ! -e ran ]
 step 1 4 true
 expect "several tasks on one node, too" is "$code" 2
-expect "with what is right there" has "$err" "for one job, srun --ntasks=1 ctrun ...; for 4 jobs, --standalone"
-step 2 2 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29513 true
+step 2 4 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:29513 true
 expect "c10d without --nnodes, too" is "$code" 2
+
+step 2 2 --explain true
+for line in "nnodes 2 SLURM_STEP_NUM_NODES" "node-rank 0 SLURM_NODEID" "master-addr n1 SLURM_STEP_NODELIST" \
+    "rdzv-id slurm-7.0 SLURM_JOB_ID"; do
+    expect "the step says: $line" has "$(tr -s ' ' <<<"$out")" "$line"
+done
 
 for words in --standalone --nnodes=1 "--nnodes=1 --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0"; do
     step 2 2 $words true
@@ -36,8 +40,6 @@ TORCHELASTIC_RUN_ID=x step 2 2 true
 expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "
 SLURM_PTY_PORT=4 step 1 4 true
 expect "in the shell of srun --pty on one node ctrun is started once" is "$code $err" "0 "
-SLURM_PTY_PORT=4 step 2 4 true
-expect "of several, a line says what is not used" is "$code $err" "0 ctrun: of the nodes of this Slurm job only this host is used: srun starts ctrun on each, with --nnodes"
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4 script -qec "$CTRUN echo here" /dev/null </dev/null >.out
     expect "so is one on a terminal" has "$(cat .out)" here
@@ -45,12 +47,36 @@ fi
 step 1 1 true
 expect "one task is one job" is "$code $err" "0 "
 
-# A batch script, or the shell of salloc: no step, and torchrun would use this host.
-SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_NNODES=2 SLURM_NTASKS=2 SLURM_PROCID=0 SLURM_NODEID=0 run true
-expect "outside of a step ctrun runs" is "$code" 0
-expect "and says that the other nodes are not used" is "$err" "ctrun: of the nodes of this Slurm job only this host is used: srun starts ctrun on each, with --nnodes"
-TORCHELASTIC_RUN_ID=x SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run true
-expect "a worker's own ctrun says no such thing" is "$code $err" "0 "
-SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 SLURM_NNODES=1 SLURM_PROCID=0 run true
-expect "of one node there is nothing to say" is "$code $err" "0 "
+# A batch script, or the shell of salloc: ctrun becomes srun.
+mkdir bin
+printf '#!/bin/sh\nprintf "%%s\\n" "$@" >srun.words; env >srun.variables\n' >bin/srun
+chmod +x bin/srun
+batch() { PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_NNODES=2 SLURM_PROCID=0 SLURM_NODEID=0 "$@"; }
+rm -f srun.words
+SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=2,1 batch run --tee=3 ./app -- -x
+expect "in a batch script ctrun becomes srun, with one task a node and its own words" \
+    is "$(tr '\n' ' ' <srun.words)" "--nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --cpu-bind=none --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL --input=0 $(realpath "$CTRUN") --tee=3 ./app -- -x "
+expect "the tasks of each node go along" grep -qx CT_SLOTS=2,1 srun.variables
+expect "so does a secret, made for this job" grep -qxE 'CT_STORE_SECRET=[0-9a-f]{64}' srun.variables
+expect "which stands in no word" [ "$(grep -c "$(sed -n 's/^CT_STORE_SECRET=//p' srun.variables)" srun.words)" = 0 ]
+rm srun.words
+SLURM_PTY_PORT=4 SLURM_STEP_ID=1 batch run true
+expect "so it does in the shell of srun --pty, which is a step of its own" grep -qx -- --nodes=2 srun.words
+batch run --nnodes=3 true
+expect "more nodes than the job has are refused" is "$code $err" \
+    "2 ctrun: --nnodes=3: the Slurm job 7 has 2 nodes (ctrun --help lists the options)"
+for words in --standalone --nnodes=1; do
+    rm -f srun.words
+    batch run $words touch ran
+    expect "$words uses this node only" is "$code $err $(ls srun.words ran 2>/dev/null)" "0  ran"
+    rm -f ran
+done
+TORCHELASTIC_RUN_ID=x batch run true
+expect "a worker's own ctrun is a job of its own" is "$code $err" "0 "
+PATH=$(dirname "$(command -v env)") SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 run true
+command -v srun >/dev/null || expect "without srun a sentence says so" has "$err" "this is Slurm job 7 with 2 nodes, but srun can't be executed"
+SLURM_NTASKS=3 SLURM_TASKS_PER_NODE=3 SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 run sh -c 'echo $WORLD_SIZE >w$RANK'
+expect "in a job of one node the tasks are the workers" is "$code $(cat w0 w1 w2)" "0 3
+3
+3"
 finish

@@ -37,6 +37,8 @@ static const char *const names[] = {
     "SLURM_STEP_ID",
     "SLURM_JOB_ID",
     "SLURM_STEP_NUM_NODES",
+    "SLURM_STEP_NODELIST",
+    "SLURM_NODEID",
     "CT_FAULT",
 };
 enum { NAMES = sizeof names / sizeof *names };

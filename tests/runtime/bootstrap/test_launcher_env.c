@@ -58,6 +58,35 @@ static void ranks_of_one_node_meet_on_a_socket_named_by_the_job(void **state)
     EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "MASTER_ADDR is not set");
 }
 
+static void ranks_of_a_slurm_step_meet_on_its_first_node(void **state)
+{
+    struct identity who;
+    int port;
+
+    (void)state;
+    environment("SLURM_PROCID=3 SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_JOB_ID=71 SLURM_NODEID=1 "
+                "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=rack1n[007-009,12]");
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(!strcmp(who.address, "rack1n007") && who.rank == 3 && !who.agent_store);
+    EXPECT(who.port >= 20480 && who.port < 28672);
+    port = who.port;
+    setenv("SLURM_STEP_ID", "1", 1); /* may run beside step 0, on the same node */
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.port != port);
+    setenv("MASTER_PORT", "4000", 1);
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(who.port == 4000);
+    setenv("MASTER_ADDR", "h", 1);
+    EXPECT_OK(identity_read(NULL, &who));
+    EXPECT(!strcmp(who.address, "h"));
+    environment("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_JOB_ID=71 SLURM_NODEID=1 "
+                "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a,b");
+    EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "SLURM_NODEID=1|first node|a;");
+    environment("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_JOB_ID=71 "
+                "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a[");
+    EXPECT_ERROR(identity_read(NULL, &who), CT_ERR_INVALID, "SLURM_STEP_NODELIST=a[");
+}
+
 static void each_wrong_variable_is_named_with_its_value(void **state)
 {
     static const char *const wrong[][2] = {
@@ -102,6 +131,7 @@ int main(void)
         cmocka_unit_test(torchruns_variables_are_read),
         cmocka_unit_test(without_variables_a_process_is_alone),
         cmocka_unit_test(ranks_of_one_node_meet_on_a_socket_named_by_the_job),
+        cmocka_unit_test(ranks_of_a_slurm_step_meet_on_its_first_node),
         cmocka_unit_test(each_wrong_variable_is_named_with_its_value),
         cmocka_unit_test(arguments_win_over_the_environment),
     };

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* surroundings.c - one row for each scheduler or launcher that may have started this ctrun.
+ *
+ * The first row whose variable is set counts.  There are two kinds.  In the first, something starts
+ * one ctrun on each node (srun, a Kubernetes Job, mpirun -N 1): the row says how many nodes there
+ * are, which one this is and where node 0 is.  In the second, a batch script runs on one node of
+ * several (sbatch, PBS, LSF, Grid Engine): the row says which nodes, and ctrun starts itself on
+ * them, by srun or as --hostfile does.
+ *
+ * A ctrun that a worker started (TORCHELASTIC_RUN_ID) is a job of its own: nothing is read. */
+#include "config/surroundings.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/values/host_list.h"
+#include "config/values/slurm.h"
+
+/* From a variable's value to an option's.  -1: it says nothing that can be used. */
+typedef int reader(const char *value, char *text, size_t size);
+
+/* What a row may tell, and the option that gets it. */
+enum told { NODES, NODE, HEAD, PORT, RUN_ID, WORKERS, HOST_FILE, REMOTE_SHELL, TOLD };
+
+static const enum option option_of[TOLD] = { OPTION_NNODES,      OPTION_NODE_RANK,
+                                             OPTION_MASTER_ADDR, OPTION_MASTER_PORT,
+                                             OPTION_RDZV_ID,     OPTION_NPROC_PER_NODE,
+                                             OPTION_HOSTFILE,    OPTION_SSH };
+
+struct row {
+    const char *name;     /* for messages: what started this process */
+    const char *present;  /* the variable that it sets */
+    int (*is_here)(void); /* more than that; NULL: nothing more */
+    struct {
+        const char *variable;
+        reader *read;
+    } told[TOLD];
+    const char *tasks,
+        *all_nodes;   /* variables: so many ctruns on so many nodes; NULL: one a node */
+    const char *once; /* how it starts one ctrun a node, where it started several */
+    int is_srun;      /* of the second kind: srun starts the nodes */
+    int needs_nnodes; /* it counts for nothing unless the user says --nnodes */
+};
+
+static const char *variable(const char *name)
+{
+    const char *value = name ? getenv(name) : NULL;
+
+    return value && *value ? value : NULL;
+}
+
+static int number_of(const char *name)
+{
+    return variable(name) ? atoi(variable(name)) : 0;
+}
+
+/* ---- Readers --------------------------------------------------------------------- */
+
+static int as_it_is(const char *value, char *text, size_t size)
+{
+    return snprintf(text, size, "%s", value) < (int)size ? 0 : -1;
+}
+
+static int first_host(const char *value, char *text, size_t size)
+{
+    return host_list_first(value, text, size);
+}
+
+/* 0 GPUs: a job for CPUs, and how many workers it wants is not said. */
+static int unless_zero(const char *value, char *text, size_t size)
+{
+    return atoi(value) > 0 ? as_it_is(value, text, size) : -1;
+}
+
+static int slurm_port(const char *value, char *text, size_t size)
+{
+    (void)value;
+    snprintf(text, size, "%d", slurm_step_port());
+    return 0;
+}
+
+static int slurm_run_id(const char *value, char *text, size_t size)
+{
+    return snprintf(text, size, "slurm-%s.%s", value, variable("SLURM_STEP_ID")) < (int)size ? 0
+                                                                                             : -1;
+}
+
+static int tasks_here(const char *value, char *text, size_t size)
+{
+    const int tasks = slurm_tasks_of_node(value, number_of("SLURM_NODEID"));
+
+    snprintf(text, size, "%d", tasks);
+    return tasks > 0 ? 0 : -1;
+}
+
+/* In a job that did not say how many tasks it has, Slurm counts processors. */
+static int tasks_if_asked(const char *value, char *text, size_t size)
+{
+    return variable("SLURM_NTASKS") ? tasks_here(value, text, size) : -1;
+}
+
+/* A word of CT_HOSTS_NODE: "nodes node head port workers id". */
+static int word(const char *value, int index, char *text, size_t size)
+{
+    for (; index > 0 && *value; index--)
+        value += strcspn(value, " "), value += *value == ' ';
+    return snprintf(text, size, "%.*s", (int)strcspn(value, " "), value) > 0 && *text != '-' ? 0
+                                                                                             : -1;
+}
+
+static int word_nodes(const char *value, char *text, size_t size)
+{
+    return word(value, 0, text, size);
+}
+
+static int word_node(const char *value, char *text, size_t size)
+{
+    return word(value, 1, text, size);
+}
+
+static int word_head(const char *value, char *text, size_t size)
+{
+    return word(value, 2, text, size);
+}
+
+static int word_port(const char *value, char *text, size_t size)
+{
+    return word(value, 3, text, size);
+}
+
+static int word_workers(const char *value, char *text, size_t size)
+{
+    return word(value, 4, text, size);
+}
+
+static int word_run_id(const char *value, char *text, size_t size)
+{
+    return word(value, 5, text, size);
+}
+
+/* AWS Batch numbers nodes from 0, but the main one, which the others know, may be another. */
+static int aws_node(const char *value, char *text, size_t size)
+{
+    const int nodes = number_of("AWS_BATCH_JOB_NUM_NODES");
+    const int node = atoi(value) - number_of("AWS_BATCH_JOB_MAIN_NODE_INDEX");
+
+    snprintf(text, size, "%d", nodes > 0 ? (node + nodes) % nodes : node);
+    return 0;
+}
+
+/* The main node is not told its own address: it is that of its first interface. */
+static int aws_head(const char *value, char *text, size_t size)
+{
+    const char *main_node = variable("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS");
+    struct ifaddrs *all = NULL;
+    int found = -1;
+
+    (void)value;
+    if (main_node)
+        return as_it_is(main_node, text, size);
+    if (getifaddrs(&all) < 0)
+        return -1;
+    for (const struct ifaddrs *at = all; at && found < 0; at = at->ifa_next)
+        if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && !(at->ifa_flags & IFF_LOOPBACK)
+            && at->ifa_flags & IFF_UP
+            && inet_ntop(AF_INET, &((const struct sockaddr_in *)at->ifa_addr)->sin_addr, text,
+                         (socklen_t)size))
+            found = 0;
+    freeifaddrs(all);
+    return found;
+}
+
+/* Pods of an Indexed Job (and of a JobSet's jobs) differ by the number behind their name:
+ * "train-3.workers.default.svc..." finds node 0 at "train-0.workers.default.svc...". */
+static int index_0_of_this_pod(const char *value, char *text, size_t size)
+{
+    const struct addrinfo hints = { .ai_flags = AI_CANONNAME, .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    char name[HOST_NAME] = "", tail[32];
+    const char *domain = "";
+    size_t length, cut;
+    int result = -1;
+
+    if (gethostname(name, sizeof name - 1) < 0)
+        return -1;
+    length = strlen(name);
+    cut = (size_t)snprintf(tail, sizeof tail, "-%s", value);
+    if (cut >= sizeof tail || length <= cut || strcmp(name + length - cut, tail) != 0)
+        return -1;
+    if (getaddrinfo(name, NULL, &hints, &found) == 0 && found->ai_canonname
+        && !strncmp(found->ai_canonname, name, length) && found->ai_canonname[length] == '.')
+        domain = found->ai_canonname + length;
+    if (snprintf(text, size, "%.*s-0%s", (int)(length - cut), name, domain) < (int)size)
+        result = 0;
+    if (found)
+        freeaddrinfo(found);
+    return result;
+}
+
+static int blaunch(const char *value, char *text, size_t size)
+{
+    (void)value;
+    return as_it_is("blaunch", text, size);
+}
+
+static int qrsh(const char *value, char *text, size_t size)
+{
+    (void)value;
+    return as_it_is("qrsh -inherit -nostdin", text, size);
+}
+
+static int pbs_tmrsh(const char *value, char *text, size_t size)
+{
+    (void)value;
+    return as_it_is("pbs_tmrsh", text, size);
+}
+
+/* ---- Rows ------------------------------------------------------------------------ */
+
+/* The shell of `srun --pty`, and of salloc where it is a step, has the step's variables, but a
+ * ctrun typed there is started once. */
+static int in_a_shell(void)
+{
+    return !variable("CT_SLOTS")
+           && ((variable("SLURM_PTY_PORT") && number_of("SLURM_PROCID") == 0)
+               || isatty(STDIN_FILENO));
+}
+
+static int in_a_step(void)
+{
+    return !in_a_shell();
+}
+
+static int is_batch_script(void)
+{
+    return !variable("SLURM_STEP_ID") || in_a_shell();
+}
+
+static const struct row rows[] = {
+    { .name = "ctrun --hosts",
+      .present = "CT_HOSTS_NODE",
+      .told = { [NODES] = { "CT_HOSTS_NODE", word_nodes },
+                [NODE] = { "CT_HOSTS_NODE", word_node },
+                [HEAD] = { "CT_HOSTS_NODE", word_head },
+                [PORT] = { "CT_HOSTS_NODE", word_port },
+                [WORKERS] = { "CT_HOSTS_NODE", word_workers },
+                [RUN_ID] = { "CT_HOSTS_NODE", word_run_id } } },
+    { .name = "srun",
+      .present = "SLURM_STEP_ID",
+      .is_here = in_a_step,
+      .told = { [NODES] = { "SLURM_STEP_NUM_NODES", as_it_is },
+                [NODE] = { "SLURM_NODEID", as_it_is },
+                [HEAD] = { "SLURM_STEP_NODELIST", first_host },
+                [PORT] = { "SLURM_JOB_ID", slurm_port },
+                [WORKERS] = { "CT_SLOTS", tasks_here },
+                [RUN_ID] = { "SLURM_JOB_ID", slurm_run_id } },
+      .tasks = "SLURM_STEP_NUM_TASKS",
+      .all_nodes = "SLURM_STEP_NUM_NODES",
+      .once = "srun --ntasks-per-node=1" },
+    { .name = "sbatch or salloc",
+      .present = "SLURM_JOB_ID",
+      .is_here = is_batch_script,
+      .told = { [NODES] = { "SLURM_JOB_NUM_NODES", as_it_is },
+                [WORKERS] = { "SLURM_TASKS_PER_NODE", tasks_if_asked } },
+      .is_srun = 1 },
+    { .name = "LeaderWorkerSet",
+      .present = "LWS_LEADER_ADDRESS",
+      .told = { [NODES] = { "LWS_GROUP_SIZE", as_it_is },
+                [NODE] = { "LWS_WORKER_INDEX", as_it_is },
+                [HEAD] = { "LWS_LEADER_ADDRESS", as_it_is } } },
+    { .name = "SkyPilot",
+      .present = "SKYPILOT_NODE_RANK",
+      .told = { [NODES] = { "SKYPILOT_NUM_NODES", as_it_is },
+                [NODE] = { "SKYPILOT_NODE_RANK", as_it_is },
+                [HEAD] = { "SKYPILOT_NODE_IPS", first_host },
+                [WORKERS] = { "SKYPILOT_NUM_GPUS_PER_NODE", unless_zero },
+                [RUN_ID] = { "SKYPILOT_TASK_ID", as_it_is } } },
+    { .name = "AWS Batch",
+      .present = "AWS_BATCH_JOB_NODE_INDEX",
+      .told = { [NODES] = { "AWS_BATCH_JOB_NUM_NODES", as_it_is },
+                [NODE] = { "AWS_BATCH_JOB_NODE_INDEX", aws_node },
+                [HEAD] = { "AWS_BATCH_JOB_NODE_INDEX", aws_head },
+                [RUN_ID] = { "AWS_BATCH_JOB_ID", as_it_is } } },
+    { .name = "a Kubernetes Job",
+      .present = "JOB_COMPLETION_INDEX",
+      .told = { [NODE] = { "JOB_COMPLETION_INDEX", as_it_is },
+                [HEAD] = { "JOB_COMPLETION_INDEX", index_0_of_this_pod } },
+      .needs_nnodes = 1 }, /* the pods of many Jobs have nothing to do with each other */
+    { .name = "PBS",
+      .present = "PBS_NODEFILE",
+      .told = { [HOST_FILE] = { "PBS_NODEFILE", as_it_is },
+                [REMOTE_SHELL] = { "PBS_NODEFILE", pbs_tmrsh } } },
+    { .name = "LSF",
+      .present = "LSB_DJOB_HOSTFILE",
+      .told = { [HOST_FILE] = { "LSB_DJOB_HOSTFILE", as_it_is },
+                [REMOTE_SHELL] = { "LSB_DJOB_HOSTFILE", blaunch } } },
+    { .name = "Grid Engine",
+      .present = "PE_HOSTFILE",
+      .told = { [HOST_FILE] = { "PE_HOSTFILE", as_it_is },
+                [REMOTE_SHELL] = { "PE_HOSTFILE", qrsh } } },
+    { .name = "flux run",
+      .present = "FLUX_TASK_RANK",
+      .told = { [NODES] = { "FLUX_JOB_NNODES", as_it_is },
+                [NODE] = { "FLUX_TASK_RANK", as_it_is },
+                [RUN_ID] = { "FLUX_JOB_ID", as_it_is } },
+      .tasks = "FLUX_JOB_SIZE",
+      .all_nodes = "FLUX_JOB_NNODES",
+      .once = "flux run --tasks-per-node=1" },
+    { .name = "mpirun",
+      .present = "OMPI_COMM_WORLD_RANK",
+      .told = { [NODES] = { "OMPI_COMM_WORLD_SIZE", as_it_is },
+                [NODE] = { "OMPI_COMM_WORLD_RANK", as_it_is } },
+      .tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
+      .once = "mpirun -N 1" },
+    { .name = "mpiexec",
+      .present = "PMI_RANK",
+      .told = { [NODES] = { "PMI_SIZE", as_it_is }, [NODE] = { "PMI_RANK", as_it_is } },
+      .tasks = "MPI_LOCALNRANKS",
+      .once = "mpiexec -ppn 1" },
+};
+
+static const struct row *find_row(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (variable(rows[i].present) && (!rows[i].is_here || rows[i].is_here()))
+            return &rows[i];
+    return NULL;
+}
+
+/* ---- Into the settings ----------------------------------------------------------- */
+
+static int is_given(const struct options *options, enum option option)
+{
+    return options->settings[option].from != FROM_DEFAULT;
+}
+
+/* Of --nnodes, which is not parsed yet: 1 if it allows so many nodes, or is not given. */
+static int nodes_fit(const struct options *options, int nodes)
+{
+    struct nodes_range range = { 0, 0 };
+    struct why why;
+
+    return !is_given(options, OPTION_NNODES)
+           || parse_nnodes(options->settings[OPTION_NNODES].text, &range, &why) < 0
+           || (range.max > 1 && range.min <= nodes && nodes <= range.max);
+}
+
+static int is_elastic(const struct options *options)
+{
+    return strcmp(options->settings[OPTION_RDZV_BACKEND].text, "static") != 0;
+}
+
+static void give(struct options *options, enum option option, const char *text, const char *from)
+{
+    struct surroundings *s = &options->surroundings;
+
+    if (is_given(options, option) || s->used == sizeof s->texts / sizeof *s->texts)
+        return;
+    snprintf(s->texts[s->used], sizeof *s->texts, "%s", text);
+    options->settings[option] = (struct setting){ FROM_ENVIRONMENT, s->texts[s->used++], from, 0 };
+}
+
+/* Elastic nodes meet at node 0's host, and get their numbers there. */
+static void give_endpoint(struct options *options, const struct row *row)
+{
+    char host[HOST_NAME], port[16] = "29400", endpoint[HOST_NAME + 24];
+
+    if (!row->told[HEAD].read
+        || row->told[HEAD].read(variable(row->told[HEAD].variable), host, sizeof host) < 0)
+        return;
+    if (row->told[PORT].read)
+        row->told[PORT].read(variable(row->told[PORT].variable), port, sizeof port);
+    snprintf(endpoint, sizeof endpoint, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+    give(options, OPTION_RDZV_ENDPOINT, endpoint, row->told[HEAD].variable);
+}
+
+static void give_all(struct options *options, const struct row *row)
+{
+    const int elastic = is_elastic(options);
+    const int endpoint = elastic || is_given(options, OPTION_RDZV_ENDPOINT);
+    char text[sizeof options->surroundings.texts[0]];
+
+    for (enum told i = 0; i < TOLD; i++) {
+        const char *value = variable(row->told[i].variable);
+
+        if (!value || (endpoint && (i == HEAD || i == PORT)) || (elastic && i == NODE)
+            || row->told[i].read(value, text, sizeof text) < 0)
+            continue;
+        give(options, option_of[i], text, row->told[i].variable);
+    }
+    if (elastic)
+        give_endpoint(options, row);
+}
+
+/* Each would be a job of its own, and each would succeed. */
+static enum outcome refuse_tasks(const struct row *row, char *error, size_t size)
+{
+    const int tasks = number_of(row->tasks);
+    const int nodes = row->all_nodes ? number_of(row->all_nodes) : 1;
+
+    snprintf(error, size,
+             "%s started ctrun as %d tasks on %d %s, and without --nnodes each is a job of its "
+             "own: for one job, one task a node: %s ctrun ...; for %d jobs, --standalone",
+             row->name, tasks, nodes, nodes == 1 ? "node" : "nodes", row->once, tasks);
+    return OPTIONS_WRONG;
+}
+
+/* The first kind: something started a ctrun on each node. */
+static enum outcome started_on_each(struct options *options, const struct row *row, int nodes,
+                                    char *error, size_t size)
+{
+    if (row->tasks && number_of(row->tasks) > (row->all_nodes ? nodes : 1)) {
+        if (is_given(options, OPTION_NNODES))
+            return OPTIONS_RUN; /* the user's own arrangement */
+        return refuse_tasks(row, error, size);
+    }
+    if (nodes == 1 || !nodes_fit(options, nodes))
+        return OPTIONS_RUN;
+    give_all(options, row);
+    if (is_given(options, OPTION_MASTER_ADDR) || is_given(options, OPTION_RDZV_ENDPOINT))
+        return OPTIONS_RUN;
+    snprintf(error, size,
+             "%s started ctrun on %d nodes, but its variables do not say where node 0 is: add "
+             "--master-addr=HOST, or --standalone for %d jobs",
+             row->name, nodes, nodes);
+    return OPTIONS_WRONG;
+}
+
+/* The second kind: srun is started from here, unless the user arranges the nodes. */
+static enum outcome started_once(struct options *options, const struct row *row, int nodes,
+                                 char *error, size_t size)
+{
+    static const enum option by_hand[] = { OPTION_NODE_RANK, OPTION_MASTER_ADDR,
+                                           OPTION_RDZV_ENDPOINT, OPTION_RDZV_BACKEND };
+    struct nodes_range asked = { nodes, nodes };
+    char text[32];
+    struct why why;
+
+    for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
+        if (is_given(options, by_hand[i]))
+            return OPTIONS_RUN;
+    if (is_given(options, OPTION_NNODES)
+        && parse_nnodes(options->settings[OPTION_NNODES].text, &asked, &why) < 0)
+        return OPTIONS_RUN; /* which is refused when all options are parsed */
+    if (asked.max > nodes) {
+        snprintf(error, size, "--nnodes=%s: the Slurm job %s has %d %s",
+                 options->settings[OPTION_NNODES].text, variable(row->present), nodes,
+                 nodes == 1 ? "node" : "nodes");
+        return OPTIONS_WRONG;
+    }
+    if (asked.max > 1)
+        options->surroundings.srun_nodes = asked.max;
+    else if (row->told[WORKERS].read(variable(row->told[WORKERS].variable), text, sizeof text) == 0)
+        give(options, OPTION_NPROC_PER_NODE, text, row->told[WORKERS].variable);
+    return OPTIONS_RUN;
+}
+
+enum outcome surroundings_apply(struct options *options, char *error, size_t size)
+{
+    const struct row *row = find_row();
+    int nodes = 0;
+
+    if (!row || is_given(options, OPTION_STANDALONE) || variable("TORCHELASTIC_RUN_ID")
+        || is_given(options, OPTION_HOSTS) || is_given(options, OPTION_HOSTFILE))
+        return OPTIONS_RUN;
+    if (row->told[HOST_FILE].read) {
+        if (!is_given(options, OPTION_NNODES) && !is_given(options, OPTION_NODE_RANK))
+            give_all(options, row);
+        return OPTIONS_RUN;
+    }
+    if (row->needs_nnodes) {
+        struct nodes_range range = { 1, 1 };
+        struct why why;
+
+        parse_nnodes(options->settings[OPTION_NNODES].text, &range, &why);
+        if (range.max > 1)
+            give_all(options, row);
+        return OPTIONS_RUN;
+    }
+    if (row->told[NODES].read) {
+        char text[32] = "";
+
+        if (variable(row->told[NODES].variable))
+            row->told[NODES].read(variable(row->told[NODES].variable), text, sizeof text);
+        nodes = atoi(text);
+    }
+    if (nodes < 1)
+        return OPTIONS_RUN;
+    return row->is_srun ? started_once(options, row, nodes, error, size)
+                        : started_on_each(options, row, nodes, error, size);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_list.c - lists of hosts, in one line or in a file.
+ *
+ * A name may have ranges in brackets, several even, as Slurm writes them: "r[1-2]n[01-16]".  They
+ * are expanded from the left, and a number keeps its leading zeros.  Brackets at the beginning that
+ * hold a colon are an IPv6 address. */
+#include "config/values/host_list.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOSTS_MOST 100000 /* a range beyond is a slip of the fingers */
+
+static struct host_slots *find(struct host_list *list, const char *name)
+{
+    /* The last one first: the lines of one host stand together. */
+    for (int i = list->count - 1; i >= 0; i--)
+        if (!strcmp(list->hosts[i].name, name))
+            return &list->hosts[i];
+    return NULL;
+}
+
+static int add(struct host_list *list, const char *name, int slots, struct why *why)
+{
+    struct host_slots *known = find(list, name), *grown;
+
+    if (known) {
+        known->slots = (known->slots ? known->slots : 1) + (slots ? slots : 1);
+        return 0;
+    }
+    if (list->count == HOSTS_MOST)
+        return value_wrong(why, "these are more than %d hosts", HOSTS_MOST);
+    if (!(list->count & (list->count - 1))) { /* full: 0, 1, 2, 4, ... */
+        grown = realloc(list->hosts, (list->count ? 2 * (size_t)list->count : 1) * sizeof *grown);
+        if (!grown)
+            return value_wrong(why, "out of memory for %d hosts", list->count);
+        list->hosts = grown;
+    }
+    snprintf(list->hosts[list->count].name, HOST_NAME, "%s", name);
+    list->hosts[list->count++].slots = slots;
+    return 0;
+}
+
+static int is_host(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("_.:-@%", *c) && *c > 0)
+            return 0;
+    return *name && *name != '-'; /* ssh would take it for an option */
+}
+
+static int add_checked(struct host_list *list, const char *name, int slots, const char *item,
+                       struct why *why)
+{
+    if (!is_host(name))
+        return value_wrong(why, "'%.100s' names no host: NAME, NAME:SLOTS or NAME[1-4]:SLOTS",
+                           item);
+    return add(list, name, slots, why);
+}
+
+/* ---- One item: NAME[ranges][:SLOTS] ------------------------------------------- */
+
+static int expand(struct host_list *list, const char *done, const char *rest, int slots,
+                  const char *item, struct why *why);
+
+/* FROM or FROM-TO of a range, then what follows the bracket. */
+static int expand_range(struct host_list *list, const char *done, const char *range, int length,
+                        const char *after, int slots, const char *item, struct why *why)
+{
+    const int width = (int)strspn(range, "0123456789");
+    long from, to;
+    char *end;
+
+    errno = 0;
+    from = to = strtol(range, &end, 10);
+    if (width > 0 && *end == '-' && isdigit((unsigned char)end[1]))
+        to = strtol(end + 1, &end, 10);
+    if (width == 0 || end != range + length || errno || to < from || to - from >= HOSTS_MOST)
+        return value_wrong(why, "'%.100s': '%.*s' is no range of numbers", item, length, range);
+    for (long i = from; i <= to; i++) {
+        char text[2 * HOST_NAME];
+
+        snprintf(text, sizeof text, "%s%0*ld", done, width, i);
+        if (expand(list, text, after, slots, item, why) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int expand(struct host_list *list, const char *done, const char *rest, int slots,
+                  const char *item, struct why *why)
+{
+    const char *open = strchr(rest, '['), *close = open ? strchr(open, ']') : NULL;
+    char text[2 * HOST_NAME];
+
+    if (strlen(done) + strlen(rest) >= HOST_NAME && !open)
+        return value_wrong(why, "'%.100s' is longer than a host name can be", item);
+    snprintf(text, sizeof text, "%s%.*s", done, open ? (int)(open - rest) : (int)strlen(rest),
+             rest);
+    if (!open)
+        return add_checked(list, text, slots, item, why);
+    if (!close || strlen(text) >= HOST_NAME)
+        return value_wrong(why, "'%.100s': a bracket is not closed", item);
+    for (const char *range = open + 1; range < close;) {
+        const size_t length = strcspn(range, ",]");
+
+        if (expand_range(list, text, range, (int)length, close + 1, slots, item, why) < 0)
+            return -1;
+        range += length + 1;
+    }
+    return close > open + 1 ? 0 : value_wrong(why, "'%.100s': the brackets are empty", item);
+}
+
+/* Cuts ":SLOTS" off; more than one colon without brackets is an IPv6 address. */
+static int cut_slots(char *item, int *slots, const char *whole, struct why *why)
+{
+    char *bracket = strrchr(item, ']'), *colon = strchr(bracket ? bracket : item, ':');
+
+    *slots = 0;
+    if (!colon || (!bracket && strchr(colon + 1, ':')))
+        return 0;
+    if (value_int(colon + 1, slots) < 0 || *slots < 1)
+        return value_wrong(why, "'%.100s': '%.20s' is no number of workers", whole, colon + 1);
+    *colon = 0;
+    return 0;
+}
+
+static int add_item(struct host_list *list, const char *whole, struct why *why)
+{
+    char item[2 * HOST_NAME], *bracket;
+    int slots;
+
+    if (strlen(whole) >= sizeof item)
+        return value_wrong(why, "'%.40s...' is longer than a host name can be", whole);
+    strcpy(item, whole);
+    if (cut_slots(item, &slots, whole, why) < 0)
+        return -1;
+    bracket = strchr(item, ']');
+    if (item[0] == '[' && bracket && !bracket[1] && memchr(item, ':', (size_t)(bracket - item))) {
+        *bracket = 0;
+        return add_checked(list, item + 1, slots, whole, why);
+    }
+    return expand(list, "", item, slots, whole, why);
+}
+
+/* ---- A line of them ------------------------------------------------------------ */
+
+/* Bytes up to the next comma or blank outside of brackets. */
+static size_t item_length(const char *text)
+{
+    size_t i = 0;
+
+    for (int depth = 0; text[i]; i++) {
+        depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+        if (depth <= 0 && (text[i] == ',' || isspace((unsigned char)text[i])))
+            break;
+    }
+    return i;
+}
+
+int host_list_parse(struct host_list *list, const char *text, struct why *why)
+{
+    *list = (struct host_list){ 0 };
+    while (*(text += strspn(text, ", \t\n"))) {
+        const size_t length = item_length(text);
+        char *item = strndup(text, length);
+        const int result =
+            item ? add_item(list, item, why) : value_wrong(why, "out of memory for a host");
+
+        free(item);
+        if (result < 0) {
+            host_list_free(list);
+            return -1;
+        }
+        text += length;
+    }
+    return list->count ? 0 : value_wrong(why, "no host is named");
+}
+
+int parse_hosts(const char *text, void *field, struct why *why)
+{
+    struct host_list list;
+
+    if (host_list_parse(&list, text, why) < 0)
+        return -1;
+    host_list_free(&list);
+    *(const char **)field = text;
+    return 0;
+}
+
+int host_list_first(const char *text, char *name, size_t size)
+{
+    struct host_list list;
+    struct why why;
+    const char *at;
+    int result;
+    char *first = strndup(text, item_length(text)); /* of thousands one is wanted */
+
+    if (!first || host_list_parse(&list, first, &why) < 0) {
+        free(first);
+        return -1;
+    }
+    at = strchr(list.hosts[0].name, '@');
+    result = snprintf(name, size, "%s", at ? at + 1 : list.hosts[0].name) < (int)size ? 0 : -1;
+    host_list_free(&list);
+    free(first);
+    return result;
+}
+
+/* ---- A file -------------------------------------------------------------------- */
+
+/* The words behind a host: "slots=4", "slots = 4", "4 all.q@a"; others say how to bind and such. */
+static int read_slots(char *words, int *slots, struct why *why)
+{
+    char *rest = words + strspn(words, " \t");
+    int number;
+
+    if (isdigit((unsigned char)*rest)) {
+        rest[strcspn(rest, " \t")] = 0;
+        return value_int(rest, slots) < 0
+                   ? value_wrong(why, "'%.20s' is no number of workers", rest)
+                   : 0;
+    }
+    for (; *rest; rest += strcspn(rest, " \t"), rest += strspn(rest, " \t")) {
+        char word[24];
+        const char *value;
+
+        if (strncmp(rest, "slots", 5) != 0 || !strchr(" =", rest[5]))
+            continue;
+        value = rest + 5 + strspn(rest + 5, " \t=");
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(value, " \t"), value);
+        if (value_int(word, &number) < 0 || number < 1)
+            return value_wrong(why, "'%.40s': '%s' is no number of workers", rest, word);
+        *slots = number;
+        return 0;
+    }
+    return 0;
+}
+
+static int read_line(struct host_list *list, char *line, struct why *why)
+{
+    char *host = line + strspn(line, " \t"), *rest;
+    int slots = 0;
+    struct host_list one;
+
+    line[strcspn(line, "#\r\n")] = 0;
+    if (!*host)
+        return 0;
+    rest = host + item_length(host);
+    if (*rest)
+        *rest++ = 0;
+    if (read_slots(rest, &slots, why) < 0 || host_list_parse(&one, host, why) < 0)
+        return -1;
+    for (int i = 0; i < one.count; i++)
+        if (add(list, one.hosts[i].name, slots ? slots : one.hosts[i].slots, why) < 0) {
+            host_list_free(&one);
+            return -1;
+        }
+    host_list_free(&one);
+    return 0;
+}
+
+int host_list_read(struct host_list *list, const char *path, struct why *why)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    int number = 0, result = 0;
+    struct why of_line;
+
+    *list = (struct host_list){ 0 };
+    if (!file)
+        return value_wrong(why, "%.150s: %s", path, strerror(errno));
+    errno = 0;
+    while (result == 0 && getline(&line, &room, file) >= 0) {
+        number++;
+        if ((result = read_line(list, line, &of_line)) < 0)
+            value_wrong(why, "%.80s:%d: %.150s", path, number, of_line.text);
+    }
+    if (result == 0 && ferror(file))
+        result = value_wrong(why, "%.150s: %s", path, strerror(errno));
+    else if (result == 0 && list->count == 0)
+        result = value_wrong(why, "%.150s names no host", path);
+    free(line);
+    fclose(file);
+    if (result < 0)
+        host_list_free(list);
+    return result;
+}
+
+void host_list_free(struct host_list *list)
+{
+    free(list->hosts);
+    *list = (struct host_list){ 0 };
+}

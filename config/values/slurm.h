@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm.h - what Slurm's variables mean beyond their text. */
+#ifndef CONFIG_VALUES_SLURM_H
+#define CONFIG_VALUES_SLURM_H
+
+/* The port of a step's store, derived from job and step so that all nodes know it; 0: this process
+ * is in no step.  Linux gives connections other ports by itself. */
+int slurm_step_port(void);
+
+/* SLURM_TASKS_PER_NODE, "2(x3),1": the number of this node; 0: not said. */
+int slurm_tasks_of_node(const char *text, int node);
+
+#endif

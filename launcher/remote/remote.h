@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote.h - ctrun starts itself on the nodes of a job, once on each.  Those ctruns are the nodes
+ * of a fixed job (launcher/nodes); where they are and which one each is, they find in variables
+ * (config/surroundings.c). */
+#ifndef LAUNCHER_REMOTE_REMOTE_H
+#define LAUNCHER_REMOTE_REMOTE_H
+
+#include <stdio.h>
+
+#include "config/options.h"
+
+/* In a Slurm allocation: becomes `srun ctrun ...`, one task a node.  argv is ctrun's own.  Returns
+ * an exit code, with the error logged, if that fails. */
+int remote_srun(const struct options *options, char **argv);
+
+/* The same command, for --explain and --dry-run. */
+void remote_srun_print(FILE *out, const struct options *options, char **argv);
+
+#endif
